@@ -1,0 +1,1 @@
+//! The HTTP face of Meridian: OGC API, places profile, pages and metrics.

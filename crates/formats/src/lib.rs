@@ -1,0 +1,1 @@
+//! Readers and writers of event files: bytes in, batches out, and back.

@@ -1,0 +1,1 @@
+//! The aggregate tree: build, prune, merge and aggregate over columns.

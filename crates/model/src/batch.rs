@@ -1,0 +1,337 @@
+//! Events as columns.
+
+use crate::bounds::Bounds;
+use crate::error::Invalid;
+use crate::layout::{GeometryColumns, Layout, Projection};
+use crate::schema::{FieldType, IdRole, Schema, TimeRole};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray,
+    TimestampMicrosecondArray, UInt32Array,
+};
+use std::sync::Arc;
+
+/// Some events of one collection, as the columns of its [`Layout`]; columns a reader did not ask for are absent.
+///
+/// Cheap to clone: columns are shared. Rows are `0..rows()`.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    schema: Arc<Schema>,
+    layout: Arc<Layout>,
+    rows: usize,
+    columns: Vec<Option<ArrayRef>>,
+}
+
+/// One field's values, by type.
+#[derive(Debug, Clone, Copy)]
+pub enum FieldColumn<'a> {
+    /// Text values.
+    Text(&'a StringArray),
+    /// Integers.
+    Int(&'a Int64Array),
+    /// Floats.
+    Float(&'a Float64Array),
+    /// Booleans.
+    Bool(&'a BooleanArray),
+    /// Microseconds since 1970.
+    Time(&'a TimestampMicrosecondArray),
+    /// Lists of texts.
+    TextList(&'a ListArray),
+}
+
+impl Batch {
+    /// Puts columns together; each must be absent or have the layout's type and `rows` rows.
+    pub fn new(
+        schema: Arc<Schema>,
+        layout: Arc<Layout>,
+        rows: usize,
+        columns: Vec<Option<ArrayRef>>,
+    ) -> Result<Batch, Invalid> {
+        if columns.len() != layout.columns.len() {
+            return Err(Invalid::new(format!(
+                "a batch of {} columns where the schema has {}",
+                columns.len(),
+                layout.columns.len()
+            )));
+        }
+        for (column, expected) in columns.iter().zip(&layout.columns) {
+            if let Some(column) = column
+                && (column.data_type() != expected.data_type() || column.len() != rows)
+            {
+                return Err(Invalid::field(
+                    expected.name(),
+                    format!(
+                        "a column of {} rows of {} where {rows} rows of {} were expected",
+                        column.len(),
+                        column.data_type(),
+                        expected.data_type()
+                    ),
+                ));
+            }
+        }
+        Ok(Batch { schema, layout, rows, columns })
+    }
+
+    /// A batch of no events.
+    pub fn empty(schema: Arc<Schema>) -> Batch {
+        let layout = Arc::new(Layout::of(&schema));
+        let columns = layout.columns.iter().map(|c| Some(arrow_array::new_empty_array(c.data_type()))).collect();
+        Batch { schema, layout, rows: 0, columns }
+    }
+
+    /// The schema that the columns follow.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// Where each part lies.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// Number of events.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes held by the columns present.
+    pub fn bytes(&self) -> usize {
+        self.columns.iter().flatten().map(|c| c.get_array_memory_size()).sum()
+    }
+
+    /// A physical column, if it was read.
+    pub fn column(&self, column: usize) -> Option<&ArrayRef> {
+        self.columns[column].as_ref()
+    }
+
+    /// All physical columns in the layout's order.
+    pub fn columns(&self) -> &[Option<ArrayRef>] {
+        &self.columns
+    }
+
+    /// Given ids; `None` where ids are made or were not read.
+    pub fn ids(&self) -> Option<&StringArray> {
+        self.columns[self.layout.id?].as_ref()?.as_string_opt::<i32>()
+    }
+
+    /// Longitudes and latitudes of a point collection, if read.
+    pub fn points(&self) -> Option<(&Float64Array, &Float64Array)> {
+        match self.layout.geometry? {
+            GeometryColumns::Points { lon, lat } => Some((self.floats(lon)?, self.floats(lat)?)),
+            GeometryColumns::Shapes { .. } => None,
+        }
+    }
+
+    /// Well-known binary of a collection of shapes, if read.
+    pub fn wkb(&self) -> Option<&BinaryArray> {
+        match self.layout.geometry? {
+            GeometryColumns::Points { .. } => None,
+            GeometryColumns::Shapes { wkb } => self.columns[wkb].as_ref()?.as_binary_opt::<i32>(),
+        }
+    }
+
+    /// West, south, east and north of a collection of shapes, if read.
+    pub fn sides(&self) -> Option<[&Float64Array; 4]> {
+        match self.layout.geometry? {
+            GeometryColumns::Points { .. } => None,
+            GeometryColumns::Shapes { wkb } => {
+                Some([self.floats(wkb + 1)?, self.floats(wkb + 2)?, self.floats(wkb + 3)?, self.floats(wkb + 4)?])
+            }
+        }
+    }
+
+    /// The geometry of one row, decoded; `None` where it is null or was not read.
+    pub fn geometry(&self, row: usize) -> Option<geo_types::Geometry<f64>> {
+        match self.layout.geometry? {
+            GeometryColumns::Points { .. } => {
+                let (lon, lat) = self.points()?;
+                lon.is_valid(row).then(|| geo_types::Point::new(lon.value(row), lat.value(row)).into())
+            }
+            GeometryColumns::Shapes { .. } => {
+                let wkb = self.wkb()?;
+                wkb.is_valid(row).then(|| crate::geometry::from_wkb(wkb.value(row)).ok()).flatten()
+            }
+        }
+    }
+
+    /// A field's values, if read.
+    pub fn field(&self, field: usize) -> Option<FieldColumn<'_>> {
+        let column = self.columns[self.layout.field(field)].as_ref()?;
+        Some(match self.schema.fields[field].kind {
+            FieldType::Text => FieldColumn::Text(column.as_string_opt::<i32>()?),
+            FieldType::Int => FieldColumn::Int(column.as_primitive_opt::<Int64Type>()?),
+            FieldType::Float => FieldColumn::Float(column.as_primitive_opt::<Float64Type>()?),
+            FieldType::Bool => FieldColumn::Bool(column.as_boolean_opt()?),
+            FieldType::Time => FieldColumn::Time(column.as_primitive_opt::<TimestampMicrosecondType>()?),
+            FieldType::TextList => FieldColumn::TextList(column.as_list_opt::<i32>()?),
+        })
+    }
+
+    /// First and last instant of a row; a collection without time gives 0, open ends the extremes.
+    pub fn interval(&self, row: usize) -> (i64, i64) {
+        let at = |field: usize, open: i64| match self.field(field) {
+            Some(FieldColumn::Time(times)) if times.is_valid(row) => times.value(row),
+            _ => open,
+        };
+        match self.schema.time {
+            TimeRole::None => (0, 0),
+            TimeRole::Instant(i) => {
+                let t = at(i, 0);
+                (t, t)
+            }
+            TimeRole::Interval { start, end } => (at(start, i64::MIN), at(end, i64::MAX)),
+        }
+    }
+
+    /// The box of a row; reads the columns of [`Projection::add_boxes`] and [`Projection::add_time`].
+    pub fn bounds(&self, row: usize) -> Bounds {
+        let (start, end) = self.interval(row);
+        let nowhere = Bounds { start, end, ..Bounds::EMPTY };
+        match self.layout.geometry {
+            None => nowhere,
+            Some(GeometryColumns::Points { .. }) => match self.points() {
+                Some((lon, lat)) if lon.is_valid(row) => Bounds {
+                    west: lon.value(row),
+                    south: lat.value(row),
+                    east: lon.value(row),
+                    north: lat.value(row),
+                    start,
+                    end,
+                },
+                _ => nowhere,
+            },
+            Some(GeometryColumns::Shapes { .. }) => match self.sides() {
+                Some([w, s, e, n]) if w.is_valid(row) => Bounds {
+                    west: w.value(row),
+                    south: s.value(row),
+                    east: e.value(row),
+                    north: n.value(row),
+                    start,
+                    end,
+                },
+                _ => nowhere,
+            },
+        }
+    }
+
+    /// Rows `from..from + rows`, sharing the columns.
+    pub fn slice(&self, from: usize, rows: usize) -> Batch {
+        Batch {
+            schema: self.schema.clone(),
+            layout: self.layout.clone(),
+            rows,
+            columns: self.columns.iter().map(|c| c.as_ref().map(|c| c.slice(from, rows))).collect(),
+        }
+    }
+
+    /// The rows at these indexes, in that order.
+    pub fn take(&self, rows: &[u32]) -> Batch {
+        let indexes = UInt32Array::from(rows.to_vec());
+        // `take` fails only on an index out of range or an offset overflow, both excluded by the callers' row counts.
+        let pick = |c: &ArrayRef| arrow_select::take::take(c.as_ref(), &indexes, None).ok();
+        Batch {
+            schema: self.schema.clone(),
+            layout: self.layout.clone(),
+            rows: rows.len(),
+            columns: self.columns.iter().map(|c| c.as_ref().and_then(pick)).collect(),
+        }
+    }
+
+    /// Only the columns wanted.
+    pub fn project(&self, wanted: &Projection) -> Batch {
+        Batch {
+            schema: self.schema.clone(),
+            layout: self.layout.clone(),
+            rows: self.rows,
+            columns: self
+                .columns
+                .iter()
+                .enumerate()
+                .map(|(i, c)| if wanted.has(i) { c.clone() } else { None })
+                .collect(),
+        }
+    }
+
+    /// Rows of several batches of one schema after each other. Fails where a text or shape column would pass 2 GiB.
+    pub fn concat(batches: &[Batch]) -> Result<Batch, Invalid> {
+        let first = batches.first().ok_or_else(|| Invalid::new("no batches to put together"))?;
+        if batches.len() == 1 {
+            return Ok(first.clone());
+        }
+        let mut columns = Vec::with_capacity(first.columns.len());
+        for i in 0..first.columns.len() {
+            let parts: Option<Vec<&dyn Array>> = batches.iter().map(|b| b.columns[i].as_deref()).collect();
+            columns.push(match parts {
+                None => None,
+                Some(parts) => Some(
+                    arrow_select::concat::concat(&parts)
+                        .map_err(|e| Invalid::new(format!("batches too large to put together: {e}")))?,
+                ),
+            });
+        }
+        Ok(Batch {
+            schema: first.schema.clone(),
+            layout: first.layout.clone(),
+            rows: batches.iter().map(|b| b.rows).sum(),
+            columns,
+        })
+    }
+
+    /// Picks rows from several batches: `(batch, row)` pairs in the order wanted.
+    pub fn interleave(batches: &[&Batch], picks: &[(usize, usize)]) -> Result<Batch, Invalid> {
+        let first = batches.first().ok_or_else(|| Invalid::new("no batches to pick from"))?;
+        let mut columns = Vec::with_capacity(first.columns.len());
+        for i in 0..first.columns.len() {
+            let parts: Option<Vec<&dyn Array>> = batches.iter().map(|b| b.columns[i].as_deref()).collect();
+            columns.push(match parts {
+                None => None,
+                Some(parts) => Some(
+                    arrow_select::interleave::interleave(&parts, picks)
+                        .map_err(|e| Invalid::new(format!("batches too large to put together: {e}")))?,
+                ),
+            });
+        }
+        Ok(Batch { schema: first.schema.clone(), layout: first.layout.clone(), rows: picks.len(), columns })
+    }
+
+    /// As an Arrow record batch of [`Layout::arrow_schema`]; every column must be present.
+    pub fn to_record_batch(&self) -> Result<RecordBatch, Invalid> {
+        let columns: Option<Vec<ArrayRef>> = self.columns.iter().cloned().collect();
+        let columns = columns.ok_or_else(|| Invalid::new("a batch with columns left out cannot be written"))?;
+        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(self.rows));
+        RecordBatch::try_new_with_options(self.layout.arrow_schema(), columns, &options)
+            .map_err(|e| Invalid::new(e.to_string()))
+    }
+
+    /// Reads what [`Batch::to_record_batch`] gave. Fields added to the schema since are null.
+    pub fn from_record_batch(schema: Arc<Schema>, record: &RecordBatch) -> Result<Batch, Invalid> {
+        let layout = Arc::new(Layout::of(&schema));
+        let rows = record.num_rows();
+        let columns = layout
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(i, c)| {
+                Some(if i < record.num_columns() {
+                    record.column(i).clone()
+                } else {
+                    arrow_array::new_null_array(c.data_type(), rows)
+                })
+            })
+            .collect();
+        Batch::new(schema, layout, rows, columns)
+    }
+
+    /// The id of a row as readers see it: given, or made from the sequence number handed in.
+    pub fn id_of(&self, row: usize, seq: crate::Seq) -> String {
+        match (self.schema.id, self.ids()) {
+            (IdRole::Given, Some(ids)) => ids.value(row).to_owned(),
+            _ => seq.to_id(),
+        }
+    }
+
+    fn floats(&self, column: usize) -> Option<&Float64Array> {
+        self.columns[column].as_ref()?.as_primitive_opt::<Float64Type>()
+    }
+}

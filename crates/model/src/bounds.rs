@@ -1,0 +1,80 @@
+//! The box in longitude, latitude and time that every index in Meridian is made of.
+
+/// A closed box: degrees of longitude and latitude (WGS 84) and microseconds since 1970 (UTC).
+///
+/// `west <= east` always: a question that crosses the antimeridian is split before it becomes a box.
+/// An event without geometry has an empty spatial part (`west > east`), which no spatial question
+/// touches and every other question contains. Open ends of time are `i64::MIN` and `i64::MAX`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// Least longitude in degrees.
+    pub west: f64,
+    /// Least latitude in degrees.
+    pub south: f64,
+    /// Greatest longitude in degrees.
+    pub east: f64,
+    /// Greatest latitude in degrees.
+    pub north: f64,
+    /// First instant, in microseconds since 1970, inclusive.
+    pub start: i64,
+    /// Last instant, in microseconds since 1970, inclusive.
+    pub end: i64,
+}
+
+impl Bounds {
+    /// The box that holds nothing; the neutral element of [`Bounds::union`].
+    pub const EMPTY: Bounds = Bounds {
+        west: f64::INFINITY,
+        south: f64::INFINITY,
+        east: f64::NEG_INFINITY,
+        north: f64::NEG_INFINITY,
+        start: i64::MAX,
+        end: i64::MIN,
+    };
+
+    /// The whole world at every time.
+    pub const WORLD: Bounds =
+        Bounds { west: -180.0, south: -90.0, east: 180.0, north: 90.0, start: i64::MIN, end: i64::MAX };
+
+    /// The box of one point at one instant.
+    pub fn point(lon: f64, lat: f64, time: i64) -> Self {
+        Bounds { west: lon, south: lat, east: lon, north: lat, start: time, end: time }
+    }
+
+    /// The least box that holds both.
+    pub fn union(&self, other: &Bounds) -> Bounds {
+        Bounds {
+            west: self.west.min(other.west),
+            south: self.south.min(other.south),
+            east: self.east.max(other.east),
+            north: self.north.max(other.north),
+            start: self.start.min(other.start),
+            end: self.end.max(other.end),
+        }
+    }
+
+    /// Whether no place lies in the box.
+    pub fn is_nowhere(&self) -> bool {
+        self.west > self.east || self.south > self.north
+    }
+
+    /// Whether the spatial parts share a point; boxes that touch at an edge do.
+    pub fn touches_in_space(&self, other: &Bounds) -> bool {
+        self.west <= other.east && other.west <= self.east && self.south <= other.north && other.south <= self.north
+    }
+
+    /// Whether the two share an instant.
+    pub fn touches_in_time(&self, other: &Bounds) -> bool {
+        self.start <= other.end && other.start <= self.end
+    }
+
+    /// Whether the spatial part of `other` lies wholly in this box, edges included.
+    pub fn holds_in_space(&self, other: &Bounds) -> bool {
+        self.west <= other.west && other.east <= self.east && self.south <= other.south && other.north <= self.north
+    }
+
+    /// Whether the time of `other` lies wholly in this box's, ends included.
+    pub fn holds_in_time(&self, other: &Bounds) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+}

@@ -1,0 +1,378 @@
+//! Builds a batch event by event, checking each.
+
+use crate::batch::Batch;
+use crate::error::Invalid;
+use crate::geometry;
+use crate::layout::{GeometryColumns, Layout};
+use crate::schema::{FieldType, IdRole, Schema, TimeRole};
+use crate::time;
+use arrow_array::ArrayRef;
+use arrow_array::builder::{
+    BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder,
+    TimestampMicrosecondBuilder,
+};
+use geo_types::Geometry;
+use std::sync::Arc;
+
+/// Most bytes of one text value.
+pub const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// Collects events into a [`Batch`].
+///
+/// Call [`BatchBuilder::set_id`], the setters of geometry and fields in any order, each at most once,
+/// then [`BatchBuilder::end_event`]; what was not set is null. When any call fails, the event is given
+/// up with [`BatchBuilder::abandon_event`] and the ones before it stay.
+pub struct BatchBuilder {
+    schema: Arc<Schema>,
+    layout: Arc<Layout>,
+    rows: usize,
+    bytes: usize,
+    id: StringBuilder,
+    id_pending: Option<String>,
+    place: PlaceBuilder,
+    fields: Vec<FieldBuilder>,
+    /// Values of the event in hand, by field.
+    pending: Vec<Value>,
+}
+
+/// One value of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// No value.
+    Null,
+    /// Text.
+    Text(String),
+    /// Integer.
+    Int(i64),
+    /// Float.
+    Float(f64),
+    /// Boolean.
+    Bool(bool),
+    /// Microseconds since 1970.
+    Time(i64),
+    /// List of texts.
+    TextList(Vec<String>),
+}
+
+enum PlaceBuilder {
+    None,
+    Points { lon: Float64Builder, lat: Float64Builder, pending: Option<(f64, f64)> },
+    Shapes { wkb: BinaryBuilder, sides: [Float64Builder; 4], pending: Option<(Vec<u8>, [f64; 4])> },
+}
+
+enum FieldBuilder {
+    Text(StringBuilder),
+    Int(Int64Builder),
+    Float(Float64Builder),
+    Bool(BooleanBuilder),
+    Time(TimestampMicrosecondBuilder),
+    TextList(ListBuilder<StringBuilder>),
+}
+
+impl BatchBuilder {
+    /// A builder for events of this schema.
+    pub fn new(schema: Arc<Schema>) -> Self {
+        let layout = Arc::new(Layout::of(&schema));
+        let place = match layout.geometry {
+            None => PlaceBuilder::None,
+            Some(GeometryColumns::Points { .. }) => {
+                PlaceBuilder::Points { lon: Float64Builder::new(), lat: Float64Builder::new(), pending: None }
+            }
+            Some(GeometryColumns::Shapes { .. }) => PlaceBuilder::Shapes {
+                wkb: BinaryBuilder::new(),
+                sides: std::array::from_fn(|_| Float64Builder::new()),
+                pending: None,
+            },
+        };
+        let fields = schema
+            .fields
+            .iter()
+            .map(|f| match f.kind {
+                FieldType::Text => FieldBuilder::Text(StringBuilder::new()),
+                FieldType::Int => FieldBuilder::Int(Int64Builder::new()),
+                FieldType::Float => FieldBuilder::Float(Float64Builder::new()),
+                FieldType::Bool => FieldBuilder::Bool(BooleanBuilder::new()),
+                FieldType::Time => FieldBuilder::Time(TimestampMicrosecondBuilder::new().with_timezone("UTC")),
+                FieldType::TextList => FieldBuilder::TextList(ListBuilder::new(StringBuilder::new())),
+            })
+            .collect();
+        let pending = vec![Value::Null; schema.fields.len()];
+        BatchBuilder {
+            schema,
+            layout,
+            rows: 0,
+            bytes: 0,
+            id: StringBuilder::new(),
+            id_pending: None,
+            place,
+            fields,
+            pending,
+        }
+    }
+
+    /// The schema that events are checked against.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// Events ended so far.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// About how many bytes the events ended so far take.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Sets the id of the event in hand; ignored where ids are made.
+    pub fn set_id(&mut self, id: impl Into<String>) -> Result<(), Invalid> {
+        if self.schema.id == IdRole::Made {
+            return Ok(());
+        }
+        let id = id.into();
+        if id.is_empty() || id.len() > 1024 || id.chars().any(char::is_control) {
+            return Err(Invalid::field(
+                &self.schema.id_name,
+                "an id must be 1 to 1024 bytes without control characters",
+            ));
+        }
+        self.id_pending = Some(id);
+        Ok(())
+    }
+
+    /// Sets a point in degrees.
+    pub fn set_point(&mut self, lon: f64, lat: f64) -> Result<(), Invalid> {
+        geometry::validate_position(lon, lat)?;
+        match &mut self.place {
+            PlaceBuilder::Points { pending, .. } => {
+                *pending = Some((lon, lat));
+                Ok(())
+            }
+            _ => self.set_geometry(&geo_types::Point::new(lon, lat).into()),
+        }
+    }
+
+    /// Sets a geometry of any type that the schema takes.
+    pub fn set_geometry(&mut self, shape: &Geometry<f64>) -> Result<(), Invalid> {
+        let field = || self.schema.geometry_name.clone();
+        let expected =
+            self.schema.geometry.ok_or_else(|| Invalid::field(field(), "this collection has no geometry"))?;
+        geometry::validate(shape).map_err(|e| Invalid { field: Some(field()), ..e })?;
+        match geometry::kind(shape) {
+            Some(kind) if expected.takes(kind) => {}
+            kind => {
+                let found = kind.map_or("GeometryCollection", |k| k.word());
+                return Err(Invalid::field(
+                    field(),
+                    format!("a {found} where this collection holds {}", expected.word()),
+                ));
+            }
+        }
+        match (&mut self.place, shape) {
+            (PlaceBuilder::Points { pending, .. }, Geometry::Point(p)) => *pending = Some((p.x(), p.y())),
+            (PlaceBuilder::Shapes { pending, .. }, _) => {
+                let sides = geometry::sides(shape)
+                    .ok_or_else(|| Invalid::field("geometry", "the geometry has no positions"))?;
+                *pending = Some((geometry::to_wkb(shape), sides));
+            }
+            _ => return Err(Invalid::field(field(), "expected a Point")),
+        }
+        Ok(())
+    }
+
+    /// Sets a field by index. An integer is taken where a float is expected, and a whole float where an integer is.
+    pub fn set(&mut self, field: usize, value: Value) -> Result<(), Invalid> {
+        let spec = &self.schema.fields[field];
+        let wrong =
+            |found: &str| Invalid::field(&spec.name, format!("{found} where a {} was expected", spec.kind.word()));
+        let value = match (spec.kind, value) {
+            (_, Value::Null) => Value::Null,
+            (FieldType::Text, Value::Text(text)) => {
+                if text.len() > TEXT_BYTES_MAX {
+                    return Err(Invalid::field(
+                        &spec.name,
+                        format!("a text of {} bytes is too long: at most {TEXT_BYTES_MAX}", text.len()),
+                    ));
+                }
+                Value::Text(text)
+            }
+            (FieldType::Int, Value::Int(n)) => Value::Int(n),
+            (FieldType::Int, Value::Float(x)) if x.fract() == 0.0 && x.abs() < 9.0e15 => Value::Int(x as i64),
+            (FieldType::Float, Value::Int(n)) => Value::Float(n as f64),
+            (FieldType::Float, Value::Float(x)) if x.is_finite() => Value::Float(x),
+            (FieldType::Float, Value::Float(x)) => return Err(wrong(&format!("{x}"))),
+            (FieldType::Bool, Value::Bool(b)) => Value::Bool(b),
+            (FieldType::Time, Value::Time(t)) => {
+                Value::Time(time::in_range(t, &t).map_err(|e| Invalid { field: Some(spec.name.clone()), ..e })?)
+            }
+            (FieldType::TextList, Value::TextList(list)) => Value::TextList(list),
+            (_, Value::Text(text)) => return Err(wrong(&format!("the text {:?}", shorten(&text)))),
+            (_, Value::Int(n)) => return Err(wrong(&format!("the integer {n}"))),
+            (_, Value::Float(x)) => return Err(wrong(&format!("the number {x}"))),
+            (_, Value::Bool(b)) => return Err(wrong(&format!("{b}"))),
+            (_, Value::Time(t)) => return Err(wrong(&format!("the time {}", time::format_instant(t)))),
+            (_, Value::TextList(_)) => return Err(wrong("a list")),
+        };
+        self.pending[field] = value;
+        Ok(())
+    }
+
+    /// Checks what the event in hand lacks and adds it.
+    pub fn end_event(&mut self) -> Result<(), Invalid> {
+        if self.schema.id == IdRole::Given && self.id_pending.is_none() {
+            return Err(Invalid::field(&self.schema.id_name, "the event has no id, which this collection requires"));
+        }
+        for (spec, value) in self.schema.fields.iter().zip(&self.pending) {
+            if spec.required && *value == Value::Null {
+                return Err(Invalid::field(
+                    &spec.name,
+                    format!("no value where this collection requires a {}", spec.kind.word()),
+                ));
+            }
+        }
+        if let TimeRole::Interval { start, end } = self.schema.time
+            && let (Value::Time(from), Value::Time(to)) = (&self.pending[start], &self.pending[end])
+            && from > to
+        {
+            return Err(Invalid::field(
+                &self.schema.fields[end].name,
+                format!(
+                    "the event ends at {} before it starts at {}",
+                    time::format_instant(*to),
+                    time::format_instant(*from)
+                ),
+            ));
+        }
+        if let Some(id) = self.id_pending.take() {
+            self.bytes += id.len() + 4;
+            self.id.append_value(id);
+        }
+        self.bytes += self.place.end_event();
+        for (builder, value) in self.fields.iter_mut().zip(&mut self.pending) {
+            self.bytes += builder.append(std::mem::replace(value, Value::Null));
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// Forgets the event in hand.
+    pub fn abandon_event(&mut self) {
+        self.id_pending = None;
+        self.pending.fill(Value::Null);
+        match &mut self.place {
+            PlaceBuilder::None => {}
+            PlaceBuilder::Points { pending, .. } => *pending = None,
+            PlaceBuilder::Shapes { pending, .. } => *pending = None,
+        }
+    }
+
+    /// Takes the events ended so far and starts afresh.
+    pub fn finish(&mut self) -> Result<Batch, Invalid> {
+        let mut columns: Vec<Option<ArrayRef>> = Vec::with_capacity(self.layout.columns.len());
+        if self.layout.id.is_some() {
+            columns.push(Some(Arc::new(self.id.finish())));
+        }
+        match &mut self.place {
+            PlaceBuilder::None => {}
+            PlaceBuilder::Points { lon, lat, .. } => {
+                columns.push(Some(Arc::new(lon.finish())));
+                columns.push(Some(Arc::new(lat.finish())));
+            }
+            PlaceBuilder::Shapes { wkb, sides, .. } => {
+                columns.push(Some(Arc::new(wkb.finish())));
+                for side in sides {
+                    columns.push(Some(Arc::new(side.finish())));
+                }
+            }
+        }
+        columns.extend(self.fields.iter_mut().map(|f| Some(f.finish())));
+        let rows = std::mem::take(&mut self.rows);
+        self.bytes = 0;
+        Batch::new(self.schema.clone(), self.layout.clone(), rows, columns)
+    }
+}
+
+impl PlaceBuilder {
+    fn end_event(&mut self) -> usize {
+        match self {
+            PlaceBuilder::None => 0,
+            PlaceBuilder::Points { lon, lat, pending } => {
+                let place = pending.take();
+                lon.append_option(place.map(|p| p.0));
+                lat.append_option(place.map(|p| p.1));
+                16
+            }
+            PlaceBuilder::Shapes { wkb, sides, pending } => {
+                let place = pending.take();
+                for (i, side) in sides.iter_mut().enumerate() {
+                    side.append_option(place.as_ref().map(|p| p.1[i]));
+                }
+                let bytes = place.map(|p| p.0);
+                wkb.append_option(bytes.as_deref());
+                36 + bytes.map_or(0, |b| b.len())
+            }
+        }
+    }
+}
+
+impl FieldBuilder {
+    /// Appends a value of the right type (or null) and says about how many bytes it took.
+    fn append(&mut self, value: Value) -> usize {
+        match (self, value) {
+            (FieldBuilder::Text(b), Value::Text(text)) => {
+                b.append_value(&text);
+                4 + text.len()
+            }
+            (FieldBuilder::Text(b), _) => {
+                b.append_null();
+                4
+            }
+            (FieldBuilder::Int(b), value) => {
+                b.append_option(if let Value::Int(n) = value { Some(n) } else { None });
+                8
+            }
+            (FieldBuilder::Float(b), value) => {
+                b.append_option(if let Value::Float(x) = value { Some(x) } else { None });
+                8
+            }
+            (FieldBuilder::Bool(b), value) => {
+                b.append_option(if let Value::Bool(x) = value { Some(x) } else { None });
+                1
+            }
+            (FieldBuilder::Time(b), value) => {
+                b.append_option(if let Value::Time(t) = value { Some(t) } else { None });
+                8
+            }
+            (FieldBuilder::TextList(b), Value::TextList(list)) => {
+                let bytes = list.iter().map(|t| t.len() + 4).sum::<usize>();
+                list.iter().for_each(|t| b.values().append_value(t));
+                b.append(true);
+                4 + bytes
+            }
+            (FieldBuilder::TextList(b), _) => {
+                b.append_null();
+                4
+            }
+        }
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        match self {
+            FieldBuilder::Text(b) => Arc::new(b.finish()),
+            FieldBuilder::Int(b) => Arc::new(b.finish()),
+            FieldBuilder::Float(b) => Arc::new(b.finish()),
+            FieldBuilder::Bool(b) => Arc::new(b.finish()),
+            FieldBuilder::Time(b) => Arc::new(b.finish()),
+            FieldBuilder::TextList(b) => Arc::new(b.finish()),
+        }
+    }
+}
+
+/// The first 40 characters of a text, for messages.
+pub fn shorten(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
+}

@@ -1,0 +1,49 @@
+//! The one error for a user's mistake.
+
+use std::fmt;
+
+/// Something a user sent that cannot be taken as it stands.
+///
+/// `detail` is a sentence that says what was found and what was expected. `field` names the property,
+/// parameter or option to blame; `line` counts from 1 in the file or body that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid {
+    /// The property, parameter or option to blame.
+    pub field: Option<String>,
+    /// The line (or, in formats without lines, the ordinal of the event) to blame, from 1.
+    pub line: Option<u64>,
+    /// What was found and what was expected.
+    pub detail: String,
+}
+
+impl Invalid {
+    /// A mistake with nothing in particular to blame yet.
+    pub fn new(detail: impl Into<String>) -> Self {
+        Invalid { field: None, line: None, detail: detail.into() }
+    }
+
+    /// A mistake in one field, parameter or option.
+    pub fn field(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Invalid { field: Some(field.into()), line: None, detail: detail.into() }
+    }
+
+    /// The same mistake, on this line.
+    pub fn at_line(mut self, line: u64) -> Self {
+        self.line = Some(line);
+        self
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        if let Some(field) = &self.field {
+            write!(f, "{field}: ")?;
+        }
+        f.write_str(&self.detail)
+    }
+}
+
+impl std::error::Error for Invalid {}

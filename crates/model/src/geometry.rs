@@ -1,0 +1,107 @@
+//! Shapes on the globe: checks, boxes and well-known binary.
+
+use crate::error::Invalid;
+use crate::schema::GeometryType;
+use geo::CoordsIter;
+use geo::algorithm::bounding_rect::BoundingRect;
+use geo::algorithm::validation::Validation;
+use geo_types::{Geometry, Polygon};
+
+/// Most vertices of one geometry.
+pub const VERTICES_MAX: usize = 1_000_000;
+
+/// The type of a geometry; collections of mixed geometry have none.
+pub fn kind(geometry: &Geometry<f64>) -> Option<GeometryType> {
+    Some(match geometry {
+        Geometry::Point(_) => GeometryType::Point,
+        Geometry::Line(_) | Geometry::LineString(_) => GeometryType::Line,
+        Geometry::Polygon(_) | Geometry::Rect(_) | Geometry::Triangle(_) => GeometryType::Polygon,
+        Geometry::MultiPoint(_) => GeometryType::MultiPoint,
+        Geometry::MultiLineString(_) => GeometryType::MultiLine,
+        Geometry::MultiPolygon(_) => GeometryType::MultiPolygon,
+        Geometry::GeometryCollection(_) => return None,
+    })
+}
+
+/// Checks one longitude and latitude in degrees.
+#[inline]
+pub fn validate_position(lon: f64, lat: f64) -> Result<(), Invalid> {
+    if (-180.0..=180.0).contains(&lon) && (-90.0..=90.0).contains(&lat) {
+        return Ok(());
+    }
+    Err(explain_position(lon, lat))
+}
+
+#[cold]
+fn explain_position(lon: f64, lat: f64) -> Invalid {
+    let detail = if !lon.is_finite() || !lat.is_finite() {
+        format!("the position [{lon}, {lat}] is not a pair of finite numbers")
+    } else if (-90.0..=90.0).contains(&lon) && (-180.0..=180.0).contains(&lat) {
+        format!("latitude {lat} is outside -90..90; are longitude and latitude swapped? expected [longitude, latitude]")
+    } else if !(-180.0..=180.0).contains(&lon) {
+        format!(
+            "longitude {lon} is outside -180..180; a shape that crosses the antimeridian is written in two parts (RFC 7946, 3.1.9)"
+        )
+    } else {
+        format!("latitude {lat} is outside -90..90")
+    };
+    Invalid::field("geometry", detail)
+}
+
+/// Checks a geometry: positions in range, enough vertices, rings closed by the parser and not self-crossing.
+pub fn validate(geometry: &Geometry<f64>) -> Result<(), Invalid> {
+    if kind(geometry).is_none() {
+        return Err(Invalid::field(
+            "geometry",
+            "a GeometryCollection is not taken: send its members as events of their own",
+        ));
+    }
+    let mut vertices = 0usize;
+    for position in geometry.coords_iter() {
+        validate_position(position.x, position.y)?;
+        vertices += 1;
+    }
+    if vertices == 0 {
+        return Err(Invalid::field("geometry", "the geometry has no positions"));
+    }
+    if vertices > VERTICES_MAX {
+        return Err(Invalid::field("geometry", format!("{vertices} vertices are too many: at most {VERTICES_MAX}")));
+    }
+    match geometry {
+        Geometry::LineString(line) if line.0.len() < 2 => {
+            Err(Invalid::field("geometry", "a LineString needs at least two positions"))
+        }
+        Geometry::MultiLineString(lines) if lines.iter().any(|l| l.0.len() < 2) => {
+            Err(Invalid::field("geometry", "each line of a MultiLineString needs at least two positions"))
+        }
+        Geometry::Polygon(polygon) => validate_polygon(polygon),
+        Geometry::MultiPolygon(polygons) => polygons.iter().try_for_each(validate_polygon),
+        _ => Ok(()),
+    }
+}
+
+fn validate_polygon(polygon: &Polygon<f64>) -> Result<(), Invalid> {
+    polygon.check_validation().map_err(|e| Invalid::field("geometry", format!("the polygon is not valid: {e}")))
+}
+
+/// West, south, east and north of a geometry; `None` if it has no position.
+pub fn sides(geometry: &Geometry<f64>) -> Option<[f64; 4]> {
+    let rect = geometry.bounding_rect()?;
+    Some([rect.min().x, rect.min().y, rect.max().x, rect.max().y])
+}
+
+/// Encodes as OGC well-known binary (little-endian, two dimensions).
+pub fn to_wkb(geometry: &Geometry<f64>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Writing to a Vec cannot fail, and every `geo_types` geometry has a WKB form.
+    let _ = wkb::writer::write_geometry(&mut bytes, geometry, &wkb::writer::WriteOptions::default());
+    bytes
+}
+
+/// Decodes well-known binary.
+pub fn from_wkb(bytes: &[u8]) -> Result<Geometry<f64>, Invalid> {
+    use geo_traits::to_geo::ToGeoGeometry;
+    let wrong = |what: String| Invalid::field("geometry", format!("not well-known binary: {what}"));
+    let read = wkb::reader::read_wkb(bytes).map_err(|e| wrong(e.to_string()))?;
+    read.try_to_geometry().ok_or_else(|| wrong("an empty point".to_owned()))
+}

@@ -1,0 +1,30 @@
+//! Schemas, events, geometry, time and filters: what every other part of Meridian speaks.
+//!
+//! This crate is for the words of the problem and nothing else. It promises to do no I/O, to read no
+//! clock, to start no thread and to know nothing of HTTP or of files. A user's mistake comes back as
+//! one [`Invalid`], which names the field or line to blame and says what was expected.
+//!
+//! Start reading at [`Schema`] (what a collection holds), then [`Batch`] (events as columns), then
+//! [`Bounds`] (the box in longitude, latitude and time that every index in Meridian is made of).
+
+pub mod batch;
+pub mod bounds;
+pub mod builder;
+pub mod error;
+pub mod geometry;
+pub mod layout;
+pub mod schema;
+pub mod schema_json;
+pub mod schema_spec;
+pub mod seq;
+pub mod sphere;
+pub mod time;
+
+pub use batch::{Batch, FieldColumn};
+pub use bounds::Bounds;
+pub use builder::BatchBuilder;
+pub use error::Invalid;
+pub use layout::{Layout, Projection};
+pub use schema::{Field, FieldType, GeometryType, IdRole, Mode, Schema, TimeRole};
+pub use seq::Seq;
+pub use time::Interval;

@@ -1,0 +1,1 @@
+//! Schemas from and to JSON Schema.

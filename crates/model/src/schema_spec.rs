@@ -1,0 +1,1 @@
+//! Schemas from SimpleFeatureType spec strings.

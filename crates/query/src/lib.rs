@@ -1,0 +1,1 @@
+//! Plans and runs questions over a snapshot, with deadlines and cancellation.

@@ -1,0 +1,1 @@
+//! Collections: log, memory trees, segments, catalog, snapshots and recovery.
