@@ -11,6 +11,7 @@ pub mod batch;
 pub mod bounds;
 pub mod builder;
 pub mod error;
+pub mod filter;
 pub mod geometry;
 pub mod layout;
 pub mod schema;
