@@ -1,1 +1,530 @@
-//! Schemas from and to JSON Schema.
+//! Schemas as JSON Schema, the form of OGC API – Features Part 5 that the server serves and takes.
+//!
+//! Roles stand in `x-ogc-role` (`id`, `primary-geometry`, `primary-instant`, `primary-interval-start`,
+//! `primary-interval-end`), geometries in `format` (`geometry-point` and so on), and what only Meridian
+//! knows in `x-meridian-*`. A keyword that would restrict or change events in a way that a [`Schema`]
+//! cannot keep is refused with its JSON Pointer, never dropped; annotations are let pass.
+
+use crate::error::Invalid;
+use crate::schema::{Field, FieldType, GeometryType, IdRole, Mode, Schema, TimeRole};
+use jiff::{SignedDuration, Span, SpanRelativeTo};
+use serde_json::{Map, Value, json};
+
+/// The dialect that every schema document names.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// Keywords that say something about a schema without changing what it takes.
+const ANNOTATIONS: [&str; 7] = ["$schema", "$id", "$comment", "title", "description", "examples", "deprecated"];
+
+/// Formats of strings that are hints for a reader, and stay plain text here.
+const TEXT_FORMATS: [&str; 8] = ["uuid", "uri", "uri-reference", "iri", "email", "hostname", "ipv4", "ipv6"];
+
+/// The `format` of each kind of geometry, by its name in Part 5; the first of a kind is the one written.
+const GEOMETRY_FORMATS: [(&str, GeometryType); 10] = [
+    ("geometry-point", GeometryType::Point),
+    ("geometry-linestring", GeometryType::Line),
+    ("geometry-polygon", GeometryType::Polygon),
+    ("geometry-point-or-multipoint", GeometryType::MultiPoint),
+    ("geometry-linestring-or-multilinestring", GeometryType::MultiLine),
+    ("geometry-polygon-or-multipolygon", GeometryType::MultiPolygon),
+    ("geometry-any", GeometryType::Any),
+    ("geometry-multipoint", GeometryType::MultiPoint),
+    ("geometry-multilinestring", GeometryType::MultiLine),
+    ("geometry-multipolygon", GeometryType::MultiPolygon),
+];
+
+/// The `format` that names this kind of geometry in a schema document.
+pub fn geometry_format(kind: GeometryType) -> &'static str {
+    GEOMETRY_FORMATS.iter().find(|(_, k)| *k == kind).map_or("geometry-any", |(name, _)| name)
+}
+
+/// The schema document of a collection, as `GET /collections/{c}/schema` serves it.
+///
+/// `title` stands where the schema has no title of its own; `id_url` is the document's own address.
+pub fn to_json(schema: &Schema, title: &str, id_url: &str) -> Value {
+    let mut document = head(schema, title, id_url);
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    let id_is_a_field_too = schema.field_index(&schema.id_name).is_some() || collides(schema);
+    if id_is_a_field_too {
+        document
+            .insert("x-meridian-id".to_owned(), json!({"name": schema.id_name, "given": schema.id == IdRole::Given}));
+    } else {
+        properties.insert(schema.id_name.clone(), id_property(schema));
+        if schema.id == IdRole::Given {
+            required.push(json!(schema.id_name));
+        }
+    }
+    insert_geometry(&mut properties, schema);
+    for (i, field) in schema.fields.iter().enumerate() {
+        let mut property = field_property(field);
+        if let Some(role) = time_role(schema, i) {
+            property.insert("x-ogc-role".to_owned(), json!(role));
+        }
+        if schema.object == Some(i) {
+            property.insert("x-meridian-object".to_owned(), json!(true));
+        }
+        properties.insert(field.name.clone(), Value::Object(property));
+        if field.required {
+            required.push(json!(field.name));
+        }
+    }
+    document.insert("properties".to_owned(), Value::Object(properties));
+    if !required.is_empty() {
+        document.insert("required".to_owned(), Value::Array(required));
+    }
+    document.insert("additionalProperties".to_owned(), json!(false));
+    document.insert(
+        "x-meridian-mode".to_owned(),
+        json!(match schema.mode {
+            Mode::History => "history",
+            Mode::Latest => "latest",
+        }),
+    );
+    document.insert("x-meridian-time-unit".to_owned(), json!(duration_text(schema.time_unit_us)));
+    Value::Object(document)
+}
+
+/// The queryables document (Features Part 3): the properties that a filter may name.
+pub fn queryables(schema: &Schema, title: &str, id_url: &str) -> Value {
+    let mut document = head(schema, title, id_url);
+    let mut properties = Map::new();
+    if schema.field_index(&schema.id_name).is_none() && !collides(schema) {
+        properties.insert(schema.id_name.clone(), json!({"type": "string", "x-ogc-role": "id"}));
+    }
+    insert_geometry(&mut properties, schema);
+    for (i, field) in schema.fields.iter().enumerate() {
+        let mut property = field_property(field);
+        if let Some(role) = time_role(schema, i) {
+            property.insert("x-ogc-role".to_owned(), json!(role));
+        }
+        properties.insert(field.name.clone(), Value::Object(property));
+    }
+    document.insert("properties".to_owned(), Value::Object(properties));
+    document.insert("additionalProperties".to_owned(), json!(false));
+    Value::Object(document)
+}
+
+/// Whether the id and the geometry would stand under one name.
+fn collides(schema: &Schema) -> bool {
+    schema.geometry.is_some() && schema.geometry_name == schema.id_name
+}
+
+fn head(schema: &Schema, title: &str, id_url: &str) -> Map<String, Value> {
+    let mut document = Map::new();
+    document.insert("$schema".to_owned(), json!(DIALECT));
+    document.insert("$id".to_owned(), json!(id_url));
+    document.insert("type".to_owned(), json!("object"));
+    document.insert("title".to_owned(), json!(schema.title.as_deref().unwrap_or(title)));
+    if let Some(description) = &schema.description {
+        document.insert("description".to_owned(), json!(description));
+    }
+    document
+}
+
+fn id_property(schema: &Schema) -> Value {
+    match schema.id {
+        IdRole::Given => json!({"type": "string", "x-ogc-role": "id"}),
+        IdRole::Made => json!({"type": "string", "readOnly": true, "x-ogc-role": "id"}),
+    }
+}
+
+fn insert_geometry(properties: &mut Map<String, Value>, schema: &Schema) {
+    if let Some(kind) = schema.geometry {
+        let property = json!({"format": geometry_format(kind), "x-ogc-role": "primary-geometry"});
+        properties.insert(schema.geometry_name.clone(), property);
+    }
+}
+
+fn time_role(schema: &Schema, field: usize) -> Option<&'static str> {
+    match schema.time {
+        TimeRole::Instant(i) if i == field => Some("primary-instant"),
+        TimeRole::Interval { start, .. } if start == field => Some("primary-interval-start"),
+        TimeRole::Interval { end, .. } if end == field => Some("primary-interval-end"),
+        _ => None,
+    }
+}
+
+fn field_property(field: &Field) -> Map<String, Value> {
+    let mut property = Map::new();
+    if let Some(title) = &field.title {
+        property.insert("title".to_owned(), json!(title));
+    }
+    let kind = match field.kind {
+        FieldType::Text | FieldType::Time => "string",
+        FieldType::Int => "integer",
+        FieldType::Float => "number",
+        FieldType::Bool => "boolean",
+        FieldType::TextList => "array",
+    };
+    property.insert("type".to_owned(), json!(kind));
+    match field.kind {
+        FieldType::Time => drop(property.insert("format".to_owned(), json!("date-time"))),
+        FieldType::TextList => drop(property.insert("items".to_owned(), json!({"type": "string"}))),
+        _ => {}
+    }
+    property
+}
+
+/// What the `x-ogc-role` of a property says.
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    None,
+    Id,
+    Geometry,
+    Instant,
+    Start,
+    End,
+}
+
+/// Reads a schema document, as `PUT /collections/{c}` takes it. Errors name the JSON Pointer to blame.
+pub fn from_json(document: &Value) -> Result<Schema, Invalid> {
+    let Some(root) = document.as_object() else {
+        return Err(Invalid::new(
+            "a schema must be a JSON object: expected {\"type\": \"object\", \"properties\": {…}}",
+        ));
+    };
+    let mut reader = Reader { schema: Schema::default(), ..Reader::default() };
+    for (key, value) in root {
+        reader.root_keyword(key, value)?;
+    }
+    let Some(properties) = root.get("properties") else {
+        return Err(Invalid::field("/properties", "a schema needs properties: expected an object of them by name"));
+    };
+    let Some(properties) = properties.as_object() else {
+        return Err(Invalid::field("/properties", "expected an object of properties by name"));
+    };
+    let mut ordered: Vec<(&String, &Value)> = properties.iter().collect();
+    // A stable sort: documents without `x-ogc-propertySeq` keep the order they are written in.
+    ordered.sort_by_key(|(_, p)| p.get("x-ogc-propertySeq").and_then(Value::as_i64).unwrap_or(i64::MAX));
+    for (name, property) in ordered {
+        reader.property(name, property)?;
+    }
+    reader.finish(root.get("required"))
+}
+
+#[derive(Default)]
+struct Reader {
+    schema: Schema,
+    has_id: bool,
+    instant: Option<usize>,
+    start: Option<usize>,
+    end: Option<usize>,
+    /// Fields whose type list names null, which must not be required.
+    nullable: Vec<usize>,
+}
+
+impl Reader {
+    fn root_keyword(&mut self, key: &str, value: &Value) -> Result<(), Invalid> {
+        let path = format!("/{}", escape(key));
+        match key {
+            "properties" | "required" => {}
+            "type" if value == "object" => {}
+            "type" => return Err(Invalid::field(path, "a schema describes events: expected \"object\"")),
+            "additionalProperties" if value == &Value::Bool(false) => {}
+            "additionalProperties" => {
+                return Err(Invalid::field(
+                    path,
+                    "fields outside the schema are always refused: expected false or nothing",
+                ));
+            }
+            "title" => self.schema.title = Some(text(&path, value)?),
+            "description" => self.schema.description = Some(text(&path, value)?),
+            "x-meridian-mode" => {
+                self.schema.mode = match value.as_str() {
+                    Some("history") => Mode::History,
+                    Some("latest") => Mode::Latest,
+                    _ => return Err(Invalid::field(path, format!("{value}: expected \"history\" or \"latest\""))),
+                }
+            }
+            "x-meridian-time-unit" => {
+                self.schema.time_unit_us =
+                    parse_duration(&text(&path, value)?).map_err(|e| Invalid { field: Some(path), ..e })?;
+            }
+            "x-meridian-id" => {
+                let name = value.get("name").and_then(Value::as_str);
+                let given = value.get("given").and_then(Value::as_bool);
+                let (Some(name), Some(given)) = (name, given) else {
+                    return Err(Invalid::field(path, "expected {\"name\": \"…\", \"given\": true or false}"));
+                };
+                self.set_id(name, given, &path)?;
+            }
+            _ if is_annotation(key) => {}
+            _ => return Err(unsupported(path)),
+        }
+        Ok(())
+    }
+
+    fn set_id(&mut self, name: &str, given: bool, path: &str) -> Result<(), Invalid> {
+        if self.has_id {
+            return Err(Invalid::field(path, "a second id: only one property may have the role id"));
+        }
+        self.has_id = true;
+        self.schema.id = if given { IdRole::Given } else { IdRole::Made };
+        self.schema.id_name = name.to_owned();
+        Ok(())
+    }
+
+    fn property(&mut self, name: &str, value: &Value) -> Result<(), Invalid> {
+        let path = format!("/properties/{}", escape(name));
+        let Some(property) = value.as_object() else {
+            return Err(Invalid::field(path, "expected an object such as {\"type\": \"string\"}"));
+        };
+        let role = role_of(&path, property)?;
+        let format = property.get("format").map(|f| text(&format!("{path}/format"), f)).transpose()?;
+        if role == Role::Geometry || format.as_deref().is_some_and(|f| f.starts_with("geometry-")) {
+            return self.geometry(name, &path, property, format.as_deref(), role);
+        }
+        let (kind, nullable) = kind_of(&path, property, format.as_deref())?;
+        let object = flag(&path, property, "x-meridian-object")?;
+        let read_only = flag(&path, property, "readOnly")?;
+        for key in property.keys() {
+            match key.as_str() {
+                "type" | "format" | "x-ogc-role" | "x-ogc-propertySeq" | "x-meridian-object" => {}
+                "items" if kind == FieldType::TextList => {}
+                "readOnly" if role == Role::Id || !read_only => {}
+                key if is_annotation(key) => {}
+                key => return Err(unsupported(format!("{path}/{}", escape(key)))),
+            }
+        }
+        if role == Role::Id {
+            if kind != FieldType::Text {
+                return Err(Invalid::field(format!("{path}/type"), "an id is text: expected \"string\""));
+            }
+            if object {
+                return Err(Invalid::field(
+                    format!("{path}/x-meridian-object"),
+                    "the id names one event, not the object of many: mark a field of its own",
+                ));
+            }
+            return self.set_id(name, !read_only, &path);
+        }
+        let index = self.schema.fields.len();
+        let slot = match role {
+            Role::Instant => Some(&mut self.instant),
+            Role::Start => Some(&mut self.start),
+            Role::End => Some(&mut self.end),
+            _ => None,
+        };
+        if let Some(slot) = slot
+            && slot.replace(index).is_some()
+        {
+            return Err(Invalid::field(format!("{path}/x-ogc-role"), "two properties have this role"));
+        }
+        if object && self.schema.object.replace(index).is_some() {
+            return Err(Invalid::field(format!("{path}/x-meridian-object"), "two properties name the object"));
+        }
+        if nullable {
+            self.nullable.push(index);
+        }
+        let title = property.get("title").map(|t| text(&format!("{path}/title"), t)).transpose()?;
+        self.schema.fields.push(Field { name: name.to_owned(), kind, required: false, title });
+        Ok(())
+    }
+
+    fn geometry(
+        &mut self,
+        name: &str,
+        path: &str,
+        property: &Map<String, Value>,
+        format: Option<&str>,
+        role: Role,
+    ) -> Result<(), Invalid> {
+        if !matches!(role, Role::None | Role::Geometry) {
+            return Err(Invalid::field(format!("{path}/x-ogc-role"), "a geometry can only be the primary-geometry"));
+        }
+        let kind = GEOMETRY_FORMATS.iter().find(|(name, _)| Some(*name) == format).map(|(_, kind)| *kind);
+        let Some(kind) = kind else {
+            return Err(Invalid::field(
+                format!("{path}/format"),
+                format!(
+                    "{} is not a geometry this server holds: expected {}",
+                    format.map_or("nothing".to_owned(), |f| format!("{f:?}")),
+                    GEOMETRY_FORMATS.map(|(name, _)| name).join(", ")
+                ),
+            ));
+        };
+        for key in property.keys() {
+            match key.as_str() {
+                "format" | "x-ogc-role" | "x-ogc-propertySeq" => {}
+                "type" if property.get("type").is_some_and(|t| t == "object") => {}
+                key if is_annotation(key) => {}
+                key => return Err(unsupported(format!("{path}/{}", escape(key)))),
+            }
+        }
+        if self.schema.geometry.replace(kind).is_some() {
+            return Err(Invalid::field(path, "a second geometry: a collection holds one"));
+        }
+        self.schema.geometry_name = name.to_owned();
+        Ok(())
+    }
+
+    fn finish(mut self, required: Option<&Value>) -> Result<Schema, Invalid> {
+        self.schema.time = match (self.instant, self.start, self.end) {
+            (None, None, None) => TimeRole::None,
+            (Some(i), None, None) => TimeRole::Instant(i),
+            (None, Some(start), Some(end)) => TimeRole::Interval { start, end },
+            (Some(_), ..) => {
+                return Err(Invalid::field("/properties", "a primary-instant and a primary-interval: expected one"));
+            }
+            _ => {
+                return Err(Invalid::field(
+                    "/properties",
+                    "half an interval: expected both a primary-interval-start and a primary-interval-end",
+                ));
+            }
+        };
+        if let Some(required) = required {
+            self.require(required)?;
+        }
+        if let TimeRole::Instant(i) = self.schema.time {
+            self.schema.fields[i].required = true;
+        }
+        if let Some(&i) = self.nullable.iter().find(|&&i| self.schema.fields[i].required) {
+            return Err(Invalid::field(
+                format!("/properties/{}/type", escape(&self.schema.fields[i].name)),
+                "required and null at once: a required field always has a value",
+            ));
+        }
+        self.schema.validate()?;
+        Ok(self.schema)
+    }
+
+    fn require(&mut self, required: &Value) -> Result<(), Invalid> {
+        let Some(names) = required.as_array() else {
+            return Err(Invalid::field("/required", "expected an array of property names"));
+        };
+        for (i, name) in names.iter().enumerate() {
+            let path = format!("/required/{i}");
+            let name = text(&path, name)?;
+            if let Some(field) = self.schema.field_index(&name) {
+                self.schema.fields[field].required = true;
+            } else if self.schema.geometry.is_some() && name == self.schema.geometry_name {
+                return Err(Invalid::field(path, "a geometry cannot be required: an event may have none"));
+            } else if !(self.has_id && name == self.schema.id_name) {
+                return Err(Invalid::field(path, format!("{name:?} is not among the properties")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn role_of(path: &str, property: &Map<String, Value>) -> Result<Role, Invalid> {
+    let Some(value) = property.get("x-ogc-role") else { return Ok(Role::None) };
+    Ok(match value.as_str() {
+        Some("id") => Role::Id,
+        Some("primary-geometry") => Role::Geometry,
+        Some("primary-instant") => Role::Instant,
+        Some("primary-interval-start") => Role::Start,
+        Some("primary-interval-end") => Role::End,
+        _ => {
+            return Err(Invalid::field(
+                format!("{path}/x-ogc-role"),
+                format!(
+                    "{value}: expected \"id\", \"primary-geometry\", \"primary-instant\", \"primary-interval-start\" or \"primary-interval-end\""
+                ),
+            ));
+        }
+    })
+}
+
+/// The type of a property, and whether its type list names null.
+fn kind_of(path: &str, property: &Map<String, Value>, format: Option<&str>) -> Result<(FieldType, bool), Invalid> {
+    let at = format!("{path}/type");
+    let (name, nullable) = match property.get("type") {
+        Some(Value::String(name)) => (name.as_str(), false),
+        Some(Value::Array(names)) => match names.iter().map(Value::as_str).collect::<Vec<_>>()[..] {
+            [Some(name)] => (name, false),
+            [Some(name), Some("null")] | [Some("null"), Some(name)] => (name, true),
+            _ => return Err(Invalid::field(at, "one type, or one type and \"null\", is all that a field can have")),
+        },
+        _ => {
+            return Err(Invalid::field(
+                at,
+                "expected \"string\", \"integer\", \"number\", \"boolean\" or \"array\" (or a format such as \"geometry-point\")",
+            ));
+        }
+    };
+    let wrong_format = |expected: &str| {
+        Invalid::field(format!("{path}/format"), format!("{:?}: expected {expected}", format.unwrap_or_default()))
+    };
+    let kind = match (name, format) {
+        ("string", Some("date-time")) => FieldType::Time,
+        ("string", None) => FieldType::Text,
+        ("string", Some(f)) if TEXT_FORMATS.contains(&f) => FieldType::Text,
+        ("string", Some(_)) => return Err(wrong_format("\"date-time\", or no format")),
+        ("integer", None | Some("int32" | "int64")) => FieldType::Int,
+        ("integer", Some(_)) => return Err(wrong_format("no format")),
+        ("number", None | Some("float" | "double")) => FieldType::Float,
+        ("number", Some(_)) => return Err(wrong_format("no format")),
+        ("boolean", None) => FieldType::Bool,
+        ("boolean", Some(_)) => return Err(wrong_format("no format")),
+        ("array", None) => {
+            if property.get("items") != Some(&json!({"type": "string"})) {
+                return Err(Invalid::field(
+                    format!("{path}/items"),
+                    "only lists of strings are held: expected {\"type\": \"string\"}",
+                ));
+            }
+            FieldType::TextList
+        }
+        _ => {
+            return Err(Invalid::field(
+                at,
+                format!("{name:?}: expected \"string\", \"integer\", \"number\", \"boolean\" or \"array\""),
+            ));
+        }
+    };
+    Ok((kind, nullable))
+}
+
+fn flag(path: &str, property: &Map<String, Value>, key: &str) -> Result<bool, Invalid> {
+    match property.get(key) {
+        None => Ok(false),
+        Some(Value::Bool(b)) => Ok(*b),
+        Some(other) => Err(Invalid::field(format!("{path}/{key}"), format!("{other}: expected true or false"))),
+    }
+}
+
+fn text(path: &str, value: &Value) -> Result<String, Invalid> {
+    value.as_str().map(str::to_owned).ok_or_else(|| Invalid::field(path, format!("{value}: expected a string")))
+}
+
+/// Extensions of other vendors are annotations; a misspelt one of ours is not.
+fn is_annotation(key: &str) -> bool {
+    ANNOTATIONS.contains(&key)
+        || (key.starts_with("x-") && !key.starts_with("x-meridian-") && !key.starts_with("x-ogc-role"))
+}
+
+fn unsupported(path: String) -> Invalid {
+    Invalid::field(path, "this keyword is not supported here: a schema says names, types, roles and what is required")
+}
+
+/// Escapes one step of a JSON Pointer (RFC 6901).
+fn escape(step: &str) -> String {
+    step.replace('~', "~0").replace('/', "~1")
+}
+
+/// Writes a length of time as an ISO 8601 duration, such as `PT168H`.
+pub fn duration_text(micros: i64) -> String {
+    SignedDuration::from_micros(micros).to_string()
+}
+
+/// Reads an ISO 8601 duration of fixed length, such as `P7D` or `PT1H`, in microseconds; days have 24 hours.
+pub fn parse_duration(text: &str) -> Result<i64, Invalid> {
+    let wrong = || {
+        Invalid::new(format!(
+            "{text:?} is not a fixed length of time: expected an ISO 8601 duration in weeks, days, hours, minutes or seconds, such as P7D or PT1H"
+        ))
+    };
+    let span: Span = text.parse().map_err(|_| wrong())?;
+    if !text.starts_with(['P', 'p']) || span.get_years() != 0 || span.get_months() != 0 {
+        return Err(wrong());
+    }
+    let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
+    i64::try_from(length.as_micros()).ok().filter(|&us| us > 0).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+#[path = "schema_json_tests.rs"]
+pub(crate) mod tests;
