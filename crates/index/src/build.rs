@@ -1,0 +1,171 @@
+//! Builds trees from sorted rows, in one piece or batch by batch.
+
+use crate::columns::{Boxes, Place};
+use crate::error::IndexError;
+use crate::forest::Forest;
+use crate::key::Key;
+use crate::nodes::{NodesBuilder, Numbers, NumericField};
+use crate::tree::{FANOUT, LEAF_ROWS, Tree, levels};
+use meridian_model::{Batch, Schema};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Builds a [`Forest`] from rows in order of their keys.
+///
+/// It keeps the nodes and nothing of the rows, so a merge that pushes batch after batch needs memory for
+/// the trees only: about a hundredth of the rows. How rows are cut into batches does not change the boxes,
+/// counts, least and greatest values or integer sums.
+pub struct ForestBuilder {
+    fields: Arc<[NumericField]>,
+    over_time: bool,
+    has_geometry: bool,
+    last_key: Option<Key>,
+    rows: u32,
+    done: Vec<Tree>,
+    open: Option<OpenTree>,
+}
+
+/// The tree that rows are being added to; its nodes are all leaves so far.
+struct OpenTree {
+    class: u8,
+    first_row: u32,
+    rows: u32,
+    nodes: NodesBuilder,
+}
+
+impl ForestBuilder {
+    /// A builder of one tree per size class.
+    pub fn new(schema: &Arc<Schema>) -> ForestBuilder {
+        ForestBuilder {
+            fields: NumericField::all(schema).into(),
+            over_time: false,
+            has_geometry: schema.geometry.is_some(),
+            last_key: None,
+            rows: 0,
+            done: Vec::new(),
+            open: None,
+        }
+    }
+
+    /// A builder of one tree over time alone, for rows pushed in order of time.
+    ///
+    /// It does not look at geometry: if the schema has one, every node's place is the whole world and
+    /// [`Tree::knows_place`] is false, so a question of place never takes a node whole.
+    pub fn over_time(schema: &Arc<Schema>) -> ForestBuilder {
+        ForestBuilder { over_time: true, ..ForestBuilder::new(schema) }
+    }
+
+    /// Rows pushed so far.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// Adds rows with their keys, which must not descend, here or from push to push.
+    ///
+    /// Reads the columns of `Projection::add_boxes`, `add_time` and all numeric fields.
+    pub fn push(&mut self, batch: &Batch, keys: &[Key]) -> Result<(), IndexError> {
+        if keys.len() != batch.rows() {
+            return Err(IndexError::Unfit(format!("{} keys for {} rows", keys.len(), batch.rows())));
+        }
+        if !keys.is_sorted() || self.last_key.zip(keys.first()).is_some_and(|(last, &first)| first < last) {
+            return Err(IndexError::Unfit("the keys are not in order".to_owned()));
+        }
+        self.last_key = keys.last().copied().or(self.last_key);
+        let mut first = 0;
+        for run in keys.chunk_by(|a, b| a.class() == b.class()) {
+            self.push_run(batch, run[0].class(), first..first + run.len())?;
+            first += run.len();
+        }
+        Ok(())
+    }
+
+    /// Adds rows in order of time to a builder made by [`ForestBuilder::over_time`].
+    ///
+    /// Reads the columns of `Projection::add_time` and all numeric fields. The order is not checked: a
+    /// tree of unordered rows is slower to search, not wrong.
+    pub fn push_ordered(&mut self, batch: &Batch) -> Result<(), IndexError> {
+        self.push_run(batch, 0, 0..batch.rows())
+    }
+
+    fn push_run(&mut self, batch: &Batch, class: u8, rows: Range<usize>) -> Result<(), IndexError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let count = u32::try_from(rows.len()).map_err(|_| IndexError::TooManyRows)?;
+        let total = self.rows.checked_add(count).ok_or(IndexError::TooManyRows)?;
+        let boxes = self.boxes(batch)?;
+        let numbers = Numbers::of(batch, &self.fields)?;
+        if self.open.as_ref().is_some_and(|open| open.class != class) {
+            self.close();
+        }
+        let tree = self.open.get_or_insert_with(|| OpenTree {
+            class,
+            first_row: self.rows,
+            rows: 0,
+            nodes: NodesBuilder::new(&self.fields),
+        });
+        tree.push(&boxes, &numbers, rows)?;
+        self.rows = total;
+        Ok(())
+    }
+
+    fn boxes<'a>(&self, batch: &'a Batch) -> Result<Boxes<'a>, IndexError> {
+        let mut boxes = Boxes::of(batch);
+        if self.over_time {
+            boxes.place = if self.has_geometry { Place::Unknown } else { Place::Nowhere };
+        } else if self.has_geometry && matches!(boxes.place, Place::Nowhere) {
+            return Err(IndexError::Unfit("the batch was read without its places".to_owned()));
+        }
+        Ok(boxes)
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            let place_known = !(self.over_time && self.has_geometry);
+            self.done.push(open.finish(place_known, &self.fields));
+        }
+    }
+
+    /// Builds the levels above the leaves and gives the trees.
+    pub fn finish(mut self) -> Forest {
+        self.close();
+        Forest { fields: self.fields, trees: self.done }
+    }
+}
+
+impl OpenTree {
+    /// Fills the last leaf, then adds leaves.
+    fn push(&mut self, boxes: &Boxes<'_>, numbers: &[Numbers<'_>], rows: Range<usize>) -> Result<(), IndexError> {
+        let filled = self.rows as usize % LEAF_ROWS;
+        let mut first = rows.start;
+        if filled > 0 {
+            let end = rows.end.min(first + LEAF_ROWS - filled);
+            self.nodes.append_leaves(boxes, numbers, std::slice::from_ref(&(first..end)))?;
+            self.nodes.join_last_two();
+            first = end;
+        }
+        let leaves: Vec<Range<usize>> =
+            (first..rows.end).step_by(LEAF_ROWS).map(|row| row..rows.end.min(row + LEAF_ROWS)).collect();
+        if !leaves.is_empty() {
+            self.nodes.append_leaves(boxes, numbers, &leaves)?;
+        }
+        self.rows += rows.len() as u32;
+        Ok(())
+    }
+
+    fn finish(mut self, place_known: bool, fields: &Arc<[NumericField]>) -> Tree {
+        let mut below = 0;
+        for level in levels(self.rows).windows(2).skip(1) {
+            debug_assert_eq!(self.nodes.len(), level[0] as usize);
+            self.nodes.append_parents(below..level[0] as usize, FANOUT);
+            below = level[0] as usize;
+        }
+        Tree::new(
+            self.class,
+            self.first_row..self.first_row + self.rows,
+            place_known,
+            fields.clone(),
+            self.nodes.finish(),
+        )
+    }
+}

@@ -1,0 +1,127 @@
+//! A batch's places, times and numbers as plain slices.
+//!
+//! `Batch::bounds` finds the columns anew for every row; the loops of this crate run over millions of
+//! rows and find them once.
+
+use arrow_array::{Array, Float64Array, TimestampMicrosecondArray};
+use arrow_buffer::NullBuffer;
+use meridian_model::layout::GeometryColumns;
+use meridian_model::{Batch, Bounds, FieldColumn, TimeRole};
+
+/// The boxes of a batch's rows.
+pub(crate) struct Boxes<'a> {
+    pub(crate) place: Place<'a>,
+    pub(crate) time: Time<'a>,
+}
+
+/// Where the rows are; rows that `nulls` marks are nowhere.
+pub(crate) enum Place<'a> {
+    Nowhere,
+    /// Some here, some nowhere, and the tree does not tell them apart: see `ForestBuilder::over_time`.
+    Unknown,
+    Boxes {
+        west: &'a [f64],
+        south: &'a [f64],
+        east: &'a [f64],
+        north: &'a [f64],
+        nulls: Option<&'a NullBuffer>,
+    },
+}
+
+/// When the rows are.
+pub(crate) enum Time<'a> {
+    Never,
+    Instant(Instants<'a>),
+    Interval { start: Instants<'a>, end: Instants<'a> },
+}
+
+/// Instants with a stand-in for the missing ones.
+pub(crate) struct Instants<'a> {
+    times: Option<(&'a [i64], Option<&'a NullBuffer>)>,
+    missing: i64,
+}
+
+impl Instants<'_> {
+    fn of<'a>(batch: &'a Batch, field: usize, missing: i64) -> Instants<'a> {
+        let times = match batch.field(field) {
+            Some(FieldColumn::Time(times)) => {
+                let times: &'a TimestampMicrosecondArray = times;
+                Some((&times.values()[..], times.nulls()))
+            }
+            _ => None,
+        };
+        Instants { times, missing }
+    }
+
+    #[inline]
+    pub(crate) fn at(&self, row: usize) -> i64 {
+        match self.times {
+            Some((times, None)) => times[row],
+            Some((times, Some(nulls))) if nulls.is_valid(row) => times[row],
+            _ => self.missing,
+        }
+    }
+}
+
+impl<'a> Boxes<'a> {
+    /// Finds the columns; absent ones make rows nowhere, or at the instants that `Batch::interval` gives.
+    pub(crate) fn of(batch: &'a Batch) -> Boxes<'a> {
+        let values = |column: &'a Float64Array| &column.values()[..];
+        let place = match batch.layout().geometry {
+            None => Place::Nowhere,
+            Some(GeometryColumns::Points { .. }) => match batch.points() {
+                None => Place::Nowhere,
+                Some((lon, lat)) => Place::Boxes {
+                    west: values(lon),
+                    south: values(lat),
+                    east: values(lon),
+                    north: values(lat),
+                    nulls: lon.nulls(),
+                },
+            },
+            Some(GeometryColumns::Shapes { .. }) => match batch.sides() {
+                None => Place::Nowhere,
+                Some([west, south, east, north]) => Place::Boxes {
+                    west: values(west),
+                    south: values(south),
+                    east: values(east),
+                    north: values(north),
+                    nulls: west.nulls(),
+                },
+            },
+        };
+        let time = match batch.schema().time {
+            TimeRole::None => Time::Never,
+            TimeRole::Instant(field) => Time::Instant(Instants::of(batch, field, 0)),
+            TimeRole::Interval { start, end } => {
+                Time::Interval { start: Instants::of(batch, start, i64::MIN), end: Instants::of(batch, end, i64::MAX) }
+            }
+        };
+        Boxes { place, time }
+    }
+
+    /// First and last instant of a row.
+    #[inline]
+    pub(crate) fn interval(&self, row: usize) -> (i64, i64) {
+        match &self.time {
+            Time::Never => (0, 0),
+            Time::Instant(times) => {
+                let time = times.at(row);
+                (time, time)
+            }
+            Time::Interval { start, end } => (start.at(row), end.at(row)),
+        }
+    }
+
+    /// The box of a row; the same as `Batch::bounds`.
+    #[inline]
+    pub(crate) fn bounds(&self, row: usize) -> Bounds {
+        let (start, end) = self.interval(row);
+        match &self.place {
+            Place::Boxes { west, south, east, north, nulls } if nulls.is_none_or(|n| n.is_valid(row)) => {
+                Bounds { west: west[row], south: south[row], east: east[row], north: north[row], start, end }
+            }
+            _ => Bounds { start, end, ..Bounds::EMPTY },
+        }
+    }
+}

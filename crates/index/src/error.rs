@@ -1,0 +1,20 @@
+//! What can go wrong in an index.
+
+/// Why a tree or pyramid could not be built or read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IndexError {
+    /// The bytes are not what this version writes: damaged, cut short, or of another version.
+    #[error("damaged {what}: {detail}")]
+    Damaged {
+        /// What was being read.
+        what: &'static str,
+        /// What was found and what was expected.
+        detail: String,
+    },
+    /// The rows do not follow the builder's contract: a mistake in the calling code.
+    #[error("rows unfit for this index: {0}")]
+    Unfit(String),
+    /// More rows than one forest can number.
+    #[error("more than {} rows in one forest", u32::MAX)]
+    TooManyRows,
+}

@@ -1,0 +1,86 @@
+//! Sorting into the order of a collection, and merging what is sorted.
+
+use crate::key::Key;
+use rayon::prelude::*;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Below this many rows one thread sorts faster than several.
+const PARALLEL_ROWS: usize = 8192;
+
+/// The rows in order of `(key, seq)`: `order[i]` is the row that belongs in place `i`.
+///
+/// Rows equal in both keep their order. Runs in parallel for big inputs.
+///
+/// # Panics
+/// Never for slices of one length that `u32` can number; the shorter length counts otherwise.
+pub fn sort_order(keys: &[Key], seqs: &[u64]) -> Vec<u32> {
+    let mut rows: Vec<(Key, u64, u32)> =
+        keys.iter().zip(seqs).zip(0..u32::MAX).map(|((&key, &seq), row)| (key, seq, row)).collect();
+    if !rows.is_sorted() {
+        if rows.len() < PARALLEL_ROWS {
+            rows.sort_unstable();
+        } else {
+            rows.par_sort_unstable();
+        }
+    }
+    rows.into_iter().map(|(_, _, row)| row).collect()
+}
+
+/// One event of a [`Merge`]: its place in the order and the source it came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Merged<S> {
+    /// Key of the event.
+    pub key: Key,
+    /// Sequence number of the event.
+    pub seq: S,
+    /// Which of the merged iterators gave it, from 0.
+    pub source: usize,
+}
+
+/// Merges sorted streams of `(Key, seq)` into one, holding one event of each.
+///
+/// Each source must be in order of `(Key, seq)`. Events equal in both come in order of source, so the
+/// result does not depend on anything else. Since a source's rows come in order, a caller finds the row
+/// by counting per source.
+pub struct Merge<I, S> {
+    sources: Vec<I>,
+    heads: BinaryHeap<Reverse<Merged<S>>>,
+}
+
+impl<I, S> Merge<I, S>
+where
+    I: Iterator<Item = (Key, S)>,
+    S: Ord + Copy,
+{
+    /// Reads the first event of each source.
+    pub fn new(sources: impl IntoIterator<Item = I>) -> Self {
+        let mut sources: Vec<I> = sources.into_iter().collect();
+        let heads = sources
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(source, i)| i.next().map(|(key, seq)| Reverse(Merged { key, seq, source })))
+            .collect();
+        Merge { sources, heads }
+    }
+}
+
+impl<I, S> Iterator for Merge<I, S>
+where
+    I: Iterator<Item = (Key, S)>,
+    S: Ord + Copy,
+{
+    type Item = Merged<S>;
+
+    fn next(&mut self) -> Option<Merged<S>> {
+        let mut head = self.heads.peek_mut()?;
+        let next = head.0;
+        match self.sources[next.source].next() {
+            Some((key, seq)) => head.0 = Merged { key, seq, source: next.source },
+            None => {
+                std::collections::binary_heap::PeekMut::pop(head);
+            }
+        }
+        Some(next)
+    }
+}

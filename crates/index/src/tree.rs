@@ -1,0 +1,322 @@
+//! The aggregate tree: packed, immutable, walked from the root.
+
+use crate::nodes::{Nodes, NumericField};
+use crate::summary::{Number, Summary};
+use meridian_model::Bounds;
+use meridian_model::filter::{FieldRange, Region, Relation};
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+/// Rows under a leaf.
+pub const LEAF_ROWS: usize = 64;
+/// Children of an inner node.
+pub const FANOUT: usize = 16;
+/// Most levels of a tree: eight cover 64 * 16^7 rows, more than `u32` can number.
+const LEVELS_MAX: usize = 8;
+
+/// A packed tree over a run of rows; cheap to clone.
+///
+/// Leaf `i` covers rows `64 * i ..` of the run, a node of the level above covers 16 leaves, and so on:
+/// nothing is stored about the tree's shape but the number of rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tree {
+    pub(crate) class: u8,
+    pub(crate) rows: Range<u32>,
+    pub(crate) place_known: bool,
+    /// Index of each level's first node, leaves first, then the number of nodes.
+    levels: Arc<[u32]>,
+    pub(crate) fields: Arc<[NumericField]>,
+    pub(crate) nodes: Arc<Nodes>,
+}
+
+/// A node of a [`Tree`]; only the tree that gave it knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Node {
+    /// 0 for a leaf.
+    level: u8,
+    /// Place in its level.
+    index: u32,
+}
+
+impl Node {
+    /// Height above the leaves.
+    pub fn level(self) -> u8 {
+        self.level
+    }
+}
+
+/// The children of a node, in row order; none of a leaf.
+#[derive(Debug, Clone)]
+pub struct Children {
+    level: u8,
+    indexes: Range<u32>,
+}
+
+impl Iterator for Children {
+    type Item = Node;
+
+    fn next(&mut self) -> Option<Node> {
+        self.indexes.next().map(|index| Node { level: self.level, index })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.indexes.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for Children {
+    fn next_back(&mut self) -> Option<Node> {
+        self.indexes.next_back().map(|index| Node { level: self.level, index })
+    }
+}
+
+impl ExactSizeIterator for Children {}
+
+/// A node together with its tree: what a predicate is asked about.
+#[derive(Debug, Clone, Copy)]
+pub struct NodeRef<'a> {
+    tree: &'a Tree,
+    node: Node,
+}
+
+impl<'a> NodeRef<'a> {
+    /// The tree.
+    pub fn tree(&self) -> &'a Tree {
+        self.tree
+    }
+
+    /// The node.
+    pub fn node(&self) -> Node {
+        self.node
+    }
+
+    /// The rows below the node.
+    pub fn rows(&self) -> Range<u32> {
+        self.tree.rows(self.node)
+    }
+
+    /// Whether the node is a leaf.
+    pub fn is_leaf(&self) -> bool {
+        self.tree.is_leaf(self.node)
+    }
+
+    /// The summary of a numeric field, see [`Tree::summary`].
+    pub fn summary(&self, ordinal: usize) -> Summary {
+        self.tree.summary(self.node, ordinal)
+    }
+}
+
+impl Region for NodeRef<'_> {
+    fn bounds(&self) -> Bounds {
+        self.tree.bounds(self.node)
+    }
+
+    fn field_range(&self, field: usize) -> Option<FieldRange> {
+        let ordinal = self.tree.fields.iter().position(|f| f.field as usize == field)?;
+        let summary = self.tree.summary(self.node, ordinal);
+        let nulls = summary.count < u64::from(self.tree.row_count(self.node));
+        Some(match (summary.min, summary.max) {
+            (Some(Number::Int(min)), Some(Number::Int(max))) => FieldRange::of_ints(min, max, nulls),
+            (Some(min), Some(max)) => FieldRange { min: min.to_f64(), max: max.to_f64(), nulls },
+            _ => FieldRange::EMPTY,
+        })
+    }
+
+    fn some_nowhere(&self) -> bool {
+        !self.tree.place_known || self.bounds().is_nowhere()
+    }
+}
+
+/// A part of a tree that a walk arrived at: all rows below match, or each must be tested.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visit {
+    /// The rows below the node.
+    pub rows: Range<u32>,
+    /// The node.
+    pub node: Node,
+    /// Whether every row matches, so that summaries may be used and rows need no test. Otherwise the node is a leaf.
+    pub whole: bool,
+}
+
+/// What a walk cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WalkStats {
+    /// Nodes whose relation was asked for.
+    pub nodes_visited: u64,
+    /// Nodes handed out whole.
+    pub nodes_whole: u64,
+    /// Leaves handed out to be tested row by row.
+    pub leaves_tested: u64,
+    /// Whether the visitor ended the walk early.
+    pub stopped: bool,
+}
+
+impl WalkStats {
+    /// Adds the cost of another walk.
+    pub fn merge(&mut self, other: &WalkStats) {
+        self.nodes_visited += other.nodes_visited;
+        self.nodes_whole += other.nodes_whole;
+        self.leaves_tested += other.leaves_tested;
+        self.stopped |= other.stopped;
+    }
+}
+
+/// Index of each level's first node of a tree over `rows` rows, leaves first, then the number of nodes.
+pub(crate) fn levels(rows: u32) -> Vec<u32> {
+    let mut firsts = vec![0];
+    let mut nodes = rows.div_ceil(LEAF_ROWS as u32);
+    let mut total = nodes;
+    while nodes > 1 {
+        firsts.push(total);
+        nodes = nodes.div_ceil(FANOUT as u32);
+        total += nodes;
+    }
+    firsts.push(total);
+    debug_assert!(firsts.len() <= LEVELS_MAX + 1);
+    firsts
+}
+
+impl Tree {
+    pub(crate) fn new(
+        class: u8,
+        rows: Range<u32>,
+        place_known: bool,
+        fields: Arc<[NumericField]>,
+        nodes: Nodes,
+    ) -> Tree {
+        let levels = levels(rows.end - rows.start).into();
+        Tree { class, rows, place_known, levels, fields, nodes: Arc::new(nodes) }
+    }
+
+    /// The size class that the rows' keys share, see [`crate::Grid`].
+    pub fn class(&self) -> u8 {
+        self.class
+    }
+
+    /// All rows of the tree.
+    pub fn all_rows(&self) -> Range<u32> {
+        self.rows.clone()
+    }
+
+    /// Number of nodes of all levels.
+    pub fn nodes(&self) -> usize {
+        self.levels.last().map_or(0, |&n| n as usize)
+    }
+
+    /// Bytes that the nodes take.
+    pub fn bytes(&self) -> usize {
+        self.nodes() * crate::forest::node_bytes(&self.fields)
+    }
+
+    /// The top node; none of a tree of no rows.
+    pub fn root(&self) -> Option<Node> {
+        (!self.rows.is_empty()).then(|| Node { level: (self.levels.len() - 2) as u8, index: 0 })
+    }
+
+    /// The children of a node in row order; none of a leaf.
+    pub fn children(&self, node: Node) -> Children {
+        if node.level == 0 {
+            return Children { level: 0, indexes: 0..0 };
+        }
+        let below = usize::from(node.level) - 1;
+        let count = self.levels[below + 1] - self.levels[below];
+        let first = node.index * FANOUT as u32;
+        Children { level: below as u8, indexes: first..count.min(first + FANOUT as u32) }
+    }
+
+    /// Whether a node is a leaf.
+    pub fn is_leaf(&self, node: Node) -> bool {
+        node.level == 0
+    }
+
+    /// The leaf that holds a row; none if the tree does not hold it.
+    pub fn leaf_of(&self, row: u32) -> Option<Node> {
+        self.rows.contains(&row).then(|| Node { level: 0, index: (row - self.rows.start) / LEAF_ROWS as u32 })
+    }
+
+    /// The least box that holds every event below a node; of a tree that does not know places, the whole world.
+    #[inline]
+    pub fn bounds(&self, node: Node) -> Bounds {
+        self.nodes.bounds(self.at(node))
+    }
+
+    /// The box of the whole tree.
+    pub fn tree_bounds(&self) -> Bounds {
+        self.root().map_or(Bounds::EMPTY, |root| self.bounds(root))
+    }
+
+    /// Whether boxes say where the events are; not so of a tree over time alone, see `ForestBuilder::over_time`.
+    pub fn knows_place(&self) -> bool {
+        self.place_known
+    }
+
+    /// The rows below a node.
+    #[inline]
+    pub fn rows(&self, node: Node) -> Range<u32> {
+        let span = (LEAF_ROWS as u64) << (4 * u32::from(node.level));
+        let first = u64::from(self.rows.start) + u64::from(node.index) * span;
+        first as u32..(first + span).min(self.rows.end.into()) as u32
+    }
+
+    fn row_count(&self, node: Node) -> u32 {
+        let rows = self.rows(node);
+        rows.end - rows.start
+    }
+
+    /// Count, sum, least and greatest of a numeric field below a node.
+    ///
+    /// `ordinal` is the field's place in `Schema::numeric_fields`. A field added to the schema after the
+    /// tree was built has no values here.
+    pub fn summary(&self, node: Node, ordinal: usize) -> Summary {
+        self.nodes.summary(self.at(node), ordinal)
+    }
+
+    /// A node together with this tree.
+    pub fn node_ref(&self, node: Node) -> NodeRef<'_> {
+        NodeRef { tree: self, node }
+    }
+
+    #[inline]
+    fn at(&self, node: Node) -> usize {
+        (self.levels[usize::from(node.level)] + node.index) as usize
+    }
+
+    /// Finds what stands in some relation to a question, in row order.
+    ///
+    /// `relation` is asked of the root and then of the children of each node that answers `Some`; a
+    /// node that answers `None` is left out with all below it. `visit` gets each node that answers `All`
+    /// as a whole, and each leaf that answers `Some` to be tested row by row; it ends the walk by
+    /// answering `Break`. Rows handed to `visit` ascend and never overlap.
+    pub fn walk(
+        &self,
+        relation: &mut dyn FnMut(&NodeRef<'_>) -> Relation,
+        visit: &mut dyn FnMut(Visit) -> ControlFlow<()>,
+    ) -> WalkStats {
+        let mut stats = WalkStats::default();
+        let Some(root) = self.root() else { return stats };
+        let mut stack = Vec::with_capacity(LEVELS_MAX * FANOUT);
+        stack.push(root);
+        while let Some(node) = stack.pop() {
+            stats.nodes_visited += 1;
+            let whole = match relation(&self.node_ref(node)) {
+                Relation::None => continue,
+                Relation::All => true,
+                Relation::Some if !self.is_leaf(node) => {
+                    stack.extend(self.children(node).rev());
+                    continue;
+                }
+                Relation::Some => false,
+            };
+            if whole {
+                stats.nodes_whole += 1;
+            } else {
+                stats.leaves_tested += 1;
+            }
+            if visit(Visit { rows: self.rows(node), node, whole }).is_break() {
+                stats.stopped = true;
+                break;
+            }
+        }
+        stats
+    }
+}
