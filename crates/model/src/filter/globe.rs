@@ -1,0 +1,185 @@
+//! Distances on the globe from a place to boxes and shapes.
+//!
+//! On the sphere of [`crate::sphere`]. The edges of a shape are straight in longitude and latitude (RFC 7946), not
+//! great circles: only so is a shape inside its box, and only so do `near` and the planar predicates speak of one
+//! shape. The distance to an edge is found by halving it until the great circle through the ends of a piece strays
+//! from it by less than [`SHAPE_ERROR_M`], skipping pieces that cannot be the nearest.
+
+use super::planar::{Side, polygon_side};
+use crate::bounds::Bounds;
+use crate::sphere::{EARTH_RADIUS_M, distance_m, unit_vector};
+use geo_types::{Coord, Geometry, LineString, Polygon};
+use std::f64::consts::PI;
+
+/// Greatest error of [`distance_to_geometry_m`] in metres.
+pub const SHAPE_ERROR_M: f64 = 1e-3;
+
+/// Room for rounding in a bound: twice the error of shapes, and more close to the antipode, where the haversine
+/// formula loses digits.
+fn slack(distance: f64) -> f64 {
+    2.0 * SHAPE_ERROR_M + if distance > 0.99 * PI * EARTH_RADIUS_M { 1.0 } else { 1e-9 * distance }
+}
+
+/// A lower bound in metres of the distance from a place in degrees to anything in the spatial part of a box; never
+/// more than any distance measured by [`distance_m`] or [`distance_to_geometry_m`], and at most some millimetres
+/// less than the true distance to the box. Infinite for a nowhere box.
+pub fn distance_to_box_m(lon: f64, lat: f64, bounds: &Bounds) -> f64 {
+    if bounds.is_nowhere() {
+        return f64::INFINITY;
+    }
+    let exact = box_distance(lon, lat, bounds);
+    (exact - slack(exact)).max(0.0)
+}
+
+/// An upper bound in metres of the distance from a place in degrees to anything in the spatial part of a box.
+/// Negative infinity for a nowhere box.
+pub fn farthest_in_box_m(lon: f64, lat: f64, bounds: &Bounds) -> f64 {
+    if bounds.is_nowhere() {
+        return f64::NEG_INFINITY;
+    }
+    // What is farthest from a place is nearest to its antipode.
+    let exact = PI * EARTH_RADIUS_M - box_distance(lon + 180.0, -lat, bounds);
+    exact + slack(exact)
+}
+
+/// Degrees between two meridians, 0 to 180.
+#[inline]
+pub(crate) fn between_meridians(lon1: f64, lon2: f64) -> f64 {
+    let apart = (lon1 - lon2).abs() % 360.0;
+    if apart > 180.0 { 360.0 - apart } else { apart }
+}
+
+/// Distance to the nearest place of a box. At a given latitude the distance grows with the difference in longitude,
+/// so the nearest place is on the place's own meridian, if the box has it, or else on the nearer side of the box.
+fn box_distance(lon: f64, lat: f64, bounds: &Bounds) -> f64 {
+    let inside = [lon - 360.0, lon, lon + 360.0].into_iter().any(|l| bounds.west <= l && l <= bounds.east);
+    if inside {
+        return (bounds.south - lat).max(lat - bounds.north).max(0.0).to_radians() * EARTH_RADIUS_M;
+    }
+    let apart = between_meridians(lon, bounds.west).min(between_meridians(lon, bounds.east));
+    // Along that side, cos d = sin lat sin y + cos lat cos apart cos y, greatest at y = atan2(...) or, where that
+    // lies beyond the side, at one of its ends.
+    let turn = lat.to_radians().sin().atan2(lat.to_radians().cos() * apart.to_radians().cos()).to_degrees();
+    let to = |y: f64| distance_m(0.0, lat, apart, y);
+    to(bounds.south).min(to(bounds.north)).min(to(turn.clamp(bounds.south, bounds.north)))
+}
+
+/// Distance in metres from a place in degrees to the nearest point of a geometry, 0 inside a polygon, to
+/// [`SHAPE_ERROR_M`]. Infinite for a geometry without positions.
+pub fn distance_to_geometry_m(lon: f64, lat: f64, geometry: &Geometry<f64>) -> f64 {
+    let mut search = Search { at: Coord { x: lon, y: lat }, eye: unit_vector(lon, lat), best: f64::INFINITY };
+    search.geometry(geometry);
+    search.best
+}
+
+/// The search for the nearest point of a shape.
+struct Search {
+    at: Coord<f64>,
+    eye: [f64; 3],
+    best: f64,
+}
+
+/// Halvings of an edge: each makes a piece stray a quarter as far, so 30 is far more than the world needs.
+const HALVINGS_MAX: u32 = 30;
+
+impl Search {
+    fn geometry(&mut self, geometry: &Geometry<f64>) {
+        match geometry {
+            Geometry::Point(p) => self.point(p.0),
+            Geometry::Line(line) => self.edge(line.start, line.end),
+            Geometry::LineString(line) => self.line(line),
+            Geometry::Polygon(polygon) => self.polygon(polygon),
+            Geometry::MultiPoint(points) => points.iter().for_each(|p| self.point(p.0)),
+            Geometry::MultiLineString(lines) => lines.iter().for_each(|l| self.line(l)),
+            Geometry::MultiPolygon(polygons) => polygons.iter().for_each(|p| self.polygon(p)),
+            Geometry::GeometryCollection(members) => members.iter().for_each(|g| self.geometry(g)),
+            Geometry::Rect(rect) => self.polygon(&rect.to_polygon()),
+            Geometry::Triangle(triangle) => self.polygon(&triangle.to_polygon()),
+        }
+    }
+
+    fn point(&mut self, p: Coord<f64>) {
+        self.best = self.best.min(distance_m(self.at.x, self.at.y, p.x, p.y));
+    }
+
+    fn polygon(&mut self, polygon: &Polygon<f64>) {
+        if polygon_side(polygon, self.at) != Side::Outside {
+            self.best = 0.0;
+            return;
+        }
+        self.line(polygon.exterior());
+        polygon.interiors().iter().for_each(|hole| self.line(hole));
+    }
+
+    fn line(&mut self, line: &LineString<f64>) {
+        if let [only] = line.0.as_slice() {
+            self.point(*only);
+        }
+        let mut from = line.0.first().map(|c| unit_vector(c.x, c.y));
+        for edge in line.0.windows(2) {
+            let to = unit_vector(edge[1].x, edge[1].y);
+            if let Some(from) = from {
+                self.piece((edge[0], from), (edge[1], to), HALVINGS_MAX);
+            }
+            from = Some(to);
+        }
+    }
+
+    fn edge(&mut self, a: Coord<f64>, b: Coord<f64>) {
+        self.piece((a, unit_vector(a.x, a.y)), (b, unit_vector(b.x, b.y)), HALVINGS_MAX);
+    }
+
+    fn piece(&mut self, a: (Coord<f64>, [f64; 3]), b: (Coord<f64>, [f64; 3]), halvings: u32) {
+        let (d_lon, d_lat) = ((b.0.x - a.0.x).abs().to_radians(), (b.0.y - a.0.y).abs().to_radians());
+        let length = d_lon + d_lat;
+        // The piece as a curve of its parameter has a geodesic acceleration of at most 2 |sin lat| d_lon length (from
+        // the geodesic equations of the sphere), and strays from the chord by an eighth of that times the radius; a
+        // quarter leaves room for the curvature of the sphere over half a radian.
+        let stray = 0.5 * EARTH_RADIUS_M * a.1[2].abs().max(b.1[2].abs()) * d_lon * length;
+        if length < 0.5 || halvings == 0 {
+            let distance = great_circle_piece_m(&self.eye, &a.1, &b.1);
+            if distance - stray >= self.best {
+                return;
+            }
+            if stray <= SHAPE_ERROR_M || halvings == 0 {
+                self.best = self.best.min(distance);
+                return;
+            }
+        }
+        let middle = Coord { x: 0.5 * (a.0.x + b.0.x), y: 0.5 * (a.0.y + b.0.y) };
+        let middle = (middle, unit_vector(middle.x, middle.y));
+        // The half whose end is nearer first, so that the other is more often skipped.
+        if dot(&self.eye, &a.1) >= dot(&self.eye, &b.1) {
+            self.piece(a, middle, halvings - 1);
+            self.piece(middle, b, halvings - 1);
+        } else {
+            self.piece(middle, b, halvings - 1);
+            self.piece(a, middle, halvings - 1);
+        }
+    }
+}
+
+/// Distance in metres from a unit vector to the shorter great-circle arc between two others.
+fn great_circle_piece_m(p: &[f64; 3], a: &[f64; 3], b: &[f64; 3]) -> f64 {
+    let normal = cross(a, b);
+    let length = dot(&normal, &normal).sqrt();
+    // The foot of the perpendicular lies between the ends if it is ahead of `a` and behind `b`.
+    if length > 1e-12 && dot(p, &cross(&normal, a)) >= 0.0 && dot(p, &cross(&normal, b)) <= 0.0 {
+        return (dot(p, &normal) / length).clamp(-1.0, 1.0).asin().abs() * EARTH_RADIUS_M;
+    }
+    chord_m(p, a).min(chord_m(p, b))
+}
+
+/// Great-circle distance in metres between unit vectors.
+fn chord_m(a: &[f64; 3], b: &[f64; 3]) -> f64 {
+    let d = [a[0] - b[0], a[1] - b[1], a[2] - b[2]];
+    2.0 * EARTH_RADIUS_M * (0.5 * dot(&d, &d).sqrt()).min(1.0).asin()
+}
+
+fn dot(a: &[f64; 3], b: &[f64; 3]) -> f64 {
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+}
+
+fn cross(a: &[f64; 3], b: &[f64; 3]) -> [f64; 3] {
+    [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+}

@@ -1,0 +1,123 @@
+//! `near`: events within a distance of a place.
+
+use super::globe::{between_meridians, distance_to_box_m, distance_to_geometry_m, farthest_in_box_m};
+use super::outcomes::Outcomes;
+use super::place::Places;
+use super::region::Region;
+use super::truth::Truth;
+use crate::batch::Batch;
+use crate::bounds::Bounds;
+use crate::sphere::{EARTH_RADIUS_M, distance_m};
+use arrow_buffer::BooleanBuffer;
+use std::f64::consts::PI;
+
+/// A spherical cap, with what makes the test of a point cheap.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Near {
+    lon: f64,
+    lat: f64,
+    radius_m: f64,
+    cos_lat: f64,
+    /// Degrees of latitude and of longitude beyond which no point of the cap lies.
+    lat_reach: f64,
+    lon_reach: f64,
+    /// Haversines surely within and surely beyond the radius; between the two rounding decides, see [`distance_m`].
+    within: f64,
+    beyond: f64,
+}
+
+impl Near {
+    pub(crate) fn new(lon: f64, lat: f64, radius_m: f64) -> Near {
+        let angle = (radius_m / EARTH_RADIUS_M).clamp(0.0, PI);
+        let cos_lat = lat.to_radians().cos();
+        let lat_reach = angle.to_degrees() + 1e-9;
+        let lon_reach = if lat.abs() + lat_reach >= 90.0 {
+            180.0
+        } else {
+            // The meridians that touch the cap.
+            (angle.sin() / cos_lat).min(1.0).asin().to_degrees() + 1e-9
+        };
+        let haversine = (0.5 * angle).sin().powi(2);
+        Near {
+            lon,
+            lat,
+            radius_m,
+            cos_lat,
+            lat_reach,
+            lon_reach,
+            within: haversine * (1.0 - 1e-9) - 1e-18,
+            beyond: haversine * (1.0 + 1e-9) + 1e-18,
+        }
+    }
+
+    #[inline]
+    fn holds(&self, lon: f64, lat: f64) -> bool {
+        let d_lat = (lat - self.lat).abs();
+        let d_lon = between_meridians(lon, self.lon);
+        if d_lat > self.lat_reach || d_lon > self.lon_reach {
+            return false;
+        }
+        let (half_phi, half_lambda) = ((0.5 * d_lat).to_radians().sin(), (0.5 * d_lon).to_radians().sin());
+        let haversine = half_phi * half_phi + self.cos_lat * lat.to_radians().cos() * half_lambda * half_lambda;
+        if haversine <= self.within {
+            return true;
+        }
+        haversine < self.beyond && distance_m(self.lon, self.lat, lon, lat) <= self.radius_m
+    }
+
+    pub(crate) fn evaluate(&self, batch: &Batch, open: Option<&BooleanBuffer>) -> Truth {
+        let rows = batch.rows();
+        if !self.radius_m.ge(&0.0) {
+            // A radius that is negative or not a number holds nothing.
+            return Places::of(batch).constant(false, rows);
+        }
+        match Places::of(batch) {
+            Places::None => Truth::unknown(rows),
+            Places::Points { lon, lat, nulls } => {
+                Truth::test_open(rows, open, nulls.as_ref(), |i| self.holds(lon[i], lat[i]))
+            }
+            Places::Shapes { sides, nulls } => Truth::test_open(rows, open, nulls.as_ref(), |i| {
+                let [west, south, east, north] = sides.row(i);
+                let bounds = Bounds { west, south, east, north, start: 0, end: 0 };
+                if distance_to_box_m(self.lon, self.lat, &bounds) > self.radius_m {
+                    return false;
+                }
+                if farthest_in_box_m(self.lon, self.lat, &bounds) <= self.radius_m {
+                    return true;
+                }
+                batch
+                    .geometry(i)
+                    .is_some_and(|shape| distance_to_geometry_m(self.lon, self.lat, &shape) <= self.radius_m)
+            }),
+        }
+    }
+
+    pub(crate) fn outcomes(&self, region: &dyn Region) -> Outcomes {
+        let bounds = region.bounds();
+        if bounds.is_nowhere() {
+            return Outcomes::UNKNOWN;
+        }
+        let nearest = distance_to_box_m(self.lon, self.lat, &bounds);
+        let farthest = farthest_in_box_m(self.lon, self.lat, &bounds);
+        // Comparisons written so that a radius that is not a number says "never".
+        Outcomes::of(nearest <= self.radius_m, !(farthest <= self.radius_m)).with_unknown(region.some_nowhere())
+    }
+}
+
+/// Distances in metres from a place in degrees to each row: great-circle for points, to the nearest point for
+/// shapes ([`distance_to_geometry_m`]); infinite where there is no geometry. Reads the whole geometry.
+pub fn distances_m(batch: &Batch, lon: f64, lat: f64) -> Vec<f64> {
+    let rows = 0..batch.rows();
+    match Places::of(batch) {
+        Places::None => vec![f64::INFINITY; batch.rows()],
+        Places::Points { lon: lons, lat: lats, nulls } => rows
+            .map(|i| match &nulls {
+                Some(nulls) if nulls.is_null(i) => f64::INFINITY,
+                _ => distance_m(lon, lat, lons[i], lats[i]),
+            })
+            .collect(),
+        Places::Shapes { .. } => rows
+            .map(|i| batch.geometry(i).map_or(f64::INFINITY, |shape| distance_to_geometry_m(lon, lat, &shape)))
+            .collect(),
+    }
+}
