@@ -1,9 +1,10 @@
 //! The trees of one sorted run, and their bytes.
 
+use crate::codec::{Reader, write_array, write_u32};
 use crate::error::IndexError;
 use crate::nodes::{FieldNodes, Nodes, NumericField};
-use crate::tree::{Tree, levels};
-use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
+use crate::tree::{Tree, node_count};
+use arrow_buffer::Buffer;
 use meridian_model::Bounds;
 use std::sync::Arc;
 
@@ -21,18 +22,13 @@ pub struct Forest {
 const MAGIC: [u8; 4] = *b"MFOR";
 /// Version of the encoding.
 const VERSION: u8 = 1;
-/// Each array starts at a multiple of this, so that it is read where it lies.
-const ALIGNMENT: usize = 64;
-const HEADER_BYTES: usize = 16;
+/// One tree per size class, which is a byte.
+const TREES_MAX: usize = 256;
 const FIELD_BYTES: usize = 8;
-const TREE_BYTES: usize = 12;
 /// Bytes of a node's box, and of its summary of one integer or float field.
 const BOX_BYTES: usize = 48;
 const INT_BYTES: usize = 4 + 16 + 8 + 8;
 const FLOAT_BYTES: usize = 4 + 8 + 8 + 8;
-
-#[cfg(target_endian = "big")]
-compile_error!("the arrays of a forest are read where they lie and are little-endian");
 
 /// Bytes of one node.
 pub(crate) fn node_bytes(fields: &[NumericField]) -> usize {
@@ -67,41 +63,19 @@ impl Forest {
         let mut bytes = Vec::with_capacity(self.bytes() + 4096);
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&[VERSION, 0, 0, 0]);
-        let mut number = |n: u32| bytes.extend_from_slice(&n.to_le_bytes());
-        number(self.fields.len() as u32);
-        number(self.trees.len() as u32);
+        write_u32(&mut bytes, self.fields.len() as u32);
+        write_u32(&mut bytes, self.trees.len() as u32);
         for field in self.fields.iter() {
-            number(field.field);
-            number(field.float.into());
+            write_u32(&mut bytes, field.field);
+            write_u32(&mut bytes, field.float.into());
         }
         for tree in &self.trees {
-            number(tree.rows.end - tree.rows.start);
-            number(tree.class.into());
-            number(tree.place_known.into());
+            write_u32(&mut bytes, tree.rows.end - tree.rows.start);
+            write_u32(&mut bytes, tree.class.into());
+            write_u32(&mut bytes, tree.place_known.into());
         }
         for tree in &self.trees {
-            let nodes = &*tree.nodes;
-            for sides in [&nodes.west, &nodes.south, &nodes.east, &nodes.north] {
-                write_array(&mut bytes, sides);
-            }
-            write_array(&mut bytes, &nodes.start);
-            write_array(&mut bytes, &nodes.end);
-            for field in &nodes.fields {
-                match field {
-                    FieldNodes::Int { count, sum, min, max } => {
-                        write_array(&mut bytes, count);
-                        write_array(&mut bytes, sum);
-                        write_array(&mut bytes, min);
-                        write_array(&mut bytes, max);
-                    }
-                    FieldNodes::Float { count, sum, min, max } => {
-                        write_array(&mut bytes, count);
-                        write_array(&mut bytes, sum);
-                        write_array(&mut bytes, min);
-                        write_array(&mut bytes, max);
-                    }
-                }
-            }
+            write_nodes(&mut bytes, &tree.nodes);
         }
         bytes
     }
@@ -116,119 +90,97 @@ impl Forest {
     /// Every length is checked before anything of that length is made. The values are not: a damaged box is
     /// found by the checksum of the file, not here, and leads to wrong answers but never to a panic.
     pub fn decode_shared(bytes: &Buffer) -> Result<Forest, IndexError> {
-        let mut reader = Reader { bytes, at: 0 };
-        let header = reader.take(HEADER_BYTES)?;
-        if header[..4] != MAGIC {
-            return Err(damaged("it does not begin with the mark of a forest"));
+        let mut reader = Reader::open("forest", bytes, MAGIC, VERSION)?;
+        let (field_count, tree_count) = (reader.u32()? as usize, reader.u32()? as usize);
+        if field_count.saturating_mul(FIELD_BYTES) > reader.left() || tree_count > TREES_MAX {
+            return Err(reader.damaged(format!("{field_count} fields and {tree_count} trees are too many")));
         }
-        if header[4] != VERSION {
-            return Err(damaged(format!("version {}: expected {VERSION}", header[4])));
+        let mut fields = Vec::with_capacity(field_count);
+        for _ in 0..field_count {
+            fields.push(read_field(&mut reader)?);
         }
-        let (field_count, tree_count) = (number(header, 8) as usize, number(header, 12) as usize);
-        let tables = field_count.checked_mul(FIELD_BYTES).zip(tree_count.checked_mul(TREE_BYTES));
-        let (field_bytes, tree_bytes) = tables.ok_or_else(|| damaged("too many fields or trees"))?;
-        let fields: Arc<[NumericField]> =
-            reader.take(field_bytes)?.chunks_exact(FIELD_BYTES).map(read_field).collect::<Result<_, _>>()?;
-        let heads = reader.take(tree_bytes)?;
+        let fields: Arc<[NumericField]> = fields.into();
+        let heads = (0..tree_count)
+            .map(|_| Ok([reader.u32()?, reader.u32()?, reader.u32()?]))
+            .collect::<Result<Vec<_>, _>>()?;
         let mut trees: Vec<Tree> = Vec::with_capacity(tree_count);
-        for head in heads.chunks_exact(TREE_BYTES) {
-            let (rows, place_known) = (number(head, 0), number(head, 8) == 1);
-            let class = u8::try_from(number(head, 4)).map_err(|_| damaged("a size class above 255"))?;
+        for [rows, class, place_known] in heads {
+            let class = u8::try_from(class).map_err(|_| reader.damaged("a size class above 255"))?;
             if trees.last().is_some_and(|last| last.class >= class) {
-                return Err(damaged("the trees are not in order of class"));
+                return Err(reader.damaged("the trees are not in order of class"));
             }
             let first = trees.last().map_or(0, |last| last.rows.end);
             let end = first.checked_add(rows).filter(|&end| end > first);
-            let end = end.ok_or_else(|| damaged("a tree of no rows or of too many"))?;
-            let nodes = reader.nodes(rows, &fields)?;
-            trees.push(Tree::new(class, first..end, place_known, fields.clone(), nodes));
+            let end = end.ok_or_else(|| reader.damaged("a tree of no rows, or of too many"))?;
+            let nodes = read_nodes(&mut reader, rows, &fields)?;
+            trees.push(Tree::new(class, first..end, place_known == 1, fields.clone(), nodes));
         }
-        if reader.at != bytes.len() {
-            return Err(damaged(format!("{} bytes where {} were expected", bytes.len(), reader.at)));
-        }
+        reader.finish()?;
         Ok(Forest { fields, trees })
     }
 }
 
-fn damaged(detail: impl Into<String>) -> IndexError {
-    IndexError::Damaged { what: "forest", detail: detail.into() }
-}
-
-fn number(bytes: &[u8], at: usize) -> u32 {
-    bytes[at..at + 4].iter().rev().fold(0, |n, &b| n << 8 | u32::from(b))
-}
-
-fn read_field(bytes: &[u8]) -> Result<NumericField, IndexError> {
-    let float = match number(bytes, 4) {
-        0 => false,
-        1 => true,
-        other => return Err(damaged(format!("a numeric field of type {other}"))),
-    };
-    Ok(NumericField { field: number(bytes, 0), float })
-}
-
-fn write_array<T: ArrowNativeType>(bytes: &mut Vec<u8>, values: &ScalarBuffer<T>) {
-    bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
-    bytes.extend_from_slice(values.inner().as_slice());
-}
-
-/// Takes pieces off the front of a buffer.
-struct Reader<'a> {
-    bytes: &'a Buffer,
-    at: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], IndexError> {
-        let end = self.at.checked_add(len).filter(|&end| end <= self.bytes.len());
-        let end = end.ok_or_else(|| damaged(format!("it ends after {} bytes", self.bytes.len())))?;
-        let piece = &self.bytes.as_slice()[self.at..end];
-        self.at = end;
-        Ok(piece)
+fn read_field(reader: &mut Reader<'_>) -> Result<NumericField, IndexError> {
+    let field = reader.u32()?;
+    match reader.u32()? {
+        0 => Ok(NumericField { field, float: false }),
+        1 => Ok(NumericField { field, float: true }),
+        other => Err(reader.damaged(format!("a numeric field of type {other}"))),
     }
+}
 
-    fn array<T: ArrowNativeType>(&mut self, len: usize) -> Result<ScalarBuffer<T>, IndexError> {
-        let padding = self.at.next_multiple_of(ALIGNMENT) - self.at;
-        self.take(padding)?;
-        let from = self.at;
-        let len_bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| damaged("an array is too long"))?;
-        let piece = self.take(len_bytes)?;
-        let buffer = if piece.as_ptr().align_offset(align_of::<T>()) == 0 {
-            self.bytes.slice_with_length(from, len_bytes)
-        } else {
-            Buffer::from_slice_ref(piece)
-        };
-        Ok(ScalarBuffer::new(buffer, 0, len))
+fn write_nodes(bytes: &mut Vec<u8>, nodes: &Nodes) {
+    for side in [&nodes.west, &nodes.south, &nodes.east, &nodes.north] {
+        write_array(bytes, side);
     }
-
-    fn nodes(&mut self, rows: u32, fields: &[NumericField]) -> Result<Nodes, IndexError> {
-        let len = levels(rows).last().map_or(0, |&n| n as usize);
-        let mut nodes = Nodes {
-            west: self.array(len)?,
-            south: self.array(len)?,
-            east: self.array(len)?,
-            north: self.array(len)?,
-            start: self.array(len)?,
-            end: self.array(len)?,
-            fields: Vec::with_capacity(fields.len()),
-        };
-        for field in fields {
-            nodes.fields.push(if field.float {
-                FieldNodes::Float {
-                    count: self.array(len)?,
-                    sum: self.array(len)?,
-                    min: self.array(len)?,
-                    max: self.array(len)?,
-                }
-            } else {
-                FieldNodes::Int {
-                    count: self.array(len)?,
-                    sum: self.array(len)?,
-                    min: self.array(len)?,
-                    max: self.array(len)?,
-                }
-            });
+    write_array(bytes, &nodes.start);
+    write_array(bytes, &nodes.end);
+    for field in &nodes.fields {
+        match field {
+            FieldNodes::Int { count, sum, min, max } => {
+                write_array(bytes, count);
+                write_array(bytes, sum);
+                write_array(bytes, min);
+                write_array(bytes, max);
+            }
+            FieldNodes::Float { count, sum, min, max } => {
+                write_array(bytes, count);
+                write_array(bytes, sum);
+                write_array(bytes, min);
+                write_array(bytes, max);
+            }
         }
-        Ok(nodes)
     }
+}
+
+/// Struct fields are read in the order they stand in, which is the order they were written in.
+fn read_nodes(reader: &mut Reader<'_>, rows: u32, fields: &[NumericField]) -> Result<Nodes, IndexError> {
+    let len = node_count(rows);
+    let mut nodes = Nodes {
+        west: reader.array(len)?,
+        south: reader.array(len)?,
+        east: reader.array(len)?,
+        north: reader.array(len)?,
+        start: reader.array(len)?,
+        end: reader.array(len)?,
+        fields: Vec::new(),
+    };
+    for field in fields {
+        nodes.fields.push(if field.float {
+            FieldNodes::Float {
+                count: reader.array(len)?,
+                sum: reader.array(len)?,
+                min: reader.array(len)?,
+                max: reader.array(len)?,
+            }
+        } else {
+            FieldNodes::Int {
+                count: reader.array(len)?,
+                sum: reader.array(len)?,
+                min: reader.array(len)?,
+                max: reader.array(len)?,
+            }
+        });
+    }
+    Ok(nodes)
 }

@@ -48,7 +48,7 @@ const fn level(n: u32, state: u32, bits: u32) -> (u32, u32) {
     };
     let direction = if rank == 0 {
         0
-    } else if rank % 2 == 0 {
+    } else if rank.is_multiple_of(2) {
         (rank - 1).trailing_ones() % n
     } else {
         rank.trailing_ones() % n

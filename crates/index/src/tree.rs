@@ -112,7 +112,7 @@ impl Region for NodeRef<'_> {
     }
 
     fn field_range(&self, field: usize) -> Option<FieldRange> {
-        let ordinal = self.tree.fields.iter().position(|f| f.field as usize == field)?;
+        let ordinal = self.tree.fields.binary_search_by_key(&field, |f| f.field as usize).ok()?;
         let summary = self.tree.summary(self.node, ordinal);
         let nulls = summary.count < u64::from(self.tree.row_count(self.node));
         Some(match (summary.min, summary.max) {
@@ -174,6 +174,11 @@ pub(crate) fn levels(rows: u32) -> Vec<u32> {
     firsts.push(total);
     debug_assert!(firsts.len() <= LEVELS_MAX + 1);
     firsts
+}
+
+/// Number of nodes of all levels of a tree over `rows` rows.
+pub(crate) fn node_count(rows: u32) -> usize {
+    levels(rows).last().map_or(0, |&n| n as usize)
 }
 
 impl Tree {
