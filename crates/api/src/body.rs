@@ -1,0 +1,132 @@
+//! Takes in a request's body: whole, within the limits of size, memory and patience.
+
+use crate::limiter::{self, BytesHeld};
+use crate::problem::{Kind, Problem, Result};
+use crate::state::AppState;
+use axum::body::{Body, HttpBody};
+use axum::http::{HeaderMap, header};
+use bytes::{Buf, Bytes};
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+/// How much of a refused body is read and thrown away so that a client that reads only after it has written sees why.
+const DRAIN_BYTES_MAX: usize = 256 << 20;
+/// How long that may take.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+/// How fast the share of the memory budget grows for a body of unknown length.
+const GROWTH_BYTES: usize = 1 << 20;
+
+/// A body in memory, and its share of the memory for bodies.
+#[derive(Debug)]
+pub struct Received {
+    /// The bytes.
+    pub bytes: Bytes,
+    _held: Vec<BytesHeld>,
+}
+
+/// Reads a body to its end.
+///
+/// 413 when it is over the limit, 408 when it stops for too long or trickles, 503 when all bodies together would
+/// take too much memory.
+pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> Result<Received> {
+    let limit = state.config.body_bytes_max;
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|n| n > limit as u64) {
+        // A client that asked first (100-continue) has sent nothing yet; asking for the body would make it send.
+        if !headers.contains_key(header::EXPECT) {
+            drain(&mut body).await;
+        }
+        return Err(too_large(limit));
+    }
+    let mut held = Vec::new();
+    let mut budget = 0;
+    let mut bytes: Vec<u8> = Vec::new();
+    if let Some(length) = length {
+        budget = length as usize;
+        held.push(hold(state, budget)?);
+        bytes.reserve_exact(budget);
+    }
+    let begun = Instant::now();
+    loop {
+        let data = match tokio::time::timeout(state.config.body_stall, frame(&mut body)).await {
+            Ok(None) => break,
+            Ok(Some(Ok(data))) => data,
+            Ok(Some(Err(e))) => {
+                return Err(Problem::new(Kind::InvalidBody, format!("the body broke off: {e}")));
+            }
+            Err(_) => return Err(too_slow(&format!("nothing came for {:?}", state.config.body_stall))),
+        };
+        if bytes.len() + data.len() > limit {
+            drain(&mut body).await;
+            return Err(too_large(limit));
+        }
+        if bytes.len() + data.len() > budget {
+            let more = GROWTH_BYTES.max(data.len());
+            held.push(hold(state, more)?);
+            budget += more;
+        }
+        bytes.extend_from_slice(&data);
+        let taken = begun.elapsed();
+        let least = state.config.body_rate_min as f64 * taken.as_secs_f64();
+        if taken > state.config.body_grace && (bytes.len() as f64) < least {
+            return Err(too_slow(&format!(
+                "{} bytes in {} s; at least {} a second are expected",
+                bytes.len(),
+                taken.as_secs(),
+                state.config.body_rate_min
+            )));
+        }
+    }
+    Ok(Received { bytes: bytes.into(), _held: held })
+}
+
+/// The next piece of data; trailers are skipped.
+async fn frame(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
+    loop {
+        let next = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
+        match next {
+            Ok(frame) => {
+                if let Ok(data) = frame.into_data() {
+                    return Some(Ok(data));
+                }
+            }
+            Err(e) => return Some(Err(e)),
+        }
+    }
+}
+
+async fn drain(body: &mut Body) {
+    let throw_away = async {
+        let mut left = DRAIN_BYTES_MAX;
+        while let Some(Ok(data)) = frame(body).await {
+            match left.checked_sub(data.remaining()) {
+                Some(rest) => left = rest,
+                None => break,
+            }
+        }
+    };
+    // Past the limits the connection is simply closed; the refusal may then be lost on its way.
+    let _ = tokio::time::timeout(DRAIN_MAX, throw_away).await;
+}
+
+fn hold(state: &AppState, bytes: usize) -> Result<BytesHeld> {
+    state.bodies.take(bytes).ok_or_else(|| {
+        limiter::overloaded(
+            "the request bodies being read take all the memory set aside for them: try again".to_owned(),
+            state.config.requests_running_max,
+        )
+    })
+}
+
+fn too_large(limit: usize) -> Problem {
+    Problem::new(
+        Kind::TooLarge,
+        format!("the body is over the limit of {limit} bytes: send the events in smaller batches"),
+    )
+    .with("limit_bytes", limit)
+}
+
+fn too_slow(how: &str) -> Problem {
+    Problem::new(Kind::TooSlow, format!("the body came too slowly: {how}"))
+        .header(header::CONNECTION, header::HeaderValue::from_static("close"))
+}

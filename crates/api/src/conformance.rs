@@ -1,0 +1,59 @@
+//! Which parts of which standards this server keeps to.
+
+use crate::html;
+use crate::links;
+use crate::params::Params;
+use crate::params::format::{self, Format, PAGES};
+use crate::problem::Result;
+use crate::request::Context;
+use crate::respond;
+use axum::response::Response;
+use serde_json::json;
+
+/// Conformance classes, each promised by a test.
+pub const CLASSES: &[&str] = &[
+    "http://www.opengis.net/spec/ogcapi-common-1/1.0/conf/core",
+    "http://www.opengis.net/spec/ogcapi-common-2/1.0/conf/collections",
+    "http://www.opengis.net/spec/ogcapi-features-1/1.0/conf/core",
+    "http://www.opengis.net/spec/ogcapi-features-1/1.0/conf/geojson",
+    "http://www.opengis.net/spec/ogcapi-features-1/1.0/conf/html",
+    "http://www.opengis.net/spec/ogcapi-features-1/1.0/conf/oas30",
+    "http://www.opengis.net/spec/ogcapi-features-2/1.0/conf/crs",
+    "http://www.opengis.net/spec/ogcapi-features-3/1.0/conf/filter",
+    "http://www.opengis.net/spec/ogcapi-features-3/1.0/conf/features-filter",
+    "http://www.opengis.net/spec/ogcapi-features-3/1.0/conf/queryables",
+    "http://www.opengis.net/spec/ogcapi-features-3/1.0/conf/queryables-query-parameters",
+    "http://www.opengis.net/spec/ogcapi-features-4/1.0/conf/create-replace-delete",
+    "http://www.opengis.net/spec/ogcapi-features-4/1.0/conf/update",
+    "http://www.opengis.net/spec/cql2/1.0/conf/cql2-text",
+    "http://www.opengis.net/spec/cql2/1.0/conf/cql2-json",
+    "http://www.opengis.net/spec/cql2/1.0/conf/basic-cql2",
+    "http://www.opengis.net/spec/cql2/1.0/conf/advanced-comparison-operators",
+    "http://www.opengis.net/spec/cql2/1.0/conf/basic-spatial-functions",
+    "http://www.opengis.net/spec/cql2/1.0/conf/basic-spatial-functions-plus",
+    "http://www.opengis.net/spec/cql2/1.0/conf/temporal-functions",
+    "http://www.opengis.net/spec/ogcapi-tiles-1/1.0/conf/core",
+    "http://www.opengis.net/spec/ogcapi-tiles-1/1.0/conf/tileset",
+    "http://www.opengis.net/spec/ogcapi-tiles-1/1.0/conf/tilesets-list",
+    "http://www.opengis.net/spec/ogcapi-tiles-1/1.0/conf/geodata-tilesets",
+    "http://www.opengis.net/spec/ogcapi-tiles-1/1.0/conf/mvt",
+    "http://www.opengis.net/spec/ogcapi-tiles-1/1.0/conf/oas30",
+];
+
+/// `GET /conformance`
+pub async fn get(context: Context) -> Result<Response> {
+    let mut params = Params::parse(context.query.as_deref())?;
+    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
+    params.finish()?;
+    if format == Format::Html {
+        let items: String = CLASSES.iter().map(|c| format!("<li><code>{}</code></li>", html::escape(c))).collect();
+        let trail = [("Meridian", "/".to_owned())];
+        return Ok(respond::html(html::page("Conformance", &trail, &format!("<ul>{items}</ul>"))));
+    }
+    let url = context.url("/conformance");
+    let document = json!({
+        "conformsTo": CLASSES,
+        "links": links::self_and_alternates(&url, format, PAGES, "application/json"),
+    });
+    respond::json("application/json", &document)
+}

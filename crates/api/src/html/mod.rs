@@ -1,0 +1,92 @@
+//! Pages for people: plain HTML made on the server, without scripts.
+
+pub mod collections;
+pub mod items;
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Makes a text safe between tags and in quoted attributes.
+pub fn escape(text: &str) -> Cow<'_, str> {
+    if !text.contains(['&', '<', '>', '"', '\'']) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            other => out.push(other),
+        }
+    }
+    Cow::Owned(out)
+}
+
+const STYLE: &str = "\
+:root{color-scheme:light dark;--line:#8883;--link:#0b63c4;--soft:#8881}\
+@media(prefers-color-scheme:dark){:root{--link:#7db8ff}}\
+body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:0 auto;padding:1rem 1.25rem 4rem}\
+a{color:var(--link)}nav{font-size:.9rem;margin-bottom:1rem}nav a{margin-right:.35rem}\
+h1{font-size:1.6rem;margin:.2rem 0 1rem;overflow-wrap:anywhere}h2{font-size:1.15rem;margin-top:2rem}\
+table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}\
+th{font-weight:600}.wide{overflow-x:auto}code{background:var(--soft);padding:.1rem .3rem;border-radius:.2rem;overflow-wrap:anywhere}\
+.num{text-align:right;font-variant-numeric:tabular-nums}.muted{opacity:.7}.pager a{display:inline-block;padding:.3rem .8rem;border:1px solid var(--line);border-radius:.3rem;text-decoration:none;margin:1rem .5rem 0 0}";
+
+/// A whole page. `body` is HTML already; the title and the trail (name and address of each page above) are texts.
+pub fn page(title: &str, trail: &[(&str, String)], body: &str) -> String {
+    let mut nav = String::new();
+    for (name, href) in trail {
+        let _ = write!(nav, "<a href=\"{}\">{}</a>›", escape(href), escape(name));
+    }
+    let title = escape(title);
+    format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <title>{title} · Meridian</title><style>{STYLE}</style></head><body><nav aria-label=\"Where you are\">{nav}</nav>\
+         <main><h1>{title}</h1>{body}</main></body></html>"
+    )
+}
+
+/// A table of two columns: names, and values that are HTML already.
+pub fn facts(rows: &[(&str, String)]) -> String {
+    let mut out = String::from("<table>");
+    for (name, value) in rows {
+        let _ = write!(out, "<tr><th scope=\"row\">{}</th><td>{value}</td></tr>", escape(name));
+    }
+    out.push_str("</table>");
+    out
+}
+
+/// A whole number with spaces between thousands.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_can_become_markup() {
+        let page = page("<script>alert(1)</script>", &[("a\"b", "/x\"onclick='y'".to_owned())], "");
+        assert!(!page.contains("<script>"));
+        assert!(page.contains("&lt;script&gt;"));
+        assert!(page.contains("/x&quot;onclick=&#39;y&#39;"));
+    }
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!(grouped(1), "1");
+        assert_eq!(grouped(1_234_567), "1\u{202f}234\u{202f}567");
+    }
+}

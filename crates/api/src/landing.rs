@@ -1,0 +1,63 @@
+//! The landing page: where every client starts.
+
+use crate::html;
+use crate::links::{self, OPENAPI_30, OPENAPI_31, link};
+use crate::params::Params;
+use crate::params::format::{self, Format, PAGES};
+use crate::problem::Result;
+use crate::request::Context;
+use crate::respond;
+use crate::state::AppState;
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::json;
+
+const TITLE: &str = "Meridian";
+const DESCRIPTION: &str = "Events in space and time: search, aggregate and map them.";
+
+/// `GET /`
+pub async fn get(State(state): State<AppState>, context: Context) -> Result<Response> {
+    let mut params = Params::parse(context.query.as_deref())?;
+    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
+    params.finish()?;
+    if format == Format::Html {
+        let collections = state.store.list(&state.config.tenant);
+        return Ok(respond::html(page(&collections.iter().map(|c| c.name().to_owned()).collect::<Vec<_>>())));
+    }
+    let mut links = links::self_and_alternates(&context.url("/"), format, PAGES, "application/json");
+    links.extend([
+        link(context.url("/api"), "service-desc", OPENAPI_30, "The API as OpenAPI 3.0"),
+        link(context.url("/openapi.json"), "service-desc", OPENAPI_31, "The API as OpenAPI 3.1"),
+        link(context.url("/api?f=html"), "service-doc", "text/html", "The API for people"),
+        link(context.url("/conformance"), "conformance", "application/json", "Conformance classes"),
+        link(context.url("/conformance"), links::REL_CONFORMANCE, "application/json", "Conformance classes"),
+        link(context.url("/collections"), "data", "application/json", "The collections"),
+        link(context.url("/collections"), links::REL_DATA, "application/json", "The collections"),
+        link(context.url("/tileMatrixSets"), links::REL_TILING_SCHEMES, "application/json", "Tile matrix sets"),
+        link(context.url("/map"), "related", "text/html", "The map"),
+    ]);
+    respond::json("application/json", &json!({ "title": TITLE, "description": DESCRIPTION, "links": links }))
+}
+
+fn page(collections: &[String]) -> String {
+    let mut body = format!("<p>{DESCRIPTION}</p><p><a href=\"/map\">Open the map</a></p><h2>Collections</h2>");
+    if collections.is_empty() {
+        body.push_str(
+            "<p class=\"muted\">There are none yet. <code>meridian load NAME FILE</code> makes one from a file.</p>",
+        );
+    } else {
+        body.push_str("<ul>");
+        for name in collections {
+            let (href, name) = (links::escape(name), html::escape(name));
+            body.push_str(&format!("<li><a href=\"/collections/{href}\">{name}</a></li>"));
+        }
+        body.push_str("</ul>");
+    }
+    body.push_str(
+        "<h2>For programs</h2><ul>\
+         <li><a href=\"/api?f=html\">The API</a> (<a href=\"/api\">OpenAPI 3.0</a>, <a href=\"/openapi.json\">3.1</a>)</li>\
+         <li><a href=\"/conformance\">Conformance</a></li><li><a href=\"/collections\">Collections</a></li>\
+         <li><a href=\"/tileMatrixSets\">Tile matrix sets</a></li><li><a href=\"/metrics\">Metrics</a></li></ul>",
+    );
+    html::page(TITLE, &[], &body)
+}

@@ -1,0 +1,189 @@
+//! How many requests are worked on at once, and how many bytes they may hold.
+//!
+//! A bounded number of requests runs; a short queue waits, each for a bounded time; the rest is refused
+//! at once with 503. Refusing early is what keeps a server that is asked too much at its full speed.
+
+use crate::problem::{Kind, Problem, Result};
+use axum::http::{HeaderName, HeaderValue};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Gives out places to run.
+pub struct Limiter {
+    places: Arc<Semaphore>,
+    running_max: usize,
+    waiting: AtomicUsize,
+    waiting_max: usize,
+    wait_max: Duration,
+    refused: AtomicU64,
+}
+
+/// A place to run; given back when dropped.
+#[derive(Debug)]
+pub struct Permit {
+    _place: OwnedSemaphorePermit,
+}
+
+impl Limiter {
+    /// `running_max` places, a queue of `waiting_max`, each waiting at most `wait_max`.
+    pub fn new(running_max: usize, waiting_max: usize, wait_max: Duration) -> Limiter {
+        let running_max = running_max.clamp(1, Semaphore::MAX_PERMITS);
+        Limiter {
+            places: Arc::new(Semaphore::new(running_max)),
+            running_max,
+            waiting: AtomicUsize::new(0),
+            waiting_max,
+            wait_max,
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    /// Waits for a place, but not past `deadline`; refuses when the queue is full or the wait too long.
+    pub async fn admit(&self, deadline: Instant) -> Result<Permit> {
+        if let Ok(place) = self.places.clone().try_acquire_owned() {
+            return Ok(Permit { _place: place });
+        }
+        let Some(_waiting) = Waiting::enter(&self.waiting, self.waiting_max) else {
+            return Err(self.refuse("as many requests wait as may"));
+        };
+        let until = deadline.min(Instant::now() + self.wait_max);
+        match tokio::time::timeout_at(until.into(), self.places.clone().acquire_owned()).await {
+            Ok(Ok(place)) => Ok(Permit { _place: place }),
+            _ => Err(self.refuse("no place came free in time")),
+        }
+    }
+
+    /// Requests running now.
+    pub fn running(&self) -> usize {
+        self.running_max - self.places.available_permits()
+    }
+
+    /// Requests waiting now.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Requests refused since the start.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    fn refuse(&self, why: &str) -> Problem {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        overloaded(
+            format!("the server works on {} requests, its limit, and {why}: try again", self.running_max),
+            self.running_max,
+        )
+    }
+}
+
+/// The refusal of a server that has too much to do, with the headers of draft-ietf-httpapi-ratelimit-headers.
+pub fn overloaded(detail: String, quota: usize) -> Problem {
+    const RETRY: Duration = Duration::from_secs(1);
+    let policy = format!("\"running\";q={quota};qu=\"concurrent-requests\"");
+    let mut problem = Problem::new(Kind::Overloaded, detail)
+        .retry_after(RETRY)
+        .header(HeaderName::from_static("ratelimit"), HeaderValue::from_static("\"running\";r=0;t=1"));
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        problem = problem.header(HeaderName::from_static("ratelimit-policy"), policy);
+    }
+    problem
+}
+
+/// A place in the queue.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn enter(count: &'a AtomicUsize, max: usize) -> Option<Waiting<'a>> {
+        count
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < max).then_some(n + 1))
+            .ok()
+            .map(|_| Waiting(count))
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Bytes that all requests together may hold for one purpose; counted in KiB.
+#[derive(Clone)]
+pub struct ByteBudget {
+    kib: Arc<Semaphore>,
+    total_kib: usize,
+}
+
+/// A share of a [`ByteBudget`]; given back when dropped.
+#[derive(Debug)]
+pub struct BytesHeld {
+    _kib: OwnedSemaphorePermit,
+}
+
+impl ByteBudget {
+    /// A budget of this many bytes.
+    pub fn new(bytes: usize) -> ByteBudget {
+        let total_kib = bytes.div_ceil(1024).clamp(1, u32::MAX as usize);
+        ByteBudget { kib: Arc::new(Semaphore::new(total_kib)), total_kib }
+    }
+
+    /// Takes a share if there is room for it now. A share larger than the whole budget takes all of it.
+    pub fn take(&self, bytes: usize) -> Option<BytesHeld> {
+        let kib = bytes.div_ceil(1024).min(self.total_kib) as u32;
+        self.kib.clone().try_acquire_many_owned(kib).ok().map(|kib| BytesHeld { _kib: kib })
+    }
+
+    /// Bytes held now, rounded up to KiB each.
+    pub fn held(&self) -> usize {
+        (self.total_kib - self.kib.available_permits()) * 1024
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
+    #[tokio::test]
+    async fn what_neither_runs_nor_waits_is_refused() {
+        let limiter = Arc::new(Limiter::new(1, 1, Duration::from_secs(60)));
+        let running = limiter.admit(soon()).await.unwrap();
+        let second = tokio::spawn({
+            let limiter = limiter.clone();
+            async move { limiter.admit(soon()).await.map(drop) }
+        });
+        while limiter.waiting() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let refusal = limiter.admit(soon()).await.unwrap_err();
+        assert_eq!(refusal.kind(), Kind::Overloaded);
+        assert_eq!((limiter.running(), limiter.refused()), (1, 1));
+        drop(running);
+        second.await.unwrap().unwrap();
+        assert_eq!((limiter.running(), limiter.waiting()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_wait_ends_with_the_deadline_and_leaves_the_queue() {
+        let limiter = Limiter::new(1, 8, Duration::from_secs(60));
+        let _running = limiter.admit(soon()).await.unwrap();
+        assert!(limiter.admit(Instant::now()).await.is_err());
+        assert_eq!(limiter.waiting(), 0);
+    }
+
+    #[test]
+    fn bytes_are_given_back() {
+        let budget = ByteBudget::new(4096);
+        let held = budget.take(3000).unwrap();
+        assert_eq!(budget.held(), 3072);
+        assert!(budget.take(2000).is_none());
+        drop(held);
+        assert!(budget.take(1 << 30).is_some());
+    }
+}

@@ -1,0 +1,198 @@
+//! Counters and histograms in the Prometheus text format.
+//!
+//! The set of families is small and known, and one of them is touched by every request, so they are
+//! plain atomics: no registry to lock, no label to allocate. Names and buckets follow OpenTelemetry's
+//! semantic conventions for HTTP servers. Labels are bounded: route templates, never paths; no tenants' names.
+
+use axum::http::{Method, StatusCode};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Upper bounds of the buckets in seconds, as OpenTelemetry advises for `http.server.request.duration`.
+const BUCKETS_S: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
+
+const METHODS: [Method; 7] =
+    [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
+
+/// Durations counted into buckets.
+#[derive(Default)]
+pub struct Histogram {
+    /// One per bound, and one for what is longer.
+    buckets: [AtomicU64; BUCKETS_S.len() + 1],
+    sum_us: AtomicU64,
+}
+
+impl Histogram {
+    /// Counts one duration.
+    pub fn record(&self, duration: Duration) {
+        let seconds = duration.as_secs_f64();
+        let at = BUCKETS_S.iter().position(|&bound| seconds <= bound).unwrap_or(BUCKETS_S.len());
+        self.buckets[at].fetch_add(1, Ordering::Relaxed);
+        self.sum_us.fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    fn write(&self, out: &mut String, family: &str, labels: &str) {
+        let comma = if labels.is_empty() { "" } else { "," };
+        let mut total = 0;
+        for (i, bucket) in self.buckets.iter().enumerate() {
+            total += bucket.load(Ordering::Relaxed);
+            match BUCKETS_S.get(i) {
+                Some(bound) => {
+                    let _ = writeln!(out, "{family}_bucket{{{labels}{comma}le=\"{bound}\"}} {total}");
+                }
+                None => {
+                    let _ = writeln!(out, "{family}_bucket{{{labels}{comma}le=\"+Inf\"}} {total}");
+                }
+            }
+        }
+        let sum = self.sum_us.load(Ordering::Relaxed) as f64 / 1e6;
+        let braces = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+        let _ = writeln!(out, "{family}_sum{braces} {sum}");
+        let _ = writeln!(out, "{family}_count{braces} {total}");
+    }
+}
+
+/// Requests of one route by method and status.
+#[derive(Default)]
+struct RouteMetrics {
+    /// By method, then by status 100 to 599; made when first seen.
+    by_method: [OnceLock<Box<[OnceLock<Histogram>]>>; METHODS.len()],
+}
+
+/// Everything the server counts about itself.
+pub struct Metrics {
+    routes: HashMap<&'static str, RouteMetrics>,
+    unmatched: RouteMetrics,
+    active: AtomicI64,
+    /// Streamed answers, from the arrival of the request to the last byte produced.
+    pub streams: Histogram,
+    /// Answers given up because the client had gone.
+    pub clients_gone: AtomicU64,
+    /// Answers broken off in mid-stream by an error or the deadline.
+    pub streams_broken: AtomicU64,
+    /// Connections refused because too many were open.
+    pub connections_refused: AtomicU64,
+}
+
+/// Counts a request as active until dropped.
+pub struct Active<'a>(&'a AtomicI64);
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Metrics {
+    /// Metrics for these route templates.
+    pub fn new(routes: impl IntoIterator<Item = &'static str>) -> Metrics {
+        Metrics {
+            routes: routes.into_iter().map(|r| (r, RouteMetrics::default())).collect(),
+            unmatched: RouteMetrics::default(),
+            active: AtomicI64::new(0),
+            streams: Histogram::default(),
+            clients_gone: AtomicU64::new(0),
+            streams_broken: AtomicU64::new(0),
+            connections_refused: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a request that begins.
+    pub fn begin(&self) -> Active<'_> {
+        self.active.fetch_add(1, Ordering::Relaxed);
+        Active(&self.active)
+    }
+
+    /// Counts a request whose answer's head is ready.
+    pub fn end(&self, route: Option<&str>, method: &Method, status: StatusCode, duration: Duration) {
+        let metrics = route.and_then(|r| self.routes.get(r)).unwrap_or(&self.unmatched);
+        let Some(method) = METHODS.iter().position(|m| m == method) else { return };
+        let statuses = metrics.by_method[method].get_or_init(|| (0..500).map(|_| OnceLock::new()).collect());
+        if let Some(histogram) = statuses.get(usize::from(status.as_u16().saturating_sub(100))) {
+            histogram.get_or_init(Histogram::default).record(duration);
+        }
+    }
+
+    /// Writes the families of the server itself.
+    pub fn write(&self, out: &mut String) {
+        let family = "http_server_request_duration_seconds";
+        let _ = writeln!(out, "# HELP {family} Time from the arrival of a request to the head of its answer.");
+        let _ = writeln!(out, "# TYPE {family} histogram");
+        let mut routes: Vec<_> = self.routes.iter().map(|(r, m)| (*r, m)).collect();
+        routes.push(("", &self.unmatched));
+        routes.sort_unstable_by_key(|(r, _)| *r);
+        for (route, metrics) in routes {
+            for (method, statuses) in METHODS.iter().zip(&metrics.by_method) {
+                for (i, histogram) in statuses.get().into_iter().flatten().enumerate() {
+                    if let Some(histogram) = histogram.get() {
+                        let labels = format!(
+                            "http_request_method=\"{method}\",http_route=\"{route}\",http_response_status_code=\"{}\"",
+                            i + 100
+                        );
+                        histogram.write(out, family, &labels);
+                    }
+                }
+            }
+        }
+        let family = "meridian_stream_duration_seconds";
+        let _ = writeln!(out, "# HELP {family} Time from the arrival of a request to the last byte of its streamed answer.");
+        let _ = writeln!(out, "# TYPE {family} histogram");
+        self.streams.write(out, family, "");
+        gauge(out, "http_server_active_requests", "Requests without an answer yet.", self.active.load(Ordering::Relaxed));
+        let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        counter(out, "meridian_clients_gone_total", "Answers given up because the client had gone.", load(&self.clients_gone));
+        counter(
+            out,
+            "meridian_streams_broken_total",
+            "Answers broken off in mid-stream by an error or the deadline.",
+            load(&self.streams_broken),
+        );
+        counter(
+            out,
+            "meridian_connections_refused_total",
+            "Connections refused because too many were open.",
+            load(&self.connections_refused),
+        );
+    }
+}
+
+/// Writes one gauge.
+pub fn gauge(out: &mut String, name: &str, help: &str, value: impl std::fmt::Display) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
+}
+
+/// Writes one counter.
+pub fn counter(out: &mut String, name: &str, help: &str, value: impl std::fmt::Display) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_cumulative_and_labelled_by_route() {
+        let metrics = Metrics::new(["/collections/{c}"]);
+        let active = metrics.begin();
+        metrics.end(Some("/collections/{c}"), &Method::GET, StatusCode::OK, Duration::from_millis(7));
+        metrics.end(Some("/collections/{c}"), &Method::GET, StatusCode::OK, Duration::from_secs(60));
+        metrics.end(Some("/nowhere"), &Method::GET, StatusCode::NOT_FOUND, Duration::from_millis(1));
+        let mut text = String::new();
+        metrics.write(&mut text);
+        let labels = "http_request_method=\"GET\",http_route=\"/collections/{c}\",http_response_status_code=\"200\"";
+        for line in [
+            format!("http_server_request_duration_seconds_bucket{{{labels},le=\"0.005\"}} 0"),
+            format!("http_server_request_duration_seconds_bucket{{{labels},le=\"0.01\"}} 1"),
+            format!("http_server_request_duration_seconds_bucket{{{labels},le=\"+Inf\"}} 2"),
+            format!("http_server_request_duration_seconds_count{{{labels}}} 2"),
+            "http_server_active_requests 1".to_owned(),
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+        }
+        assert!(text.contains("http_route=\"\",http_response_status_code=\"404\""));
+        drop(active);
+    }
+}

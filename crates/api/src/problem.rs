@@ -1,0 +1,259 @@
+//! Refusals and failures as RFC 9457 problem details.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use meridian_model::Invalid;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// Media type of a problem.
+pub const PROBLEM_JSON: &str = "application/problem+json";
+/// Most mistakes listed in one answer.
+pub const ERRORS_LISTED_MAX: usize = 100;
+
+/// What kind of problem it is: decides status, title and `type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A parameter's value cannot be read.
+    InvalidParameter,
+    /// A parameter that the route does not know.
+    UnknownParameter,
+    /// A body that cannot be taken as it stands.
+    InvalidBody,
+    /// No such collection, event, tile or route.
+    NotFound,
+    /// The route has no such method.
+    MethodNotAllowed,
+    /// None of the formats that the client accepts is served.
+    NotAcceptable,
+    /// The request arrived too slowly.
+    TooSlow,
+    /// The id or name is taken, or the request's key was used for something else.
+    Conflict,
+    /// A page token is too old.
+    Gone,
+    /// The body is over the limit.
+    TooLarge,
+    /// The body's media type is not taken here.
+    UnsupportedMediaType,
+    /// More requests than the server works on.
+    Overloaded,
+    /// The deadline passed before the answer began.
+    DeadlineExceeded,
+    /// The disk is full or read-only, or the store has stopped taking writes.
+    StorageUnavailable,
+    /// A fault on our side.
+    Internal,
+}
+
+impl Kind {
+    fn parts(self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Kind::InvalidParameter => (StatusCode::BAD_REQUEST, "invalid-parameter", "Invalid parameter"),
+            Kind::UnknownParameter => (StatusCode::BAD_REQUEST, "unknown-parameter", "Unknown parameter"),
+            Kind::InvalidBody => (StatusCode::BAD_REQUEST, "invalid-body", "Invalid body"),
+            Kind::NotFound => (StatusCode::NOT_FOUND, "not-found", "Not found"),
+            Kind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed"),
+            Kind::NotAcceptable => (StatusCode::NOT_ACCEPTABLE, "not-acceptable", "No acceptable format"),
+            Kind::TooSlow => (StatusCode::REQUEST_TIMEOUT, "request-too-slow", "Request arrived too slowly"),
+            Kind::Conflict => (StatusCode::CONFLICT, "conflict", "Conflict"),
+            Kind::Gone => (StatusCode::GONE, "gone", "No longer available"),
+            Kind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "Body too large"),
+            Kind::UnsupportedMediaType => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type")
+            }
+            Kind::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Server overloaded"),
+            Kind::DeadlineExceeded => (StatusCode::GATEWAY_TIMEOUT, "deadline-exceeded", "Deadline exceeded"),
+            Kind::StorageUnavailable => {
+                (StatusCode::INSUFFICIENT_STORAGE, "storage-unavailable", "Storage unavailable")
+            }
+            Kind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
+        }
+    }
+}
+
+/// One refusal or failure, on its way to the client.
+#[derive(Debug, Clone)]
+pub struct Problem(Box<Details>);
+
+#[derive(Debug, Clone)]
+struct Details {
+    kind: Kind,
+    status: StatusCode,
+    detail: String,
+    extensions: Map<String, Value>,
+    retry_after: Option<Duration>,
+    headers: Vec<(header::HeaderName, HeaderValue)>,
+}
+
+/// Result of a handler.
+pub type Result<T, E = Problem> = std::result::Result<T, E>;
+
+impl Problem {
+    /// A problem of this kind, with a sentence.
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Problem {
+        Problem(Box::new(Details {
+            kind,
+            status: kind.parts().0,
+            detail: detail.into(),
+            extensions: Map::new(),
+            retry_after: None,
+            headers: Vec::new(),
+        }))
+    }
+
+    /// A parameter whose value cannot be read.
+    pub fn parameter(name: &str, detail: impl Into<String>) -> Problem {
+        Problem::new(Kind::InvalidParameter, detail).with("field", name)
+    }
+
+    /// A mistake found while reading the parameter `name`; a field that the mistake names stays in the detail.
+    pub fn invalid_parameter(name: &str, invalid: Invalid) -> Problem {
+        let detail = match invalid.field {
+            Some(field) if field != name => format!("{field}: {}", invalid.detail),
+            _ => invalid.detail,
+        };
+        Problem::parameter(name, detail)
+    }
+
+    /// One mistake in a body.
+    pub fn invalid_body(invalid: Invalid) -> Problem {
+        Problem::invalid_bodies(vec![invalid])
+    }
+
+    /// Mistakes in a body, at most [`ERRORS_LISTED_MAX`] of them listed; the first also stands at the top.
+    pub fn invalid_bodies(list: Vec<Invalid>) -> Problem {
+        let Some(first) = list.first() else {
+            return Problem::new(Kind::InvalidBody, "the body cannot be read");
+        };
+        let detail = match list.len() {
+            1 => first.to_string(),
+            n => format!("{n} mistakes, nothing was written; the first: {first}"),
+        };
+        let mut problem = Problem::new(Kind::InvalidBody, detail);
+        if let Some(field) = &first.field {
+            problem = problem.with("field", field.as_str());
+        }
+        if let Some(line) = first.line {
+            problem = problem.with("line", line);
+        }
+        let errors: Vec<Value> = list
+            .iter()
+            .take(ERRORS_LISTED_MAX)
+            .map(|e| {
+                let mut one = Map::new();
+                if let Some(line) = e.line {
+                    one.insert("line".into(), line.into());
+                }
+                if let Some(field) = &e.field {
+                    one.insert("field".into(), field.as_str().into());
+                }
+                one.insert("detail".into(), e.detail.as_str().into());
+                Value::Object(one)
+            })
+            .collect();
+        problem.with("errors", errors)
+    }
+
+    /// Nothing stands under this name.
+    pub fn not_found(detail: impl Into<String>) -> Problem {
+        Problem::new(Kind::NotFound, detail)
+    }
+
+    /// A fault on our side: the cause goes to the log, the client gets a sentence without it.
+    pub fn internal(cause: impl std::fmt::Display) -> Problem {
+        tracing::error!(%cause, "request failed");
+        Problem::new(Kind::Internal, "the server failed while it worked on this request; its log says why")
+    }
+
+    /// Adds a member.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
+        self.0.extensions.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Says when to come back.
+    pub fn retry_after(mut self, wait: Duration) -> Problem {
+        self.0.retry_after = Some(wait);
+        self
+    }
+
+    /// Adds a header to the answer.
+    pub fn header(mut self, name: header::HeaderName, value: HeaderValue) -> Problem {
+        self.0.headers.push((name, value));
+        self
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// The sentence.
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let Details { kind, status, detail, extensions, retry_after, headers } = *self.0;
+        let (_, name, title) = kind.parts();
+        let mut body = json!({
+            "type": format!("urn:meridian:problem:{name}"),
+            "title": title,
+            "status": status.as_u16(),
+            "detail": detail,
+        });
+        if let Value::Object(members) = &mut body {
+            members.extend(extensions);
+            if let Some(wait) = retry_after {
+                members.insert("retry_after_seconds".into(), whole_seconds(wait).into());
+            }
+        }
+        let mut response = (status, Json(body)).into_response();
+        let answer = response.headers_mut();
+        answer.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+        answer.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(wait) = retry_after {
+            answer.insert(header::RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
+        }
+        for (name, value) in headers {
+            answer.insert(name, value);
+        }
+        response
+    }
+}
+
+/// `Retry-After` counts whole seconds; 0 would invite a storm.
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs_f64().ceil().max(1.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn body(problem: Problem) -> Value {
+        let bytes = axum::body::to_bytes(problem.into_response().into_body(), 1 << 20).await.unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_first_mistake_stands_at_the_top_and_all_are_listed() {
+        let list = (1..=150).map(|i| Invalid::field("mag", "wrong").at_line(i)).collect();
+        let body = body(Problem::invalid_bodies(list)).await;
+        assert_eq!((&body["status"], &body["line"], &body["field"]), (&json!(400), &json!(1), &json!("mag")));
+        assert_eq!(body["errors"].as_array().unwrap().len(), ERRORS_LISTED_MAX);
+        assert_eq!(body["errors"][99], json!({"line": 100, "field": "mag", "detail": "wrong"}));
+    }
+
+    #[tokio::test]
+    async fn a_retry_is_never_invited_at_once() {
+        let response =
+            Problem::new(Kind::Overloaded, "busy").retry_after(Duration::from_millis(5)).into_response();
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+        assert_eq!(response.headers()[header::CONTENT_TYPE], PROBLEM_JSON);
+    }
+}

@@ -1,0 +1,155 @@
+//! What is known of a request before its handler reads it: when it came, its name, its deadline, its base URL.
+
+use crate::params;
+use crate::problem::Result;
+use crate::state::AppState;
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+static TIMEOUT: HeaderName = HeaderName::from_static("meridian-timeout");
+
+/// When a request came in; set by [`observe`].
+#[derive(Clone, Copy)]
+struct Arrival(Instant);
+
+/// A request as its handler sees it.
+pub struct Context {
+    /// When the request's head had been read.
+    pub arrived: Instant,
+    /// The head's fields.
+    pub headers: HeaderMap,
+    /// The query string, undecoded.
+    pub query: Option<String>,
+    /// The path, undecoded.
+    pub path: String,
+    /// Scheme and authority under which the client reached us, without a final slash.
+    pub base: String,
+    timeout_max: Duration,
+}
+
+impl FromRequestParts<AppState> for Context {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
+        Ok(Context {
+            arrived: parts.extensions.get::<Arrival>().map_or_else(Instant::now, |a| a.0),
+            headers: parts.headers.clone(),
+            query: parts.uri.query().map(str::to_owned),
+            path: parts.uri.path().to_owned(),
+            base: base_url(state, parts),
+            timeout_max: state.config.timeout_max,
+        })
+    }
+}
+
+impl Context {
+    /// The deadline: the parameter `timeout`, else the header `Meridian-Timeout`, else `default`; never past the
+    /// longest that the operator allows.
+    pub fn deadline(&self, parameter: Option<Duration>, default: Duration) -> Result<Instant> {
+        let asked = match (parameter, self.headers.get(&TIMEOUT)) {
+            (Some(timeout), _) => timeout,
+            (None, Some(value)) => params::timeout("Meridian-Timeout", value.to_str().unwrap_or_default())?,
+            (None, None) => default,
+        };
+        Ok(self.arrived + asked.min(self.timeout_max))
+    }
+
+    /// An absolute URL of a path on this server.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+}
+
+/// The URL that links begin with. `Host` is what the client wrote, so only the characters of an authority pass.
+fn base_url(state: &AppState, parts: &Parts) -> String {
+    if let Some(url) = &state.config.public_url {
+        return url.trim_end_matches('/').to_owned();
+    }
+    let host = parts
+        .headers
+        .get(header::HOST)
+        .and_then(|h| h.to_str().ok())
+        .or_else(|| parts.uri.authority().map(|a| a.as_str()))
+        .filter(|h| !h.is_empty() && h.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_:[]".contains(&b)));
+    format!("http://{}", host.unwrap_or("localhost"))
+}
+
+/// Wraps every request: counts and times it, names it, and hands its trace on.
+pub async fn observe(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+    let arrived = Instant::now();
+    let active = state.metrics.begin();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let id = request.headers().get(&REQUEST_ID).filter(|v| is_request_id(v)).cloned();
+    let id = id.or_else(|| HeaderValue::from_str(&state.next_request_id()).ok());
+    let trace = request.headers().get(&TRACEPARENT).filter(|v| is_traceparent(v)).cloned();
+    let path = tracing::enabled!(tracing::Level::WARN).then(|| request.uri().path().to_owned());
+    request.extensions_mut().insert(Arrival(arrived));
+
+    let mut response = next.run(request).await;
+
+    drop(active);
+    let elapsed = arrived.elapsed();
+    let status = response.status();
+    state.metrics.end(route.as_ref().map(MatchedPath::as_str), &method, status, elapsed);
+    let name = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
+    let path = path.as_deref().unwrap_or_default();
+    let ms = elapsed.as_millis() as u64;
+    if status.is_server_error() {
+        tracing::warn!(request = name, %method, path, status = status.as_u16(), ms, "refused or failed");
+    } else {
+        tracing::debug!(request = name, %method, path, status = status.as_u16(), ms, "answered");
+    }
+    let headers = response.headers_mut();
+    if let Some(id) = id {
+        headers.insert(REQUEST_ID.clone(), id);
+    }
+    if let Some(trace) = trace {
+        headers.insert(TRACEPARENT.clone(), trace);
+    }
+    response
+}
+
+/// A name that a client chose: short and printable, since it goes to logs.
+fn is_request_id(value: &HeaderValue) -> bool {
+    (1..=128).contains(&value.len())
+        && value.as_bytes().iter().all(|b| b.is_ascii_alphanumeric() || b"-_.:/+=".contains(b))
+}
+
+/// W3C Trace Context, version 00: `00-<32 hex>-<16 hex>-<2 hex>`, ids not all zero.
+fn is_traceparent(value: &HeaderValue) -> bool {
+    let bytes = value.as_bytes();
+    let hex = |part: &[u8]| part.iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b));
+    let some = |part: &[u8]| part.iter().any(|b| *b != b'0');
+    bytes.len() == 55
+        && bytes.starts_with(b"00-")
+        && (bytes[35], bytes[52]) == (b'-', b'-')
+        && hex(&bytes[3..35])
+        && hex(&bytes[36..52])
+        && hex(&bytes[53..])
+        && some(&bytes[3..35])
+        && some(&bytes[36..52])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_well_formed_names_and_traces_are_echoed() {
+        let value = |text: &'static str| HeaderValue::from_static(text);
+        assert!(is_traceparent(&value("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")));
+        assert!(!is_traceparent(&value("00-00000000000000000000000000000000-00f067aa0ba902b7-01")));
+        assert!(!is_traceparent(&value("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7")));
+        assert!(!is_traceparent(&value("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01")));
+        assert!(is_request_id(&value("a-1:b/c")));
+        assert!(!is_request_id(&value("a b")));
+    }
+}

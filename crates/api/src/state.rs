@@ -1,0 +1,87 @@
+//! What every request shares.
+
+use crate::config::ServerConfig;
+use crate::limiter::{ByteBudget, Limiter};
+use crate::metrics::Metrics;
+use crate::places::Places;
+use crate::problem::{Problem, Result};
+use crate::routes;
+use meridian_store::seams::{Clock, Seams};
+use meridian_store::{Collection, Store};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The server's state; cheap to clone.
+#[derive(Clone)]
+pub struct AppState(Arc<Shared>);
+
+/// What [`AppState`] points to.
+pub struct Shared {
+    /// The collections.
+    pub store: Arc<Store>,
+    /// The operator's settings.
+    pub config: ServerConfig,
+    /// Places to run.
+    pub limiter: Limiter,
+    /// Bytes of request bodies in memory.
+    pub bodies: ByteBudget,
+    /// Bytes of finished answers that clients have not taken yet.
+    pub answers: ByteBudget,
+    /// Counters.
+    pub metrics: Metrics,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// What the places profile keeps between requests.
+    pub places: Places,
+    /// Set when a shutdown began: the server is no longer ready.
+    pub stopping: AtomicBool,
+    request_prefix: u64,
+    requests: AtomicU64,
+}
+
+impl AppState {
+    /// State over an open store; clock and randomness come from its seams.
+    pub fn new(store: Arc<Store>, seams: &Seams, config: ServerConfig) -> AppState {
+        AppState(Arc::new(Shared {
+            limiter: Limiter::new(config.requests_running_max, config.requests_waiting_max, config.admission_wait),
+            bodies: ByteBudget::new(config.body_bytes_total),
+            answers: ByteBudget::new(config.answer_bytes_total),
+            metrics: Metrics::new(routes::templates()),
+            clock: seams.clock.clone(),
+            places: Places::default(),
+            stopping: AtomicBool::new(false),
+            request_prefix: seams.random.next_u64(),
+            requests: AtomicU64::new(0),
+            store,
+            config,
+        }))
+    }
+
+    /// The collection of this name, or 404.
+    pub fn collection(&self, name: &str) -> Result<Arc<Collection>> {
+        self.store
+            .collection(&self.config.tenant, name)
+            .ok_or_else(|| Problem::not_found(format!("there is no collection {name:?}")))
+    }
+
+    /// Microseconds since 1970.
+    pub fn now(&self) -> i64 {
+        self.clock.now()
+    }
+
+    /// A name for a request that came without one: 16 hexadecimal digits, unique in this process.
+    pub fn next_request_id(&self) -> String {
+        let n = self.requests.fetch_add(1, Ordering::Relaxed);
+        // An odd multiplier permutes the 64-bit numbers, so that ids do not repeat and do not look alike.
+        format!("{:016x}", (n ^ self.request_prefix).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+}
+
+impl Deref for AppState {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
