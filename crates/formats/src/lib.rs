@@ -1,1 +1,35 @@
 //! Readers and writers of event files: bytes in, batches out, and back.
+//!
+//! The crate knows [GeoJSON](Format::GeoJson) documents, text sequences and lines, CSV, GDELT event
+//! exports, GeoParquet and Arrow. It promises that
+//! - memory is bounded by one batch and one record ([`ReadOptions::record_bytes`]), however long the input;
+//! - each mistake comes back as a [`meridian_model::Invalid`] with the line (or the ordinal of the
+//!   event) and the field, up to [`MISTAKES_MAX`] of them, and that nothing of a bad batch is given out;
+//! - no input makes it panic;
+//! - what a writer wrote, the reader of that format reads back to the same events.
+//!
+//! Start reading at [`Format`] and [`reader`]; [`infer`] makes a schema from a sample, [`FeatureWriter`]
+//! writes the features of answers. It opens no file and no socket.
+
+mod compress;
+mod error;
+mod format;
+mod infer;
+mod input;
+mod instant;
+mod json;
+mod options;
+mod read;
+mod roles;
+mod shape;
+mod values;
+mod wkb;
+mod write;
+
+pub use compress::{decompress, peek};
+pub use error::{MISTAKES_MAX, ReadError};
+pub use format::Format;
+pub use infer::{infer, infer_prefix};
+pub use options::{BatchLimits, Epoch, OnError, ReadOptions, Unknown};
+pub use read::{EventReader, reader};
+pub use write::{EventWriter, FeatureWriter, Features, WriteError, writer};

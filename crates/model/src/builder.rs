@@ -141,6 +141,11 @@ impl BatchBuilder {
         Ok(())
     }
 
+    /// Whether the event in hand has an id; never where ids are made.
+    pub fn has_id(&self) -> bool {
+        self.id_pending.is_some()
+    }
+
     /// Sets a point in degrees.
     pub fn set_point(&mut self, lon: f64, lat: f64) -> Result<(), Invalid> {
         geometry::validate_position(lon, lat)?;
@@ -216,6 +221,11 @@ impl BatchBuilder {
         };
         self.pending[field] = value;
         Ok(())
+    }
+
+    /// Sets a text field by index without taking the text over.
+    pub fn set_text(&mut self, field: usize, text: &str) -> Result<(), Invalid> {
+        self.set(field, Value::Text(text.to_owned()))
     }
 
     /// Checks what the event in hand lacks and adds it.

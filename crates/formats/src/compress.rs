@@ -1,0 +1,112 @@
+//! Gzip and zstd, seen by content.
+
+use meridian_model::Invalid;
+use std::io::{self, BufReader, Cursor, Read};
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Takes gzip or zstd off, told by the first bytes; anything else passes as it is.
+///
+/// Several members or frames after each other are read as one. A stream that ends inside one gives
+/// an error that says so, as an [`Invalid`] inside the [`io::Error`].
+pub fn decompress(input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+    let (first, input) = peek(input, ZSTD.len())?;
+    if first.starts_with(&GZIP) {
+        let plain = flate2::read::MultiGzDecoder::new(BufReader::with_capacity(1 << 16, input));
+        return Ok(Box::new(Explained { plain, name: "gzip" }));
+    }
+    if first == ZSTD {
+        let mut plain = zstd::stream::read::Decoder::new(input)?;
+        // 128 MiB is the window of `zstd --long=27`, the most that the command line takes unasked.
+        plain.window_log_max(27)?;
+        return Ok(Box::new(Explained { plain, name: "zstd" }));
+    }
+    Ok(input)
+}
+
+/// The first bytes of an input, as many as asked for if there are, and the whole input again.
+pub fn peek(mut input: Box<dyn Read + Send>, bytes: usize) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
+    let mut first = Vec::new();
+    let got = input.by_ref().take(bytes as u64).read_to_end(&mut first)?;
+    if got < bytes {
+        return Ok((first.clone(), Box::new(Cursor::new(first))));
+    }
+    Ok((first.clone(), Box::new(Cursor::new(first).chain(input))))
+}
+
+/// Says what is wrong with compressed data in a user's words.
+struct Explained<R> {
+    plain: R,
+    name: &'static str,
+}
+
+impl<R: Read> Read for Explained<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.plain.read(out).map_err(|error| {
+            let name = self.name;
+            let detail = match error.kind() {
+                io::ErrorKind::UnexpectedEof => format!("the {name} data ends before it is complete: was it cut off?"),
+                io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::Other => {
+                    format!("the {name} data is damaged: {error}")
+                }
+                _ => return error,
+            };
+            io::Error::new(io::ErrorKind::InvalidData, Invalid::new(detail))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn read(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+        let mut out = Vec::new();
+        decompress(Box::new(Cursor::new(bytes)))
+            .and_then(|mut r| r.read_to_end(&mut out))
+            .map(|_| out)
+            .map_err(|e| e.to_string())
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn several_members_read_as_one() {
+        let text = b"one two three ".repeat(1000);
+        for whole in [gzip(&text), zstd::encode_all(&text[..], 1).unwrap()] {
+            assert_eq!(read([whole.clone(), whole].concat()).unwrap(), text.repeat(2));
+        }
+    }
+
+    #[test]
+    fn what_is_not_compressed_passes() {
+        for text in [&b""[..], b"a", b"abc", b"abcdefgh"] {
+            assert_eq!(read(text.to_vec()).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_cut_is_told_at_every_byte() {
+        let text = b"some text that is long enough to hold a few bytes of payload".repeat(20);
+        for (whole, name) in [(gzip(&text), "gzip"), (zstd::encode_all(&text[..], 1).unwrap(), "zstd")] {
+            for cut in 5..whole.len() {
+                let error = read(whole[..cut].to_vec()).unwrap_err();
+                assert!(error.contains(name) && error.contains("ends before"), "{name} cut at {cut}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_told() {
+        let mut whole = gzip(&b"some text".repeat(100));
+        let middle = whole.len() / 2;
+        whole[middle] ^= 0xff;
+        assert!(read(whole).unwrap_err().contains("gzip"));
+    }
+}

@@ -1,0 +1,90 @@
+//! What can go wrong while reading.
+
+use meridian_model::Invalid;
+use std::io;
+
+/// Most mistakes collected from one input before reading stops.
+pub const MISTAKES_MAX: usize = 100;
+
+/// Why no batch came.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The input is at fault; each mistake names the line (or the ordinal of the event) and the field.
+    /// Never empty, at most [`MISTAKES_MAX`] long. Nothing of the batch in hand was given out.
+    #[error("{}", summary(.0))]
+    Invalid(Vec<Invalid>),
+    /// The source of the bytes failed; trying again may help.
+    #[error("reading failed: {0}")]
+    Io(#[source] io::Error),
+}
+
+fn summary(mistakes: &[Invalid]) -> String {
+    match mistakes {
+        [] => "the input is not valid".to_owned(),
+        [only] => only.to_string(),
+        [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+    }
+}
+
+impl ReadError {
+    /// The first mistake, where the input is at fault.
+    pub fn first(&self) -> Option<&Invalid> {
+        match self {
+            ReadError::Invalid(mistakes) => mistakes.first(),
+            ReadError::Io(_) => None,
+        }
+    }
+}
+
+impl From<Invalid> for ReadError {
+    fn from(mistake: Invalid) -> Self {
+        ReadError::Invalid(vec![mistake])
+    }
+}
+
+impl From<io::Error> for ReadError {
+    /// A mistake that travelled through [`std::io::Read`] (a truncated gzip) comes out as the mistake it is.
+    fn from(error: io::Error) -> Self {
+        match error.downcast::<Invalid>() {
+            Ok(mistake) => mistake.into(),
+            Err(error) => ReadError::Io(error),
+        }
+    }
+}
+
+/// What stops one record: a mistake in it alone, or the end of reading.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// This event is bad; the next one can be read.
+    Event(Invalid),
+    /// Nothing after this can be read.
+    Stop(ReadError),
+}
+
+impl From<Invalid> for Fault {
+    fn from(mistake: Invalid) -> Self {
+        Fault::Event(mistake)
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Fault::Stop(error.into())
+    }
+}
+
+impl Fault {
+    /// A mistake after which the input cannot be followed.
+    pub(crate) fn stop(mistake: Invalid) -> Fault {
+        Fault::Stop(mistake.into())
+    }
+}
+
+impl From<Fault> for ReadError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Event(mistake) => mistake.into(),
+            Fault::Stop(error) => error,
+        }
+    }
+}

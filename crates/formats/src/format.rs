@@ -1,0 +1,230 @@
+//! The formats by name, media type and content.
+
+use crate::json::Json;
+use std::fmt;
+
+/// A format of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// One GeoJSON Feature or FeatureCollection (RFC 7946).
+    GeoJson,
+    /// GeoJSON text sequence (RFC 8142): features, each after a record separator.
+    GeoJsonSeq,
+    /// A GeoJSON feature or a flat JSON object a line.
+    NdJson,
+    /// Comma- or tab-separated values with a header line.
+    Csv,
+    /// An event export of GDELT 1.0 or 2.0: tab-separated, without a header.
+    Gdelt,
+    /// GeoParquet 1.0 or 1.1, or Parquet with columns found by name.
+    GeoParquet,
+    /// Arrow IPC, stream or file.
+    Arrow,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Format; 7] = [
+        Format::GeoJson,
+        Format::GeoJsonSeq,
+        Format::NdJson,
+        Format::Csv,
+        Format::Gdelt,
+        Format::GeoParquet,
+        Format::Arrow,
+    ];
+
+    /// The name on command lines and in `f=`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::GeoJson => "geojson",
+            Format::GeoJsonSeq => "geojsonseq",
+            Format::NdJson => "ndjson",
+            Format::Csv => "csv",
+            Format::Gdelt => "gdelt",
+            Format::GeoParquet => "geoparquet",
+            Format::Arrow => "arrow",
+        }
+    }
+
+    /// The format with this name; also `json`, `jsonl`, `geojsonl`, `tsv` and `parquet`.
+    pub fn from_name(name: &str) -> Option<Format> {
+        Some(match name.to_ascii_lowercase().as_str() {
+            "geojson" | "json" => Format::GeoJson,
+            "geojsonseq" | "geojsons" => Format::GeoJsonSeq,
+            "ndjson" | "jsonl" | "geojsonl" | "ndgeojson" => Format::NdJson,
+            "csv" | "tsv" => Format::Csv,
+            "gdelt" => Format::Gdelt,
+            "geoparquet" | "parquet" => Format::GeoParquet,
+            "arrow" | "arrows" | "feather" | "ipc" => Format::Arrow,
+            _ => return None,
+        })
+    }
+
+    /// The media type that answers carry.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Format::GeoJson => "application/geo+json",
+            Format::GeoJsonSeq => "application/geo+json-seq",
+            Format::NdJson => "application/x-ndjson",
+            Format::Csv => "text/csv",
+            Format::Gdelt => "text/tab-separated-values",
+            Format::GeoParquet => "application/vnd.apache.parquet",
+            Format::Arrow => "application/vnd.apache.arrow.stream",
+        }
+    }
+
+    /// The format of a `Content-Type` or of one entry of `Accept`; parameters are ignored.
+    pub fn from_media_type(media_type: &str) -> Option<Format> {
+        let essence = media_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+        Some(match essence.as_str() {
+            "application/geo+json" | "application/json" | "application/vnd.geo+json" => Format::GeoJson,
+            "application/geo+json-seq" | "application/json-seq" => Format::GeoJsonSeq,
+            "application/x-ndjson"
+            | "application/ndjson"
+            | "application/jsonl"
+            | "application/x-jsonlines"
+            | "application/geo+json-l" => Format::NdJson,
+            "text/csv" | "text/tab-separated-values" => Format::Csv,
+            "application/vnd.apache.parquet" | "application/x-parquet" => Format::GeoParquet,
+            "application/vnd.apache.arrow.stream" | "application/vnd.apache.arrow.file" => Format::Arrow,
+            _ => return None,
+        })
+    }
+
+    /// The ending of file names, without the dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::GeoJson => "geojson",
+            Format::GeoJsonSeq => "geojsons",
+            Format::NdJson => "ndjson",
+            Format::Csv => "csv",
+            Format::Gdelt => "csv",
+            Format::GeoParquet => "parquet",
+            Format::Arrow => "arrows",
+        }
+    }
+
+    /// Guesses the format of a file from its first bytes (decompressed, some KiB are enough) and,
+    /// where those leave a choice, from its name. `None` where nothing fits.
+    pub fn detect(name: &str, first: &[u8]) -> Option<Format> {
+        let first = first.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(first);
+        if first.starts_with(b"PAR1") {
+            return Some(Format::GeoParquet);
+        }
+        if first.starts_with(b"ARROW1") || first.starts_with(&[0xff; 4]) {
+            return Some(Format::Arrow);
+        }
+        let named = name_hint(name);
+        let start = first.iter().position(|b| !b.is_ascii_whitespace());
+        match start.map(|at| first[at]) {
+            Some(0x1e) => Some(Format::GeoJsonSeq),
+            Some(b'{') => Some(match named {
+                Some(Format::NdJson | Format::GeoJsonSeq) => Format::NdJson,
+                _ => json_kind(&first[start.unwrap_or(0)..]),
+            }),
+            None | Some(0) => named,
+            Some(_) => match named {
+                Some(Format::Csv) | None if looks_like_gdelt(first) => Some(Format::Gdelt),
+                Some(Format::Csv | Format::Gdelt) => named,
+                _ if looks_like_a_table(first) => Some(Format::Csv),
+                _ => None,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+fn name_hint(name: &str) -> Option<Format> {
+    let mut name = name.rsplit('/').next().unwrap_or("").to_ascii_lowercase();
+    for packed in [".gz", ".zst", ".zstd"] {
+        if let Some(bare) = name.strip_suffix(packed) {
+            name = bare.to_owned();
+        }
+    }
+    let (stem, ending) = name.rsplit_once('.')?;
+    match ending {
+        // GDELT names its exports `20260131.export.CSV`.
+        "csv" if stem.ends_with(".export") => Some(Format::Gdelt),
+        "tab" | "txt" => Some(Format::Csv),
+        _ => Format::from_name(ending),
+    }
+}
+
+/// One document, or an object a line? A line that is a whole object with another after it is the latter.
+fn json_kind(first: &[u8]) -> Format {
+    let (line, rest) = match memchr::memchr(b'\n', first) {
+        Some(at) => (&first[..at], &first[at + 1..]),
+        None => (first, &[][..]),
+    };
+    let whole = std::str::from_utf8(line).is_ok_and(|line| {
+        let mut json = Json::new(line);
+        json.skip().and_then(|()| json.end()).is_ok()
+    });
+    let followed = rest.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
+    let geojson = |line: &[u8]| {
+        let head = &line[..line.len().min(4096)];
+        memchr::memmem::find(head, b"\"Feature").is_some()
+    };
+    if whole && (followed || !geojson(line)) { Format::NdJson } else { Format::GeoJson }
+}
+
+fn looks_like_gdelt(first: &[u8]) -> bool {
+    let line = first.split(|&b| b == b'\n').next().unwrap_or(&[]);
+    let fields: Vec<&[u8]> = line.split(|&b| b == b'\t').collect();
+    let digits = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
+    matches!(fields.len(), 57 | 58 | 61) && digits(fields[0]) && fields[1].len() == 8 && digits(fields[1])
+}
+
+fn looks_like_a_table(first: &[u8]) -> bool {
+    let line = first.split(|&b| b == b'\n').next().unwrap_or(&[]);
+    line.iter().any(|b| b",\t;|".contains(b)) && !line.contains(&0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_media_types_come_back() {
+        for format in Format::ALL {
+            assert_eq!(Format::from_name(format.name()), Some(format));
+            if format != Format::Gdelt {
+                assert_eq!(Format::from_media_type(format.media_type()), Some(format));
+            }
+        }
+        assert_eq!(Format::from_media_type("Text/CSV; charset=utf-8"), Some(Format::Csv));
+        assert_eq!(Format::from_media_type("image/png"), None);
+    }
+
+    #[test]
+    fn content_tells_the_format() {
+        let feature = r#"{"type":"Feature","geometry":null,"properties":{}}"#;
+        let gdelt = format!("1\t20260131\t{}\n", "\t".repeat(55));
+        for (name, first, expected) in [
+            ("", "PAR1....", Some(Format::GeoParquet)),
+            ("x.csv", "ARROW1..", Some(Format::Arrow)),
+            ("", "\u{1e}{\"type\":\"Feature\"", Some(Format::GeoJsonSeq)),
+            ("", feature, Some(Format::GeoJson)),
+            ("", &format!("{feature}\n{feature}\n"), Some(Format::NdJson)),
+            ("a/b.geojsonl.zst", feature, Some(Format::NdJson)),
+            ("", "{\"lon\":1,\"lat\":2}\n", Some(Format::NdJson)),
+            ("", "{\n \"type\": \"FeatureCollection\",\n \"features\": [", Some(Format::GeoJson)),
+            ("", "\u{feff}id,lon,lat\n1,2,3\n", Some(Format::Csv)),
+            ("", "id\tlon\tlat\n", Some(Format::Csv)),
+            ("", &gdelt, Some(Format::Gdelt)),
+            ("20260131.export.CSV.gz", "x\ty\n", Some(Format::Gdelt)),
+            ("empty.csv", "", Some(Format::Csv)),
+            ("", "", None),
+            ("", "hello world", None),
+            ("", "\0\u{1}\u{2},", None),
+        ] {
+            assert_eq!(Format::detect(name, first.as_bytes()), expected, "{name} {first}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! What the values of a sample have in common.
+
+use crate::instant;
+use crate::options::ReadOptions;
+use crate::roles::{GEOMETRY, ID, INTERVALS, LAT, LON, TIME, rank};
+use meridian_model::schema::NAME_BYTES_MAX;
+use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+
+/// Kinds of values seen in a column, as bits.
+pub(crate) mod kinds {
+    pub(crate) const INT: u8 = 1;
+    pub(crate) const FLOAT: u8 = 2;
+    pub(crate) const BOOL: u8 = 4;
+    /// A time with a zone, or one of a type that has none to give.
+    pub(crate) const TIME: u8 = 8;
+    /// A time without a zone.
+    pub(crate) const LOCAL_TIME: u8 = 16;
+    pub(crate) const TEXT: u8 = 32;
+    pub(crate) const LIST: u8 = 64;
+    /// A geometry.
+    pub(crate) const SHAPE: u8 = 128;
+}
+
+/// One column or property of the sample.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) kinds: u8,
+    /// Events that have a value.
+    pub(crate) values: u64,
+    shape: Option<GeometryType>,
+    ids: Option<Ids>,
+}
+
+/// Whether the ids of a sample are all there and all different.
+#[derive(Debug, Clone, Default)]
+struct Ids {
+    hashes: HashSet<u64>,
+    count: u64,
+}
+
+/// All that was seen of a sample.
+#[derive(Debug, Default)]
+pub(crate) struct Guess {
+    pub(crate) columns: Vec<Column>,
+    index: HashMap<String, usize>,
+    pub(crate) events: u64,
+    /// Union of the geometry of GeoJSON features.
+    shape: Option<GeometryType>,
+    /// Ids of GeoJSON features.
+    ids: Ids,
+    hasher: RandomState,
+    /// Whether geometry and ids stand apart from the properties, as in GeoJSON.
+    pub(crate) features: bool,
+}
+
+impl Guess {
+    /// Of GeoJSON features, which name their geometry and id.
+    pub(crate) fn of_features() -> Guess {
+        Guess { features: true, ..Guess::default() }
+    }
+
+    /// Position of a column, made where it is new; `guess` is tried first.
+    pub(crate) fn column(&mut self, name: &str, guess: usize, options: &ReadOptions) -> usize {
+        match self.columns.get(guess) {
+            Some(column) if column.name == name => return guess,
+            _ => {}
+        }
+        if let Some(&at) = self.index.get(name) {
+            return at;
+        }
+        let may_be_id = match &options.id {
+            Some(id) => id == name,
+            None => rank(name, ID).is_some(),
+        };
+        let ids = may_be_id.then(Ids::default);
+        self.columns.push(Column { name: name.to_owned(), kinds: 0, values: 0, shape: None, ids });
+        self.index.insert(name.to_owned(), self.columns.len() - 1);
+        self.columns.len() - 1
+    }
+
+    /// Notes a value of a column.
+    pub(crate) fn saw(&mut self, column: usize, kind: u8) {
+        let column = &mut self.columns[column];
+        column.kinds |= kind;
+        column.values += 1;
+    }
+
+    /// Notes a geometry in a column.
+    pub(crate) fn saw_shape(&mut self, column: usize, kind: Option<GeometryType>) {
+        self.saw(column, kinds::SHAPE);
+        let column = &mut self.columns[column];
+        column.shape = Some(join(column.shape, kind));
+    }
+
+    /// Notes the text of a value that may be an id.
+    pub(crate) fn saw_id(&mut self, column: usize, text: &str) {
+        if let Some(ids) = &mut self.columns[column].ids {
+            ids.hashes.insert(self.hasher.hash_one(text));
+            ids.count += 1;
+        }
+    }
+
+    /// Notes the geometry of a feature.
+    pub(crate) fn saw_feature_shape(&mut self, kind: Option<GeometryType>) {
+        self.shape = Some(join(self.shape, kind));
+    }
+
+    /// Notes the id of a feature.
+    pub(crate) fn saw_feature_id(&mut self, text: &str) {
+        self.ids.hashes.insert(self.hasher.hash_one(text));
+        self.ids.count += 1;
+    }
+
+    fn are_ids(&self, ids: &Ids) -> bool {
+        ids.count == self.events && ids.hashes.len() as u64 == self.events
+    }
+
+    /// The schema that fits the sample.
+    pub(crate) fn schema(mut self, options: &ReadOptions) -> Result<Schema, Invalid> {
+        if self.events == 0 {
+            return Err(Invalid::new("the input holds no events: there is nothing to make a schema from"));
+        }
+        for named in [&options.lon, &options.lat, &options.geometry, &options.time, &options.id].into_iter().flatten() {
+            if !self.index.contains_key(named) && !(self.features && *named == "id") {
+                let names: Vec<String> = self.columns.iter().map(|c| c.name.clone()).collect();
+                let detail = format!("no such column; the columns are {}", crate::roles::list(&names));
+                return Err(Invalid::field(named, detail));
+            }
+        }
+        let mut schema = Schema { geometry: self.shape, ..Schema::default() };
+        let ids_of_features = std::mem::take(&mut self.ids);
+        if self.are_ids(&ids_of_features) {
+            schema.id = IdRole::Given;
+        }
+        if !self.features {
+            self.take_geometry(&mut schema, options);
+            self.take_id(&mut schema, options);
+        }
+        let time = self.primary_instant(options);
+        for (i, column) in self.columns.iter().enumerate() {
+            let kind = column.kind(time == Some(i), options);
+            if column.name.len() > NAME_BYTES_MAX {
+                return Err(Invalid::field(
+                    crate::values::shorten(&column.name),
+                    format!("a name of {} bytes is too long: at most {NAME_BYTES_MAX}", column.name.len()),
+                ));
+            }
+            schema.fields.push(Field { name: column.name.clone(), kind, required: time == Some(i), title: None });
+        }
+        schema.time = match time {
+            Some(field) => TimeRole::Instant(field),
+            None => interval(&schema.fields),
+        };
+        // The geometry needs a name that no field has.
+        let names = [schema.geometry_name.clone(), "geom".into(), "shape".into(), "place".into(), "@geometry".into()];
+        if let Some(name) = names.into_iter().find(|name| schema.field_index(name).is_none()) {
+            schema.geometry_name = name;
+        }
+        schema.validate()?;
+        Ok(schema)
+    }
+
+    fn remove(&mut self, column: usize) -> Column {
+        self.columns.remove(column)
+    }
+
+    /// Position of the column named by an option, else of the likeliest customary name that passes.
+    fn find(&self, option: &Option<String>, custom: &[&str], passes: impl Fn(&Column) -> bool) -> Option<usize> {
+        if let Some(name) = option {
+            return self.columns.iter().position(|c| c.name == *name);
+        }
+        let candidates = self.columns.iter().enumerate().filter(|(_, c)| passes(c));
+        let ranked = candidates.filter_map(|(i, c)| Some((rank(&c.name, custom)?, i)));
+        ranked.min().map(|(_, i)| i)
+    }
+
+    fn take_geometry(&mut self, schema: &mut Schema, options: &ReadOptions) {
+        let numeric = |c: &Column| c.values > 0 && c.kinds & !(kinds::INT | kinds::FLOAT) == 0;
+        let shape = |c: &Column| c.kinds == kinds::SHAPE;
+        let pair = self.find(&options.lon, LON, numeric).zip(self.find(&options.lat, LAT, numeric));
+        if let Some((lon, lat)) = pair.filter(|_| options.geometry.is_none()) {
+            self.remove(lon.max(lat));
+            self.remove(lon.min(lat));
+            schema.geometry = Some(GeometryType::Point);
+        } else if let Some(at) = self
+            .find(&options.geometry, GEOMETRY, shape)
+            .or_else(|| self.columns.iter().position(|c| c.kinds == kinds::SHAPE))
+        {
+            let column = self.remove(at);
+            schema.geometry = Some(column.shape.unwrap_or(GeometryType::Any));
+            schema.geometry_name = column.name;
+        }
+    }
+
+    fn take_id(&mut self, schema: &mut Schema, options: &ReadOptions) {
+        let found = self.columns.iter().position(|c| c.ids.as_ref().is_some_and(|ids| self.are_ids(ids)));
+        let found =
+            found.or_else(|| options.id.as_ref().and_then(|id| self.columns.iter().position(|c| c.name == *id)));
+        if let Some(at) = found {
+            schema.id_name = self.remove(at).name;
+            schema.id = IdRole::Given;
+        }
+    }
+
+    fn primary_instant(&self, options: &ReadOptions) -> Option<usize> {
+        let could_be = |c: &Column| {
+            let times = kinds::TIME | kinds::LOCAL_TIME;
+            let epochs = if options.epoch.is_some() { kinds::INT } else { 0 };
+            c.values == self.events && c.kinds & !(times | epochs) == 0
+        };
+        self.find(&options.time, TIME, could_be).or_else(|| {
+            // Without a customary name: the only column that is a time beyond doubt.
+            let mut times = self.columns.iter().enumerate().filter(|(_, c)| c.kinds == kinds::TIME);
+            match (times.next(), times.next()) {
+                (Some((at, column)), None) if column.values == self.events => Some(at),
+                _ => None,
+            }
+        })
+    }
+}
+
+impl Column {
+    fn kind(&self, primary_instant: bool, options: &ReadOptions) -> FieldType {
+        use kinds::{BOOL, FLOAT, INT, LIST, LOCAL_TIME, TIME};
+        match self.kinds {
+            _ if primary_instant => FieldType::Time,
+            INT => FieldType::Int,
+            k if k != 0 && k & !(INT | FLOAT) == 0 => FieldType::Float,
+            BOOL => FieldType::Bool,
+            TIME => FieldType::Time,
+            // Times without a zone are times only for one who knows their zone.
+            k if k != 0 && k & !(TIME | LOCAL_TIME) == 0 && options.zone.is_some() => FieldType::Time,
+            LIST => FieldType::TextList,
+            _ => FieldType::Text,
+        }
+    }
+}
+
+fn join(known: Option<GeometryType>, seen: Option<GeometryType>) -> GeometryType {
+    match (known, seen) {
+        (None, Some(seen)) => seen,
+        (Some(known), Some(seen)) => known.union(seen),
+        (_, None) => GeometryType::Any,
+    }
+}
+
+fn interval(fields: &[Field]) -> TimeRole {
+    let find = |name: &str| fields.iter().position(|f| f.kind == FieldType::Time && f.name.eq_ignore_ascii_case(name));
+    INTERVALS
+        .iter()
+        .find_map(|(start, end)| Some(TimeRole::Interval { start: find(start)?, end: find(end)? }))
+        .unwrap_or(TimeRole::None)
+}
+
+/// Whether a text is a time, and of which kind.
+pub(crate) fn time_kind(text: &str) -> Option<u8> {
+    let bytes = text.as_bytes();
+    // A cheap look before the parsers: a date begins with a year.
+    if bytes.len() < 10 || !bytes[..4].iter().all(u8::is_ascii_digit) || bytes[4] != b'-' {
+        return None;
+    }
+    if instant::parse(text, None).is_ok() {
+        Some(kinds::TIME)
+    } else if instant::parse(text, Some(&jiff::tz::TimeZone::UTC)).is_ok() {
+        Some(kinds::LOCAL_TIME)
+    } else {
+        None
+    }
+}

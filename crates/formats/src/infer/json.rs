@@ -1,0 +1,157 @@
+//! Samples of JSON: features and flat objects.
+
+use super::guess::{Guess, kinds, time_kind};
+use crate::error::Fault;
+use crate::input::{Input, utf8};
+use crate::json::{Json, Number, Scalar};
+use crate::options::ReadOptions;
+use crate::read::document::Features;
+use crate::read::feature::{ObjectKind, object_kind};
+use crate::read::lines::next_text;
+use crate::roles::{GEOMETRY, rank};
+use crate::shape;
+use crate::values::{blame, text_list};
+use meridian_model::Invalid;
+use std::io::Read;
+
+/// Looks at the features of a GeoJSON document.
+pub(crate) fn document(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
+    let mut features = Features::new(source, options.record_bytes);
+    let mut guess = Guess::of_features();
+    while guess.events < options.sample_rows as u64 {
+        let seen = features.next_with(|text| feature(text, &mut guess, options).map_err(Fault::from));
+        match seen {
+            Ok(Some(())) => guess.events += 1,
+            Ok(None) => break,
+            Err(_) if cut && guess.events > 0 => break,
+            Err(fault) => return Err(at_line(fault, features.ordinal)),
+        }
+    }
+    Ok(guess)
+}
+
+/// Looks at the records of NDJSON or, where `separated` is not known to be `false`, of a text sequence.
+pub(crate) fn lines(
+    source: Box<dyn Read + Send>,
+    options: &ReadOptions,
+    mut separated: Option<bool>,
+    cut: bool,
+) -> Result<Guess, Fault> {
+    let mut input = Input::new(source, options.record_bytes);
+    let mut guess = Guess::default();
+    let mut line = 0;
+    while guess.events < options.sample_rows as u64 {
+        let seen = next_text(&mut input, &mut separated, &mut line).and_then(|range| match range {
+            None => Ok(false),
+            Some(range) => {
+                let text = utf8(input.bytes(range))?;
+                match object_kind(Json::new(text))? {
+                    ObjectKind::Feature => {
+                        guess.features = true;
+                        feature(text, &mut guess, options)?;
+                    }
+                    ObjectKind::Flat => flat(text, &mut guess, options)?,
+                    ObjectKind::OtherGeoJson(kind) => {
+                        return Err(Invalid::field("type", format!("expected a Feature, found a {kind}")).into());
+                    }
+                }
+                Ok(true)
+            }
+        });
+        match seen {
+            Ok(true) => guess.events += 1,
+            Ok(false) => break,
+            Err(_) if cut && guess.events > 0 => break,
+            Err(fault) => return Err(at_line(fault, line)),
+        }
+    }
+    Ok(guess)
+}
+
+fn at_line(fault: Fault, line: u64) -> Fault {
+    match fault {
+        Fault::Event(mistake) if mistake.line.is_none() => Fault::Event(mistake.at_line(line)),
+        other => other,
+    }
+}
+
+fn feature(text: &str, guess: &mut Guess, options: &ReadOptions) -> Result<(), Invalid> {
+    let mut json = Json::new(text);
+    json.open_object()?;
+    let mut first = true;
+    while let Some(key) = json.key(&mut first)? {
+        match key.as_ref() {
+            "id" => match json.scalar().map_err(|e| blame(e, "id"))? {
+                Scalar::Text(id) => guess.saw_feature_id(&id),
+                Scalar::Number(Number::Int(id)) => guess.saw_feature_id(itoa::Buffer::new().format(id)),
+                _ => {}
+            },
+            "geometry" => {
+                if let Some(shape) = shape::read(&mut json).map_err(|e| blame(e, "geometry"))? {
+                    guess.saw_feature_shape(shape.kind());
+                }
+            }
+            "properties" if json.peek() == Some(b'{') => members(&mut json, guess, options)?,
+            _ => json.skip()?,
+        }
+    }
+    json.end()
+}
+
+fn flat(text: &str, guess: &mut Guess, options: &ReadOptions) -> Result<(), Invalid> {
+    let mut json = Json::new(text);
+    members(&mut json, guess, options)?;
+    json.end()
+}
+
+/// Notes the members of an object, each a column.
+fn members(json: &mut Json<'_>, guess: &mut Guess, options: &ReadOptions) -> Result<(), Invalid> {
+    json.open_object()?;
+    let mut first = true;
+    let mut next = 0;
+    while let Some(key) = json.key(&mut first)? {
+        let column = guess.column(&key, next, options);
+        next = column + 1;
+        match json.peek() {
+            Some(b'{') if !guess.features && may_be_shape(&key, options) => {
+                if let Some(shape) = shape::read(json).map_err(|e| blame(e, &key))? {
+                    guess.saw_shape(column, shape.kind());
+                }
+                continue;
+            }
+            Some(b'{') => {
+                return Err(Invalid::field(
+                    key,
+                    "an object: a property may be a string, number, boolean, date-time or a list of strings",
+                ));
+            }
+            Some(b'[') => {
+                text_list(json).map_err(|e| blame(e, &key))?;
+                guess.saw(column, kinds::LIST);
+                continue;
+            }
+            _ => {}
+        }
+        match json.scalar().map_err(|e| blame(e, &key))? {
+            Scalar::Null => {}
+            Scalar::Bool(_) => guess.saw(column, kinds::BOOL),
+            Scalar::Number(Number::Int(id)) => {
+                guess.saw(column, kinds::INT);
+                guess.saw_id(column, itoa::Buffer::new().format(id));
+            }
+            Scalar::Number(Number::Float(_)) => guess.saw(column, kinds::FLOAT),
+            Scalar::Text(text) => {
+                guess.saw(column, time_kind(&text).unwrap_or(kinds::TEXT));
+                guess.saw_id(column, &text);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn may_be_shape(key: &str, options: &ReadOptions) -> bool {
+    match &options.geometry {
+        Some(name) => name == key,
+        None => rank(key, GEOMETRY).is_some(),
+    }
+}

@@ -1,0 +1,36 @@
+//! A schema from the first events of an input.
+
+mod guess;
+mod json;
+
+use crate::error::ReadError;
+use crate::format::Format;
+use crate::options::ReadOptions;
+use meridian_model::{Invalid, Schema};
+use std::io::{Cursor, Read};
+
+/// Guesses the schema of an input from its first [`ReadOptions::sample_rows`] events.
+///
+/// Whole numbers widen to floats, RFC 3339 texts are times, geometry takes the narrowest type that
+/// fits all. Ids are given where each event has one and none comes twice; the primary instant is the
+/// time field of a customary name that every event has, or the only time field. Only that field is
+/// required. Mistakes in the sample are errors, as in [`crate::reader`].
+pub fn infer(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions) -> Result<Schema, ReadError> {
+    guess(format, input, options, false)
+}
+
+/// As [`infer`], of the first bytes of an input that may be cut off anywhere: what cannot be read
+/// after the first event is left to the reader to report.
+pub fn infer_prefix(format: Format, first: &[u8], options: &ReadOptions) -> Result<Schema, ReadError> {
+    guess(format, Box::new(Cursor::new(first.to_vec())), options, true)
+}
+
+fn guess(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Schema, ReadError> {
+    let guessed = match format {
+        Format::GeoJson => json::document(input, options, cut),
+        Format::GeoJsonSeq => json::lines(input, options, None, cut),
+        Format::NdJson => json::lines(input, options, Some(false), cut),
+        _ => return Err(Invalid::new("not yet").into()),
+    }?;
+    Ok(guessed.schema(options)?)
+}

@@ -1,0 +1,224 @@
+//! A bounded buffer over the bytes of an input: the one place that decides how much is held.
+
+use crate::error::Fault;
+use meridian_model::Invalid;
+use std::io::{self, Read};
+use std::ops::Range;
+
+/// Bytes asked from the source at a time.
+const CHUNK: usize = 128 << 10;
+
+/// An input of which at most one record and one chunk are held.
+pub(crate) struct Input {
+    source: Box<dyn Read + Send>,
+    buffer: Vec<u8>,
+    /// Unread bytes are `buffer[start..end]`.
+    start: usize,
+    end: usize,
+    ended: bool,
+    begun: bool,
+    record_bytes: usize,
+}
+
+/// How a search for the end of a record went.
+pub(crate) enum Find {
+    /// The record ends before this offset from its start.
+    At(usize),
+    /// Not in the bytes so far; go on at this offset when there are more.
+    More(usize),
+}
+
+impl Input {
+    pub(crate) fn new(source: Box<dyn Read + Send>, record_bytes: usize) -> Input {
+        Input { source, buffer: Vec::new(), start: 0, end: 0, ended: false, begun: false, record_bytes }
+    }
+
+    /// The bytes of a range handed out by this input; valid until the next call that takes more.
+    pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
+        &self.buffer[range]
+    }
+
+    /// Unread bytes in the buffer.
+    pub(crate) fn available(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Drops the first bytes of those available.
+    pub(crate) fn consume(&mut self, bytes: usize) {
+        self.start = (self.start + bytes).min(self.end);
+    }
+
+    /// Whether another byte is there, reading if need be.
+    pub(crate) fn has_more(&mut self) -> Result<bool, Fault> {
+        while self.start == self.end {
+            if !self.fill()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads more; `false` at the end of the input.
+    pub(crate) fn fill(&mut self) -> Result<bool, Fault> {
+        if self.ended {
+            return Ok(false);
+        }
+        if self.start > 0 && (self.start == self.end || self.buffer.len() - self.end < CHUNK) {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.buffer.len() - self.end < CHUNK {
+            self.buffer.resize((self.buffer.len() * 2).max(self.end + CHUNK), 0);
+        }
+        // The first fill waits for three bytes, so that a byte order mark is seen whole.
+        let wanted = if self.begun { 1 } else { 3 };
+        let before = self.end;
+        while !self.ended && self.end - before < wanted {
+            match self.source.read(&mut self.buffer[self.end..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                got => {
+                    let got = got?;
+                    self.end += got;
+                    self.ended = got == 0;
+                }
+            }
+        }
+        if !self.begun {
+            self.begun = true;
+            self.skip_byte_order_mark()?;
+        }
+        Ok(self.end > before)
+    }
+
+    fn skip_byte_order_mark(&mut self) -> Result<(), Fault> {
+        let first = self.available();
+        if first.starts_with(&[0xef, 0xbb, 0xbf]) {
+            self.start += 3;
+        } else if first.starts_with(&[0xff, 0xfe]) || first.starts_with(&[0xfe, 0xff]) {
+            return Err(Fault::stop(Invalid::new("the input is UTF-16: expected UTF-8").at_line(1)));
+        }
+        Ok(())
+    }
+
+    /// Takes one record: `find` is shown the record's bytes so far and the offset to go on from, and
+    /// says where it ends. At the end of the input the rest is the record and `true` comes with it.
+    /// `None` where nothing is left; a record longer than the limit stops the reading, at most one
+    /// chunk past the limit.
+    pub(crate) fn record(
+        &mut self,
+        line: u64,
+        mut find: impl FnMut(&[u8], usize) -> Find,
+    ) -> Result<Option<(Range<usize>, bool)>, Fault> {
+        if !self.has_more()? {
+            return Ok(None);
+        }
+        let mut from = 0;
+        loop {
+            match find(self.available(), from) {
+                Find::At(end) => {
+                    if end > self.record_bytes {
+                        return Err(self.too_long(line));
+                    }
+                    let range = self.start..self.start + end;
+                    self.start += end;
+                    return Ok(Some((range, false)));
+                }
+                Find::More(next) => from = next,
+            }
+            if self.available().len() > self.record_bytes {
+                return Err(self.too_long(line));
+            }
+            if !self.fill()? {
+                let range = self.start..self.end;
+                self.start = self.end;
+                return Ok(Some((range, true)));
+            }
+        }
+    }
+
+    fn too_long(&self, line: u64) -> Fault {
+        Fault::stop(
+            Invalid::new(format!(
+                "more than {} bytes without an end: a line, row or feature may not be longer",
+                self.record_bytes
+            ))
+            .at_line(line),
+        )
+    }
+
+    /// Takes one line without its end (`\n` or `\r\n`).
+    pub(crate) fn line(&mut self, line: u64) -> Result<Option<Range<usize>>, Fault> {
+        let found = self.record(line, |bytes, from| match memchr::memchr(b'\n', &bytes[from..]) {
+            Some(at) => Find::At(from + at + 1),
+            None => Find::More(bytes.len()),
+        })?;
+        Ok(found.map(|(mut range, _)| {
+            for end in [b'\n', b'\r'] {
+                if range.end > range.start && self.buffer[range.end - 1] == end {
+                    range.end -= 1;
+                }
+            }
+            range
+        }))
+    }
+
+    /// Skips JSON whitespace and gives the next byte without taking it.
+    pub(crate) fn next_byte(&mut self) -> Result<Option<u8>, Fault> {
+        loop {
+            match self.available().iter().position(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r')) {
+                Some(at) => {
+                    self.start += at;
+                    return Ok(Some(self.buffer[self.start]));
+                }
+                None => self.start = self.end,
+            }
+            if !self.has_more()? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// The bytes as text, or where they stop being UTF-8.
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Invalid> {
+    std::str::from_utf8(bytes)
+        .map_err(|e| Invalid::new(format!("byte {} is not UTF-8: expected text in UTF-8", e.valid_up_to() + 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    fn lines(bytes: &[u8], limit: usize) -> Result<Vec<String>, Fault> {
+        let mut input = Input::new(Box::new(Cursor::new(bytes.to_vec())), limit);
+        let mut out = Vec::new();
+        while let Some(range) = input.line(out.len() as u64 + 1)? {
+            out.push(String::from_utf8_lossy(input.bytes(range)).into_owned());
+        }
+        Ok(out)
+    }
+
+    #[test]
+    fn lines_end_in_either_way_and_the_last_needs_no_end() {
+        assert_eq!(lines(b"\xef\xbb\xbfa\r\nb\n\nc", 10).unwrap(), ["a", "b", "", "c"]);
+        assert!(lines(b"", 10).unwrap().is_empty());
+        let many = "some words\n".repeat(100_000);
+        assert_eq!(lines(many.as_bytes(), 20).unwrap().len(), 100_000);
+    }
+
+    #[test]
+    fn a_line_above_the_limit_stops_and_is_not_held() {
+        let endless = Box::new(io::repeat(b'x').take(2 << 30));
+        let mut input = Input::new(endless, 1 << 20);
+        let Err(Fault::Stop(error)) = input.line(7) else { panic!("expected a stop") };
+        assert_eq!(error.first().unwrap().line, Some(7));
+        assert!(input.buffer.len() < 4 << 20, "{} bytes held", input.buffer.len());
+    }
+
+    #[test]
+    fn other_encodings_are_named() {
+        assert!(matches!(lines(b"\xff\xfea\0b\0", 10), Err(Fault::Stop(_))));
+    }
+}

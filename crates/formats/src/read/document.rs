@@ -1,0 +1,288 @@
+//! A GeoJSON document: one feature, or a collection followed feature by feature.
+
+use super::feature::{FeatureSetter, check_crs};
+use super::{Records, Step};
+use crate::error::Fault;
+use crate::input::{Find, Input, utf8};
+use crate::json::Json;
+use crate::options::ReadOptions;
+use meridian_model::{BatchBuilder, Invalid, Schema};
+use std::io::Read;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Events of a GeoJSON document, of which one feature is held at a time.
+pub(crate) struct Document {
+    features: Features,
+    setter: FeatureSetter,
+}
+
+impl Document {
+    pub(crate) fn new(source: Box<dyn Read + Send>, schema: Arc<Schema>, options: &ReadOptions) -> Document {
+        Document { features: Features::new(source, options.record_bytes), setter: FeatureSetter::new(schema, options) }
+    }
+}
+
+impl Records for Document {
+    fn next(&mut self, builder: &mut BatchBuilder) -> Result<Step, Fault> {
+        let setter = &mut self.setter;
+        match self.features.next_with(|text| setter.feature(text, builder).map_err(Fault::from))? {
+            Some(()) => Ok(Step::Event),
+            None => Ok(Step::End),
+        }
+    }
+
+    fn line(&self) -> u64 {
+        self.features.ordinal
+    }
+}
+
+/// Cuts a GeoJSON document into the texts of its features.
+pub(crate) struct Features {
+    input: Input,
+    place: Place,
+    /// Ordinal of the feature handed out last, from 1.
+    pub(crate) ordinal: u64,
+    /// Members before `features`, kept because the document may be a feature itself.
+    head: Vec<u8>,
+    kind: Option<String>,
+    record_bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Start,
+    Features { first: bool },
+    End,
+}
+
+impl Features {
+    pub(crate) fn new(source: Box<dyn Read + Send>, record_bytes: usize) -> Features {
+        Features {
+            input: Input::new(source, record_bytes),
+            place: Place::Start,
+            ordinal: 0,
+            head: Vec::new(),
+            kind: None,
+            record_bytes,
+        }
+    }
+
+    /// Hands the text of the next feature to `take`; `None` after the last one.
+    pub(crate) fn next_with<T>(&mut self, take: impl FnOnce(&str) -> Result<T, Fault>) -> Result<Option<T>, Fault> {
+        if self.place == Place::Start {
+            if !self.open()? {
+                // A document without features is one feature; the members seen so far are all of it.
+                self.place = Place::End;
+                self.ordinal = 1;
+                return take(utf8(&self.head)?).map(Some);
+            }
+            self.place = Place::Features { first: true };
+        }
+        let Place::Features { first } = self.place else { return Ok(None) };
+        match self.next_byte("',' or ']'")? {
+            b']' => {
+                self.input.consume(1);
+                self.place = Place::End;
+                self.close()?;
+                return Ok(None);
+            }
+            b',' if !first => self.input.consume(1),
+            _ if first => {}
+            found => return Err(self.wrong("',' or ']' after a feature", found)),
+        }
+        self.place = Place::Features { first: false };
+        self.ordinal += 1;
+        let range = self.value()?;
+        take(utf8(self.input.bytes(range))?).map(Some)
+    }
+
+    /// Reads members up to the array of features; `false` where there is none.
+    fn open(&mut self) -> Result<bool, Fault> {
+        let Some(found) = self.input.next_byte()? else {
+            return Err(Fault::stop(Invalid::new("the input is empty: expected a GeoJSON object").at_line(1)));
+        };
+        if found != b'{' {
+            return Err(self.wrong("a GeoJSON object", found));
+        }
+        self.input.consume(1);
+        self.head.push(b'{');
+        let mut first = true;
+        while let Some(key) = self.member(&mut first)? {
+            if key == "features" && self.kind.as_deref() != Some("Feature") && self.next_byte("a value")? == b'[' {
+                self.input.consume(1);
+                return Ok(true);
+            }
+            let range = self.value()?;
+            let value = self.input.bytes(range);
+            if self.head.len() + value.len() > self.record_bytes {
+                return Err(Fault::stop(
+                    Invalid::new(format!("a feature of more than {} bytes is too long", self.record_bytes)).at_line(1),
+                ));
+            }
+            look_at_member(&key, value, &mut self.kind)?;
+            if self.head.len() > 1 {
+                self.head.push(b',');
+            }
+            crate::write::escape(&key, &mut self.head);
+            self.head.push(b':');
+            self.head.extend_from_slice(value);
+        }
+        self.head.push(b'}');
+        if self.kind.as_deref() == Some("FeatureCollection") {
+            return Err(Fault::stop(Invalid::field("features", "the FeatureCollection has no array of features")));
+        }
+        self.finish()?;
+        Ok(false)
+    }
+
+    /// Reads what stands after the array of features.
+    fn close(&mut self) -> Result<(), Fault> {
+        let mut first = false;
+        while let Some(key) = self.member(&mut first)? {
+            let range = self.value()?;
+            look_at_member(&key, self.input.bytes(range), &mut self.kind)?;
+        }
+        if self.kind.as_deref() != Some("FeatureCollection") {
+            return Err(Fault::stop(Invalid::field(
+                "type",
+                "expected a GeoJSON object of \"type\":\"FeatureCollection\"",
+            )));
+        }
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<(), Fault> {
+        match self.input.next_byte()? {
+            None => Ok(()),
+            Some(_) => Err(Fault::stop(Invalid::new(
+                "something follows the end of the GeoJSON document; features a line each are read as ndjson",
+            ))),
+        }
+    }
+
+    /// The key of the next member of the document, its colon taken; `None` after the last one.
+    fn member(&mut self, first: &mut bool) -> Result<Option<String>, Fault> {
+        match self.next_byte("',' or '}'")? {
+            b'}' => {
+                self.input.consume(1);
+                return Ok(None);
+            }
+            b',' if !*first => self.input.consume(1),
+            b'"' if *first => {}
+            found => return Err(self.wrong("a member or '}'", found)),
+        }
+        *first = false;
+        match self.next_byte("a key")? {
+            b'"' => {}
+            found => return Err(self.wrong("a key in double quotes", found)),
+        }
+        let range = self.value()?;
+        let key = Json::new(utf8(self.input.bytes(range))?).string().map_err(Fault::stop)?.into_owned();
+        match self.next_byte("':'")? {
+            b':' => self.input.consume(1),
+            found => return Err(self.wrong("':'", found)),
+        }
+        Ok(Some(key))
+    }
+
+    /// Takes one value whole, following quotes and brackets only.
+    fn value(&mut self) -> Result<Range<usize>, Fault> {
+        let found = self.next_byte("a value")?;
+        if matches!(found, b',' | b':' | b']' | b'}') {
+            return Err(self.wrong("a value", found));
+        }
+        let mut extent = Extent::default();
+        let line = self.ordinal.max(1);
+        let found = self.input.record(line, |bytes, from| match extent.follow(bytes, from) {
+            Some(end) => Find::At(end),
+            None => Find::More(bytes.len()),
+        })?;
+        match found {
+            Some((range, false)) => Ok(range),
+            _ => Err(self.cut_off("the end of a value")),
+        }
+    }
+
+    fn next_byte(&mut self, expected: &str) -> Result<u8, Fault> {
+        match self.input.next_byte()? {
+            Some(byte) => Ok(byte),
+            None => Err(self.cut_off(expected)),
+        }
+    }
+
+    fn cut_off(&self, expected: &str) -> Fault {
+        self.at(Invalid::new(format!("the document ends where {expected} was expected: was it cut off?")))
+    }
+
+    fn wrong(&self, expected: &str, found: u8) -> Fault {
+        self.at(Invalid::new(format!("not JSON: {expected} was expected, found {:?}", char::from(found))))
+    }
+
+    fn at(&self, mistake: Invalid) -> Fault {
+        Fault::stop(mistake.at_line(self.ordinal.max(1)))
+    }
+}
+
+fn look_at_member(key: &str, value: &[u8], kind: &mut Option<String>) -> Result<(), Fault> {
+    match key {
+        "type" if kind.is_some() => Err(Fault::stop(Invalid::field("type", "the document has two members named type"))),
+        "type" => {
+            let mut json = Json::new(utf8(value)?);
+            *kind = json.string().ok().map(|name| name.into_owned());
+            Ok(())
+        }
+        "crs" => check_crs(&mut Json::new(utf8(value)?)).map_err(Fault::stop),
+        _ => Ok(()),
+    }
+}
+
+/// Finds where a value ends without looking at what it means.
+#[derive(Default)]
+struct Extent {
+    depth: u64,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl Extent {
+    /// The offset after the value, once it is seen.
+    fn follow(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
+        let mut at = from;
+        while at < bytes.len() {
+            if self.in_string {
+                if std::mem::take(&mut self.escaped) {
+                    at += 1;
+                    continue;
+                }
+                let Some(next) = memchr::memchr2(b'"', b'\\', &bytes[at..]) else { return None };
+                at += next + 1;
+                if bytes[at - 1] == b'\\' {
+                    self.escaped = true;
+                } else {
+                    self.in_string = false;
+                    if self.depth == 0 {
+                        return Some(at);
+                    }
+                }
+                continue;
+            }
+            match bytes[at] {
+                b'"' if self.depth == 0 && at > 0 => return Some(at),
+                b'"' => self.in_string = true,
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' if self.depth == 0 => return Some(at),
+                b'}' | b']' => {
+                    self.depth -= 1;
+                    if self.depth == 0 {
+                        return Some(at + 1);
+                    }
+                }
+                b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' if self.depth == 0 => return Some(at),
+                _ => {}
+            }
+            at += 1;
+        }
+        None
+    }
+}

@@ -1,0 +1,222 @@
+//! One JSON text to one event: a GeoJSON feature or a flat object.
+
+use crate::json::{Json, Number, Scalar};
+use crate::options::ReadOptions;
+use crate::roles::{Role, Roles};
+use crate::shape::{self, Shape};
+use crate::values::{blame, set_json, shorten};
+use meridian_model::{BatchBuilder, Invalid, Schema};
+use std::sync::Arc;
+
+/// Sets events of one schema from JSON texts.
+pub(crate) struct FeatureSetter {
+    roles: Roles,
+    /// Number of the event that last set each field, to see a key that stands twice.
+    seen: Vec<u64>,
+    event: u64,
+}
+
+/// What a JSON object is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ObjectKind {
+    /// A GeoJSON feature.
+    Feature,
+    /// Another GeoJSON object, by the name of its type.
+    OtherGeoJson(String),
+    /// Not GeoJSON.
+    Flat,
+}
+
+/// Looks at the member `type`, wherever it stands.
+pub(crate) fn object_kind(mut json: Json<'_>) -> Result<ObjectKind, Invalid> {
+    json.open_object()?;
+    let mut first = true;
+    while let Some(key) = json.key(&mut first)? {
+        if key == "type"
+            && let Some(b'"') = json.peek()
+        {
+            let name = json.string()?;
+            return Ok(match name.as_ref() {
+                "Feature" => ObjectKind::Feature,
+                "FeatureCollection" | "GeometryCollection" | "Point" | "LineString" | "Polygon" | "MultiPoint"
+                | "MultiLineString" | "MultiPolygon" => ObjectKind::OtherGeoJson(name.into_owned()),
+                _ => ObjectKind::Flat,
+            });
+        }
+        json.skip()?;
+    }
+    Ok(ObjectKind::Flat)
+}
+
+impl FeatureSetter {
+    pub(crate) fn new(schema: Arc<Schema>, options: &ReadOptions) -> FeatureSetter {
+        let seen = vec![0; schema.fields.len()];
+        FeatureSetter { roles: Roles::new(schema, options), seen, event: 0 }
+    }
+
+    /// Sets the event that a GeoJSON feature holds; members that GeoJSON does not name are left out.
+    pub(crate) fn feature(&mut self, text: &str, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        let mut json = Json::new(text);
+        if json.peek() != Some(b'{') {
+            return Err(json.wrong("a feature"));
+        }
+        json.open_object()?;
+        self.event += 1;
+        let mut members = [false; 4];
+        let mut once = |member: usize, name: &str| {
+            if std::mem::replace(&mut members[member], true) {
+                return Err(Invalid::field(name, "the feature has two members of this name"));
+            }
+            Ok(())
+        };
+        let mut is_feature = false;
+        let mut first = true;
+        while let Some(key) = json.key(&mut first)? {
+            match key.as_ref() {
+                "type" => {
+                    once(0, "type")?;
+                    match json.scalar()? {
+                        Scalar::Text(kind) if kind == "Feature" => is_feature = true,
+                        Scalar::Text(kind) => {
+                            let detail = format!("expected a Feature, found a {:?}", shorten(&kind));
+                            return Err(Invalid::field("type", detail));
+                        }
+                        _ => return Err(Invalid::field("type", "expected \"Feature\"")),
+                    }
+                }
+                "id" => {
+                    once(1, "id")?;
+                    self.set_id(&mut json, builder)?;
+                }
+                "geometry" => {
+                    once(2, "geometry")?;
+                    self.set_geometry(&mut json, builder)?;
+                }
+                "properties" => {
+                    once(3, "properties")?;
+                    self.set_properties(&mut json, builder)?;
+                }
+                "crs" => check_crs(&mut json)?,
+                _ => json.skip()?,
+            }
+        }
+        json.end()?;
+        if !is_feature {
+            return Err(Invalid::field("type", "expected a GeoJSON object of \"type\":\"Feature\""));
+        }
+        Ok(())
+    }
+
+    /// Sets the event that an object of plain keys holds.
+    pub(crate) fn flat(&mut self, text: &str, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        let mut json = Json::new(text);
+        json.open_object()?;
+        self.event += 1;
+        let mut position: [Option<f64>; 2] = [None; 2];
+        let (mut id_seen, mut shape_seen) = (false, false);
+        let mut first = true;
+        let mut guess = 0;
+        while let Some(key) = json.key(&mut first)? {
+            let twice = || Err(Invalid::field(shorten(&key), "two keys of the object stand for this"));
+            match self.roles.of(&key, guess)? {
+                Role::Field(field) => {
+                    self.set_field(field, &mut json, builder)?;
+                    guess = field + 1;
+                }
+                role @ (Role::Lon | Role::Lat) => {
+                    let slot = &mut position[usize::from(role == Role::Lat)];
+                    if slot.is_some() {
+                        return twice();
+                    }
+                    if !json.null()? {
+                        *slot = Some(json.number().map_err(|e| blame(e, &key))?.float());
+                    }
+                }
+                Role::Geometry if std::mem::replace(&mut shape_seen, true) => return twice(),
+                Role::Geometry => self.set_geometry(&mut json, builder)?,
+                Role::Id if std::mem::replace(&mut id_seen, true) => return twice(),
+                Role::Id => self.set_id(&mut json, builder)?,
+                Role::Nothing => json.skip()?,
+            }
+        }
+        json.end()?;
+        match position {
+            [Some(lon), Some(lat)] if !shape_seen => Shape::Point(geo_types::Coord { x: lon, y: lat }).set(builder),
+            [None, None] => Ok(()),
+            [Some(_), Some(_)] => Err(Invalid::field("geometry", "a geometry beside longitude and latitude")),
+            _ => Err(Invalid::field("geometry", "a longitude and a latitude belong together: one is missing")),
+        }
+    }
+
+    fn set_id(&self, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        let name = &self.roles.schema().id_name;
+        match json.peek() {
+            Some(b'{' | b'[') => return Err(Invalid::field(name, "an id must be a string or a number")),
+            _ => {}
+        }
+        match json.scalar().map_err(|e| blame(e, name))? {
+            Scalar::Null => Ok(()),
+            Scalar::Text(id) => builder.set_id(id),
+            Scalar::Number(Number::Int(id)) => builder.set_id(itoa::Buffer::new().format(id)),
+            _ => Err(Invalid::field(name, "an id must be a string or a whole number")),
+        }
+    }
+
+    fn set_geometry(&self, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        let name = &self.roles.schema().geometry_name;
+        match shape::read(json).map_err(|e| blame(e, name))? {
+            None => Ok(()),
+            Some(_) if self.roles.schema().geometry.is_none() => {
+                Err(Invalid::field(name, "this collection has no geometry"))
+            }
+            Some(shape) => shape.set(builder),
+        }
+    }
+
+    fn set_properties(&mut self, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        if json.null()? {
+            return Ok(());
+        }
+        if json.peek() != Some(b'{') {
+            return Err(Invalid::field("properties", "expected an object or null"));
+        }
+        json.open_object()?;
+        let mut first = true;
+        let mut guess = 0;
+        while let Some(key) = json.key(&mut first)? {
+            match self.roles.field(&key, guess) {
+                Some(field) => {
+                    self.set_field(field, json, builder)?;
+                    guess = field + 1;
+                }
+                None => {
+                    self.roles.unknown(&key)?;
+                    json.skip()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set_field(&mut self, field: usize, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        if std::mem::replace(&mut self.seen[field], self.event) == self.event {
+            return Err(Invalid::field(&self.roles.schema().fields[field].name, "the key stands twice in one object"));
+        }
+        set_json(builder, field, json, self.roles.options())
+    }
+}
+
+/// Refuses the old member `crs` where it names anything but longitude and latitude.
+pub(crate) fn check_crs(json: &mut Json<'_>) -> Result<(), Invalid> {
+    let from = json.at();
+    json.skip()?;
+    let text = json.slice(from, json.at());
+    let known = ["CRS84", "EPSG::4326", "EPSG:4326", "EPSG/0/4326", "null"];
+    if known.iter().any(|name| text.contains(name)) {
+        return Ok(());
+    }
+    Err(Invalid::field(
+        "crs",
+        format!("the reference system {} is not taken: expected longitude and latitude (CRS84)", shorten(text.trim())),
+    ))
+}

@@ -1,0 +1,96 @@
+//! JSON a record: NDJSON (a line each) and GeoJSON text sequences (RFC 8142).
+
+use super::feature::{FeatureSetter, ObjectKind, object_kind};
+use super::{Records, Step};
+use crate::error::Fault;
+use crate::input::{Find, Input, utf8};
+use crate::json::Json;
+use crate::options::ReadOptions;
+use meridian_model::{BatchBuilder, Invalid, Schema};
+use std::io::Read;
+use std::sync::Arc;
+
+/// The byte before each record of a sequence.
+const SEPARATOR: u8 = 0x1e;
+
+/// Features or flat objects, one a line or after each separator.
+pub(crate) struct Lines {
+    input: Input,
+    setter: FeatureSetter,
+    /// Whether records stand after separators; known once the first byte is seen.
+    separated: Option<bool>,
+    line: u64,
+}
+
+impl Lines {
+    pub(crate) fn ndjson(source: Box<dyn Read + Send>, schema: Arc<Schema>, options: &ReadOptions) -> Lines {
+        let input = Input::new(source, options.record_bytes);
+        Lines { input, setter: FeatureSetter::new(schema, options), separated: Some(false), line: 0 }
+    }
+
+    /// A text sequence; one without separators is read line by line, as several programs write it.
+    pub(crate) fn sequence(source: Box<dyn Read + Send>, schema: Arc<Schema>, options: &ReadOptions) -> Lines {
+        Lines { separated: None, ..Lines::ndjson(source, schema, options) }
+    }
+}
+
+impl Records for Lines {
+    fn next(&mut self, builder: &mut BatchBuilder) -> Result<Step, Fault> {
+        let setter = &mut self.setter;
+        match next_text(&mut self.input, &mut self.separated, &mut self.line)? {
+            None => Ok(Step::End),
+            Some(range) => {
+                let text = utf8(self.input.bytes(range))?;
+                match object_kind(Json::new(text))? {
+                    ObjectKind::Feature => setter.feature(text, builder)?,
+                    ObjectKind::Flat => setter.flat(text, builder)?,
+                    ObjectKind::OtherGeoJson(kind) => {
+                        return Err(Invalid::field("type", format!("expected a Feature, found a {kind}")).into());
+                    }
+                }
+                Ok(Step::Event)
+            }
+        }
+    }
+
+    fn line(&self) -> u64 {
+        self.line
+    }
+}
+
+/// The next record that is not blank; counts lines, or in a sequence records.
+pub(crate) fn next_text(
+    input: &mut Input,
+    separated: &mut Option<bool>,
+    line: &mut u64,
+) -> Result<Option<std::ops::Range<usize>>, Fault> {
+    let separated = match *separated {
+        Some(known) => known,
+        None => {
+            let found = input.next_byte()? == Some(SEPARATOR);
+            *separated = Some(found);
+            found
+        }
+    };
+    loop {
+        let range = if separated {
+            // RFC 8142 lets separators stand in a row; what stands between two is one record.
+            while input.next_byte()? == Some(SEPARATOR) {
+                input.consume(1);
+            }
+            input
+                .record(*line + 1, |bytes, from| match memchr::memchr(SEPARATOR, &bytes[from..]) {
+                    Some(at) => Find::At(from + at),
+                    None => Find::More(bytes.len()),
+                })?
+                .map(|(range, _)| range)
+        } else {
+            input.line(*line + 1)?
+        };
+        let Some(range) = range else { return Ok(None) };
+        *line += 1;
+        if !input.bytes(range.clone()).trim_ascii().is_empty() {
+            return Ok(Some(range));
+        }
+    }
+}

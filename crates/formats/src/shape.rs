@@ -1,0 +1,175 @@
+//! Geometry as GeoJSON has it, and the checks that a raw ring needs before it becomes a polygon.
+
+use crate::json::Json;
+use geo_types::{Coord, Geometry, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
+use meridian_model::geometry::VERTICES_MAX;
+use meridian_model::{BatchBuilder, Invalid};
+
+/// A geometry read; points are kept apart so that they need no allocation.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Shape {
+    Point(Coord<f64>),
+    Other(Geometry<f64>),
+}
+
+impl Shape {
+    /// Gives the shape to the event in hand.
+    pub(crate) fn set(&self, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        match self {
+            Shape::Point(at) if builder.schema().geometry == Some(meridian_model::GeometryType::Point) => {
+                builder.set_point(at.x, at.y)
+            }
+            Shape::Point(at) => builder.set_geometry(&Geometry::Point(Point(*at))),
+            Shape::Other(shape) => builder.set_geometry(shape),
+        }
+    }
+
+    /// The type of the geometry; `None` for a mixed collection.
+    pub(crate) fn kind(&self) -> Option<meridian_model::GeometryType> {
+        match self {
+            Shape::Point(_) => Some(meridian_model::GeometryType::Point),
+            Shape::Other(shape) => meridian_model::geometry::kind(shape),
+        }
+    }
+}
+
+/// Checks a ring as it was written; a polygon made of it would close it silently.
+pub(crate) fn check_ring(ring: &[Coord<f64>]) -> Result<(), Invalid> {
+    let (Some(first), Some(last)) = (ring.first(), ring.last()) else {
+        return Err(Invalid::new("a ring of a polygon has no positions"));
+    };
+    if first != last {
+        return Err(Invalid::new(format!(
+            "a ring of a polygon is not closed: it begins at [{}, {}] and ends at [{}, {}]",
+            first.x, first.y, last.x, last.y
+        )));
+    }
+    if ring.len() < 4 {
+        return Err(Invalid::new(format!("a ring of {} positions: expected at least 4", ring.len())));
+    }
+    Ok(())
+}
+
+/// A polygon of checked rings.
+pub(crate) fn polygon(rings: Vec<Vec<Coord<f64>>>) -> Result<Polygon<f64>, Invalid> {
+    rings.iter().try_for_each(|ring| check_ring(ring))?;
+    let mut rings = rings.into_iter().map(LineString::new);
+    let outer = rings.next().ok_or_else(|| Invalid::new("a polygon without rings"))?;
+    Ok(Polygon::new(outer, rings.collect()))
+}
+
+/// Reads a GeoJSON geometry; `None` for null. Heights are dropped.
+pub(crate) fn read(json: &mut Json<'_>) -> Result<Option<Shape>, Invalid> {
+    if json.null()? {
+        return Ok(None);
+    }
+    json.open_object()?;
+    let mut kind = None;
+    let mut shape = None;
+    // Where the coordinates stand before the type, they are passed over and read at the end.
+    let mut coordinates: Option<Json<'_>> = None;
+    let mut first = true;
+    while let Some(key) = json.key(&mut first)? {
+        match key.as_ref() {
+            "type" => {
+                if kind.is_some() {
+                    return Err(Invalid::new("the geometry has two members named type"));
+                }
+                kind = Some(json.string()?);
+            }
+            "coordinates" => {
+                if coordinates.is_some() {
+                    return Err(Invalid::new("the geometry has two members named coordinates"));
+                }
+                coordinates = Some(*json);
+                match &kind {
+                    Some(kind) => shape = Some(read_coordinates(kind, json)?),
+                    None => json.skip()?,
+                }
+            }
+            _ => json.skip()?,
+        }
+    }
+    let kind = kind.ok_or_else(|| Invalid::new("the geometry has no type"))?;
+    if let Some(shape) = shape {
+        return Ok(Some(shape));
+    }
+    match coordinates {
+        Some(mut at) => read_coordinates(&kind, &mut at).map(Some),
+        None if kind == "GeometryCollection" => {
+            Err(Invalid::new("a GeometryCollection is not taken: send its members as events of their own"))
+        }
+        None => Err(Invalid::new("the geometry has no coordinates")),
+    }
+}
+
+fn read_coordinates(kind: &str, json: &mut Json<'_>) -> Result<Shape, Invalid> {
+    let mut count = 0;
+    Ok(Shape::Other(match kind {
+        "Point" => return Ok(Shape::Point(position(json)?)),
+        "LineString" => LineString::new(positions(json, &mut count)?).into(),
+        "MultiPoint" => MultiPoint::from(positions(json, &mut count)?).into(),
+        "Polygon" => polygon(lines(json, &mut count)?)?.into(),
+        "MultiLineString" => {
+            MultiLineString::new(lines(json, &mut count)?.into_iter().map(LineString::new).collect()).into()
+        }
+        "MultiPolygon" => {
+            let mut polygons = Vec::new();
+            json.open_array()?;
+            let mut first = true;
+            while json.element(&mut first)? {
+                polygons.push(polygon(lines(json, &mut count)?)?);
+            }
+            MultiPolygon::new(polygons).into()
+        }
+        other => {
+            return Err(Invalid::new(format!(
+                "{:?} is not a type of geometry: expected Point, LineString, Polygon, MultiPoint, MultiLineString or MultiPolygon",
+                crate::values::shorten(other)
+            )));
+        }
+    }))
+}
+
+#[inline]
+fn position(json: &mut Json<'_>) -> Result<Coord<f64>, Invalid> {
+    json.open_array()?;
+    let mut first = true;
+    let mut values = [0.0; 2];
+    let mut count = 0;
+    while json.element(&mut first)? {
+        let value = json.number()?.float();
+        if let Some(slot) = values.get_mut(count) {
+            *slot = value;
+        }
+        count += 1;
+    }
+    if !(2..=4).contains(&count) {
+        return Err(Invalid::new(format!("a position of {count} numbers: expected [longitude, latitude]")));
+    }
+    Ok(Coord { x: values[0], y: values[1] })
+}
+
+fn positions(json: &mut Json<'_>, count: &mut usize) -> Result<Vec<Coord<f64>>, Invalid> {
+    let mut out = Vec::new();
+    json.open_array()?;
+    let mut first = true;
+    while json.element(&mut first)? {
+        out.push(position(json)?);
+        *count += 1;
+        if *count > VERTICES_MAX {
+            return Err(Invalid::new(format!("more than {VERTICES_MAX} vertices are too many")));
+        }
+    }
+    Ok(out)
+}
+
+fn lines(json: &mut Json<'_>, count: &mut usize) -> Result<Vec<Vec<Coord<f64>>>, Invalid> {
+    let mut out = Vec::new();
+    json.open_array()?;
+    let mut first = true;
+    while json.element(&mut first)? {
+        out.push(positions(json, count)?);
+    }
+    Ok(out)
+}

@@ -1,0 +1,130 @@
+//! Values as they stand in text, into the fields of an event.
+
+use crate::instant;
+use crate::json::{Json, Number, Scalar};
+use crate::options::ReadOptions;
+use meridian_model::builder::Value;
+use meridian_model::{BatchBuilder, FieldType, Invalid};
+
+pub(crate) use meridian_model::builder::shorten;
+
+/// Puts a field's name on a mistake that names none.
+pub(crate) fn blame(mistake: Invalid, field: &str) -> Invalid {
+    if mistake.field.is_some() { mistake } else { Invalid { field: Some(field.to_owned()), ..mistake } }
+}
+
+/// Takes the next JSON value as the value of a field.
+pub(crate) fn set_json(
+    builder: &mut BatchBuilder,
+    field: usize,
+    json: &mut Json<'_>,
+    options: &ReadOptions,
+) -> Result<(), Invalid> {
+    let kind = builder.schema().fields[field].kind;
+    let named = |builder: &BatchBuilder, mistake| blame(mistake, &builder.schema().fields[field].name);
+    let wrong = |builder: &BatchBuilder, found: &str| {
+        let spec = &builder.schema().fields[field];
+        Err(Invalid::field(&spec.name, format!("{found} where a {} was expected", spec.kind.word())))
+    };
+    match json.peek() {
+        Some(b'{') => return wrong(builder, "an object"),
+        Some(b'[') if kind != FieldType::TextList => return wrong(builder, "a list"),
+        Some(b'[') => {
+            let list = text_list(json).map_err(|e| named(builder, e))?;
+            return builder.set(field, Value::TextList(list));
+        }
+        _ => {}
+    }
+    let value = match json.scalar().map_err(|e| named(builder, e))? {
+        Scalar::Null => return Ok(()),
+        Scalar::Bool(b) => Value::Bool(b),
+        Scalar::Number(Number::Int(n)) if kind == FieldType::Time => match options.epoch {
+            Some(unit) => Value::Time(epoch(n, unit.micros()).map_err(|e| named(builder, e))?),
+            None => return wrong(builder, &format!("the integer {n}")),
+        },
+        Scalar::Number(Number::Int(n)) => Value::Int(n),
+        Scalar::Number(Number::Float(x)) => Value::Float(x),
+        Scalar::Text(text) if kind == FieldType::Time => {
+            Value::Time(instant::parse(&text, options.zone.as_ref()).map_err(|e| named(builder, e))?)
+        }
+        Scalar::Text(text) => return builder.set_text(field, &text),
+    };
+    builder.set(field, value)
+}
+
+/// Takes a JSON array of strings.
+pub(crate) fn text_list(json: &mut Json<'_>) -> Result<Vec<String>, Invalid> {
+    let mut list = Vec::new();
+    json.open_array()?;
+    let mut first = true;
+    while json.element(&mut first)? {
+        if json.peek() != Some(b'"') {
+            return Err(Invalid::new("a list may hold strings only"));
+        }
+        list.push(json.string()?.into_owned());
+    }
+    Ok(list)
+}
+
+/// A whole number since 1970 in microseconds.
+pub(crate) fn epoch(n: i64, unit_micros: i64) -> Result<i64, Invalid> {
+    let micros = n.checked_mul(unit_micros).unwrap_or(i64::MAX);
+    meridian_model::time::in_range(micros, &n)
+}
+
+/// Takes a field of a text table, empty ones already left out, as the value of a field.
+pub(crate) fn set_text(
+    builder: &mut BatchBuilder,
+    field: usize,
+    text: &str,
+    options: &ReadOptions,
+) -> Result<(), Invalid> {
+    let spec = &builder.schema().fields[field];
+    let wrong = || {
+        let what = format!("{:?} where a {} was expected", shorten(text), spec.kind.word());
+        Err(Invalid::field(&spec.name, what))
+    };
+    let bare = text.trim_matches([' ', '\t']);
+    let value = match spec.kind {
+        FieldType::Text => return builder.set_text(field, text),
+        FieldType::Int => match bare.parse::<i64>() {
+            Ok(n) => Value::Int(n),
+            Err(_) => match float(bare) {
+                Some(x) => Value::Float(x),
+                None => return wrong(),
+            },
+        },
+        FieldType::Float => match float(bare) {
+            Some(x) => Value::Float(x),
+            None => return wrong(),
+        },
+        FieldType::Bool => match bare {
+            "true" | "True" | "TRUE" | "1" => Value::Bool(true),
+            "false" | "False" | "FALSE" | "0" => Value::Bool(false),
+            _ => return wrong(),
+        },
+        FieldType::Time => {
+            let micros = match (options.epoch, bare.parse::<i64>()) {
+                (Some(unit), Ok(n)) => epoch(n, unit.micros()),
+                _ => instant::parse(bare, options.zone.as_ref()),
+            };
+            Value::Time(micros.map_err(|e| blame(e, &spec.name))?)
+        }
+        FieldType::TextList => {
+            let mut json = Json::new(bare);
+            match text_list(&mut json).and_then(|list| json.end().map(|()| list)) {
+                Ok(list) => Value::TextList(list),
+                Err(mistake) => {
+                    let detail = format!("expected a list such as [\"a\",\"b\"]: {}", mistake.detail);
+                    return Err(Invalid::field(&spec.name, detail));
+                }
+            }
+        }
+    };
+    builder.set(field, value)
+}
+
+/// A decimal number; NaN and infinities are read, so that what checks them can name them.
+pub(crate) fn float(text: &str) -> Option<f64> {
+    text.parse().ok()
+}

@@ -1,0 +1,223 @@
+//! Events as GeoJSON features.
+
+use super::text::{coordinate, escape, float, int};
+use super::{EventWriter, WriteError};
+use crate::instant;
+use crate::wkb;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, BinaryArray, Float64Array, StringArray};
+use meridian_model::{Batch, FieldColumn, Invalid, Schema, Seq};
+use std::sync::Arc;
+
+/// Writes events of one schema as GeoJSON features; made once per answer.
+#[derive(Debug, Clone)]
+pub struct FeatureWriter {
+    /// Fields to write, each with its key as JSON text: `"name":`.
+    fields: Arc<[(usize, Vec<u8>)]>,
+}
+
+/// The fields that a list of names stands for, in the schema's order; all where there is no list.
+pub(crate) fn selection(schema: &Schema, properties: Option<&[String]>) -> Result<Vec<usize>, Invalid> {
+    let Some(names) = properties else { return Ok((0..schema.fields.len()).collect()) };
+    let mut fields = Vec::with_capacity(names.len());
+    for name in names {
+        match schema.field_index(name) {
+            Some(field) => fields.push(field),
+            None => {
+                let known: Vec<String> = schema.fields.iter().map(|f| f.name.clone()).collect();
+                let detail = format!("no such field {name:?}; the fields are {}", crate::roles::list(&known));
+                return Err(Invalid::field("properties", detail));
+            }
+        }
+    }
+    fields.sort_unstable();
+    fields.dedup();
+    Ok(fields)
+}
+
+impl FeatureWriter {
+    /// A writer of the named properties, or of all. An unknown name is an error that lists the known ones.
+    pub fn new(schema: &Schema, properties: Option<&[String]>) -> Result<FeatureWriter, Invalid> {
+        let fields = selection(schema, properties)?
+            .into_iter()
+            .map(|field| {
+                let mut key = Vec::new();
+                escape(&schema.fields[field].name, &mut key);
+                key.push(b':');
+                (field, key)
+            })
+            .collect();
+        Ok(FeatureWriter { fields })
+    }
+
+    /// Looks up the columns of a batch once for all its rows; `seqs[row]` gives made ids.
+    /// Columns that the batch leaves out are left out of the features.
+    pub fn rows<'a>(&'a self, batch: &'a Batch, seqs: &'a [Seq]) -> Features<'a> {
+        let place = if let Some((lon, lat)) = batch.points() {
+            Place::Points(lon, lat)
+        } else if let Some(shapes) = batch.wkb() {
+            Place::Shapes(shapes)
+        } else {
+            Place::Nowhere
+        };
+        let fields = self.fields.iter().filter_map(|(f, key)| Some((key.as_slice(), batch.field(*f)?))).collect();
+        Features { ids: batch.ids(), seqs, place, fields }
+    }
+}
+
+enum Place<'a> {
+    Nowhere,
+    Points(&'a Float64Array, &'a Float64Array),
+    Shapes(&'a BinaryArray),
+}
+
+/// The rows of one batch, ready to be written one by one.
+pub struct Features<'a> {
+    ids: Option<&'a StringArray>,
+    seqs: &'a [Seq],
+    place: Place<'a>,
+    fields: Vec<(&'a [u8], FieldColumn<'a>)>,
+}
+
+impl Features<'_> {
+    /// Appends a row as `{"type":"Feature","id":…,"geometry":…,"properties":{…}}`.
+    pub fn feature(&self, row: usize, out: &mut Vec<u8>) {
+        self.feature_with(row, out, |_| {});
+    }
+
+    /// As [`Features::feature`]; `more` may append further members, each begun with a comma
+    /// (`,"links":[…]`), before the closing brace.
+    pub fn feature_with(&self, row: usize, out: &mut Vec<u8>, more: impl FnOnce(&mut Vec<u8>)) {
+        out.extend_from_slice(b"{\"type\":\"Feature\",\"id\":");
+        self.id(row, out);
+        out.extend_from_slice(b",\"geometry\":");
+        self.geometry(row, out);
+        out.extend_from_slice(b",\"properties\":");
+        self.properties(row, out);
+        more(out);
+        out.push(b'}');
+    }
+
+    /// Appends a row's id as a JSON string; `null` where it is neither given nor made.
+    pub fn id(&self, row: usize, out: &mut Vec<u8>) {
+        match (self.ids, self.seqs.get(row)) {
+            (Some(ids), _) => escape(ids.value(row), out),
+            (None, Some(seq)) => escape(&seq.to_id(), out),
+            (None, None) => out.extend_from_slice(b"null"),
+        }
+    }
+
+    /// Appends a row's geometry as GeoJSON; `null` where there is none.
+    pub fn geometry(&self, row: usize, out: &mut Vec<u8>) {
+        match self.place {
+            Place::Points(lon, lat) if lon.is_valid(row) => {
+                out.extend_from_slice(b"{\"type\":\"Point\",\"coordinates\":[");
+                coordinate(lon.value(row), out);
+                out.push(b',');
+                coordinate(lat.value(row), out);
+                out.extend_from_slice(b"]}");
+            }
+            Place::Shapes(shapes) if shapes.is_valid(row) => wkb::write_geojson(shapes.value(row), out),
+            _ => out.extend_from_slice(b"null"),
+        }
+    }
+
+    /// Appends a row's properties as a JSON object; a field without a value is `null`.
+    pub fn properties(&self, row: usize, out: &mut Vec<u8>) {
+        out.push(b'{');
+        for (i, (key, column)) in self.fields.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(key);
+            value(column, row, out);
+        }
+        out.push(b'}');
+    }
+}
+
+/// Appends one value of a column as JSON.
+pub(crate) fn value(column: &FieldColumn<'_>, row: usize, out: &mut Vec<u8>) {
+    match column {
+        FieldColumn::Text(c) if c.is_valid(row) => escape(c.value(row), out),
+        FieldColumn::Int(c) if c.is_valid(row) => int(c.value(row), out),
+        FieldColumn::Float(c) if c.is_valid(row) => float(c.value(row), out),
+        FieldColumn::Bool(c) if c.is_valid(row) => out.extend_from_slice(if c.value(row) { b"true" } else { b"false" }),
+        FieldColumn::Time(c) if c.is_valid(row) => {
+            out.push(b'"');
+            instant::write(c.value(row), out);
+            out.push(b'"');
+        }
+        FieldColumn::TextList(c) if c.is_valid(row) => {
+            let items = c.value(row);
+            out.push(b'[');
+            if let Some(items) = items.as_string_opt::<i32>() {
+                for (i, item) in items.iter().enumerate() {
+                    if i > 0 {
+                        out.push(b',');
+                    }
+                    escape(item.unwrap_or(""), out);
+                }
+            }
+            out.push(b']');
+        }
+        _ => out.extend_from_slice(b"null"),
+    }
+}
+
+/// What stands around features.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// One FeatureCollection.
+    Collection,
+    /// A record separator before and a line end after each (RFC 8142).
+    Sequence,
+    /// A line each.
+    Lines,
+}
+
+/// A stream of features in one framing.
+pub(crate) struct JsonEvents {
+    writer: FeatureWriter,
+    framing: Framing,
+    first: bool,
+}
+
+impl JsonEvents {
+    pub(crate) fn new(writer: FeatureWriter, framing: Framing) -> JsonEvents {
+        JsonEvents { writer, framing, first: true }
+    }
+}
+
+impl EventWriter for JsonEvents {
+    fn start(&mut self, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        if self.framing == Framing::Collection {
+            out.extend_from_slice(b"{\"type\":\"FeatureCollection\",\"features\":[");
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, batch: &Batch, seqs: &[Seq], out: &mut Vec<u8>) -> Result<(), WriteError> {
+        let rows = self.writer.rows(batch, seqs);
+        for row in 0..batch.rows() {
+            match self.framing {
+                Framing::Collection if std::mem::take(&mut self.first) => out.push(b'\n'),
+                Framing::Collection => out.extend_from_slice(b",\n"),
+                Framing::Sequence => out.push(0x1e),
+                Framing::Lines => {}
+            }
+            rows.feature(row, out);
+            if self.framing != Framing::Collection {
+                out.push(b'\n');
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        if self.framing == Framing::Collection {
+            out.extend_from_slice(b"\n]}\n");
+        }
+        Ok(())
+    }
+}
