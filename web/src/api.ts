@@ -1,0 +1,196 @@
+// The HTTP API, as far as the page uses it. Every address is on the page's own origin.
+import type { Feature, FeatureCollection } from 'geojson';
+import type { Group } from './bars';
+
+/** A refusal or failure in the server's words (RFC 9457), or in ours when it did not answer. */
+export class Problem extends Error {
+  constructor(
+    readonly title: string,
+    readonly detail: string,
+    readonly status: number,
+    /** The parameter or property to blame. */
+    readonly field: string,
+  ) {
+    super(detail ? `${title}: ${detail}` : title);
+  }
+}
+
+/** Longest wait for an answer, in milliseconds. */
+const PATIENCE = 60_000;
+
+/** Reads a problem out of an answer that is not one of the 2xx. */
+export async function problemOf(response: Response): Promise<Problem> {
+  const text = await response.text().catch(() => '');
+  const title = response.status === 429 || response.status === 503 ? 'The server is busy' : `The server answered ${response.status}`;
+  try {
+    const body = JSON.parse(text) as Record<string, unknown>;
+    const word = (key: string): string => (typeof body[key] === 'string' ? (body[key] as string) : '');
+    return new Problem(word('title') || title, word('detail'), response.status, word('field'));
+  } catch {
+    return new Problem(title, text.length < 200 && !text.startsWith('<') ? text.trim() : '', response.status, '');
+  }
+}
+
+/** One GET that answers JSON. `counter` is told of each beginning and end, for the progress bar. */
+async function get<T>(path: string, signal: AbortSignal, accept = 'application/json'): Promise<T> {
+  let response: Response;
+  try {
+    response = await fetch(path, { signal: AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]), headers: { accept } });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    if (error instanceof DOMException && error.name === 'TimeoutError')
+      throw new Problem('No answer', `The server did not answer within ${PATIENCE / 1000} seconds.`, 0, '');
+    throw new Problem('The server cannot be reached', 'Check that it is running, then try again.', 0, '');
+  }
+  if (!response.ok) throw await problemOf(response);
+  return (await response.json()) as T;
+}
+
+export type FieldKind = 'text' | 'int' | 'float' | 'bool' | 'time' | 'list';
+
+export interface Field {
+  readonly name: string;
+  readonly title: string;
+  readonly kind: FieldKind;
+}
+
+export interface Collection {
+  readonly id: string;
+  readonly title: string;
+  readonly description: string;
+  /** West, south, east, north of all events; null when none has a place. */
+  readonly bbox: readonly [number, number, number, number] | null;
+  /** First and last instant in milliseconds; null when no event has a time. */
+  readonly interval: readonly [number, number] | null;
+  /** Events in the collection, when the list says it. */
+  readonly count: number | null;
+}
+
+export interface Schema {
+  /** The properties, without geometry. */
+  readonly fields: readonly Field[];
+  /** Name of the geometry in filters; null when events have no place. */
+  readonly geometry: string | null;
+  /** Names of the time fields: one instant, or start and end; empty when events have no time. */
+  readonly times: readonly string[];
+}
+
+interface CollectionJson {
+  id: string;
+  title?: string;
+  description?: string;
+  extent?: { spatial?: { bbox?: number[][] }; temporal?: { interval?: (string | null)[][] } };
+  itemCount?: number;
+  numberMatched?: number;
+}
+
+function collectionOf(json: CollectionJson): Collection {
+  const box = json.extent?.spatial?.bbox?.[0];
+  const bbox = box && (box.length === 6 ? [box[0], box[1], box[3], box[4]] : box);
+  const [start, end] = (json.extent?.temporal?.interval?.[0] ?? []).map((text) => (text ? Date.parse(text) : NaN));
+  return {
+    id: json.id,
+    title: json.title || json.id,
+    description: json.description ?? '',
+    bbox: bbox?.length === 4 && bbox.every(Number.isFinite) ? (bbox as [number, number, number, number]) : null,
+    interval: start <= end ? [start, end] : null,
+    count: json.itemCount ?? json.numberMatched ?? null,
+  };
+}
+
+interface PropertyJson {
+  type?: string | string[];
+  format?: string;
+  title?: string;
+  'x-ogc-role'?: string;
+  $ref?: string;
+}
+
+function fieldKind(property: PropertyJson): FieldKind {
+  const type = Array.isArray(property.type) ? property.type.find((t) => t !== 'null') : property.type;
+  if (property.format === 'date-time' || property.format === 'date') return 'time';
+  switch (type) {
+    case 'integer':
+      return 'int';
+    case 'number':
+      return 'float';
+    case 'boolean':
+      return 'bool';
+    case 'array':
+      return 'list';
+    default:
+      return 'text';
+  }
+}
+
+function schemaOf(json: { properties?: Record<string, PropertyJson> }): Schema {
+  const fields: Field[] = [];
+  let geometry: string | null = null;
+  let instant = '';
+  const interval = ['', ''];
+  for (const [name, property] of Object.entries(json.properties ?? {})) {
+    const role = property['x-ogc-role'] ?? '';
+    if (role === 'primary-geometry' || property.format?.startsWith('geometry-')) {
+      geometry ??= name;
+      continue;
+    }
+    if (role === 'id') continue;
+    if (role === 'primary-instant') instant = name;
+    if (role === 'primary-interval-start') interval[0] = name;
+    if (role === 'primary-interval-end') interval[1] = name;
+    fields.push({ name, title: property.title ?? name, kind: fieldKind(property) });
+  }
+  return { fields, geometry, times: instant ? [instant] : interval.filter(Boolean) };
+}
+
+export const collectionPath = (id: string): string => `/collections/${encodeURIComponent(id)}`;
+
+export async function collections(signal: AbortSignal): Promise<Collection[]> {
+  const json = await get<{ collections?: CollectionJson[] }>('/collections?f=json', signal);
+  return (json.collections ?? []).map(collectionOf);
+}
+
+export async function collection(id: string, signal: AbortSignal): Promise<Collection> {
+  return collectionOf(await get<CollectionJson>(`${collectionPath(id)}?f=json`, signal));
+}
+
+export async function schema(id: string, signal: AbortSignal): Promise<Schema> {
+  return schemaOf(await get(`${collectionPath(id)}/schema`, signal, 'application/schema+json, application/json'));
+}
+
+export async function aggregate(id: string, functions: readonly string[], query: URLSearchParams, signal: AbortSignal): Promise<Group[]> {
+  const all = new URLSearchParams(query);
+  all.set('function', functions.join(','));
+  const json = await get<{ groups?: Group[] }>(`${collectionPath(id)}/aggregate?${all}`, signal);
+  return json.groups ?? [];
+}
+
+/** One page of events, and the address of the next. */
+export interface Page {
+  readonly features: readonly Feature[];
+  readonly next: string | null;
+}
+
+interface PageJson extends FeatureCollection {
+  links?: { rel?: string; href?: string }[];
+}
+
+export function itemsPath(id: string, query: URLSearchParams, limit: number): string {
+  const all = new URLSearchParams(query);
+  all.set('limit', String(limit));
+  all.set('f', 'json');
+  return `${collectionPath(id)}/items?${all}`;
+}
+
+export async function page(path: string, signal: AbortSignal): Promise<Page> {
+  const json = await get<PageJson>(path, signal, 'application/geo+json');
+  const href = json.links?.find((link) => link.rel === 'next')?.href;
+  // Behind a proxy the server may not know its public name, and a foreign address must never be followed:
+  // only path and query count.
+  const next = href ? new URL(href, location.href) : null;
+  return { features: json.features ?? [], next: next && next.pathname + next.search };
+}
+
+export async function item(id: string, event: string, signal: AbortSignal): Promise<Feature> {
+  return get<Feature>(`${collectionPath(id)}/items/${encodeURIComponent(event)}?f=json`, signal, 'application/geo+json');
+}

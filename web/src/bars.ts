@@ -1,0 +1,102 @@
+// From the answer of `aggregate` to the bars and the line of the histogram.
+import type { Measure } from './hash';
+import type { Range } from './time';
+
+/** One group of an aggregate answer. */
+export interface Group {
+  readonly window?: string;
+  readonly count: number;
+  readonly [name: string]: unknown;
+}
+
+export interface Bar {
+  readonly from: number;
+  readonly to: number;
+  readonly count: number;
+  /** The measure of the chosen field; null where no event has a value. */
+  readonly value: number | null;
+}
+
+/** Bars in time order. Groups without a readable window are left out. */
+export function barsOf(groups: readonly Group[], measure: Measure, field: string): Bar[] {
+  const name = `${measure}(${field})`;
+  const bars: Bar[] = [];
+  for (const group of groups) {
+    const [from, to] = (group.window ?? '').split('/').map((text) => Date.parse(text));
+    if (!(from < to)) continue;
+    const value = group[name];
+    bars.push({ from, to, count: group.count, value: typeof value === 'number' && Number.isFinite(value) ? value : null });
+  }
+  return bars.sort((a, b) => a.from - b.from);
+}
+
+/** The bar at an instant, by binary search. */
+export function barAt(bars: readonly Bar[], ms: number): Bar | null {
+  let low = 0;
+  let high = bars.length - 1;
+  while (low <= high) {
+    const mid = (low + high) >> 1;
+    if (ms < bars[mid].from) high = mid - 1;
+    else if (ms >= bars[mid].to) low = mid + 1;
+    else return bars[mid];
+  }
+  return null;
+}
+
+/** Events in the bars that begin inside a range. */
+export function countIn(bars: readonly Bar[], [from, to]: Range): number {
+  return bars.reduce((sum, bar) => sum + (bar.from >= from && bar.from < to ? bar.count : 0), 0);
+}
+
+/** A round number at or above `value`: 1, 2, 2.5 or 5 times a power of ten. For the top of an axis. */
+export function niceCeil(value: number): number {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  const step = [1, 2, 2.5, 5, 10].find((s) => s * power >= value * (1 - 1e-12)) ?? 10;
+  return step * power;
+}
+
+/** The least and greatest value of the line, widened a little so that it does not touch the edges. */
+export function valueExtent(bars: readonly Bar[]): readonly [low: number, high: number] | null {
+  let low = Infinity;
+  let high = -Infinity;
+  for (const { value } of bars) {
+    if (value === null) continue;
+    low = Math.min(low, value);
+    high = Math.max(high, value);
+  }
+  if (low > high) return null;
+  const pad = (high - low) * 0.08 || Math.abs(high) * 0.1 || 1;
+  return [low - pad, high + pad];
+}
+
+/** Sizes of a histogram drawing, in CSS pixels. */
+export interface Frame {
+  readonly left: number;
+  readonly right: number;
+  readonly span: Range;
+}
+
+/** Where an instant lies on the axis. */
+export const toX = ({ left, right, span }: Frame, ms: number): number => left + ((ms - span[0]) / (span[1] - span[0])) * (right - left);
+
+/** The instant at a place on the axis, inside the span. */
+export function toTime({ left, right, span }: Frame, x: number): number {
+  const share = Math.max(0, Math.min(1, (x - left) / (right - left)));
+  return span[0] + share * (span[1] - span[0]);
+}
+
+/**
+ * Moves an instant to the nearest edge of a window, so that a brushed count is a sum of bars. Edges repeat with the
+ * `unit` from `origin`, an edge of some bar; calendar windows, which do not repeat, snap to the edges of the bars.
+ */
+export function snap(ms: number, bars: readonly Bar[], unit: number): number {
+  if (!bars.length) return Math.round(ms / unit) * unit;
+  const inside = barAt(bars, ms);
+  if (inside) return ms - inside.from < inside.to - ms ? inside.from : inside.to;
+  let best = NaN;
+  for (const bar of bars) for (const edge of [bar.from, bar.to]) if (!(Math.abs(edge - ms) >= Math.abs(best - ms))) best = edge;
+  const regular = unit < 27 * 86_400_000;
+  const grid = regular ? bars[0].from + Math.round((ms - bars[0].from) / unit) * unit : ms;
+  return regular || Math.abs(best - ms) > unit ? grid : best;
+}

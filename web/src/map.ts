@@ -1,0 +1,547 @@
+// The map page. One `View` says all that is shown; each change of it goes through `update`, which brings tiles, histogram,
+// totals and table up to date and writes the view to the address.
+import './map.css';
+import type { Feature } from 'geojson';
+import * as api from './api';
+import { barsOf, type Group } from './bars';
+import { $, make } from './dom';
+import * as guide from './guide';
+import { EMPTY_VIEW, fromHash, MEASURES, toHash, type Measure, type View } from './hash';
+import { Histogram } from './histogram';
+import { Latest } from './latest';
+import { MapView } from './mapview';
+import { formatCount, formatShort, formatValue } from './numbers';
+import { Player } from './player';
+import { params, tileParams, type Question } from './query';
+import { anchorOf, eventCard, idOf, ResultsTable } from './results';
+import { describe, type ShapeKind } from './shapes';
+import { CELL_LAYER, DARK, LIGHT, type FieldScale } from './style';
+import { formatRange, resolutionOf, windowFor, type Range } from './time';
+
+/** Events on a page of the table. */
+const PAGE = 50;
+const MEASURE_NAMES: Record<Measure, string> = { avg: 'average', min: 'least', max: 'greatest', sum: 'sum' };
+
+type Part = 'tiles' | 'bars' | 'totals' | 'rows';
+
+let view: View = fromHash(location.hash);
+let list: readonly api.Collection[] = [];
+/** The open collection, its schema, and how many events it holds. */
+let open: { collection: api.Collection; schema: api.Schema; total: number } | null = null;
+let mapView: MapView | null = null;
+let scale: FieldScale | null = null;
+/** What the histogram shows now. */
+let shown: { span: Range; unit: number } | null = null;
+let rows: { path: string; before: readonly string[]; next: string | null } | null = null;
+
+const work: Record<Part | 'open' | 'item' | 'scale', Latest> = {
+  open: new Latest(0),
+  item: new Latest(0),
+  scale: new Latest(0),
+  tiles: new Latest(60),
+  bars: new Latest(160),
+  totals: new Latest(120),
+  rows: new Latest(220),
+};
+
+// ---- Loading, problems -------------------------------------------------------------------------------------------
+
+const busy = new Set<string>();
+function setBusy(name: string, on: boolean): void {
+  if (on) busy.add(name);
+  else busy.delete(name);
+  $('progress').hidden = busy.size === 0;
+  document.body.setAttribute('aria-busy', String(busy.size > 0));
+}
+
+/** Runs the newest work of a kind, with the progress bar and with errors shown. */
+function run(name: keyof typeof work, task: (signal: AbortSignal) => Promise<void>): void {
+  work[name].run(async (signal) => {
+    setBusy(name, true);
+    try {
+      await task(signal);
+    } finally {
+      if (!signal.aborted) setBusy(name, false);
+    }
+  }, showProblem);
+}
+
+function showProblem(error: unknown): void {
+  const problem = error instanceof api.Problem ? error : new api.Problem('Something went wrong', error instanceof Error ? error.message : String(error), 0, '');
+  if (problem.field === 'filter' && view.filter) {
+    showFilterProblem(problem.detail || problem.title);
+    return;
+  }
+  const [title, detail] = [$('problem').querySelector('b'), $('problem').querySelector('p')];
+  if (title) title.textContent = problem.title;
+  if (detail) detail.textContent = problem.detail;
+  $('problem').hidden = false;
+}
+
+function showFilterProblem(text: string): void {
+  $('filter-problem').textContent = text;
+  $('filter-problem').hidden = text === '';
+  $('filter').setAttribute('aria-invalid', String(text !== ''));
+}
+
+let toastTimer: ReturnType<typeof setTimeout> | undefined;
+function toast(text: string): void {
+  $('toast').textContent = text;
+  $('toast').hidden = false;
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => ($('toast').hidden = true), 2400);
+}
+
+// ---- The view ----------------------------------------------------------------------------------------------------
+
+function question(): Question {
+  const geometry = open?.schema.geometry ?? null;
+  return {
+    where: geometry === null ? null : (view.shape ?? mapView?.bounds() ?? null),
+    when: open?.schema.times.length ? view.when : null,
+    filter: view.filter,
+    geometry: geometry ?? 'geometry',
+  };
+}
+
+let hashTimer: ReturnType<typeof setTimeout> | undefined;
+function writeHash(): void {
+  // Browsers refuse more than some 100 changes of the address in half a minute.
+  clearTimeout(hashTimer);
+  hashTimer = setTimeout(() => history.replaceState(null, '', `#${toHash(view)}`), 300);
+}
+
+/** Changes the view and refreshes what depends on the change. */
+function update(change: Partial<View>): void {
+  const before = view;
+  view = { ...view, ...change };
+  const changed = (...keys: (keyof View)[]): boolean => keys.some((key) => before[key] !== view[key]);
+  writeHash();
+  if (changed('collection')) return openCollection();
+  if (!open) return;
+  const parts = new Set<Part>();
+  const add = (...more: Part[]): void => more.forEach((part) => parts.add(part));
+  if (changed('shape')) add('bars', 'totals', 'rows');
+  if (changed('camera') && !view.shape && open.schema.geometry !== null) add('bars', 'totals', 'rows');
+  if (changed('when')) add('tiles', 'totals', 'rows');
+  if (changed('span')) add('bars');
+  if (changed('filter')) add('tiles', 'bars', 'totals', 'rows');
+  if (changed('field')) add('bars', 'totals', 'rows');
+  if (changed('measure')) add('bars');
+  if (changed('shape')) mapView?.setShape(view.shape);
+  if (changed('when')) histogram.setBrush(view.when);
+  if (changed('field')) loadScale();
+  refresh(parts);
+}
+
+function refresh(parts: ReadonlySet<Part>): void {
+  if (parts.size) {
+    $('problem').hidden = true;
+    if (!player.playing) showFilterProblem('');
+  }
+  showControls();
+  if (!open || open.total === 0) return;
+  if (parts.has('tiles')) loadTiles();
+  if (parts.has('bars')) loadBars();
+  // While it plays, answers are shown as they come; only when one is in is the next asked for.
+  if (parts.has('totals') && !(player.playing && work.totals.busy)) loadTotals();
+  if (parts.has('rows') && !player.playing) loadRows();
+}
+
+const ALL: ReadonlySet<Part> = new Set<Part>(['tiles', 'bars', 'totals', 'rows']);
+
+// ---- Collections -------------------------------------------------------------------------------------------------
+
+function showOverlay(content: HTMLElement | null): void {
+  $('overlay').replaceChildren(...(content ? [content] : []));
+  $('overlay').hidden = content === null;
+}
+
+function loadCollections(): void {
+  run('open', async (signal) => {
+    list = await api.collections(signal);
+    const select = $<HTMLSelectElement>('collection');
+    select.replaceChildren(
+      ...list.map((c) => make('option', '', c.count === null ? c.title : `${c.title} (${formatShort(c.count)})`, { value: c.id })),
+    );
+    select.disabled = list.length === 0;
+    if (!list.length) {
+      select.append(make('option', '', 'No collections'));
+      view = { ...view, collection: '' };
+      showOverlay(guide.noCollections());
+      showControls();
+      return;
+    }
+    if (!view.collection) {
+      // The first with events in space and time shows the most.
+      const best = list.find((c) => c.bbox && c.interval && c.count !== 0) ?? list.find((c) => c.bbox && c.count !== 0) ?? list[0];
+      view = { ...view, collection: best.id };
+    }
+    openCollection();
+  });
+}
+
+/** Opens the collection that the view names. */
+function openCollection(): void {
+  const id = view.collection;
+  open = null;
+  shown = null;
+  scale = null;
+  player.stop();
+  for (const name of ['tiles', 'bars', 'totals', 'rows', 'item', 'scale'] as const) {
+    work[name].cancel();
+    setBusy(name, false);
+  }
+  $('problem').hidden = true;
+  showFilterProblem('');
+  choose(null);
+  histogram.show(null);
+  mapView?.setTiles(null);
+  mapView?.setScale(null);
+  table.show([], { fields: [], geometry: null, times: [] }, '');
+  showOverlay(null);
+  showControls();
+  run('open', async (signal) => {
+    const select = $<HTMLSelectElement>('collection');
+    if (!list.some((c) => c.id === id)) {
+      select.prepend(make('option', '', id, { value: id }));
+      select.value = id;
+      showOverlay(guide.unknownCollection(id));
+      return;
+    }
+    select.value = id;
+    const [collection, schema, groups] = await Promise.all([
+      api.collection(id, signal),
+      api.schema(id, signal),
+      api.aggregate(id, ['count'], new URLSearchParams(), signal),
+    ]);
+    open = { collection, schema, total: groups[0]?.count ?? 0 };
+    const numeric = schema.fields.filter((f) => f.kind === 'int' || f.kind === 'float');
+    if (!numeric.some((f) => f.name === view.field)) view = { ...view, field: '' };
+    fillFields(numeric);
+    if (open.total === 0) {
+      showOverlay(guide.emptyCollection(id, collection.title));
+      showControls();
+      return;
+    }
+    if (schema.geometry === null) showOverlay(guide.noPlace(collection.title));
+    else if (!mapView) showOverlay(guide.noWebGl());
+    if (mapView && schema.geometry !== null) {
+      if (view.camera) mapView.jump(view.camera);
+      else if (collection.bbox) mapView.fit(collection.bbox, false);
+    }
+    mapView?.setShape(view.shape);
+    histogram.setBrush(view.when);
+    loadScale();
+    refresh(ALL);
+    writeHash();
+  });
+}
+
+function fillFields(numeric: readonly api.Field[]): void {
+  const select = $<HTMLSelectElement>('field');
+  select.replaceChildren(make('option', '', 'none', { value: '' }), ...numeric.map((f) => make('option', '', f.title, { value: f.name })));
+  select.value = view.field;
+  const first = numeric[0];
+  $<HTMLInputElement>('filter').placeholder = first ? `such as ${first.name} > 5` : 'all events';
+}
+
+// ---- What is shown -----------------------------------------------------------------------------------------------
+
+function loadTiles(): void {
+  if (!open || open.schema.geometry === null || !mapView) return;
+  // Playing waits for the picture, so that each step is seen.
+  if (player.playing && !mapView.settled()) return;
+  const { id } = open.collection;
+  const query = tileParams(question()).toString();
+  const url = `${location.origin}${api.collectionPath(id)}/tiles/WebMercatorQuad/{z}/{y}/{x}${query ? `?${query}` : ''}`;
+  mapView.setTiles({ collection: id, url });
+}
+
+/** The range of the chosen field in the whole collection: colours stay the same wherever the map is moved. */
+function loadScale(): void {
+  scale = null;
+  mapView?.setScale(null);
+  const { field } = view;
+  if (!open || !field) {
+    work.scale.cancel();
+    return showLegend();
+  }
+  const { id } = open.collection;
+  run('scale', async (signal) => {
+    const [group] = await api.aggregate(id, [`min(${field})`, `max(${field})`], new URLSearchParams(), signal);
+    const [low, high] = [group?.[`min(${field})`], group?.[`max(${field})`]];
+    scale = typeof low === 'number' && typeof high === 'number' && low < high ? { field, low, high } : null;
+    mapView?.setScale(scale);
+    showLegend();
+  });
+}
+
+function loadBars(): void {
+  if (!open?.schema.times.length || !open.collection.interval) return histogram.show(null);
+  const { id, interval } = open.collection;
+  const all: Range = [interval[0], Math.max(interval[1] + 1, interval[0] + 1000)];
+  const asked = view.span ?? all;
+  const { field, measure } = view;
+  const most = Math.max(40, Math.min(220, Math.round($('histogram').clientWidth / 5)));
+  const { iso, ms } = windowFor(asked[1] - asked[0], most);
+  run('bars', async (signal) => {
+    const query = params({ ...question(), when: view.span });
+    query.set('window', iso);
+    const groups = await api.aggregate(id, field ? ['count', `${measure}(${field})`] : ['count'], query, signal);
+    const bars = barsOf(groups, measure, field);
+    // All time is shown from the edge of the first window to the edge of the last one.
+    const span: Range = view.span ?? [Math.min(all[0], bars[0]?.from ?? Infinity), Math.max(all[1], bars.at(-1)?.to ?? -Infinity)];
+    shown = { span, unit: ms };
+    const line = field ? `${MEASURE_NAMES[measure]} ${field}` : '';
+    histogram.show({ bars, span, unit: ms, line });
+    $('line-name').textContent = line;
+    showControls();
+  });
+}
+
+function loadTotals(): void {
+  if (!open) return;
+  const { id } = open.collection;
+  const { field } = view;
+  $('count').classList.add('stale');
+  run('totals', async (signal) => {
+    const functions = field ? ['count', ...MEASURES.map((m) => `${m}(${field})`)] : ['count'];
+    const [group = { count: 0 } as Group] = await api.aggregate(id, functions, params(question()), signal);
+    $('count').textContent = formatCount(group.count);
+    $('count').classList.remove('stale');
+    $('count-word').textContent = group.count === 1 ? 'event' : 'events';
+    const stats = $('stats');
+    stats.hidden = !field;
+    stats.replaceChildren(
+      ...MEASURES.map((measure) => {
+        const cell = make('div');
+        const value = group[`${measure}(${field})`];
+        cell.append(make('dt', '', MEASURE_NAMES[measure]), make('dd', '', formatValue(value), { 'data-measure': measure, title: String(value ?? '') }));
+        return cell;
+      }),
+    );
+  });
+}
+
+function loadRows(path?: string, before: readonly string[] = []): void {
+  if (!open) return;
+  const { collection, schema } = open;
+  $('table').classList.add('stale');
+  run('rows', async (signal) => {
+    const first = path ?? api.itemsPath(collection.id, params(question()), PAGE);
+    const page = await api.page(first, signal);
+    rows = { path: first, before, next: page.next };
+    table.show(page.features, schema, view.field);
+    $('table').classList.remove('stale');
+    $('table').hidden = page.features.length === 0;
+    const start = before.length * PAGE;
+    $('rows').textContent = page.features.length ? `${formatCount(start + 1)}–${formatCount(start + page.features.length)}` : '';
+    $('no-rows').hidden = page.features.length > 0;
+    $('no-rows').textContent = start ? 'No more events.' : 'No event matches. Widen the time, the place or the filter.';
+    $<HTMLButtonElement>('previous').disabled = before.length === 0;
+    // A last page may be followed by an empty one; an empty page ends it all.
+    $<HTMLButtonElement>('next').disabled = page.next === null || page.features.length === 0;
+  });
+}
+
+function choose(feature: Feature | null, at = feature && anchorOf(feature.geometry)): void {
+  table.mark(feature ? idOf(feature) : '');
+  const card = feature && open ? eventCard(feature, open.schema, open.collection.id) : null;
+  mapView?.choose(feature, at, card, () => choose(null));
+}
+
+function chip(text: string, clear: (() => void) | null, what: string): HTMLElement {
+  const item = make('li', clear ? 'set' : '', text);
+  if (clear) {
+    const button = make('button', '', '×', { type: 'button', 'aria-label': `Clear ${what}` });
+    button.addEventListener('click', clear);
+    item.append(button);
+  }
+  return item;
+}
+
+/** Everything that follows from the view without asking the server. */
+function showControls(): void {
+  const timed = Boolean(open?.schema.times.length && open.collection.interval && open.total);
+  const placed = open?.schema.geometry !== null;
+  $('about').textContent = open ? open.collection.description : '';
+  document.title = open ? `${open.collection.title} · Meridian` : 'Map · Meridian';
+  $('histogram').hidden = !timed;
+  document.querySelector<HTMLElement>('.timeline-head')!.hidden = !timed;
+  $('timeline-note').hidden = timed || !open || open.total === 0;
+  $('timeline-note').textContent = 'These events have no time: there is nothing to play.';
+  $('timeline').hidden = !timed && $('timeline-note').hidden;
+  $('when').textContent = view.when ? formatRange(view.when, resolutionOf(view.when)) : 'All time';
+  $('clear-time').hidden = !view.when;
+  $('zoom-time').hidden = !view.when || !shown || view.when[1] - view.when[0] > 0.98 * (shown.span[1] - shown.span[0]);
+  $('all-time').hidden = !view.span;
+  $('clear-shape').hidden = !view.shape;
+  $<HTMLInputElement>('filter').value = view.filter;
+  $<HTMLSelectElement>('field').value = view.field;
+  $('measure').hidden = !view.field;
+  $('line-name').hidden = !view.field;
+  for (const button of $('measure').children) button.setAttribute('aria-checked', String((button as HTMLElement).dataset['measure'] === view.measure));
+  $('measure-room').hidden = $<HTMLSelectElement>('field').options.length < 2;
+  for (const button of document.querySelectorAll<HTMLButtonElement>('[data-draw]')) button.disabled = !placed || !open?.total;
+  if (!open || open.total === 0) {
+    $('count').textContent = open ? '0' : '–';
+    $('rows').textContent = '';
+    $('stats').hidden = true;
+    $('no-rows').hidden = true;
+    $<HTMLButtonElement>('next').disabled = $<HTMLButtonElement>('previous').disabled = true;
+  }
+  const chips = [];
+  if (open?.total) {
+    if (placed) chips.push(chip(view.shape ? describe(view.shape) : 'On the map as it is', view.shape && (() => update({ shape: null })), 'the shape'));
+    if (timed) chips.push(chip(view.when ? formatRange(view.when, resolutionOf(view.when)) : 'All time', view.when && (() => update({ when: null })), 'the time'));
+    if (view.filter) chips.push(chip(view.filter, () => update({ filter: '' }), 'the filter'));
+  }
+  $('chips').replaceChildren(...chips);
+}
+
+/** What the colours on the map mean. */
+function showLegend(): void {
+  const legend = $('legend');
+  const cells = Boolean(mapView?.map.getLayer(CELL_LAYER) && mapView.map.queryRenderedFeatures({ layers: [CELL_LAYER] }).length);
+  const { ramp } = matchMedia('(prefers-color-scheme: dark)').matches ? DARK : LIGHT;
+  legend.hidden = !cells && !scale;
+  if (legend.hidden) return;
+  const bar = make('i');
+  bar.style.background = `linear-gradient(90deg, ${ramp.join(',')})`;
+  const ends = make('span');
+  const labels = cells || !scale ? ['1', '100', '30k'] : [formatValue(scale.low), formatValue(scale.high)];
+  ends.append(...labels.map((text) => make('span', '', text)));
+  legend.replaceChildren(make('b', '', cells || !scale ? 'Events in a cell' : scale.field), bar, ends);
+}
+
+// ---- Parts of the page -------------------------------------------------------------------------------------------
+
+const histogram = new Histogram($('histogram'), (when) => {
+  player.stop();
+  update({ when: when && [Math.round(when[0]), Math.round(when[1])] });
+});
+
+const table = new ResultsTable($<HTMLTableElement>('table'), (feature) => {
+  const at = anchorOf(feature.geometry);
+  choose(feature);
+  if (at) mapView?.reveal(at);
+});
+
+const player = new Player(
+  () => shown && { span: shown.span, when: view.when },
+  (when) => update({ when }),
+  (playing) => {
+    $('play').setAttribute('aria-pressed', String(playing));
+    const word = $('play').querySelector('span');
+    if (word) word.textContent = playing ? 'Pause' : 'Play';
+    if (!playing && open) refresh(new Set<Part>(['tiles', 'totals', 'rows']));
+  },
+);
+
+function startMap(): void {
+  try {
+    mapView = new MapView($('map'), view.camera ?? { center: [10, 25], zoom: 1.4 }, {
+      moved: (camera) => open && update({ camera }),
+      clicked: (id, at) => {
+        if (!open) return;
+        const { id: collection } = open.collection;
+        run('item', async (signal) => {
+          const feature = await api.item(collection, id, signal);
+          choose(feature, feature.geometry?.type === 'Point' ? anchorOf(feature.geometry) : at);
+        });
+      },
+      drawn: (shape) => update({ shape }),
+      drawing: (kind, hint, canFinish) => {
+        for (const button of document.querySelectorAll<HTMLElement>('[data-draw]')) button.setAttribute('aria-pressed', String(button.dataset['draw'] === kind));
+        $('draw-hint').hidden = kind === null;
+        const text = $('draw-hint').querySelector('span');
+        if (text) text.textContent = hint;
+        $('draw-finish').hidden = !canFinish;
+      },
+      failed: (message) => showProblem(new api.Problem('A part of the map could not be loaded', message, 0, '')),
+      busy: (on) => {
+        setBusy('map', on);
+        if (!on) showLegend();
+      },
+    });
+    // For tests, and for whoever wants to look inside from the console.
+    Object.assign(window, { meridianMap: mapView.map });
+  } catch {
+    mapView = null;
+    for (const button of document.querySelectorAll<HTMLElement>('.tools')) button.hidden = true;
+  }
+}
+
+function wire(): void {
+  $('collection').addEventListener('change', () => {
+    const { measure } = view;
+    update({ ...EMPTY_VIEW, measure, collection: $<HTMLSelectElement>('collection').value });
+  });
+  $('field').addEventListener('change', () => update({ field: $<HTMLSelectElement>('field').value }));
+  $('filter-form').addEventListener('submit', (e) => {
+    e.preventDefault();
+    update({ filter: $<HTMLInputElement>('filter').value.trim() });
+  });
+  $('filter').addEventListener('change', () => update({ filter: $<HTMLInputElement>('filter').value.trim() }));
+  for (const measure of MEASURES) {
+    const button = make('button', '', measure, { type: 'button', role: 'radio', 'data-measure': measure, title: `Line: ${MEASURE_NAMES[measure]}` });
+    button.addEventListener('click', () => update({ measure }));
+    $('measure').append(button);
+  }
+  $('play').addEventListener('click', () => player.toggle());
+  $('speed').addEventListener('change', () => (player.speed = Number($<HTMLSelectElement>('speed').value)));
+  $('clear-time').addEventListener('click', () => {
+    player.stop();
+    update({ when: null });
+  });
+  $('zoom-time').addEventListener('click', () => update({ span: view.when }));
+  $('all-time').addEventListener('click', () => update({ span: null }));
+  $('clear-shape').addEventListener('click', () => update({ shape: null }));
+  $('draw-finish').addEventListener('click', () => mapView?.draw.finish());
+  $('draw-cancel').addEventListener('click', () => mapView?.draw.cancel());
+  for (const button of document.querySelectorAll<HTMLElement>('[data-draw]'))
+    button.addEventListener('click', () => {
+      if (button.getAttribute('aria-pressed') === 'true') mapView?.draw.cancel();
+      else mapView?.draw.start(button.dataset['draw'] as ShapeKind);
+    });
+  $('previous').addEventListener('click', () => rows && loadRows(rows.before.at(-1), rows.before.slice(0, -1)));
+  $('next').addEventListener('click', () => rows?.next && loadRows(rows.next, [...rows.before, rows.path]));
+  $('retry').addEventListener('click', () => {
+    $('problem').hidden = true;
+    if (open) refresh(ALL);
+    else loadCollections();
+  });
+  $('widen').addEventListener('click', () => {
+    const wide = document.body.classList.toggle('wide');
+    $('widen').setAttribute('aria-pressed', String(wide));
+    $('widen').textContent = wide ? 'Narrow' : 'Widen';
+  });
+  $('share').addEventListener('click', () => {
+    history.replaceState(null, '', `#${toHash(view)}`);
+    // Without https or on an old browser there is no clipboard; the address bar still holds the link.
+    const copied = navigator.clipboard?.writeText(location.href) ?? Promise.reject(new Error('no clipboard'));
+    copied.then(
+      () => toast('Link copied'),
+      () => toast('Copy the link from the address bar'),
+    );
+  });
+  window.addEventListener('hashchange', () => {
+    const next = fromHash(location.hash);
+    view = { ...next, collection: next.collection || view.collection };
+    openCollection();
+  });
+}
+
+/** The map draws names with the page's font: without waiting it would use another one. */
+async function fonts(): Promise<void> {
+  const patience = new Promise((resolve) => setTimeout(resolve, 2000));
+  await Promise.race([document.fonts.load('400 24px "Inter Variable"', 'Aé').catch(() => []), patience]);
+}
+
+wire();
+showControls();
+void fonts().then(() => {
+  startMap();
+  loadCollections();
+});

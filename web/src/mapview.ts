@@ -1,0 +1,227 @@
+// The map: base map, events, the shape in question, the chosen event.
+import type { Feature, FeatureCollection } from 'geojson';
+import { AttributionControl, Map as MapLibre, NavigationControl, Popup, ScaleControl, setWorkerUrl, type GeoJSONSource, type MapGeoJSONFeature, type VectorTileSource } from 'maplibre-gl';
+import { Draw } from './draw';
+import { outline, splitRing, wrapLng, type LngLat, type Shape, type ShapeKind } from './shapes';
+import { CELL_LAYER, DARK, EMPTY, EVENT_LAYERS, LIGHT, eventColor, mapStyle, type EventTiles, type FieldScale, type Overlays } from './style';
+
+export interface Camera {
+  readonly center: LngLat;
+  readonly zoom: number;
+}
+
+export interface MapEvents {
+  /** The map came to rest after a move. */
+  moved(camera: Camera): void;
+  /** An event on the map was clicked: its id, where the server gave one. */
+  clicked(id: string, at: LngLat): void;
+  /** A shape was drawn. */
+  drawn(shape: Shape): void;
+  /** See `Draw`. */
+  drawing(kind: ShapeKind | null, hint: string, canFinish: boolean): void;
+  /** A tile could not be loaded. */
+  failed(message: string): void;
+  /** Tiles are being loaded, or not any more. */
+  busy(busy: boolean): void;
+}
+
+const feature = (geometry: Feature['geometry']): Feature => ({ type: 'Feature', properties: {}, geometry });
+const points = (list: readonly LngLat[]): number[][] => list.map(([x, y]) => [x, y]);
+
+function shapeData(shape: Shape | null, corners: readonly LngLat[]): FeatureCollection {
+  const features: Feature[] = [];
+  if (shape) features.push(feature({ type: 'Polygon', coordinates: [points(outline(shape))] }));
+  else if (corners.length > 1) features.push(feature({ type: 'LineString', coordinates: points(corners) }));
+  for (const corner of corners) features.push(feature({ type: 'Point', coordinates: [...corner] }));
+  return { type: 'FeatureCollection', features };
+}
+
+/** All the world but the shape. */
+function veilData(shape: Shape | null): FeatureCollection {
+  if (!shape) return EMPTY;
+  const holes = splitRing(outline(shape).slice(0, -1)).map((ring) => points([...ring, ring[0]]));
+  const world = [[-180, -85.06], [180, -85.06], [180, 85.06], [-180, 85.06], [-180, -85.06]];
+  return { type: 'FeatureCollection', features: [feature({ type: 'Polygon', coordinates: [world, ...holes] })] };
+}
+
+export class MapView {
+  readonly map: MapLibre;
+  readonly draw: Draw;
+  private readonly dark = matchMedia('(prefers-color-scheme: dark)');
+  private readonly popup = new Popup({ closeButton: true, closeOnClick: false, maxWidth: '320px', offset: 10, className: 'event-popup' });
+  private tiles: EventTiles | null = null;
+  private scale: FieldScale | null = null;
+  private overlays: Overlays = { shape: EMPTY, veil: EMPTY, chosen: EMPTY };
+  private shape: Shape | null = null;
+  private ready = false;
+
+  /** Throws when the browser has no WebGL. */
+  constructor(
+    container: HTMLElement,
+    camera: Camera,
+    private readonly events: MapEvents,
+  ) {
+    setWorkerUrl(new URL(__WORKER_URL__, location.origin).href);
+    this.map = new MapLibre({
+      container,
+      style: this.style(),
+      center: [...camera.center],
+      zoom: camera.zoom,
+      minZoom: 0.6,
+      maxZoom: 18,
+      attributionControl: false,
+      dragRotate: false,
+      pitchWithRotate: false,
+      touchPitch: false,
+      maxPitch: 0,
+    });
+    this.map.touchZoomRotate.disableRotation();
+    this.map.keyboard.disableRotation();
+    this.map.addControl(new NavigationControl({ showCompass: false }), 'top-right');
+    this.map.addControl(new ScaleControl({ maxWidth: 90 }), 'bottom-left');
+    this.map.addControl(new AttributionControl({ compact: true, customAttribution: 'Base map: Natural Earth' }), 'bottom-right');
+    this.map.getCanvas().setAttribute('aria-label', 'Map of the events. Arrow keys move it, plus and minus zoom.');
+
+    this.map.once('style.load', () => {
+      this.ready = true;
+      this.restyle();
+    });
+    this.map.on('moveend', () => events.moved(this.camera()));
+    this.map.on('dataloading', () => events.busy(true));
+    this.map.on('idle', () => events.busy(false));
+    this.map.on('error', ({ error }) => {
+      // A tile that is no longer wanted is not an error.
+      if (!(error instanceof Error && error.name === 'AbortError')) events.failed(error.message);
+    });
+    this.draw = new Draw(this.map, {
+      preview: (shape, corners) => this.overlay({ shape: shapeData(shape ?? (corners.length ? null : this.shape), corners) }),
+      done: (shape) => events.drawn(shape),
+      state: (kind, hint, canFinish) => events.drawing(kind, hint, canFinish),
+    });
+    this.map.on('click', (e) => this.click(e.point.x, e.point.y, [e.lngLat.lng, e.lngLat.lat]));
+    this.map.on('mousemove', (e) => {
+      if (this.draw.active) return;
+      this.map.getCanvas().style.cursor = this.under(e.point.x, e.point.y) ? 'pointer' : '';
+    });
+    this.dark.addEventListener('change', () => this.restyle());
+  }
+
+  private palette(): typeof LIGHT {
+    return this.dark.matches ? DARK : LIGHT;
+  }
+
+  private style(): ReturnType<typeof mapStyle> {
+    return mapStyle(this.palette(), this.tiles, this.scale, this.overlays, location.origin);
+  }
+
+  /** Brings the whole style up to date; only differences reach the screen. */
+  private restyle(): void {
+    if (this.ready) this.map.setStyle(this.style(), { diff: true });
+  }
+
+  camera(): Camera {
+    const { lng, lat } = this.map.getCenter();
+    return { center: [wrapLng(lng), lat], zoom: this.map.getZoom() };
+  }
+
+  /** What is in sight, as a box; null when that is the whole world. */
+  bounds(): Shape | null {
+    const b = this.map.getBounds();
+    const [west, south, east, north] = [b.getWest(), b.getSouth(), b.getEast(), b.getNorth()];
+    // Mercator ends at 85 degrees: what lies beyond belongs to a view that reaches the edge.
+    const edges = { south: south < -84.9 ? -90 : south, north: north > 84.9 ? 90 : north };
+    if (east - west >= 359.9 && edges.south === -90 && edges.north === 90) return null;
+    return { kind: 'box', west, east, ...edges };
+  }
+
+  jump(camera: Camera): void {
+    this.map.jumpTo({ center: [...camera.center], zoom: camera.zoom });
+  }
+
+  /** Shows a box, given as west, south, east, north. */
+  fit(bbox: readonly [number, number, number, number], animate: boolean): void {
+    const [west, south, east, north] = bbox;
+    const wide = east < west ? east + 360 : east;
+    this.map.fitBounds([west, Math.max(south, -75), wide, Math.min(north, 78)], { padding: 36, maxZoom: 11, animate });
+  }
+
+  /** Shows the events of these tiles. A new address of the same collection keeps the old picture until the new one is there. */
+  setTiles(tiles: EventTiles | null): void {
+    const before = this.tiles;
+    this.tiles = tiles;
+    if (!this.ready || before?.url === tiles?.url) return;
+    const source = before?.collection === tiles?.collection ? this.map.getSource<VectorTileSource>('events') : undefined;
+    if (source && tiles) source.setTiles([tiles.url]);
+    else this.restyle();
+  }
+
+  /** Colours single events by a field. */
+  setScale(scale: FieldScale | null): void {
+    if (JSON.stringify(scale) === JSON.stringify(this.scale)) return;
+    this.scale = scale;
+    if (!this.ready || !this.tiles || !this.map.getLayer('event-point')) return;
+    const color = eventColor(this.palette(), scale);
+    this.map.setPaintProperty('event-point', 'circle-color', color);
+    this.map.setPaintProperty('event-line', 'line-color', color);
+    this.map.setPaintProperty('event-edge', 'line-color', color);
+    this.map.setPaintProperty('event-fill', 'fill-color', color);
+  }
+
+  /** Whether every tile in sight is there. */
+  settled(): boolean {
+    return this.ready && this.map.areTilesLoaded();
+  }
+
+  setShape(shape: Shape | null): void {
+    this.shape = shape;
+    this.overlay({ shape: shapeData(shape, []), veil: veilData(shape) });
+  }
+
+  private overlay(change: Partial<Overlays>): void {
+    this.overlays = { ...this.overlays, ...change };
+    if (!this.ready) return;
+    for (const [name, data] of Object.entries(change)) this.map.getSource<GeoJSONSource>(name)?.setData(data);
+  }
+
+  /** Marks one event and shows `content` beside it; null takes mark and popup away. */
+  choose(event: Feature | null, at: LngLat | null, content: HTMLElement | null, closed: () => void): void {
+    this.popup.off('close', this.onClosed);
+    this.popup.remove();
+    this.onClosed = closed;
+    this.overlay({ chosen: event?.geometry ? { type: 'FeatureCollection', features: [{ ...event, properties: {} }] } : EMPTY });
+    if (at && content) {
+      this.popup.setLngLat([...at]).setDOMContent(content).addTo(this.map);
+      this.popup.on('close', this.onClosed);
+    }
+  }
+
+  private onClosed: () => void = () => {};
+
+  /** Moves so that a place is in sight, nearer if the map is far out. */
+  reveal(at: LngLat): void {
+    const zoom = Math.max(this.map.getZoom(), 4);
+    const inSight = this.map.getBounds().contains([...at]) && this.map.getZoom() >= 3;
+    if (!inSight) this.map.easeTo({ center: [...at], zoom, duration: 600 });
+  }
+
+  private under(x: number, y: number): MapGeoJSONFeature | null {
+    if (!this.ready || !this.tiles) return null;
+    const layers = [...EVENT_LAYERS, CELL_LAYER].filter((id) => this.map.getLayer(id));
+    const reach = 4;
+    const hits = this.map.queryRenderedFeatures([[x - reach, y - reach], [x + reach, y + reach]], { layers });
+    return hits[0] ?? null;
+  }
+
+  private click(x: number, y: number, at: LngLat): void {
+    if (this.draw.active || this.draw.justEnded) return;
+    const hit = this.under(x, y);
+    if (!hit) return;
+    if (hit.layer.id === CELL_LAYER) {
+      this.map.easeTo({ center: [...at], zoom: this.map.getZoom() + 2, duration: 500 });
+      return;
+    }
+    const id: unknown = hit.properties['id'] ?? hit.id;
+    if (id === undefined || id === null) return;
+    this.events.clicked(String(id), at);
+  }
+}

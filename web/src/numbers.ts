@@ -1,0 +1,20 @@
+// Numbers for people.
+
+const WHOLE = new Intl.NumberFormat('en');
+const SHORT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+
+/** A count in full: 1,234,567. */
+export const formatCount = (value: number): string => WHOLE.format(value);
+
+/** A count in little room: 1.2M. */
+export const formatShort = (value: number): string => (Math.abs(value) < 10_000 ? WHOLE.format(Math.round(value * 100) / 100) : SHORT.format(value));
+
+/** A measured value with about four significant digits. */
+export function formatValue(value: unknown): string {
+  if (typeof value !== 'number' || !Number.isFinite(value)) return '–';
+  if (value === 0) return '0';
+  const size = Math.abs(value);
+  if (size >= 1e9) return SHORT.format(value);
+  if (size < 1e-3) return value.toExponential(2);
+  return new Intl.NumberFormat('en', { maximumFractionDigits: size >= 1000 ? (size >= 100_000 ? 0 : 1) : size >= 10 ? 2 : 3 }).format(value);
+}
