@@ -1,1 +1,34 @@
-//! Plans and runs questions over a snapshot, with deadlines and cancellation.
+//! Plans and runs questions over a snapshot: filter, near, nearest, sort, page, aggregate, density, tile, track.
+//!
+//! It promises that every question reads one [`meridian_store::Snapshot`] and nothing else; that it stops within
+//! one block's work of its deadline or of being called off ([`Control`]); that its memory is bounded whatever it
+//! finds; and that answers are exact (DESIGN, rule 7), aggregates from tree nodes included. It starts no
+//! task, speaks no protocol and holds no state between questions: a page begins at a [`Place`].
+//!
+//! Start reading at [`items()`], then `scan.rs`, which all questions share.
+
+mod aggregate;
+mod control;
+mod error;
+mod groups;
+mod items;
+mod listed;
+mod mvt;
+mod natural;
+mod nearest;
+mod scan;
+mod simplify;
+mod sort;
+mod token;
+mod windows;
+
+pub use aggregate::{
+    Aggregate, Aggregated, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, aggregate,
+};
+pub use control::{CancelFlag, Control, Stats};
+pub use error::QueryError;
+pub use groups::{BY_VALUES_MAX, TOTALS_MAX};
+pub use items::{Answer, Hits, Items, Order, SORTED_LIMIT_MAX, items, select};
+pub use sort::{SORT_KEYS_MAX, SortKey, SortTarget, TEXT_BYTES_COMPARED};
+pub use token::{Place, SortValue, TOKEN_CHARS_MAX, Token, question_hash};
+pub use windows::{Window, Windows};

@@ -1,0 +1,397 @@
+//! Counts, sums, averages and extremes, by window of time and by field.
+//!
+//! A node whose events all match, all lie in one window and all have one value of the `by` field is taken
+//! from its summary without a look at its events; all others are descended into, down to rows. Where a
+//! segment keeps its events in order of time as well and the question is about time and numbers alone, that
+//! order is walked: its leaves are thin slices of time, so that few of them are cut by the edge of a window.
+//!
+//! An event of an interval counts in the window of its start. Events with an open start count in a group
+//! without a window, which comes last.
+
+use crate::control::{Control, Stats};
+use crate::error::QueryError;
+use crate::groups::{Groups, Members};
+use crate::listed::find_ids;
+use crate::scan::{Candidates, Matched, Run, Scan, Step, search_step};
+use crate::windows::{Finder, Window, Windows};
+use meridian_index::{NodeRef, Number};
+use meridian_model::filter::{Predicate, Region};
+use meridian_model::{Batch, FieldColumn, FieldType, Interval, Invalid, Projection, Schema, TimeRole};
+use meridian_store::{PartView, Snapshot};
+
+/// What to work out for each group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Function {
+    /// Number of events.
+    Count,
+    /// Number of events with a value of a numeric field.
+    CountOf(usize),
+    /// Sum of a numeric field.
+    Sum(usize),
+    /// Mean of a numeric field.
+    Avg(usize),
+    /// Least value of a numeric field.
+    Min(usize),
+    /// Greatest value of a numeric field.
+    Max(usize),
+}
+
+/// Most functions of a question.
+pub const FUNCTIONS_MAX: usize = 64;
+
+impl Function {
+    /// Reads a list such as `count,sum(price),avg(price)`.
+    pub fn parse(text: &str, schema: &Schema) -> Result<Vec<Function>, Invalid> {
+        let functions = text.split(',').map(|part| Function::parse_one(part.trim(), schema)).collect::<Result<Vec<_>, _>>()?;
+        if functions.len() > FUNCTIONS_MAX {
+            return Err(Invalid::field("function", format!("at most {FUNCTIONS_MAX} functions can be asked for at once")));
+        }
+        Ok(functions)
+    }
+
+    fn parse_one(text: &str, schema: &Schema) -> Result<Function, Invalid> {
+        let wrong = |why: String| Invalid::field("function", why);
+        let (name, field) = match text.split_once('(') {
+            None if text == "count" => return Ok(Function::Count),
+            None => (text, None),
+            Some((name, rest)) => (name, rest.strip_suffix(')')),
+        };
+        let make = match name {
+            "count" => Function::CountOf,
+            "sum" => Function::Sum,
+            "avg" => Function::Avg,
+            "min" => Function::Min,
+            "max" => Function::Max,
+            _ => {
+                return Err(wrong(format!(
+                    "{text:?} is not a function: expected count, or count, sum, avg, min or max of a numeric property, such as avg(price)"
+                )));
+            }
+        };
+        let field = field.ok_or_else(|| wrong(format!("{text:?} names no property: expected {name}(PROPERTY)")))?;
+        let index = schema
+            .field_index(field)
+            .ok_or_else(|| wrong(format!("{field:?} is not a property of this collection")))?;
+        let kind = schema.fields[index].kind;
+        if !kind.is_numeric() {
+            return Err(wrong(format!("{field:?} is a {}: expected a numeric property", kind.word())));
+        }
+        Ok(make(index))
+    }
+
+    /// The name as it stands in an answer, such as `sum(price)`.
+    pub fn name(&self, schema: &Schema) -> String {
+        let of = |name: &str, field: &usize| format!("{name}({})", schema.fields.get(*field).map_or("", |f| &f.name));
+        match self {
+            Function::Count => "count".to_owned(),
+            Function::CountOf(f) => of("count", f),
+            Function::Sum(f) => of("sum", f),
+            Function::Avg(f) => of("avg", f),
+            Function::Min(f) => of("min", f),
+            Function::Max(f) => of("max", f),
+        }
+    }
+
+    pub(crate) fn field(&self) -> Option<usize> {
+        match *self {
+            Function::Count => None,
+            Function::CountOf(f) | Function::Sum(f) | Function::Avg(f) | Function::Min(f) | Function::Max(f) => Some(f),
+        }
+    }
+}
+
+/// A question for numbers over events.
+#[derive(Debug, Clone)]
+pub struct Aggregate {
+    /// Over which events.
+    pub predicate: Predicate,
+    /// Which numbers.
+    pub functions: Vec<Function>,
+    /// A group for each window of time.
+    pub windows: Option<Windows>,
+    /// A group for each value of a text, integer or boolean field.
+    pub by: Option<usize>,
+    /// Give windows without events too, from the first to the last that has some.
+    pub empty: bool,
+}
+
+/// The value of the `by` field that a group shares.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ByValue {
+    /// False or true.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// Text.
+    Text(String),
+    /// No value.
+    Null,
+}
+
+/// What a function gave.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FunctionValue {
+    /// Nothing to work it out from.
+    Null,
+    /// An integer: counts, and sums and extremes of integer fields. Sums may pass 64 bits.
+    Int(i128),
+    /// A float.
+    Float(f64),
+}
+
+/// One group of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// The window; `None` where no windows were asked for, or of events with an open start.
+    pub window: Option<Window>,
+    /// The value of the `by` field; `None` where none was asked for.
+    pub by: Option<ByValue>,
+    /// Number of events.
+    pub count: u64,
+    /// What each function gave, in the order asked.
+    pub values: Vec<FunctionValue>,
+}
+
+/// Groups in order of window, then of `by`; and what they cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aggregated {
+    /// The groups. Without windows and `by` there is exactly one.
+    pub groups: Vec<Group>,
+    /// What the question cost.
+    pub stats: Stats,
+}
+
+/// Answers a question for numbers over the events of a snapshot.
+pub fn aggregate(snapshot: &Snapshot, question: &Aggregate, control: &Control) -> Result<Aggregated, QueryError> {
+    let started = control.elapsed_us();
+    control.check()?;
+    let schema = &snapshot.schema;
+    check(question, schema)?;
+    let mut scan = Scan::new(snapshot, &question.predicate, control);
+    let mut worker = Worker::new(&scan, question);
+    let planned = control.elapsed_us();
+    scan.stats.plan_us = (planned - started).max(0) as u64;
+    match question.predicate.ids() {
+        Some(ids) => {
+            for (part, run) in find_ids(&mut scan, &ids)? {
+                worker.run(&mut scan, part, &run)?;
+            }
+        }
+        None => {
+            for part in scan.parts() {
+                worker.part(&mut scan, part)?;
+            }
+        }
+    }
+    let groups = worker.groups.finish(&question.functions, question.windows.as_ref(), question.empty)?;
+    scan.stats.scan_us = (control.elapsed_us() - planned).max(0) as u64;
+    Ok(Aggregated { groups, stats: scan.stats })
+}
+
+fn check(question: &Aggregate, schema: &Schema) -> Result<(), Invalid> {
+    if question.windows.is_some() && !schema.has_time() {
+        return Err(Invalid::field("window", "this collection has no time"));
+    }
+    if question.functions.len() > FUNCTIONS_MAX {
+        return Err(Invalid::field("function", format!("at most {FUNCTIONS_MAX} functions can be asked for at once")));
+    }
+    for field in question.functions.iter().filter_map(Function::field) {
+        if schema.fields.get(field).is_none_or(|f| !f.kind.is_numeric()) {
+            return Err(Invalid::field("function", "expected a numeric property"));
+        }
+    }
+    if let Some(by) = question.by {
+        let kind = schema.fields.get(by).map(|f| f.kind);
+        if !matches!(kind, Some(FieldType::Text | FieldType::Int | FieldType::Bool)) {
+            let kind = kind.map_or("nothing", FieldType::word);
+            return Err(Invalid::field("by", format!("groups cannot be made by a {kind}: expected a string, an integer or a boolean")));
+        }
+    }
+    Ok(())
+}
+
+/// Works through parts, runs and nodes of one question.
+struct Worker {
+    groups: Groups,
+    finder: Option<Finder>,
+    by: Option<usize>,
+    /// The `by` field's place among the numeric fields, if it is one.
+    by_ordinal: Option<usize>,
+    /// The columns of the predicate, the start, the `by` field and the numeric fields.
+    columns: Projection,
+    /// Whether the order of time holds all of these.
+    time_order: bool,
+}
+
+impl Worker {
+    fn new(scan: &Scan, question: &Aggregate) -> Worker {
+        let schema = scan.schema();
+        let numeric = schema.numeric_fields();
+        let mut fields: Vec<usize> = question.functions.iter().filter_map(Function::field).collect();
+        fields.sort_unstable();
+        fields.dedup();
+        let mut columns = Projection::none(&scan.layout);
+        fields.iter().chain(&question.by).for_each(|&f| columns.add(scan.layout.field(f)));
+        if question.windows.is_some() {
+            match schema.time {
+                TimeRole::Instant(f) | TimeRole::Interval { start: f, .. } => columns.add(scan.layout.field(f)),
+                TimeRole::None => {}
+            }
+        }
+        let columns = scan.columns_with(&columns);
+        let mut ordered = Projection::none(&scan.layout);
+        ordered.add_time(&scan.layout, schema);
+        numeric.iter().for_each(|&f| ordered.add(scan.layout.field(f)));
+        let time_order = schema.has_time() && columns.columns().all(|c| ordered.has(c));
+        let finder = question.windows.as_ref().map(|windows| windows.finder(extent(&scan.snapshot)));
+        Worker {
+            groups: Groups::new(schema, &fields, question.by.map(|by| schema.fields[by].kind)),
+            finder,
+            by: question.by,
+            by_ordinal: question.by.and_then(|by| numeric.iter().position(|&n| n == by)),
+            columns,
+            time_order,
+        }
+    }
+
+    fn part(&mut self, scan: &mut Scan, part: u32) -> Result<(), QueryError> {
+        let view = scan.part(part).clone();
+        if self.time_order
+            && let Some(order) = view.time_order()
+            && view.all_visible(0..view.rows())
+        {
+            let mut candidates = Candidates::new(order.trees(), 0);
+            while let Some(run) = self.next(scan, &view, &mut candidates, true)? {
+                scan.control.check()?;
+                scan.stats.blocks_read += 1;
+                let batch = order.read(run.rows.clone())?.batch;
+                let rows = match run.whole {
+                    true => Matched::Range(run.rows.clone()),
+                    false => {
+                        scan.stats.events_tested += run.rows.len() as u64;
+                        let mask = scan.predicate.evaluate(&batch);
+                        Matched::Rows(mask.set_indices().map(|i| run.rows.start + i as u32).collect())
+                    }
+                };
+                scan.stats.events_matched += rows.len() as u64;
+                self.rows(&rows, &batch, run.rows.start)?;
+            }
+            return Ok(());
+        }
+        let mut candidates = Candidates::new(view.trees(), 0);
+        while let Some(run) = self.next(scan, &view, &mut candidates, false)? {
+            self.run(scan, part, &run)?;
+        }
+        Ok(())
+    }
+
+    /// The next run of rows that must be looked at; nodes that need not be are counted on the way.
+    fn next(
+        &mut self,
+        scan: &mut Scan,
+        view: &PartView,
+        candidates: &mut Candidates,
+        all_visible: bool,
+    ) -> Result<Option<Run>, QueryError> {
+        let mut failed = None;
+        let mut matched = 0;
+        let Scan { stats, predicate, .. } = scan;
+        let run = candidates.next(stats, &mut |node, whole| {
+            let step = search_step(predicate, node, whole);
+            if step != (Step::Rows { whole: true }) || failed.is_some() {
+                return step;
+            }
+            match self.members(node) {
+                Some(members) if all_visible || view.all_visible(node.rows()) => {
+                    matched += node.rows().len() as u64;
+                    if let Err(error) = self.groups.add_node(&members, node) {
+                        failed = Some(error);
+                    }
+                    Step::Taken
+                }
+                // A child may lie in one group, or be visible as a whole.
+                _ => Step::Descend { whole: true },
+            }
+        });
+        stats.events_matched += matched;
+        match failed {
+            Some(error) => Err(error.into()),
+            None => Ok(run),
+        }
+    }
+
+    /// The group that all events below a node belong to, if it can be told from the node.
+    fn members(&mut self, node: &NodeRef<'_>) -> Option<Members> {
+        let window = match &mut self.finder {
+            None => None,
+            Some(finder) => {
+                let bounds = node.bounds();
+                if bounds.start == i64::MIN {
+                    // Some start is open, or all are.
+                    return None;
+                }
+                let window = finder.find(bounds.start);
+                if bounds.end >= window.end {
+                    return None;
+                }
+                Some(window)
+            }
+        };
+        let by = match (self.by, self.by_ordinal) {
+            (None, _) => None,
+            (Some(_), None) => return None,
+            (Some(_), Some(ordinal)) => {
+                let summary = node.summary(ordinal);
+                let rows = node.rows().len() as u64;
+                match (summary.min, summary.max) {
+                    (Some(Number::Int(min)), Some(Number::Int(max))) if min == max && summary.count == rows => {
+                        Some(ByValue::Int(min))
+                    }
+                    (None, None) => Some(ByValue::Null),
+                    _ => return None,
+                }
+            }
+        };
+        Some(Members { window, by })
+    }
+
+    fn run(&mut self, scan: &mut Scan, part: u32, run: &Run) -> Result<(), QueryError> {
+        let (rows, batch) = scan.test_with(part, run, &self.columns)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let batch = match batch {
+            Some(batch) => batch,
+            None => scan.read(part, run.rows.clone(), &self.columns)?,
+        };
+        Ok(self.rows(&rows, &batch, run.rows.start)?)
+    }
+
+    /// Counts rows of a batch, whose first row is `first`.
+    fn rows(&mut self, rows: &Matched, batch: &Batch, first: u32) -> Result<(), Invalid> {
+        let starts = match batch.schema().time {
+            TimeRole::Instant(f) | TimeRole::Interval { start: f, .. } => match batch.field(f) {
+                Some(FieldColumn::Time(times)) => Some(times),
+                _ => None,
+            },
+            TimeRole::None => None,
+        };
+        let windows = self.finder.as_mut().zip(starts);
+        let by = self.by.and_then(|by| batch.field(by));
+        self.groups.add_rows(rows.iter().map(|r| (r - first) as usize), batch, windows, by)
+    }
+}
+
+/// From the first to the last instant of a snapshot, open ends left out.
+fn extent(snapshot: &Snapshot) -> Interval {
+    let mut extent = Interval { start: i64::MAX, end: i64::MIN };
+    for tree in snapshot.parts.iter().flat_map(|part| part.trees()) {
+        let bounds = tree.tree_bounds();
+        for end in [bounds.start, bounds.end] {
+            if end != i64::MIN && end != i64::MAX {
+                extent = Interval { start: extent.start.min(end), end: extent.end.max(end) };
+            }
+        }
+    }
+    extent
+}

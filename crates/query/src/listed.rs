@@ -1,0 +1,183 @@
+//! Answers that are few enough to be listed first and given after: by id, or near a place.
+
+use crate::error::QueryError;
+use crate::items::Sought;
+use crate::scan::{Candidates, Matched, Pick, Run, Scan, search_step};
+use meridian_index::Key;
+use meridian_model::{Projection, Seq};
+
+/// Most candidates that are collected and sorted when all events near a place are asked for.
+const COLLECT_MAX: u64 = 1 << 17;
+/// Candidates that are collected and sorted for each event wanted: beyond, the heap is cheaper.
+const COLLECT_PER_WANTED: u64 = 32;
+/// Candidates that are always few.
+const COLLECT_MIN: u64 = 2_048;
+
+/// Events in the order of the answer.
+pub(crate) struct Listed {
+    picks: Vec<Pick>,
+    distances: Vec<f64>,
+    at: usize,
+}
+
+impl Listed {
+    /// Events with their distances, or with no distances at all.
+    pub(crate) fn new(picks: Vec<Pick>, distances: Vec<f64>) -> Listed {
+        Listed { picks, distances, at: 0 }
+    }
+
+    /// The next events, at most `want`.
+    pub(crate) fn fill(&mut self, want: usize) -> (Vec<Pick>, Vec<f64>) {
+        let given = self.at..self.picks.len().min(self.at + want);
+        self.at = given.end;
+        let distances = self.distances.get(given.clone()).unwrap_or_default().to_vec();
+        (self.picks[given].to_vec(), distances)
+    }
+}
+
+/// The events of these ids that match the whole predicate.
+pub(crate) fn find_ids(scan: &mut Scan, ids: &[String]) -> Result<Vec<(u32, Run)>, QueryError> {
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        scan.control.check()?;
+        if let Some((part, row)) = scan.find(id)? {
+            found.push((part, Run { rows: row..row + 1, whole: false }));
+        }
+    }
+    // Two spellings of a made id are one event.
+    found.sort_unstable_by_key(|(part, run)| (*part, run.rows.start));
+    found.dedup();
+    Ok(found)
+}
+
+/// Events by id, in natural order.
+pub(crate) fn by_id_natural(
+    scan: &mut Scan,
+    ids: &[String],
+    after: Option<(Key, Seq)>,
+) -> Result<Listed, QueryError> {
+    let mut found = Vec::new();
+    for (part, run) in find_ids(scan, ids)? {
+        if scan.test(part, &run)?.is_empty() {
+            continue;
+        }
+        let place = scan.place_of(part, run.rows.start)?;
+        if after.is_none_or(|after| place > after) {
+            found.push((place, Pick { part, row: run.rows.start, seq: place.1 }));
+        }
+    }
+    found.sort_unstable_by_key(|(place, _)| *place);
+    Ok(Listed::new(found.into_iter().map(|(_, pick)| pick).collect(), Vec::new()))
+}
+
+/// Events by id, by distance, and how many there are on all pages.
+pub(crate) fn by_id_near(scan: &mut Scan, ids: &[String], sought: &Sought) -> Result<(Listed, u64), QueryError> {
+    let runs = find_ids(scan, ids)?;
+    collect(scan, runs, sought)
+}
+
+/// All events in order of distance, and how many there are on all pages, if collecting and sorting them is
+/// cheaper than a heap.
+pub(crate) fn near_if_few(scan: &mut Scan, sought: &Sought) -> Result<Option<(Listed, u64)>, QueryError> {
+    let most = match sought.limit {
+        None => COLLECT_MAX,
+        Some(limit) => (limit as u64).saturating_mul(COLLECT_PER_WANTED).clamp(COLLECT_MIN, COLLECT_MAX),
+    };
+    let before = scan.stats;
+    let mut runs = Vec::new();
+    let mut count = 0;
+    for part in scan.parts() {
+        let mut candidates = Candidates::new(scan.part(part).trees(), 0);
+        let from = runs.len();
+        let predicate = scan.predicate.clone();
+        while let Some(run) =
+            candidates.next(&mut scan.stats, &mut |node, whole| search_step(&predicate, node, whole))
+        {
+            count += run.rows.len() as u64;
+            runs.push((part, run));
+            if count > most {
+                // The nodes will be visited again, best first.
+                scan.stats = before;
+                return Ok(None);
+            }
+        }
+        scan.stats.parts_pruned += u64::from(runs.len() == from);
+    }
+    collect(scan, runs, sought).map(Some)
+}
+
+fn collect(scan: &mut Scan, runs: Vec<(u32, Run)>, sought: &Sought) -> Result<(Listed, u64), QueryError> {
+    let geometry = geometry_columns(scan);
+    let columns = scan.columns_with(&geometry);
+    let mut found: Vec<(f64, Pick)> = Vec::new();
+    let mut total = 0;
+    for (part, run) in runs {
+        measure(scan, part, &run, &columns, sought, |distance_m, pick| {
+            total += u64::from(distance_m.is_finite());
+            if sought.wants(distance_m, pick.seq) {
+                found.push((distance_m, pick));
+            }
+        })?;
+    }
+    let order = |a: &(f64, Pick), b: &(f64, Pick)| a.0.total_cmp(&b.0).then(a.1.seq.cmp(&b.1.seq));
+    if let Some(limit) = sought.limit
+        && limit + 1 < found.len()
+    {
+        // One more than wanted: its presence says that there is a next page.
+        found.select_nth_unstable_by(limit, order);
+        found.truncate(limit + 1);
+    }
+    found.sort_unstable_by(order);
+    let (distances, picks) = found.into_iter().unzip();
+    Ok((Listed::new(picks, distances), total))
+}
+
+/// The columns that distances are made of.
+pub(crate) fn geometry_columns(scan: &Scan) -> Projection {
+    let mut columns = Projection::none(&scan.layout);
+    columns.add_geometry(&scan.layout);
+    columns
+}
+
+/// Calls `take` with each event of a run that matches and its distance. `columns`: of the predicate and the geometry.
+pub(crate) fn measure(
+    scan: &mut Scan,
+    part: u32,
+    run: &Run,
+    columns: &Projection,
+    sought: &Sought,
+    mut take: impl FnMut(f64, Pick),
+) -> Result<(), QueryError> {
+    let (rows, batch) = scan.test_with(part, run, columns)?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let span = rows.span();
+    let seqs = scan.part(part).seqs(span.clone())?;
+    let batch = match batch {
+        Some(batch) => batch.slice((span.start - run.rows.start) as usize, span.len()),
+        None => scan.read(part, span.clone(), columns)?,
+    };
+    let mut each = |row: u32, distance_m: f64| {
+        take(distance_m, Pick { part, row, seq: Seq(seqs[(row - span.start) as usize]) });
+    };
+    match (&rows, batch.points()) {
+        // Points: no list of distances in between.
+        (Matched::Rows(rows), Some((lon, lat))) => {
+            use arrow_array::Array;
+            for &row in rows {
+                let i = (row - span.start) as usize;
+                if lon.is_valid(i) {
+                    let (x, y) = (lon.value(i), lat.value(i));
+                    each(row, meridian_model::sphere::distance_m(sought.lon, sought.lat, x, y));
+                }
+            }
+        }
+        _ => {
+            let picked = rows.select(&batch, span.start);
+            let distances = meridian_model::filter::distances_m(&picked, sought.lon, sought.lat);
+            rows.iter().zip(distances).for_each(|(row, distance_m)| each(row, distance_m));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! Events in natural order: one lazily walked stream per part, merged by `(Key, Seq)`.
+//!
+//! A heap holds each part's next place: either that of its next event, or, where the next run of rows has
+//! not been tested yet, that of the run's first row, which is a lower bound. So a part in which nothing
+//! matches is tested only as far as the answer has come, and a part whose rows all lie before those of the
+//! others passes through run by run without a look at its rows.
+
+use crate::error::QueryError;
+use crate::scan::{Candidates, Matched, Pick, Run, Scan, search_step};
+use meridian_index::Key;
+use meridian_model::Seq;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Once so many events are at hand, the end of a run is a good place to stop.
+const ENOUGH: usize = 512;
+
+/// The merged stream.
+pub(crate) struct Natural {
+    streams: Vec<Stream>,
+    /// Next place of each stream, the least on top; empty where there is only one stream.
+    heads: BinaryHeap<Reverse<(Key, Seq, usize)>>,
+}
+
+/// The stream of one part.
+struct Stream {
+    part: u32,
+    candidates: Candidates,
+    /// Found but not tested.
+    run: Option<Run>,
+    /// Tested but not given.
+    found: Found,
+}
+
+#[derive(Default)]
+struct Found {
+    picks: Vec<Pick>,
+    /// One per pick; not made where there is only one stream.
+    keys: Vec<Key>,
+    at: usize,
+}
+
+impl Natural {
+    /// The stream of all events after a place.
+    pub(crate) fn new(scan: &mut Scan, after: Option<(Key, Seq)>) -> Result<Natural, QueryError> {
+        let mut streams = Vec::new();
+        for part in scan.parts() {
+            let from = match after {
+                None => 0,
+                Some(after) => scan.seek(part, after)?,
+            };
+            let candidates = Candidates::new(scan.part(part).trees(), from);
+            let mut stream = Stream { part, candidates, run: None, found: Found::default() };
+            stream.advance(scan);
+            if stream.run.is_some() {
+                streams.push(stream);
+            } else {
+                scan.stats.parts_pruned += 1;
+            }
+        }
+        let mut heads = BinaryHeap::new();
+        if streams.len() > 1 {
+            for (i, stream) in streams.iter_mut().enumerate() {
+                heads.extend(stream.head(scan)?.map(|(key, seq)| Reverse((key, seq, i))));
+            }
+        }
+        Ok(Natural { streams, heads })
+    }
+
+    /// The next events: at least one unless there are no more, at most `want`.
+    pub(crate) fn fill(&mut self, scan: &mut Scan, want: usize) -> Result<Vec<Pick>, QueryError> {
+        let mut out = Vec::with_capacity(want.min(ENOUGH));
+        match self.streams.as_mut_slice() {
+            [] => {}
+            [only] => only.fill(scan, want, &mut out)?,
+            _ => self.merge(scan, want, &mut out)?,
+        }
+        Ok(out)
+    }
+
+    fn merge(&mut self, scan: &mut Scan, want: usize, out: &mut Vec<Pick>) -> Result<(), QueryError> {
+        while out.len() < want {
+            let Some(Reverse((_, _, i))) = self.heads.pop() else { break };
+            let stream = &mut self.streams[i];
+            let mut run_ended = false;
+            if stream.found.is_empty() {
+                // The place was that of an untested run.
+                if let Some(run) = stream.run.take() {
+                    stream.test(scan, &run, true)?;
+                    stream.advance(scan);
+                }
+            } else {
+                let until = self.heads.peek().map(|Reverse((key, seq, _))| (*key, *seq));
+                stream.found.give(until, want, out);
+                run_ended = stream.found.is_empty();
+            }
+            self.heads.extend(stream.head(scan)?.map(|(key, seq)| Reverse((key, seq, i))));
+            if run_ended && out.len() >= ENOUGH {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Stream {
+    /// Finds the next run, if the last one was used up.
+    fn advance(&mut self, scan: &mut Scan) {
+        if self.run.is_none() {
+            let predicate = &scan.predicate;
+            self.run =
+                self.candidates.next(&mut scan.stats, &mut |node, whole| search_step(predicate, node, whole));
+        }
+    }
+
+    /// The place of the next event, or a lower bound of it; `None` at the end.
+    fn head(&mut self, scan: &mut Scan) -> Result<Option<(Key, Seq)>, QueryError> {
+        if let Some(place) = self.found.head() {
+            return Ok(Some(place));
+        }
+        match &self.run {
+            None => Ok(None),
+            Some(run) => scan.place_of(self.part, run.rows.start).map(Some),
+        }
+    }
+
+    fn test(&mut self, scan: &mut Scan, run: &Run, keys: bool) -> Result<(), QueryError> {
+        let rows: Matched = scan.test(self.part, run)?;
+        self.found.at = 0;
+        self.found.picks.clear();
+        self.found.keys.clear();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let seqs = scan.seqs(self.part, &rows)?;
+        let part = self.part;
+        self.found.picks.extend(rows.iter().zip(&seqs).map(|(row, &seq)| Pick { part, row, seq: Seq(seq) }));
+        if keys {
+            self.found.keys = scan.keys(self.part, &rows)?;
+        }
+        Ok(())
+    }
+
+    /// What [`Natural::fill`] does where there is only one stream: no keys, no heap.
+    fn fill(&mut self, scan: &mut Scan, want: usize, out: &mut Vec<Pick>) -> Result<(), QueryError> {
+        while out.len() < want {
+            if self.found.is_empty() {
+                let Some(run) = self.run.take() else { break };
+                self.test(scan, &run, false)?;
+                self.advance(scan);
+                continue;
+            }
+            self.found.give(None, want, out);
+            if self.found.is_empty() && out.len() >= ENOUGH {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Found {
+    fn is_empty(&self) -> bool {
+        self.at == self.picks.len()
+    }
+
+    fn head(&self) -> Option<(Key, Seq)> {
+        Some((*self.keys.get(self.at)?, self.picks.get(self.at)?.seq))
+    }
+
+    /// Moves events that stand before `until` to `out`, as long as it has room for `want`.
+    fn give(&mut self, until: Option<(Key, Seq)>, want: usize, out: &mut Vec<Pick>) {
+        let room = want.saturating_sub(out.len()).min(self.picks.len() - self.at);
+        let count = match until {
+            None => room,
+            Some(until) => {
+                let before = |i: usize| (self.keys[self.at + i], self.picks[self.at + i].seq) < until;
+                // Most often all of the run, or a short piece of it.
+                if room > 0 && before(room - 1) { room } else { gallop(room, before) }
+            }
+        };
+        out.extend_from_slice(&self.picks[self.at..self.at + count]);
+        self.at += count;
+    }
+}
+
+/// The first of `0..count` for which `before` is false, where it is true and then false; fast if it is near 0.
+fn gallop(count: usize, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut step) = (0, 1);
+    while low + step <= count && before(low + step - 1) {
+        low += step;
+        step *= 2;
+    }
+    let mut high = count.min(low + step);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn galloping_finds_the_first_that_is_not_before() {
+        for count in 0..40 {
+            for first in 0..=count {
+                assert_eq!(super::gallop(count, |i| i < first), first, "{first} of {count}");
+            }
+        }
+    }
+}

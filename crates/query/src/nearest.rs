@@ -1,0 +1,135 @@
+//! Events by distance, best first.
+//!
+//! One heap over all trees of all parts holds nodes by a lower bound of the distance to their box, and
+//! events by their distance (Hjaltason, Samet: "Distance browsing in spatial databases", 1999). What comes
+//! off the top is final, so the ten nearest cost a few leaves however many events there are, and the stream
+//! may go on for ever without sorting anything.
+
+use crate::error::QueryError;
+use crate::items::Sought;
+use crate::listed::{geometry_columns, measure};
+use crate::scan::{Candidates, Pick, Scan, Step};
+use meridian_index::Node;
+use meridian_model::Projection;
+use meridian_model::filter::{Region, Relation, distance_to_box_m};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// The heap and what it is about.
+pub(crate) struct Nearest {
+    heap: BinaryHeap<Entry>,
+    sought: Sought,
+    columns: Projection,
+}
+
+/// A node or an event in the heap.
+struct Entry {
+    distance_m: f64,
+    what: What,
+}
+
+enum What {
+    Node { part: u32, tree: usize, node: Node, whole: bool },
+    Event(Pick),
+}
+
+impl Entry {
+    /// Nodes before events of one distance: an event below may have that distance and a lower number.
+    fn rank(&self) -> (bool, u64) {
+        match &self.what {
+            What::Node { .. } => (false, 0),
+            What::Event(pick) => (true, pick.seq.0),
+        }
+    }
+}
+
+impl Ord for Entry {
+    /// Reversed: the heap gives the nearest first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.distance_m.total_cmp(&self.distance_m).then_with(|| other.rank().cmp(&self.rank()))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Entry {}
+
+impl Nearest {
+    /// Starts at the roots of all trees.
+    pub(crate) fn new(scan: &mut Scan, sought: &Sought) -> Nearest {
+        let columns = scan.columns_with(&geometry_columns(scan));
+        let mut nearest = Nearest { heap: BinaryHeap::new(), sought: *sought, columns };
+        for part in scan.parts() {
+            for tree in 0..scan.part(part).trees().len() {
+                if let Some(root) = scan.part(part).trees()[tree].root() {
+                    nearest.push(scan, part, tree, root, false);
+                }
+            }
+        }
+        nearest
+    }
+
+    /// The next events with their distances: at least one unless there are no more, at most `want`.
+    pub(crate) fn fill(&mut self, scan: &mut Scan, want: usize) -> Result<(Vec<Pick>, Vec<f64>), QueryError> {
+        let (mut picks, mut distances) = (Vec::new(), Vec::new());
+        while picks.len() < want
+            && let Some(entry) = self.heap.pop()
+        {
+            match entry.what {
+                What::Event(pick) => {
+                    picks.push(pick);
+                    distances.push(entry.distance_m);
+                }
+                What::Node { part, tree, node, whole } => self.open(scan, part, tree, node, whole)?,
+            }
+        }
+        Ok((picks, distances))
+    }
+
+    /// Adds a node, unless nothing below it can match.
+    fn push(&mut self, scan: &mut Scan, part: u32, tree: usize, node: Node, whole: bool) {
+        scan.stats.nodes_visited += 1;
+        let region = scan.part(part).trees()[tree].node_ref(node);
+        let distance_m = distance_to_box_m(self.sought.lon, self.sought.lat, &region.bounds());
+        let relation = if whole { Relation::All } else { scan.predicate.relation(&region) };
+        if relation == Relation::None || distance_m.is_infinite() {
+            scan.stats.nodes_pruned += 1;
+            return;
+        }
+        scan.stats.nodes_whole += u64::from(relation == Relation::All && !whole);
+        let whole = relation == Relation::All;
+        self.heap.push(Entry { distance_m, what: What::Node { part, tree, node, whole } });
+    }
+
+    /// Replaces a node by its children, or a leaf by its events.
+    fn open(&mut self, scan: &mut Scan, part: u32, tree: usize, node: Node, whole: bool) -> Result<(), QueryError> {
+        let owner = scan.part(part).trees()[tree].clone();
+        if !owner.is_leaf(node) {
+            owner.children(node).for_each(|child| self.push(scan, part, tree, child, whole));
+            return Ok(());
+        }
+        // A leaf may lie across the end of a chunk: then it is two runs.
+        let mut leaf = Candidates::below(&owner, node, whole);
+        while let Some(run) =
+            leaf.next(&mut crate::control::Stats::default(), &mut |_, whole| Step::Rows { whole })
+        {
+            let (heap, sought) = (&mut self.heap, &self.sought);
+            measure(scan, part, &run, &self.columns, sought, |distance_m, pick| {
+                if sought.wants(distance_m, pick.seq) {
+                    heap.push(Entry { distance_m, what: What::Event(pick) });
+                }
+            })?;
+        }
+        Ok(())
+    }
+}

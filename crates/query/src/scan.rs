@@ -1,0 +1,438 @@
+//! Walking trees lazily, and reading and testing the rows they lead to.
+//!
+//! Every question is the same three steps: nodes are ruled out, taken whole or descended into
+//! ([`Candidates`]); the rows of what is left are tested a run at a time ([`Scan::test`]); the rows
+//! found are read and put in order ([`Scan::read_picks`]). A run never leaves one chunk of the store, so
+//! reading it shares the cached block, and deadline and cancellation are looked at before each.
+
+use crate::control::{Control, Stats};
+use crate::error::QueryError;
+use meridian_index::{Grid, Key, Node, NodeRef, Tree};
+use meridian_model::filter::{Predicate, Relation};
+use meridian_model::{Batch, Layout, Projection, Schema, Seq};
+use meridian_store::{CHUNK_ROWS, PartView, Snapshot};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What to do with a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing below it is wanted (any more).
+    Skip,
+    /// Look at its children; of a leaf, give its rows. `whole`: all rows below match.
+    Descend { whole: bool },
+    /// Give all its rows. `whole`: all of them match.
+    Rows { whole: bool },
+    /// It was answered from what the node itself says.
+    Taken,
+}
+
+/// Neighbouring rows of one chunk that are to be looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) rows: Range<u32>,
+    /// Whether all of them match the predicate (though some may not be visible).
+    pub(crate) whole: bool,
+}
+
+/// The rows of one part that a question must look at, found lazily and in row order.
+#[derive(Debug)]
+pub(crate) struct Candidates {
+    trees: Vec<Tree>,
+    /// The tree that `stack` belongs to; trees after it have not been entered.
+    tree: usize,
+    stack: Vec<(Node, bool)>,
+    entered: bool,
+    /// Rows found but not handed out yet.
+    found: Option<Run>,
+    /// Rows before this one are not wanted.
+    from: u32,
+}
+
+impl Candidates {
+    /// All rows of these trees from `from` on.
+    pub(crate) fn new(trees: &[Tree], from: u32) -> Candidates {
+        Candidates { trees: trees.to_vec(), tree: 0, stack: Vec::new(), entered: false, found: None, from }
+    }
+
+    /// The rows below one node.
+    pub(crate) fn below(tree: &Tree, node: Node, whole: bool) -> Candidates {
+        Candidates {
+            trees: vec![tree.clone()],
+            tree: 0,
+            stack: vec![(node, whole)],
+            entered: true,
+            found: None,
+            from: 0,
+        }
+    }
+
+    /// The next run. `step` is asked about each node reached, with whether all below it are known to match.
+    pub(crate) fn next(&mut self, stats: &mut Stats, step: &mut dyn FnMut(&NodeRef<'_>, bool) -> Step) -> Option<Run> {
+        let mut run = match self.found.take() {
+            Some(found) => found,
+            None => self.advance(stats, step)?,
+        };
+        // Neighbouring leaves of one chunk become one run; what passes the chunk's end stays for the next call.
+        let end = chunk_end(run.rows.start);
+        while run.rows.end < end {
+            match self.advance(stats, step) {
+                Some(next) if next.rows.start == run.rows.end && next.whole == run.whole => {
+                    run.rows.end = next.rows.end;
+                }
+                other => {
+                    self.found = other;
+                    break;
+                }
+            }
+        }
+        if run.rows.end > end {
+            debug_assert!(self.found.is_none());
+            self.found = Some(Run { rows: end..run.rows.end, whole: run.whole });
+            run.rows.end = end;
+        }
+        Some(run)
+    }
+
+    /// The next node's rows, however many.
+    fn advance(&mut self, stats: &mut Stats, step: &mut dyn FnMut(&NodeRef<'_>, bool) -> Step) -> Option<Run> {
+        loop {
+            let tree = self.trees.get(self.tree)?;
+            if !self.entered {
+                self.entered = true;
+                if tree.all_rows().end > self.from {
+                    self.stack.extend(tree.root().map(|root| (root, false)));
+                }
+            }
+            let Some((node, whole)) = self.stack.pop() else {
+                self.tree += 1;
+                self.entered = false;
+                continue;
+            };
+            let rows = tree.rows(node);
+            if rows.end <= self.from {
+                continue;
+            }
+            stats.nodes_visited += 1;
+            let whole = match step(&tree.node_ref(node), whole) {
+                Step::Skip => {
+                    stats.nodes_pruned += 1;
+                    continue;
+                }
+                Step::Taken => {
+                    stats.nodes_whole += 1;
+                    continue;
+                }
+                Step::Descend { whole } if !tree.is_leaf(node) => {
+                    self.stack.extend(tree.children(node).rev().map(|child| (child, whole)));
+                    continue;
+                }
+                Step::Descend { whole } | Step::Rows { whole } => whole,
+            };
+            stats.nodes_whole += u64::from(whole);
+            return Some(Run { rows: rows.start.max(self.from)..rows.end, whole });
+        }
+    }
+}
+
+/// First row after the chunk that holds a row.
+pub(crate) fn chunk_end(row: u32) -> u32 {
+    (row / CHUNK_ROWS + 1).saturating_mul(CHUNK_ROWS)
+}
+
+/// The step of a plain search: prune, take whole, or descend.
+pub(crate) fn search_step(predicate: &Predicate, node: &NodeRef<'_>, whole: bool) -> Step {
+    if whole {
+        return Step::Rows { whole };
+    }
+    match predicate.relation(node) {
+        Relation::None => Step::Skip,
+        Relation::All => Step::Rows { whole: true },
+        Relation::Some => Step::Descend { whole: false },
+    }
+}
+
+/// Rows of one part that match, ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Matched {
+    /// All of a range.
+    Range(Range<u32>),
+    /// These.
+    Rows(Vec<u32>),
+}
+
+impl Matched {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Matched::Range(rows) => rows.len(),
+            Matched::Rows(rows) => rows.len(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// First row and the row after the last; only of rows that are not empty.
+    pub(crate) fn span(&self) -> Range<u32> {
+        match self {
+            Matched::Range(rows) => rows.clone(),
+            Matched::Rows(rows) => rows.first().copied().unwrap_or(0)..rows.last().map_or(0, |r| r + 1),
+        }
+    }
+
+    pub(crate) fn get(&self, i: usize) -> u32 {
+        match self {
+            Matched::Range(rows) => rows.start + i as u32,
+            Matched::Rows(rows) => rows[i],
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + Clone + '_ {
+        (0..self.len()).map(|i| self.get(i))
+    }
+
+    /// Only the rows of `batch`, which holds the rows from `first` on.
+    pub(crate) fn select(&self, batch: &Batch, first: u32) -> Batch {
+        match self {
+            Matched::Range(rows) => batch.slice((rows.start - first) as usize, rows.len()),
+            Matched::Rows(rows) => batch.take(&rows.iter().map(|r| r - first).collect::<Vec<_>>()),
+        }
+    }
+}
+
+/// One event found: which part, which row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pick {
+    pub(crate) part: u32,
+    pub(crate) row: u32,
+    pub(crate) seq: Seq,
+}
+
+/// A question at work: the snapshot it reads, what it tests, and what it has cost so far.
+pub(crate) struct Scan {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) predicate: Predicate,
+    pub(crate) control: Control,
+    pub(crate) stats: Stats,
+    pub(crate) grid: Grid,
+    /// What the predicate reads.
+    test_columns: Projection,
+    /// What keys are made of.
+    key_columns: Projection,
+}
+
+impl Scan {
+    pub(crate) fn new(snapshot: &Snapshot, predicate: &Predicate, control: &Control) -> Scan {
+        let schema = snapshot.schema.clone();
+        let layout = snapshot.layout.clone();
+        let mut test_columns = Projection::none(&layout);
+        predicate.add_columns(&layout, &schema, &mut test_columns);
+        let mut key_columns = Projection::none(&layout);
+        key_columns.add_boxes(&layout);
+        key_columns.add_time(&layout, &schema);
+        let stats = Stats { parts: snapshot.parts.len() as u64, ..Stats::default() };
+        Scan {
+            snapshot: snapshot.clone(),
+            grid: Grid::of(&schema),
+            layout,
+            predicate: predicate.clone(),
+            control: control.clone(),
+            stats,
+            test_columns,
+            key_columns,
+        }
+    }
+
+    /// A scan of the same question for another thread, with an account of its own.
+    pub(crate) fn fork(&self) -> Scan {
+        Scan {
+            snapshot: self.snapshot.clone(),
+            layout: self.layout.clone(),
+            predicate: self.predicate.clone(),
+            control: self.control.clone(),
+            stats: Stats::default(),
+            grid: self.grid,
+            test_columns: self.test_columns.clone(),
+            key_columns: self.key_columns.clone(),
+        }
+    }
+
+    pub(crate) fn schema(&self) -> &Arc<Schema> {
+        &self.snapshot.schema
+    }
+
+    pub(crate) fn part(&self, part: u32) -> &PartView {
+        &self.snapshot.parts[part as usize]
+    }
+
+    pub(crate) fn parts(&self) -> Range<u32> {
+        0..self.snapshot.parts.len() as u32
+    }
+
+    /// Reads rows of one chunk; this is where a question notices that its time is over.
+    pub(crate) fn read(&mut self, part: u32, rows: Range<u32>, columns: &Projection) -> Result<Batch, QueryError> {
+        self.control.check()?;
+        self.stats.blocks_read += 1;
+        Ok(self.part(part).read(rows, columns)?)
+    }
+
+    /// The rows of a run that match and are visible.
+    pub(crate) fn test(&mut self, part: u32, run: &Run) -> Result<Matched, QueryError> {
+        let found = self.test_with(part, run, &self.test_columns.clone()).map(|(found, _)| found)?;
+        Ok(found)
+    }
+
+    /// The same, and the batch of the run with the predicate's columns and `columns`, if it was read.
+    pub(crate) fn test_with(
+        &mut self,
+        part: u32,
+        run: &Run,
+        columns: &Projection,
+    ) -> Result<(Matched, Option<Batch>), QueryError> {
+        self.control.check()?;
+        let (mut mask, mut batch) = (None, None);
+        if !run.whole {
+            let read = self.read(part, run.rows.clone(), columns)?;
+            self.stats.events_tested += run.rows.len() as u64;
+            mask = Some(self.predicate.evaluate(&read));
+            batch = Some(read);
+        }
+        let view = self.part(part);
+        if !view.all_visible(run.rows.clone()) && mask.as_ref().is_none_or(|m| m.has_true()) {
+            let visible = view.visible(run.rows.clone())?;
+            mask = Some(mask.map_or_else(|| visible.clone(), |m| &m & &visible));
+        }
+        let found = match mask {
+            None => Matched::Range(run.rows.clone()),
+            Some(mask) => {
+                let count = mask.count_set_bits();
+                if count == run.rows.len() {
+                    Matched::Range(run.rows.clone())
+                } else {
+                    let mut rows = Vec::with_capacity(count);
+                    rows.extend(mask.set_indices().map(|i| run.rows.start + i as u32));
+                    Matched::Rows(rows)
+                }
+            }
+        };
+        self.stats.events_matched += found.len() as u64;
+        Ok((found, batch))
+    }
+
+    /// The columns of the predicate and of `more`.
+    pub(crate) fn columns_with(&self, more: &Projection) -> Projection {
+        let mut columns = self.test_columns.clone();
+        columns.union(more);
+        columns
+    }
+
+    pub(crate) fn key_columns(&self) -> &Projection {
+        &self.key_columns
+    }
+
+    /// Sequence numbers of rows found.
+    pub(crate) fn seqs(&self, part: u32, rows: &Matched) -> Result<Vec<u64>, QueryError> {
+        let span = rows.span();
+        let all = self.part(part).seqs(span.clone())?;
+        Ok(match rows {
+            Matched::Range(_) => all,
+            Matched::Rows(rows) => rows.iter().map(|r| all[(r - span.start) as usize]).collect(),
+        })
+    }
+
+    /// Keys of rows found.
+    pub(crate) fn keys(&mut self, part: u32, rows: &Matched) -> Result<Vec<Key>, QueryError> {
+        let span = rows.span();
+        if let Some(keys) = self.part(part).keys(span.clone()) {
+            return Ok(rows.iter().map(|r| keys[(r - span.start) as usize]).collect());
+        }
+        let columns = self.key_columns.clone();
+        let batch = self.read(part, span.clone(), &columns)?;
+        Ok(rows.iter().map(|r| self.grid.key(&batch.bounds((r - span.start) as usize))).collect())
+    }
+
+    /// Key and sequence number of one row.
+    pub(crate) fn place_of(&mut self, part: u32, row: u32) -> Result<(Key, Seq), QueryError> {
+        let one = Matched::Range(row..row + 1);
+        let (keys, seqs) = (self.keys(part, &one)?, self.seqs(part, &one)?);
+        match (keys.first(), seqs.first()) {
+            (Some(&key), Some(&seq)) => Ok((key, Seq(seq))),
+            _ => Err(meridian_model::Invalid::new("a row that was counted could not be read").into()),
+        }
+    }
+
+    /// The part and row of the event with this id.
+    pub(crate) fn find(&self, id: &str) -> Result<Option<(u32, u32)>, QueryError> {
+        for part in self.parts() {
+            if let Some(row) = self.part(part).find_id(id)? {
+                return Ok(Some((part, row)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first row of a part that stands after a place in the order of the collection.
+    pub(crate) fn seek(&mut self, part: u32, after: (Key, Seq)) -> Result<u32, QueryError> {
+        // A tree holds the rows of one size class, which is the key's highest part: only one tree needs a search.
+        let class = after.0.class();
+        let (mut low, mut high) = (0, 0);
+        for tree in self.part(part).trees() {
+            match tree.class().cmp(&class) {
+                std::cmp::Ordering::Less => (low, high) = (tree.all_rows().end, tree.all_rows().end),
+                std::cmp::Ordering::Equal => (low, high) = (tree.all_rows().start, tree.all_rows().end),
+                std::cmp::Ordering::Greater => break,
+            }
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.place_of(part, middle)? <= after {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Reads events in the order given.
+    pub(crate) fn read_picks(&mut self, picks: &[Pick], columns: &Projection) -> Result<Batch, QueryError> {
+        let (Some(first), Some(last)) = (picks.first(), picks.last()) else {
+            return Ok(Batch::empty(self.schema().clone()).project(columns));
+        };
+        // The usual case of a stream: rows of one chunk, ascending.
+        let end = chunk_end(first.row);
+        if picks.windows(2).all(|p| p[0].part == p[1].part && p[0].row < p[1].row) && last.row < end {
+            let batch = self.read(first.part, first.row..last.row + 1, columns)?;
+            if batch.rows() == picks.len() {
+                return Ok(batch);
+            }
+            return Ok(batch.take(&picks.iter().map(|p| p.row - first.row).collect::<Vec<_>>()));
+        }
+        // Otherwise each chunk in use is read once, over the rows wanted of it.
+        let mut spans: std::collections::HashMap<(u32, u32), (Range<u32>, usize)> = std::collections::HashMap::new();
+        for pick in picks {
+            let next = spans.len();
+            let (span, _) = spans
+                .entry((pick.part, pick.row / CHUNK_ROWS))
+                .or_insert_with(|| (pick.row..pick.row + 1, next));
+            *span = span.start.min(pick.row)..span.end.max(pick.row + 1);
+        }
+        let mut wanted: Vec<(usize, u32, Range<u32>)> =
+            spans.iter().map(|(&(part, _), (span, at))| (*at, part, span.clone())).collect();
+        wanted.sort_unstable_by_key(|(at, _, _)| *at);
+        let mut batches = Vec::with_capacity(wanted.len());
+        for (_, part, span) in wanted {
+            batches.push(self.read(part, span, columns)?);
+        }
+        let places: Vec<(usize, usize)> = picks
+            .iter()
+            .map(|pick| {
+                let (span, at) = &spans[&(pick.part, pick.row / CHUNK_ROWS)];
+                (*at, (pick.row - span.start) as usize)
+            })
+            .collect();
+        Ok(Batch::interleave(&batches.iter().collect::<Vec<_>>(), &places)?)
+    }
+}
