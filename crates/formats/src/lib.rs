@@ -14,6 +14,7 @@
 mod compress;
 mod error;
 mod format;
+mod gdelt;
 mod infer;
 mod input;
 mod instant;
@@ -21,14 +22,17 @@ mod json;
 mod options;
 mod read;
 mod roles;
+mod rows;
 mod shape;
 mod values;
 mod wkb;
+mod wkt;
 mod write;
 
 pub use compress::{decompress, peek};
 pub use error::{MISTAKES_MAX, ReadError};
 pub use format::Format;
+pub use gdelt::gdelt_schema;
 pub use infer::{infer, infer_prefix};
 pub use options::{BatchLimits, Epoch, OnError, ReadOptions, Unknown};
 pub use read::{EventReader, reader};

@@ -2,6 +2,7 @@
 
 mod guess;
 mod json;
+mod table;
 
 use crate::error::ReadError;
 use crate::format::Format;
@@ -30,7 +31,9 @@ fn guess(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions, cut
         Format::GeoJson => json::document(input, options, cut),
         Format::GeoJsonSeq => json::lines(input, options, None, cut),
         Format::NdJson => json::lines(input, options, Some(false), cut),
-        _ => return Err(Invalid::new("not yet").into()),
+        Format::Csv => table::table(input, options, cut),
+        Format::Gdelt => return Ok(crate::gdelt::gdelt_schema()),
+        Format::GeoParquet | Format::Arrow => return Err(Invalid::new("not yet").into()),
     }?;
     Ok(guessed.schema(options)?)
 }

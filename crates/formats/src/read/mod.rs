@@ -1,7 +1,9 @@
 //! From bytes to batches.
 
+mod csv;
 pub(crate) mod document;
 pub(crate) mod feature;
+mod gdelt;
 pub(crate) mod lines;
 
 use crate::error::{Fault, MISTAKES_MAX, ReadError};
@@ -33,7 +35,9 @@ pub fn reader(
         Format::GeoJson => events(document::Document::new(input, schema.clone(), options), schema, options),
         Format::GeoJsonSeq => events(lines::Lines::sequence(input, schema.clone(), options), schema, options),
         Format::NdJson => events(lines::Lines::ndjson(input, schema.clone(), options), schema, options),
-        _ => return Err(Invalid::new("not yet").into()),
+        Format::Csv => events(csv::Table::new(input, schema.clone(), options), schema, options),
+        Format::Gdelt => events(gdelt::Export::new(input, schema.clone(), options), schema, options),
+        Format::GeoParquet | Format::Arrow => return Err(Invalid::new("not yet").into()),
     })
 }
 

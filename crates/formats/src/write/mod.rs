@@ -1,5 +1,6 @@
 //! From batches to bytes.
 
+mod csv;
 mod json;
 mod text;
 
@@ -40,7 +41,8 @@ pub fn writer(
         Format::GeoJson => json(Framing::Collection),
         Format::GeoJsonSeq => json(Framing::Sequence),
         Format::NdJson => json(Framing::Lines),
-        Format::Csv | Format::Gdelt | Format::GeoParquet | Format::Arrow => {
+        Format::Csv => Ok(Box::new(csv::CsvEvents::new(schema, properties)?)),
+        Format::Gdelt | Format::GeoParquet | Format::Arrow => {
             Err(Invalid::field("f", format!("{format} is not written")))
         }
     }

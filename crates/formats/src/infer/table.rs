@@ -1,0 +1,122 @@
+//! Samples of delimited text.
+
+use super::guess::{Guess, kinds, time_kind};
+use crate::error::Fault;
+use crate::json::Json;
+use crate::options::ReadOptions;
+use crate::rows::Rows;
+use crate::values::text_list;
+use crate::wkt;
+use meridian_model::Invalid;
+use std::io::Read;
+
+/// Looks at the rows of a table with a header.
+pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
+    let (mut rows, names) = Rows::with_header(source, options)?;
+    let mut guess = Guess::default();
+    for (i, name) in names.iter().enumerate() {
+        if guess.column(name, i, options) != i {
+            return Err(Fault::stop(Invalid::field(name, "two columns have this name").at_line(1)));
+        }
+    }
+    while guess.events < options.sample_rows as u64 {
+        let seen = rows.next().and_then(|more| match more {
+            true if rows.len() != names.len() => {
+                let what = format!("a row of {} fields where the header has {}", rows.len(), names.len());
+                Err(Fault::Event(Invalid::new(what).at_line(rows.line())))
+            }
+            more => Ok(more),
+        });
+        match seen {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(_) if cut && guess.events > 0 => break,
+            Err(fault) => return Err(fault),
+        }
+        for column in 0..names.len() {
+            let text = rows.text(column).trim_matches([' ', '\t']);
+            if text.is_empty() || options.nulls.iter().any(|null| null == text) {
+                continue;
+            }
+            note(&mut guess, column, text);
+            guess.saw_id(column, text);
+        }
+        guess.events += 1;
+    }
+    Ok(guess)
+}
+
+fn note(guess: &mut Guess, column: usize, text: &str) {
+    // Once a column is text it stays text, whatever else stands in it.
+    if guess.columns[column].kinds & kinds::TEXT != 0 {
+        return guess.saw(column, kinds::TEXT);
+    }
+    if wkt::looks_like(text) {
+        // A shape that cannot be read is still a shape: the reader says what is wrong with it, and where.
+        let kind = wkt::read(text).ok().flatten().and_then(|shape| shape.kind());
+        return guess.saw_shape(column, kind);
+    }
+    guess.saw(column, kind(text));
+}
+
+/// The narrowest kind of a text. What has leading zeros or a plus is a code and not a number.
+fn kind(text: &str) -> u8 {
+    let bytes = text.as_bytes();
+    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
+    let zeros = digits.len() > 1 && digits[0] == b'0' && digits[1].is_ascii_digit();
+    if digits.first().is_some_and(|b| b.is_ascii_digit() || *b == b'.') && !zeros {
+        if digits.iter().all(u8::is_ascii_digit) {
+            return if text.parse::<i64>().is_ok() { kinds::INT } else { kinds::TEXT };
+        }
+        if text.parse::<f64>().is_ok_and(f64::is_finite) {
+            return kinds::FLOAT;
+        }
+    }
+    if let Some(time) = time_kind(text) {
+        return time;
+    }
+    if ["true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
+        return kinds::BOOL;
+    }
+    if bytes[0] == b'[' {
+        let mut json = Json::new(text);
+        if text_list(&mut json).is_ok() && json.end().is_ok() {
+            return kinds::LIST;
+        }
+    }
+    kinds::TEXT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_kinds() {
+        for (text, expected) in [
+            ("0", kinds::INT),
+            ("-12", kinds::INT),
+            ("9223372036854775808", kinds::TEXT),
+            ("007", kinds::TEXT),
+            ("-01", kinds::TEXT),
+            ("+49", kinds::TEXT),
+            ("0.5", kinds::FLOAT),
+            ("-.5", kinds::FLOAT),
+            ("1e5", kinds::FLOAT),
+            ("1e999", kinds::TEXT),
+            ("nan", kinds::TEXT),
+            ("inf", kinds::TEXT),
+            ("True", kinds::BOOL),
+            ("2026-01-31T12:00:00Z", kinds::TIME),
+            ("2026-01-31T12:00:00+08:00", kinds::TIME),
+            ("2026-01-31 12:00", kinds::LOCAL_TIME),
+            ("2026-01-31", kinds::LOCAL_TIME),
+            ("2026-99-31", kinds::TEXT),
+            ("[\"a\"]", kinds::LIST),
+            ("[a]", kinds::TEXT),
+            ("-", kinds::TEXT),
+        ] {
+            assert_eq!(kind(text), expected, "{text}");
+        }
+    }
+}

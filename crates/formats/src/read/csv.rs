@@ -1,0 +1,128 @@
+//! Comma- and tab-separated values with a header line.
+
+use super::{Records, Step};
+use crate::error::Fault;
+use crate::options::ReadOptions;
+use crate::roles::{Role, Roles};
+use crate::rows::Rows;
+use crate::shape::Shape;
+use crate::values::{blame, float, set_text, shorten};
+use crate::wkt;
+use meridian_model::{BatchBuilder, FieldType, Invalid, Schema};
+use std::io::Read;
+use std::sync::Arc;
+
+/// Events of a table, a row each.
+pub(crate) struct Table {
+    /// Rows are opened at the first event, so that making a reader does not wait for bytes.
+    source: Option<Box<dyn Read + Send>>,
+    rows: Option<Rows>,
+    names: Vec<String>,
+    columns: Vec<Role>,
+    roles: Roles,
+    schema: Arc<Schema>,
+}
+
+impl Table {
+    pub(crate) fn new(source: Box<dyn Read + Send>, schema: Arc<Schema>, options: &ReadOptions) -> Table {
+        Table {
+            source: Some(source),
+            rows: None,
+            names: Vec::new(),
+            columns: Vec::new(),
+            roles: Roles::new(schema.clone(), options),
+            schema,
+        }
+    }
+
+    fn set(&self, rows: &Rows, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        if rows.len() != self.columns.len() {
+            let what = if rows.len() < self.columns.len() { "; was the row cut off?" } else { "" };
+            return Err(Invalid::new(format!(
+                "a row of {} fields where the header has {}{what}",
+                rows.len(),
+                self.columns.len()
+            )));
+        }
+        let options = self.roles.options();
+        let mut position = Position::default();
+        for (i, role) in self.columns.iter().enumerate() {
+            let text = rows.text(i);
+            if is_null(text, rows.quoted(i), *role, &self.schema, options) {
+                continue;
+            }
+            match *role {
+                Role::Field(field) => set_text(builder, field, text, options)?,
+                Role::Lon => position.lon = Some(degrees(text, &self.names[i])?),
+                Role::Lat => position.lat = Some(degrees(text, &self.names[i])?),
+                Role::Geometry => {
+                    if let Some(shape) = wkt::read_text_or_hex(text.trim()).map_err(|e| blame(e, &self.names[i]))? {
+                        shape.set(builder)?;
+                    }
+                }
+                Role::Id => builder.set_id(text)?,
+                Role::Nothing => {}
+            }
+        }
+        position.set(builder)
+    }
+}
+
+/// Longitude and latitude of one event, which come apart.
+#[derive(Debug, Default)]
+pub(crate) struct Position {
+    pub(crate) lon: Option<f64>,
+    pub(crate) lat: Option<f64>,
+}
+
+impl Position {
+    /// Gives the position to the event in hand, if it has one.
+    pub(crate) fn set(&self, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        match (self.lon, self.lat) {
+            (Some(x), Some(y)) => Shape::Point(geo_types::Coord { x, y }).set(builder),
+            (None, None) => Ok(()),
+            _ => Err(Invalid::field(
+                &builder.schema().geometry_name,
+                "a longitude and a latitude belong together: one is missing",
+            )),
+        }
+    }
+}
+
+/// A coordinate in degrees.
+pub(crate) fn degrees(text: &str, column: &str) -> Result<f64, Invalid> {
+    float(text.trim())
+        .ok_or_else(|| Invalid::field(column, format!("{:?} where a number of degrees was expected", shorten(text))))
+}
+
+fn is_null(text: &str, quoted: bool, role: Role, schema: &Schema, options: &ReadOptions) -> bool {
+    if text.is_empty() {
+        let is_text = matches!(role, Role::Field(f) if schema.fields[f].kind == FieldType::Text);
+        return !(quoted && is_text);
+    }
+    !options.nulls.is_empty() && !quoted && options.nulls.iter().any(|null| null == text)
+}
+
+impl Records for Table {
+    fn next(&mut self, builder: &mut BatchBuilder) -> Result<Step, Fault> {
+        if let Some(source) = self.source.take() {
+            let (rows, names) = Rows::with_header(source, self.roles.options())?;
+            self.columns = self.roles.of_columns(&names).map_err(|e| Fault::stop(e.at_line(1)))?;
+            self.names = names;
+            self.rows = Some(rows);
+        }
+        let Some(mut rows) = self.rows.take() else { return Ok(Step::End) };
+        let more = rows.next();
+        let step = match more {
+            Ok(true) => self.set(&rows, builder).map(|()| Step::Event).map_err(Fault::from),
+            Ok(false) => Ok(Step::End),
+            Err(fault) => Err(fault),
+        };
+        self.rows = Some(rows);
+        step
+    }
+
+    fn line(&self) -> u64 {
+        self.rows.as_ref().map_or(0, Rows::line)
+    }
+}
