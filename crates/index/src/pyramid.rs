@@ -15,7 +15,7 @@ use std::ops::Range;
 
 /// Finest level of cells: at level 12 a cell is 9.8 km wide at the equator.
 pub const BASE_LEVEL: u8 = 12;
-/// The base level is lowered to this before bins of time are widened: 64 x 64 cells of a tile of zoom 2.
+/// The base level is lowered to this before bins of time are widened: 256 x 256 cells of the whole world.
 const BASE_LEVEL_LOW: u8 = 8;
 /// Levels between one layer and the next coarser.
 const LAYER_STEP: u8 = 2;
@@ -38,8 +38,8 @@ const VERSION: u8 = 1;
 ///
 /// **Size.** The base layer holds at most a quarter as many cells as events counted, but 4 096 are always
 /// allowed and 524 288 never passed. When there are more, the base level is lowered by one, from
-/// [`BASE_LEVEL`] down to 8; then bins are made four times as wide, again and again; then the base level is
-/// lowered to 0.
+/// [`BASE_LEVEL`] down to 8; then, in turn, bins are made four times as wide (while there are several) and
+/// the base level is lowered further.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountPyramid {
     /// Microseconds of a bin; 0 if there is but one.
@@ -389,18 +389,23 @@ impl PyramidBuilder {
         join_equal(&mut self.sorted);
     }
 
-    /// Makes cells or bins coarser until there are no more than `most`.
+    /// Makes cells and bins coarser until there are no more than `most`.
     fn shrink_to(&mut self, most: usize) {
+        let mut widened = false;
         while self.sorted.len() > most {
-            let widest = self.width == 0 || self.width > i64::MAX / 4;
-            if self.level > BASE_LEVEL_LOW || widest && self.level > 0 {
-                self.level -= 1;
-                self.sorted.iter_mut().for_each(|c| c.cell >>= 2);
-            } else if !widest {
+            let one_bin = self.sorted.first().map(|c| c.bin) == self.sorted.last().map(|c| c.bin);
+            let can_widen = !one_bin && self.width > 0 && self.width <= i64::MAX / 4;
+            if can_widen && (self.level == 0 || self.level <= BASE_LEVEL_LOW && !widened) {
                 self.width *= 4;
                 self.sorted.iter_mut().for_each(|c| c.bin = c.bin.div_euclid(4));
                 self.sorted.sort_by_key(|c| (c.bin, c.cell));
+                widened = true;
+            } else if self.level > 0 {
+                self.level -= 1;
+                self.sorted.iter_mut().for_each(|c| c.cell >>= 2);
+                widened = false;
             } else {
+                // One cell in a handful of the widest bins: fewer than any limit here.
                 return;
             }
             join_equal(&mut self.sorted);

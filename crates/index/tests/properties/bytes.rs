@@ -1,0 +1,163 @@
+//! What is encoded comes back; what is damaged does no harm.
+
+use crate::events::*;
+use arrow_buffer::Buffer;
+use meridian_index::{CountPyramid, Forest, PyramidBuilder, Summary, TileCells};
+use meridian_model::filter::Region;
+use meridian_model::{Bounds, Interval};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// One way in which bytes are damaged.
+#[derive(Debug, Clone)]
+enum Damage {
+    Set(Index, u8),
+    /// In the first bytes, where lengths stand.
+    SetEarly(Index, u8),
+    Cut(Index),
+    Append(Vec<u8>),
+    Remove(Index),
+}
+
+fn damages() -> impl Strategy<Value = Vec<Damage>> {
+    let damage = prop_oneof![
+        2 => (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Damage::Set(at, byte)),
+        4 => (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Damage::SetEarly(at, byte)),
+        1 => any::<Index>().prop_map(Damage::Cut),
+        1 => prop::collection::vec(any::<u8>(), 1..100).prop_map(Damage::Append),
+        1 => any::<Index>().prop_map(Damage::Remove),
+    ];
+    prop::collection::vec(damage, 1..4)
+}
+
+fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
+    for damage in damages {
+        let len = bytes.len().max(1);
+        match damage {
+            _ if bytes.is_empty() => {}
+            Damage::Set(at, byte) => bytes[at.index(len)] = *byte,
+            Damage::SetEarly(at, byte) => bytes[at.index(len.min(96))] = *byte,
+            Damage::Cut(at) => bytes.truncate(at.index(len)),
+            Damage::Append(more) => bytes.extend(more),
+            Damage::Remove(at) => {
+                bytes.remove(at.index(len));
+            }
+        }
+    }
+    bytes
+}
+
+/// Looks at everything that a forest holds.
+fn look_at(forest: &Forest) -> Result<Bounds, TestCaseError> {
+    let mut total = Summary::INT;
+    for tree in &forest.trees {
+        each_node(tree, &mut |node| {
+            let _ = tree.node_ref(node).bounds();
+            let _ = (0..6).map(|field| tree.node_ref(node).field_range(field)).count();
+            (0..4).for_each(|ordinal| total.merge(&tree.summary(node, ordinal)));
+            prop_assert!(tree.rows(node).end <= forest.rows());
+            Ok(())
+        })?;
+    }
+    let _ = total.mean();
+    Ok(forest.bounds())
+}
+
+fn pyramid(events: &[Event], kind: Kind) -> CountPyramid {
+    let mut builder = PyramidBuilder::new(&schema(kind));
+    builder.push(&batch(kind, events));
+    builder.finish()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_forest_comes_back_as_written(kind in kinds(), events in events(), shift in 0..20usize) {
+        let (batch, keys) = sorted(kind, &events);
+        let forest = build(&batch, &keys, &[]);
+        let bytes = forest.encode();
+        prop_assert_eq!(&Forest::decode(&bytes).unwrap(), &forest);
+        // Anywhere in memory, aligned or not.
+        let mut shifted = vec![0; shift];
+        shifted.extend_from_slice(&bytes);
+        prop_assert_eq!(&Forest::decode_shared(&Buffer::from_vec(shifted).slice(shift)).unwrap(), &forest);
+    }
+
+    #[test]
+    fn a_damaged_forest_does_no_harm(kind in kinds(), events in events(), damages in damages()) {
+        let (batch, keys) = sorted(kind, &events);
+        let bytes = damaged(build(&batch, &keys, &[]).encode(), &damages);
+        if let Ok(forest) = Forest::decode(&bytes) {
+            look_at(&forest)?;
+        }
+    }
+
+    #[test]
+    fn a_damaged_pyramid_does_no_harm(kind in kinds(), events in events(), damages in damages()) {
+        let bytes = pyramid(&events, kind).encode();
+        prop_assert_eq!(CountPyramid::decode(&bytes).unwrap(), pyramid(&events, kind));
+        let Ok(pyramid) = CountPyramid::decode(&damaged(bytes, &damages)) else { return Ok(()) };
+        for z in 0..=12 {
+            let tile = TileCells { z, x: (1 << z) / 2, y: (1 << z) / 3, bits: 3 };
+            let mut counts = vec![0; tile.len()];
+            pyramid.add_counts(&tile, &Interval::ALWAYS, &mut counts);
+            pyramid.add_counts(&tile, &Interval { start: 0, end: i64::MAX }, &mut counts);
+            pyramid.add_counts(&tile, &Interval { start: i64::MIN + 1, end: i64::MAX - 1 }, &mut counts);
+        }
+        let _ = CountPyramid::merge(&[&pyramid, &pyramid]).map(|merged| merged.encode());
+    }
+
+    #[test]
+    fn any_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300), whole in any::<bool>()) {
+        for mark in [b"MFOR\x01\0\0\0", b"MPYR\x01\0\0\0"] {
+            let marked: Vec<u8> = if whole { mark.iter().chain(&bytes).copied().collect() } else { bytes.clone() };
+            if let Ok(forest) = Forest::decode(&marked) {
+                look_at(&forest)?;
+            }
+            let _ = CountPyramid::decode(&marked);
+        }
+    }
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    let message = |bytes: &[u8]| Forest::decode(bytes).unwrap_err().to_string();
+    assert!(message(b"MF").contains("cut off after 2 bytes"));
+    assert!(message(b"PAR1\x01\0\0\0").contains("begins with"));
+    assert!(message(b"MFOR\x07\0\0\0").contains("version 7: expected 1"));
+    assert!(message(b"MFOR\x01\0\0\0\xff\xff\xff\xff\x01\0\0\0").contains("too many"));
+    assert!(message(b"MFOR\x01\0\0\0\0\0\0\0\x01\0\0\0\xff\xff\xff\xff\0\0\0\0\x01\0\0\0").contains("cut off"));
+}
+
+/// The encoding is stored for years: a change of one byte is a new version.
+#[test]
+fn the_encoding_of_version_one_stays() {
+    let kind = Kind { geometry: Some(meridian_model::GeometryType::Point), time: Clock::Instant };
+    let event =
+        Event { place: Some([1.0, 2.0, 1.0, 2.0]), start: Some(3), duration: None, count: Some(4), level: Some(5.0) };
+    let (batch, keys) = sorted(kind, &[event]);
+    let bytes = build(&batch, &keys, &[]).encode();
+    let mut expected = b"MFOR\x01\0\0\0\x02\0\0\0\x01\0\0\0".to_vec();
+    for number in [2u32, 0, 4, 1, 1, 0, 1] {
+        expected.extend_from_slice(&number.to_le_bytes());
+    }
+    let mut array = |value: &[u8]| {
+        expected.resize(expected.len().next_multiple_of(64), 0);
+        expected.extend_from_slice(value);
+    };
+    for side in [1.0f64, 2.0, 1.0, 2.0] {
+        array(&side.to_le_bytes());
+    }
+    array(&3i64.to_le_bytes());
+    array(&3i64.to_le_bytes());
+    array(&1u32.to_le_bytes());
+    array(&4i128.to_le_bytes());
+    array(&4i64.to_le_bytes());
+    array(&4i64.to_le_bytes());
+    array(&1u32.to_le_bytes());
+    array(&5f64.to_le_bytes());
+    array(&5f64.to_le_bytes());
+    array(&5f64.to_le_bytes());
+    assert_eq!(bytes, expected);
+}
