@@ -28,6 +28,8 @@ pub(crate) struct Near {
 
 impl Near {
     pub(crate) fn new(lon: f64, lat: f64, radius_m: f64) -> Near {
+        // A place or radius that is not a number holds nothing, as a negative radius does.
+        let radius_m = if lon.is_finite() && lat.is_finite() && !radius_m.is_nan() { radius_m } else { -1.0 };
         let angle = (radius_m / EARTH_RADIUS_M).clamp(0.0, PI);
         let cos_lat = lat.to_radians().cos();
         let lat_reach = angle.to_degrees() + 1e-9;
@@ -67,8 +69,7 @@ impl Near {
 
     pub(crate) fn evaluate(&self, batch: &Batch, open: Option<&BooleanBuffer>) -> Truth {
         let rows = batch.rows();
-        if !self.radius_m.ge(&0.0) {
-            // A radius that is negative or not a number holds nothing.
+        if self.radius_m < 0.0 {
             return Places::of(batch).constant(false, rows);
         }
         match Places::of(batch) {
@@ -99,8 +100,7 @@ impl Near {
         }
         let nearest = distance_to_box_m(self.lon, self.lat, &bounds);
         let farthest = farthest_in_box_m(self.lon, self.lat, &bounds);
-        // Comparisons written so that a radius that is not a number says "never".
-        Outcomes::of(nearest <= self.radius_m, !(farthest <= self.radius_m)).with_unknown(region.some_nowhere())
+        Outcomes::of(nearest <= self.radius_m, farthest > self.radius_m).with_unknown(region.some_nowhere())
     }
 }
 

@@ -49,6 +49,14 @@ impl<'a> Places<'a> {
         }
     }
 
+    /// Whether a row has no geometry.
+    pub(crate) fn is_null(&self, rows: usize) -> Truth {
+        match self {
+            Places::None => Truth::constant(true, rows),
+            Places::Points { nulls, .. } | Places::Shapes { nulls, .. } => null_rows(nulls.as_ref(), rows),
+        }
+    }
+
     /// True, or false, of every row that has a geometry.
     pub(crate) fn constant(&self, value: bool, rows: usize) -> Truth {
         match self {
@@ -57,6 +65,14 @@ impl<'a> Places<'a> {
                 Truth::test_all(rows, nulls.as_ref(), |_| value)
             }
         }
+    }
+}
+
+/// Whether a row is null; never unknown.
+pub(crate) fn null_rows(nulls: Option<&NullBuffer>, rows: usize) -> Truth {
+    match nulls {
+        Some(nulls) => Truth::of(!nulls.inner(), None),
+        None => Truth::constant(false, rows),
     }
 }
 

@@ -1,16 +1,23 @@
 //! Predicates: filters bound to a schema, ready to run.
 
+use super::bind::bind;
+use super::expr::{ArrayOp, Comparison, Expr};
 use super::near::Near;
+use super::numbers::{self, Number, NumberSet};
 use super::outcomes::Outcomes;
-use super::place::BoxTest;
+use super::place::{BoxTest, Places, null_rows};
 use super::region::{Region, Relation};
-use super::temporal;
+use super::spatial::SpatialTest;
+use super::temporal::{self, TemporalTest};
+use super::texts::{self, List, Pattern, Source, Text, TextSet};
 use super::truth::{Truth, still_open};
-use crate::batch::Batch;
+use crate::batch::{Batch, FieldColumn};
+use crate::error::Invalid;
 use crate::layout::{Layout, Projection};
 use crate::schema::Schema;
 use crate::time::Interval;
-use arrow_buffer::BooleanBuffer;
+use arrow_array::Array;
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use std::sync::Arc;
 
 /// A test of events: `bbox`, `datetime`, `near` and CQL2 all become one of these.
@@ -21,7 +28,7 @@ use std::sync::Arc;
 pub struct Predicate(Arc<Node>);
 
 #[derive(Debug)]
-enum Node {
+pub(crate) enum Node {
     /// Matches everything, or nothing.
     Constant(bool),
     /// All of these; never empty.
@@ -33,11 +40,72 @@ enum Node {
     /// The primary time shares an instant with the interval.
     Primary(Interval),
     Near(Near),
+    /// The geometry against one of the filter.
+    Spatial(Box<SpatialTest>),
+    /// True, or false, of every event that has a geometry.
+    Located(bool),
+    Temporal(TemporalTest),
+    Number {
+        op: Comparison,
+        left: Number,
+        right: Number,
+    },
+    NumberIn {
+        field: usize,
+        set: NumberSet,
+    },
+    Text {
+        op: Comparison,
+        left: Text,
+        right: Text,
+    },
+    TextIn {
+        value: Text,
+        set: TextSet,
+    },
+    Like {
+        value: Text,
+        pattern: Pattern,
+    },
+    Bool {
+        field: usize,
+        value: bool,
+    },
+    /// Two boolean fields are the same.
+    SameBool(usize, usize),
+    Lists {
+        op: ArrayOp,
+        left: List,
+        right: List,
+    },
+    IsNull(Nullable),
+}
+
+/// What may be null.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Nullable {
+    Field(usize),
+    Geometry,
 }
 
 impl Predicate {
-    fn new(node: Node) -> Predicate {
+    pub(crate) fn new(node: Node) -> Predicate {
         Predicate(Arc::new(node))
+    }
+
+    pub(crate) fn constant(value: bool) -> Predicate {
+        Predicate::new(Node::Constant(value))
+    }
+
+    /// Binds a CQL2 filter to a schema. An unknown property, or types that do not go together, come back as a
+    /// mistake that names the property.
+    ///
+    /// A property is a field by name, the geometry by [`Schema::geometry_name`] (or `geometry`), or a given id by
+    /// [`Schema::id_name`] (or `id`). A `DATE` is a whole day in UTC. A text next to a time is read as a time. Text is
+    /// ordered by Unicode code point. Geometry is planar in degrees and as written: a `BBOX` with `west > east` crosses
+    /// the antimeridian, other shapes do not.
+    pub fn bind(expr: &Expr, schema: &Schema) -> Result<Predicate, Invalid> {
+        bind(expr, schema)
     }
 
     /// Matches every event.
@@ -138,6 +206,14 @@ impl Predicate {
     pub fn ids(&self) -> Option<Vec<String>> {
         match &*self.0 {
             Node::Constant(false) => Some(Vec::new()),
+            Node::Text { op: Comparison::Eq, left: Text { source: Source::Id, fold: false }, right } => {
+                right.literal().filter(|_| !right.fold).map(|id| vec![id.into_owned()])
+            }
+            Node::TextIn { value: Text { source: Source::Id, fold: false }, set } => {
+                let mut ids: Vec<String> = set.iter().cloned().collect();
+                ids.sort_unstable();
+                Some(ids)
+            }
             Node::And(parts) => parts.iter().filter_map(Predicate::ids).min_by_key(Vec::len),
             Node::Or(parts) => {
                 let mut ids = parts.iter().map(Predicate::ids).collect::<Option<Vec<_>>>()?.concat();
@@ -157,8 +233,32 @@ impl Predicate {
                 parts.iter().for_each(|p| p.add_columns(layout, schema, projection));
             }
             Node::Not(inner) => inner.add_columns(layout, schema, projection),
-            Node::Bbox(_) | Node::Near(_) => projection.add_geometry(layout),
+            Node::Bbox(_) | Node::Near(_) | Node::Spatial(_) => projection.add_geometry(layout),
             Node::Primary(_) => projection.add_time(layout, schema),
+            Node::Located(_) | Node::IsNull(Nullable::Geometry) => projection.add_boxes(layout),
+            Node::Temporal(test) => test.add_columns(layout, projection),
+            Node::Number { left, right, .. } => {
+                for number in [left, right] {
+                    if let Number::Field(field) = number {
+                        projection.add(layout.field(*field));
+                    }
+                }
+            }
+            Node::Text { left, right, .. } => {
+                [left, right].into_iter().for_each(|text| text.add_columns(layout, projection));
+            }
+            Node::TextIn { value, .. } | Node::Like { value, .. } => value.add_columns(layout, projection),
+            Node::NumberIn { field, .. } | Node::Bool { field, .. } | Node::IsNull(Nullable::Field(field)) => {
+                projection.add(layout.field(*field));
+            }
+            Node::SameBool(a, b) => [a, b].into_iter().for_each(|field| projection.add(layout.field(*field))),
+            Node::Lists { left, right, .. } => {
+                for list in [left, right] {
+                    if let List::Field(field) = list {
+                        projection.add(layout.field(*field));
+                    }
+                }
+            }
         }
     }
 
@@ -196,6 +296,32 @@ impl Predicate {
             Node::Bbox(test) => test.evaluate(batch, open),
             Node::Primary(interval) => temporal::evaluate_primary(interval, batch),
             Node::Near(near) => near.evaluate(batch, open),
+            Node::Spatial(test) => test.evaluate(batch, open),
+            Node::Located(value) => Places::of(batch).constant(*value, batch.rows()),
+            Node::Temporal(test) => test.evaluate(batch),
+            Node::Number { op, left, right } => numbers::evaluate(*op, *left, *right, batch),
+            Node::NumberIn { field, set } => set.evaluate(*field, batch),
+            Node::Text { op, left, right } => texts::evaluate(*op, left, right, batch, open),
+            Node::TextIn { value, set } => texts::evaluate_in(value, set, batch, open),
+            Node::Like { value, pattern } => texts::evaluate_like(value, pattern, batch, open),
+            Node::Bool { field, value } => match batch.field(*field) {
+                Some(FieldColumn::Bool(column)) if *value => Truth::of(column.values().clone(), column.nulls()),
+                Some(FieldColumn::Bool(column)) => Truth::of(!column.values(), column.nulls()),
+                _ => not_read(batch),
+            },
+            Node::SameBool(a, b) => match (batch.field(*a), batch.field(*b)) {
+                (Some(FieldColumn::Bool(a)), Some(FieldColumn::Bool(b))) => {
+                    let nulls = NullBuffer::union(a.nulls(), b.nulls());
+                    Truth::of(!&(a.values() ^ b.values()), nulls.as_ref())
+                }
+                _ => not_read(batch),
+            },
+            Node::Lists { op, left, right } => texts::evaluate_lists(*op, left, right, batch, open),
+            Node::IsNull(Nullable::Geometry) => Places::of(batch).is_null(batch.rows()),
+            Node::IsNull(Nullable::Field(field)) => match batch.column(batch.layout().field(*field)) {
+                Some(column) => null_rows(column.nulls(), batch.rows()),
+                None => not_read(batch),
+            },
         }
     }
 
@@ -208,6 +334,24 @@ impl Predicate {
             Node::Bbox(test) => test.outcomes(region),
             Node::Primary(interval) => temporal::primary_outcomes(interval, region),
             Node::Near(near) => near.outcomes(region),
+            Node::Spatial(test) => test.outcomes(region),
+            Node::Located(_) if region.bounds().is_nowhere() => Outcomes::UNKNOWN,
+            Node::Located(value) => Outcomes::of(*value, !*value).with_unknown(region.some_nowhere()),
+            Node::Temporal(test) => test.outcomes(region),
+            Node::Number { op, left, right } => numbers::outcomes(*op, *left, *right, region),
+            Node::NumberIn { field, set } => set.outcomes(*field, region),
+            Node::IsNull(Nullable::Geometry) if region.bounds().is_nowhere() => Outcomes::TRUE,
+            Node::IsNull(Nullable::Geometry) => Outcomes::of(region.some_nowhere(), true),
+            Node::IsNull(Nullable::Field(field)) => match region.field_range(*field) {
+                Some(range) => Outcomes::of(range.nulls, range.min <= range.max),
+                None => Outcomes::TRUE_OR_FALSE,
+            },
+            Node::Text { .. }
+            | Node::TextIn { .. }
+            | Node::Like { .. }
+            | Node::Bool { .. }
+            | Node::SameBool(..)
+            | Node::Lists { .. } => Outcomes::ANY,
         }
     }
 
@@ -219,7 +363,21 @@ impl Predicate {
             Node::Not(inner) => inner.cost(),
             Node::Primary(_) => 1,
             Node::Bbox(_) => 2,
-            Node::Near(_) => 20,
+            Node::Located(_) | Node::IsNull(_) | Node::Bool { .. } | Node::SameBool(..) => 1,
+            Node::Number { .. } => 2,
+            Node::Temporal(_) => 3,
+            Node::NumberIn { .. } => 5,
+            Node::Text { .. } => 8,
+            Node::TextIn { .. } => 15,
+            Node::Near(_) | Node::Like { .. } => 20,
+            Node::Lists { .. } => 40,
+            Node::Spatial(_) => 60,
         }
     }
+}
+
+/// A column that the caller should have read: nothing is known of it.
+fn not_read(batch: &Batch) -> Truth {
+    debug_assert!(false, "a column was not read: see Predicate::add_columns");
+    Truth::unknown(batch.rows())
 }

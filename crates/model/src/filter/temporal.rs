@@ -1,12 +1,19 @@
-//! Tests on time.
+//! Tests on time: `datetime`, CQL2's temporal functions, and comparisons of instants.
+//!
+//! All are relations between closed intervals, told by their ends. A `DATE` is a whole day in UTC, from its first to
+//! its last microsecond, as in the `datetime` parameter.
 
+use super::expr::TemporalOp;
 use super::outcomes::Outcomes;
 use super::region::Region;
 use super::truth::Truth;
 use crate::batch::{Batch, FieldColumn};
+use crate::bounds::Bounds;
+use crate::layout::{Layout, Projection};
 use crate::schema::TimeRole;
 use crate::time::Interval;
 use arrow_array::{Array, TimestampMicrosecondArray};
+use arrow_buffer::NullBuffer;
 
 /// The values of a time field.
 pub(crate) fn times(batch: &Batch, field: usize) -> Option<&TimestampMicrosecondArray> {
@@ -52,4 +59,291 @@ pub(crate) fn primary_outcomes(interval: &Interval, region: &dyn Region) -> Outc
     let touches = bounds.start <= interval.end && interval.start <= bounds.end;
     let within = interval.start <= bounds.start && bounds.end <= interval.end;
     Outcomes::of(touches, !within)
+}
+
+/// A time field of a filter, and its part in the collection's time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TimeField {
+    pub(crate) field: usize,
+    role: Role,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Role {
+    Instant,
+    Start,
+    End,
+    Other,
+}
+
+impl TimeField {
+    pub(crate) fn new(field: usize, time: TimeRole) -> TimeField {
+        let role = match time {
+            TimeRole::Instant(instant) if instant == field => Role::Instant,
+            TimeRole::Interval { start, .. } if start == field => Role::Start,
+            TimeRole::Interval { end, .. } if end == field => Role::End,
+            _ => Role::Other,
+        };
+        TimeField { field, role }
+    }
+}
+
+/// A time of a filter. Every time is an interval with both ends included; an instant starts and ends at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Moment {
+    /// A property; unknown where it is null.
+    Property(TimeField),
+    /// From an end to an end; a null property is an open end, so nothing is unknown.
+    Span(Edge, Edge),
+    /// A literal instant, or a literal day, which is an instant of coarser grain.
+    Instant(i64, i64),
+}
+
+/// Start or end of a span.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Edge {
+    Property(TimeField),
+    At(i64),
+}
+
+/// Least and greatest of what an end can be over a region.
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    low: i64,
+    high: i64,
+}
+
+/// The ends of two intervals, a and b.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    StartA,
+    EndA,
+    StartB,
+    EndB,
+}
+
+/// How one end must stand to another.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    Before,
+    NotAfter,
+    Same,
+}
+
+type Rule = (End, Order, End);
+
+/// What must hold between the ends of two intervals (OGC 21-065r2, from ISO 19108 and OWL Time).
+fn rules(op: TemporalOp) -> &'static [Rule] {
+    use End::{EndA, EndB, StartA, StartB};
+    use Order::{Before, NotAfter, Same};
+    match op {
+        TemporalOp::After => &[(EndB, Before, StartA)],
+        TemporalOp::Before => &[(EndA, Before, StartB)],
+        TemporalOp::Contains => &[(StartA, Before, StartB), (EndB, Before, EndA)],
+        TemporalOp::During => &[(StartB, Before, StartA), (EndA, Before, EndB)],
+        TemporalOp::Equals => &[(StartA, Same, StartB), (EndA, Same, EndB)],
+        TemporalOp::FinishedBy => &[(StartA, Before, StartB), (EndA, Same, EndB)],
+        TemporalOp::Finishes => &[(StartB, Before, StartA), (EndA, Same, EndB)],
+        // Disjoint is the contrary of this.
+        TemporalOp::Intersects | TemporalOp::Disjoint => &[(StartA, NotAfter, EndB), (StartB, NotAfter, EndA)],
+        TemporalOp::Meets => &[(EndA, Same, StartB)],
+        TemporalOp::MetBy => &[(StartA, Same, EndB)],
+        TemporalOp::OverlappedBy => &[(StartB, Before, StartA), (StartA, Before, EndB), (EndB, Before, EndA)],
+        TemporalOp::Overlaps => &[(StartA, Before, StartB), (StartB, Before, EndA), (EndA, Before, EndB)],
+        TemporalOp::StartedBy => &[(StartA, Same, StartB), (EndB, Before, EndA)],
+        TemporalOp::Starts => &[(StartA, Same, StartB), (EndA, Before, EndB)],
+    }
+}
+
+/// `op(left, right)`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TemporalTest {
+    op: TemporalOp,
+    left: Moment,
+    right: Moment,
+}
+
+impl TemporalTest {
+    pub(crate) fn new(op: TemporalOp, left: Moment, right: Moment) -> TemporalTest {
+        let instants = !matches!(left, Moment::Span(..)) && !matches!(right, Moment::Span(..));
+        // A day equals an instant in it: it is that instant at a coarser grain.
+        let op = if op == TemporalOp::Equals && instants { TemporalOp::Intersects } else { op };
+        TemporalTest { op, left, right }
+    }
+
+    fn fields(&self) -> impl Iterator<Item = usize> {
+        [self.left, self.right].into_iter().flat_map(|moment| {
+            let edges = match moment {
+                Moment::Property(field) => [Some(field), None],
+                Moment::Span(start, end) => [start, end].map(|edge| match edge {
+                    Edge::Property(field) => Some(field),
+                    Edge::At(_) => None,
+                }),
+                Moment::Instant(..) => [None, None],
+            };
+            edges.into_iter().flatten().map(|f| f.field)
+        })
+    }
+
+    /// The answer, if no property has a part in it.
+    pub(crate) fn constant(&self) -> Option<Outcomes> {
+        self.fields().next().is_none().then(|| self.outcomes_within(&Bounds::EMPTY))
+    }
+
+    pub(crate) fn add_columns(&self, layout: &Layout, projection: &mut Projection) {
+        self.fields().for_each(|field| projection.add(layout.field(field)));
+    }
+
+    pub(crate) fn evaluate(&self, batch: &Batch) -> Truth {
+        let rows = batch.rows();
+        if self.fields().any(|field| times(batch, field).is_none()) {
+            return Truth::unknown(rows);
+        }
+        if let Some(truth) = self.evaluate_range(batch) {
+            return truth;
+        }
+        let (left, right) = (Ends::of(&self.left, batch), Ends::of(&self.right, batch));
+        let nulls = NullBuffer::union(left.unknown.as_ref(), right.unknown.as_ref());
+        let rules = rules(self.op);
+        let truth = Truth::test_all(rows, nulls.as_ref(), |i| {
+            let (a, b) = (left.at(i), right.at(i));
+            let end = |end: End| match end {
+                End::StartA => a.0,
+                End::EndA => a.1,
+                End::StartB => b.0,
+                End::EndB => b.1,
+            };
+            rules.iter().all(|&(x, order, y)| match order {
+                Order::Before => end(x) < end(y),
+                Order::NotAfter => end(x) <= end(y),
+                Order::Same => end(x) == end(y),
+            })
+        });
+        if self.op == TemporalOp::Disjoint { truth.not() } else { truth }
+    }
+
+    /// The common questions, of a property and a literal, as one range of instants.
+    fn evaluate_range(&self, batch: &Batch) -> Option<Truth> {
+        let (Moment::Property(property), Moment::Instant(first, last) | Moment::Span(Edge::At(first), Edge::At(last))) =
+            (self.left, self.right)
+        else {
+            return None;
+        };
+        let (from, to) = match self.op {
+            // Times lie far from the ends of 64 bits; an open end has nothing beyond it.
+            TemporalOp::After => (last.checked_add(1)?, i64::MAX),
+            TemporalOp::Before => (i64::MIN, first.checked_sub(1)?),
+            TemporalOp::Intersects | TemporalOp::Disjoint => (first, last),
+            TemporalOp::During => (first.checked_add(1)?, last.checked_sub(1)?),
+            _ => return None,
+        };
+        let column = times(batch, property.field)?;
+        let values = column.values();
+        let truth = Truth::test_all(batch.rows(), column.nulls(), |i| (values[i] >= from) & (values[i] <= to));
+        Some(if self.op == TemporalOp::Disjoint { truth.not() } else { truth })
+    }
+
+    pub(crate) fn outcomes(&self, region: &dyn Region) -> Outcomes {
+        self.outcomes_within(&region.bounds())
+    }
+
+    fn outcomes_within(&self, bounds: &Bounds) -> Outcomes {
+        let ((start_a, end_a), unknown_a) = self.left.ranges(bounds);
+        let ((start_b, end_b), unknown_b) = self.right.ranges(bounds);
+        let end = |end: End| match end {
+            End::StartA => start_a,
+            End::EndA => end_a,
+            End::StartB => start_b,
+            End::EndB => end_b,
+        };
+        let all = rules(self.op).iter().fold(Outcomes::TRUE, |all, &(x, order, y)| {
+            let (x, y) = (end(x), end(y));
+            all.and(match order {
+                Order::Before => Outcomes::of(x.low < y.high, x.high >= y.low),
+                Order::NotAfter => Outcomes::of(x.low <= y.high, x.high > y.low),
+                Order::Same => {
+                    let one = x.low == x.high && y.low == y.high && x.low == y.low;
+                    Outcomes::of(x.low <= y.high && y.low <= x.high, !one)
+                }
+            })
+        });
+        let outcomes = if self.op == TemporalOp::Disjoint { all.not() } else { all };
+        outcomes.with_unknown(unknown_a || unknown_b)
+    }
+}
+
+impl Moment {
+    /// Where start and end lie over a region of these bounds, and whether the moment may be unknown.
+    fn ranges(&self, bounds: &Bounds) -> ((Range, Range), bool) {
+        let always = Range { low: i64::MIN, high: i64::MAX };
+        let role = Range { low: bounds.start, high: bounds.end };
+        match self {
+            Moment::Property(TimeField { role: Role::Instant, .. }) => ((role, role), false),
+            Moment::Property(TimeField { role: Role::Start | Role::End, .. }) => ((role, role), true),
+            Moment::Property(TimeField { role: Role::Other, .. }) => ((always, always), true),
+            Moment::Instant(first, last) => {
+                ((Range { low: *first, high: *first }, Range { low: *last, high: *last }), false)
+            }
+            Moment::Span(start, end) => {
+                // The bounds tell an open end only of a field in its own part.
+                let range = |edge: &Edge, own: Role| match edge {
+                    Edge::At(t) => Range { low: *t, high: *t },
+                    Edge::Property(field) if field.role == own || field.role == Role::Instant => role,
+                    Edge::Property(_) => always,
+                };
+                ((range(start, Role::Start), range(end, Role::End)), false)
+            }
+        }
+    }
+}
+
+/// Start and end of a moment over a batch.
+struct Ends<'a> {
+    start: EndValues<'a>,
+    end: EndValues<'a>,
+    /// Where the moment is unknown.
+    unknown: Option<NullBuffer>,
+}
+
+enum EndValues<'a> {
+    Column(&'a TimestampMicrosecondArray, i64),
+    One(i64),
+}
+
+impl EndValues<'_> {
+    fn at(&self, row: usize) -> i64 {
+        match self {
+            EndValues::Column(column, open) if column.is_null(row) => *open,
+            EndValues::Column(column, _) => column.value(row),
+            EndValues::One(t) => *t,
+        }
+    }
+}
+
+impl<'a> Ends<'a> {
+    fn of(moment: &Moment, batch: &'a Batch) -> Ends<'a> {
+        let values = |field: &TimeField, open: i64| match times(batch, field.field) {
+            Some(column) => EndValues::Column(column, open),
+            None => EndValues::One(open),
+        };
+        let edge = |edge: &Edge, open: i64| match edge {
+            Edge::Property(field) => values(field, open),
+            Edge::At(t) => EndValues::One(*t),
+        };
+        match moment {
+            Moment::Property(field) => Ends {
+                start: values(field, 0),
+                end: values(field, 0),
+                unknown: times(batch, field.field).and_then(|c| c.nulls().cloned()),
+            },
+            Moment::Span(start, end) => Ends { start: edge(start, i64::MIN), end: edge(end, i64::MAX), unknown: None },
+            Moment::Instant(first, last) => {
+                Ends { start: EndValues::One(*first), end: EndValues::One(*last), unknown: None }
+            }
+        }
+    }
+
+    fn at(&self, row: usize) -> (i64, i64) {
+        (self.start.at(row), self.end.at(row))
+    }
 }

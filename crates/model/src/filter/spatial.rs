@@ -1,0 +1,118 @@
+//! CQL2's spatial functions, planar in degrees.
+
+use super::expr::SpatialOp;
+use super::outcomes::Outcomes;
+use super::place::Places;
+use super::planar::{Side, Sides};
+use super::region::Region;
+use super::shape::{BoxSide, Shape};
+use super::truth::Truth;
+use crate::batch::Batch;
+use arrow_buffer::BooleanBuffer;
+use geo::PreparedGeometry;
+use geo::relate::{IntersectionMatrix, Relate};
+use geo_types::{Coord, Geometry};
+
+/// `op(the event's geometry, shape)`.
+#[derive(Debug)]
+pub(crate) struct SpatialTest {
+    pub(crate) op: SpatialOp,
+    pub(crate) shape: Shape,
+}
+
+type Prepared<'a> = PreparedGeometry<'a, &'a Geometry<f64>, f64>;
+
+impl SpatialTest {
+    pub(crate) fn evaluate(&self, batch: &Batch, open: Option<&BooleanBuffer>) -> Truth {
+        let rows = batch.rows();
+        match Places::of(batch) {
+            Places::None => Truth::unknown(rows),
+            Places::Points { lon, lat, nulls } => {
+                Truth::test_open(rows, open, nulls.as_ref(), |i| self.holds_of_point(Coord { x: lon[i], y: lat[i] }))
+            }
+            Places::Shapes { sides, nulls } => {
+                // Prepared when a row first needs it: the box decides most.
+                let mut prepared: Option<Prepared<'_>> = None;
+                Truth::test_open(rows, open, nulls.as_ref(), |i| {
+                    self.decided_by_box(&sides.row(i)).unwrap_or_else(|| {
+                        batch.geometry(i).is_some_and(|shape| self.holds_of_shape(&shape, &mut prepared))
+                    })
+                })
+            }
+        }
+    }
+
+    fn holds_of_point(&self, p: Coord<f64>) -> bool {
+        match self.op {
+            SpatialOp::Intersects => self.shape.side(p) != Side::Outside,
+            SpatialOp::Disjoint => self.shape.side(p) == Side::Outside,
+            SpatialOp::Within => self.shape.side(p) == Side::Inside,
+            SpatialOp::Touches => self.shape.side(p) == Side::Boundary,
+            // A point holds, and equals, only itself.
+            SpatialOp::Contains | SpatialOp::Equals => self.shape.single() == Some(p),
+            // Of a point nothing can be inside while something else is outside.
+            SpatialOp::Overlaps | SpatialOp::Crosses => false,
+        }
+    }
+
+    /// The answer for every geometry in a box, if there is one.
+    fn decided_by_box(&self, sides: &Sides) -> Option<bool> {
+        match (self.shape.box_side(sides), self.op) {
+            (BoxSide::Outside, SpatialOp::Disjoint) => Some(true),
+            (BoxSide::Outside, _) => Some(false),
+            (BoxSide::Covered | BoxSide::Interior, SpatialOp::Intersects) => Some(true),
+            (BoxSide::Covered | BoxSide::Interior, SpatialOp::Disjoint) => Some(false),
+            (BoxSide::Interior, SpatialOp::Within) => Some(true),
+            // What lies in the interior neither touches, equals, holds, overlaps nor crosses.
+            (BoxSide::Interior, _) => Some(false),
+            _ => None,
+        }
+    }
+
+    fn holds_of_shape<'a>(&'a self, row: &Geometry<f64>, prepared: &mut Option<Prepared<'a>>) -> bool {
+        match (self.op, row) {
+            (_, Geometry::Point(p)) => return self.holds_of_point(p.0),
+            (SpatialOp::Intersects, _) => return self.shape.touches(row),
+            (SpatialOp::Disjoint, _) => return !self.shape.touches(row),
+            _ => {}
+        }
+        let prepared = prepared.get_or_insert_with(|| PreparedGeometry::from(self.shape.geometry()));
+        // The matrix of (shape, row), so the roles in the questions are swapped.
+        let matrix: IntersectionMatrix = prepared.relate(row);
+        match self.op {
+            SpatialOp::Within => matrix.is_contains(),
+            SpatialOp::Contains => matrix.is_within(),
+            SpatialOp::Equals => matrix.is_equal_topo(),
+            SpatialOp::Touches => matrix.is_touches(),
+            SpatialOp::Overlaps => matrix.is_overlaps(),
+            SpatialOp::Crosses => matrix.is_crosses(),
+            SpatialOp::Intersects => matrix.is_intersects(),
+            SpatialOp::Disjoint => matrix.is_disjoint(),
+        }
+    }
+
+    pub(crate) fn outcomes(&self, region: &dyn Region) -> Outcomes {
+        let bounds = region.bounds();
+        if bounds.is_nowhere() {
+            return Outcomes::UNKNOWN;
+        }
+        let outcomes = match self.decided_by_box(&[bounds.west, bounds.south, bounds.east, bounds.north]) {
+            Some(true) => Outcomes::TRUE,
+            Some(false) => Outcomes::FALSE,
+            None => Outcomes::TRUE_OR_FALSE,
+        };
+        outcomes.with_unknown(region.some_nowhere())
+    }
+}
+
+/// `op(geometry, geometry)` of one and the same geometry.
+pub(crate) fn holds_of_itself(op: SpatialOp) -> bool {
+    matches!(op, SpatialOp::Intersects | SpatialOp::Equals | SpatialOp::Within | SpatialOp::Contains)
+}
+
+/// `op` between two geometries of a filter; `None` if one has no positions.
+pub(crate) fn holds_between(op: SpatialOp, left: &Geometry<f64>, right: Geometry<f64>) -> Option<bool> {
+    let test = SpatialTest { op, shape: Shape::new(right)? };
+    let sides = crate::geometry::sides(left)?;
+    Some(test.decided_by_box(&sides).unwrap_or_else(|| test.holds_of_shape(left, &mut None)))
+}

@@ -1,0 +1,376 @@
+//! Comparisons of texts, `LIKE`, and tests of lists of texts.
+
+use super::expr::{ArrayOp, Comparison};
+use super::truth::Truth;
+use crate::batch::{Batch, FieldColumn};
+use crate::layout::{Layout, Projection};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ListArray, StringArray};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// A text of a filter, by the order of Unicode code points; with `fold`, without regard to case.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Text {
+    pub(crate) source: Source,
+    pub(crate) fold: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Source {
+    Field(usize),
+    Id,
+    Literal(String),
+}
+
+/// A text without its case: each character to upper case and back, which takes ß to ss and ς to σ. It differs from
+/// Unicode's full case folding in the dotless ı only, which folds to i.
+pub(crate) fn fold(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        if text.bytes().any(|b| b.is_ascii_uppercase()) {
+            return Cow::Owned(text.to_ascii_lowercase());
+        }
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect())
+}
+
+/// The values of a text over a batch.
+enum Values<'a> {
+    Column(&'a StringArray),
+    One(&'a str),
+    NotRead,
+}
+
+impl Text {
+    /// The text, if it is a literal, folded if it is to be.
+    pub(crate) fn literal(&self) -> Option<Cow<'_, str>> {
+        match &self.source {
+            Source::Literal(text) if self.fold => Some(fold(text)),
+            Source::Literal(text) => Some(Cow::Borrowed(text)),
+            Source::Field(_) | Source::Id => None,
+        }
+    }
+
+    pub(crate) fn add_columns(&self, layout: &Layout, projection: &mut Projection) {
+        match self.source {
+            Source::Field(field) => projection.add(layout.field(field)),
+            Source::Id => projection.add_id(layout),
+            Source::Literal(_) => {}
+        }
+    }
+
+    fn values<'a>(&'a self, batch: &'a Batch) -> Values<'a> {
+        let column = match &self.source {
+            Source::Literal(text) => return Values::One(text),
+            Source::Id => batch.ids(),
+            Source::Field(field) => match batch.field(*field) {
+                Some(FieldColumn::Text(column)) => Some(column),
+                _ => None,
+            },
+        };
+        column.map_or_else(
+            || {
+                debug_assert!(false, "a text column was not read: see Predicate::add_columns");
+                Values::NotRead
+            },
+            Values::Column,
+        )
+    }
+}
+
+impl Values<'_> {
+    fn nulls(&self) -> Option<&NullBuffer> {
+        match self {
+            Values::Column(column) => column.nulls(),
+            Values::One(_) | Values::NotRead => None,
+        }
+    }
+
+    fn at(&self, row: usize, folded: bool) -> Cow<'_, str> {
+        let text = match self {
+            Values::Column(column) => column.value(row),
+            Values::One(text) => text,
+            Values::NotRead => "",
+        };
+        if folded { fold(text) } else { Cow::Borrowed(text) }
+    }
+}
+
+/// `left op right` of every open row.
+pub(crate) fn evaluate(
+    op: Comparison,
+    left: &Text,
+    right: &Text,
+    batch: &Batch,
+    open: Option<&BooleanBuffer>,
+) -> Truth {
+    let (a, b) = (left.values(batch), right.values(batch));
+    if matches!(a, Values::NotRead) || matches!(b, Values::NotRead) {
+        return Truth::unknown(batch.rows());
+    }
+    let nulls = NullBuffer::union(a.nulls(), b.nulls());
+    if let (Values::Column(column), Source::Literal(literal), false) = (&a, &right.source, left.fold) {
+        let literal = if right.fold { fold(literal) } else { Cow::Borrowed(literal.as_str()) };
+        return match op {
+            // Equality looks at lengths first.
+            Comparison::Eq => Truth::test_open(batch.rows(), open, nulls.as_ref(), |i| column.value(i) == literal),
+            Comparison::Ne => Truth::test_open(batch.rows(), open, nulls.as_ref(), |i| column.value(i) != literal),
+            _ => Truth::test_open(batch.rows(), open, nulls.as_ref(), |i| op.holds(column.value(i).cmp(&literal))),
+        };
+    }
+    Truth::test_open(batch.rows(), open, nulls.as_ref(), |i| op.holds(a.at(i, left.fold).cmp(&b.at(i, right.fold))))
+}
+
+/// A set of texts, for `IN`.
+pub(crate) type TextSet = HashSet<String>;
+
+/// `value IN (set)` of every open row.
+pub(crate) fn evaluate_in(value: &Text, set: &TextSet, batch: &Batch, open: Option<&BooleanBuffer>) -> Truth {
+    let values = value.values(batch);
+    if matches!(values, Values::NotRead) {
+        return Truth::unknown(batch.rows());
+    }
+    Truth::test_open(batch.rows(), open, values.nulls(), |i| set.contains(&*values.at(i, value.fold)))
+}
+
+/// A `LIKE` pattern: runs of characters between `%`, in which a wildcard stands for one character.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Pattern {
+    /// The pieces between the `%`; matched in order, the first at the start and the last at the end of the text.
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Piece {
+    /// Characters as they are.
+    Plain(String),
+    /// Characters, or any one character where `None`.
+    Wild(Vec<Option<char>>),
+}
+
+impl Pattern {
+    /// Reads `%` as any text, `_` as any character, and `\` as taking the next character as it is.
+    pub(crate) fn new(pattern: &str, folded: bool) -> Pattern {
+        let mut pieces = vec![Vec::new()];
+        let mut chars = pattern.chars();
+        let plain = |pieces: &mut Vec<Vec<Option<char>>>, c: char| {
+            if let Some(last) = pieces.last_mut() {
+                let mut bytes = [0; 4];
+                let text: &str = c.encode_utf8(&mut bytes);
+                let text = if folded { fold(text) } else { Cow::Borrowed(text) };
+                last.extend(text.chars().map(Some));
+            }
+        };
+        while let Some(c) = chars.next() {
+            match c {
+                '%' => pieces.push(Vec::new()),
+                '_' => {
+                    if let Some(last) = pieces.last_mut() {
+                        last.push(None);
+                    }
+                }
+                // A backslash at the very end stands for itself.
+                '\\' => plain(&mut pieces, chars.next().unwrap_or('\\')),
+                c => plain(&mut pieces, c),
+            }
+        }
+        let pieces = pieces
+            .into_iter()
+            .map(|piece| match piece.iter().copied().collect::<Option<String>>() {
+                Some(text) => Piece::Plain(text),
+                None => Piece::Wild(piece),
+            })
+            .collect();
+        Pattern { pieces }
+    }
+
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        let Some((first, rest)) = self.pieces.split_first() else {
+            return text.is_empty();
+        };
+        let Some(mut at) = first.prefix(text) else {
+            return false;
+        };
+        let Some((last, middle)) = rest.split_last() else {
+            return at == text.len();
+        };
+        // The earliest place for each piece leaves the most room for the next.
+        for piece in middle {
+            let Some(end) = piece.find(&text[at..]) else {
+                return false;
+            };
+            at += end;
+        }
+        last.is_suffix(&text[at..])
+    }
+}
+
+impl Piece {
+    /// Where the piece ends if the text begins with it.
+    fn prefix(&self, text: &str) -> Option<usize> {
+        match self {
+            Piece::Plain(plain) => text.starts_with(plain).then_some(plain.len()),
+            Piece::Wild(wanted) => {
+                let mut chars = text.chars();
+                for c in wanted {
+                    let found = chars.next()?;
+                    if c.is_some_and(|c| c != found) {
+                        return None;
+                    }
+                }
+                Some(text.len() - chars.as_str().len())
+            }
+        }
+    }
+
+    /// Where the earliest match in the text ends.
+    fn find(&self, text: &str) -> Option<usize> {
+        match self {
+            Piece::Plain(plain) => text.find(plain).map(|at| at + plain.len()),
+            Piece::Wild(_) => text.char_indices().find_map(|(at, _)| self.prefix(&text[at..]).map(|end| at + end)),
+        }
+    }
+
+    fn is_suffix(&self, text: &str) -> bool {
+        match self {
+            Piece::Plain(plain) => text.ends_with(plain),
+            Piece::Wild(wanted) => {
+                let mut chars = text.chars().rev();
+                wanted.iter().rev().all(|c| chars.next().is_some_and(|found| c.is_none_or(|c| c == found)))
+            }
+        }
+    }
+}
+
+/// `value LIKE pattern` of every open row.
+pub(crate) fn evaluate_like(value: &Text, pattern: &Pattern, batch: &Batch, open: Option<&BooleanBuffer>) -> Truth {
+    let values = value.values(batch);
+    if matches!(values, Values::NotRead) {
+        return Truth::unknown(batch.rows());
+    }
+    Truth::test_open(batch.rows(), open, values.nulls(), |i| pattern.matches(&values.at(i, value.fold)))
+}
+
+/// A list of texts of a filter.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum List {
+    Field(usize),
+    /// Sorted, each once.
+    Literal(Vec<String>),
+}
+
+impl List {
+    fn column<'a>(&self, batch: &'a Batch) -> Option<&'a ListArray> {
+        let List::Field(field) = self else {
+            return None;
+        };
+        match batch.field(*field) {
+            Some(FieldColumn::TextList(column)) => Some(column),
+            _ => {
+                debug_assert!(false, "list field {field} was not read: see Predicate::add_columns");
+                None
+            }
+        }
+    }
+
+    /// The texts of a row, sorted, each once; nulls in a list are passed over.
+    fn at<'a>(&'a self, column: Option<&'a ListArray>, row: usize) -> Vec<&'a str> {
+        match (self, column) {
+            (List::Literal(texts), _) => texts.iter().map(String::as_str).collect(),
+            (List::Field(_), None) => Vec::new(),
+            (List::Field(_), Some(column)) => {
+                let offsets = column.value_offsets();
+                let Some(texts) = column.values().as_string_opt::<i32>() else {
+                    return Vec::new();
+                };
+                let items = offsets[row] as usize..offsets[row + 1] as usize;
+                let mut items: Vec<&str> = items.filter(|&i| texts.is_valid(i)).map(|i| texts.value(i)).collect();
+                items.sort_unstable();
+                items.dedup();
+                items
+            }
+        }
+    }
+}
+
+/// `op(left, right)` of every open row; lists count as sets.
+pub(crate) fn evaluate_lists(
+    op: ArrayOp,
+    left: &List,
+    right: &List,
+    batch: &Batch,
+    open: Option<&BooleanBuffer>,
+) -> Truth {
+    let (a, b) = (left.column(batch), right.column(batch));
+    let missing = |list: &List, column: Option<&ListArray>| matches!(list, List::Field(_)) && column.is_none();
+    if missing(left, a) || missing(right, b) {
+        return Truth::unknown(batch.rows());
+    }
+    let nulls = NullBuffer::union(a.and_then(|c| c.nulls()), b.and_then(|c| c.nulls()));
+    Truth::test_open(batch.rows(), open, nulls.as_ref(), |i| holds_of_lists(op, &left.at(a, i), &right.at(b, i)))
+}
+
+/// `op` between two sets, each sorted.
+pub(crate) fn holds_of_lists<T: Ord>(op: ArrayOp, a: &[T], b: &[T]) -> bool {
+    let holds = |outer: &[T], inner: &[T]| inner.iter().all(|x| outer.binary_search(x).is_ok());
+    match op {
+        ArrayOp::Contains => holds(a, b),
+        ArrayOp::ContainedBy => holds(b, a),
+        ArrayOp::Equals => a == b,
+        ArrayOp::Overlaps => a.iter().any(|x| b.binary_search(x).is_ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        let cases = [
+            ("", "", true),
+            ("", "a", false),
+            ("%", "", true),
+            ("%", "anything", true),
+            ("a%", "abc", true),
+            ("a%", "bac", false),
+            ("%c", "abc", true),
+            ("%b%", "abc", true),
+            ("a_c", "abc", true),
+            ("a_c", "aéc", true),
+            ("a_c", "ac", false),
+            ("_", "", false),
+            ("__", "é日", true),
+            ("a%b%c", "a-b-b-c", true),
+            ("a%b%c", "acb", false),
+            ("aba%aba", "aba", false),
+            ("aba%aba", "abaaba", true),
+            ("%_b", "ab", true),
+            ("%_b", "b", false),
+            ("%a_%", "xxaéyy", true),
+            ("100\\%", "100%", true),
+            ("100\\%", "1000", false),
+            ("a\\_b", "a_b", true),
+            ("a\\_b", "axb", false),
+            ("a\\\\b", "a\\b", true),
+            ("a\\", "a\\", true),
+            ("%%", "x", true),
+        ];
+        for (pattern, text, expected) in cases {
+            assert_eq!(Pattern::new(pattern, false).matches(text), expected, "{text:?} LIKE {pattern:?}");
+        }
+        assert!(Pattern::new("STRA_E%", true).matches(&fold("straße")) == fold("straße").starts_with("stra"));
+        assert!(Pattern::new("Éa%", true).matches(&fold("éAbc")));
+    }
+
+    #[test]
+    fn folding_is_without_regard_to_case() {
+        for (a, b) in [("Straße", "STRASSE"), ("ΣΑΣ", "σας"), ("Ünïted", "üNÏTED"), ("abc", "ABC"), ("é日", "É日")]
+        {
+            assert_eq!(fold(a), fold(b), "{a} {b}");
+        }
+        assert_ne!(fold("a"), fold("á"));
+    }
+}
