@@ -13,8 +13,10 @@ use std::sync::Arc;
 /// Builds a [`Forest`] from rows in order of their keys.
 ///
 /// It keeps the nodes and nothing of the rows, so a merge that pushes batch after batch needs memory for
-/// the trees only: about a hundredth of the rows. How rows are cut into batches does not change the boxes,
-/// counts, least and greatest values or integer sums.
+/// the trees only: for each 60 rows 48 bytes, 36 for each integer field and 28 for each float field. How rows
+/// are cut into batches does not change the boxes, counts, least and greatest values or integer sums.
+///
+/// After an error some rows of that push may have been taken: give the builder up.
 pub struct ForestBuilder {
     fields: Arc<[NumericField]>,
     over_time: bool,

@@ -94,6 +94,19 @@ impl Grid {
         (start, start.saturating_add(self.unit - 1))
     }
 
+    /// The first time unit of the bucket that an event with this key stands in; 0 without time.
+    ///
+    /// Buckets are one unit long, and as long as 16 or 256 units for long intervals.
+    pub fn first_bin(&self, key: Key) -> i64 {
+        if !self.has_time {
+            return 0;
+        }
+        // Events that are nowhere stand in buckets of one unit, whatever their duration.
+        let duration = if key.class() >= CLASS_NOWHERE { 0 } else { usize::from(key.class() >> 4) };
+        let scale = TIME_SCALES.get(duration).copied().unwrap_or(1);
+        (key.bucket() as i64 - BUCKET_BIAS).saturating_mul(scale)
+    }
+
     /// The key of one event.
     pub fn key(&self, bounds: &Bounds) -> Key {
         let duration = self.duration_class(bounds);
@@ -101,7 +114,8 @@ impl Grid {
         if bounds.is_nowhere() {
             // Ordered by first instant, which for this purpose need not be the middle.
             let time = if bounds.start == i64::MIN { time } else { bounds.start };
-            return Key::new(CLASS_NOWHERE + duration, self.bucket(time, self.unit), self.offset(time, self.unit));
+            let (bucket, offset) = split(time, self.unit);
+            return Key::new(CLASS_NOWHERE + duration, bucket, offset as u64);
         }
         let class = duration << 4 | space_class(bounds);
         let (lon, lat) = ((bounds.west + bounds.east) * 0.5, (bounds.south + bounds.north) * 0.5);
@@ -109,24 +123,16 @@ impl Grid {
             return Key::new(class, 0, hilbert_2d(cell(lon, 360.0, BITS_2D), cell(lat, 180.0, BITS_2D)));
         }
         let unit = self.unit.saturating_mul(TIME_SCALES[usize::from(duration)]);
-        let part = self.offset(time, unit) as f64 / unit as f64;
+        let (bucket, offset) = split(time, unit);
+        let part = offset as f64 / unit as f64;
         let curve = hilbert_3d(cell(lon, 360.0, BITS_3D), cell(lat, 180.0, BITS_3D), scale(part, BITS_3D));
-        Key::new(class, self.bucket(time, unit), curve)
+        Key::new(class, bucket, curve)
     }
 
     /// The keys of all rows, in parallel; reads the columns of `Projection::add_boxes` and `add_time`.
     pub fn keys(&self, batch: &Batch) -> Vec<Key> {
         let boxes = Boxes::of(batch);
         (0..batch.rows()).into_par_iter().with_min_len(4096).map(|row| self.key(&boxes.bounds(row))).collect()
-    }
-
-    fn bucket(&self, time: i64, unit: i64) -> u64 {
-        // At the shortest unit, a minute, all of i64 is 38 bits of buckets: the clamp is for hand-made units.
-        (time.div_euclid(unit).clamp(-BUCKET_BIAS, BUCKET_BIAS - 1) + BUCKET_BIAS) as u64
-    }
-
-    fn offset(&self, time: i64, unit: i64) -> u64 {
-        time.rem_euclid(unit) as u64
     }
 
     fn duration_class(&self, bounds: &Bounds) -> u8 {
@@ -139,6 +145,15 @@ impl Grid {
         let sixteenths = (i128::from(bounds.end) - i128::from(bounds.start)) * 16;
         TIME_STEPS.iter().filter(|&&step| sixteenths > i128::from(step) * i128::from(self.unit)).count() as u8
     }
+}
+
+/// Number of the bucket, biased, and microseconds since its start.
+fn split(time: i64, unit: i64) -> (u64, i64) {
+    let number = time.div_euclid(unit);
+    // At the shortest unit, a minute, all of i64 is 39 bits of buckets: the clamp is for hand-made units.
+    let bucket = (number.clamp(-BUCKET_BIAS, BUCKET_BIAS - 1) + BUCKET_BIAS) as u64;
+    // What wraps in the product wraps back: the true difference is below `unit`.
+    (bucket, time.wrapping_sub(number.wrapping_mul(unit)))
 }
 
 /// The instant that an interval stands at: its middle, or its closed end.

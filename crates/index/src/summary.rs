@@ -32,9 +32,9 @@ impl Number {
 
 /// A running sum of floats that keeps what rounding loses (Neumaier 1974).
 ///
-/// The error stays within a few units in the last place of the sum plus 1e-30 of the sum of magnitudes
-/// times the number of terms, far inside the 1e-12 that Meridian promises. A sum too great for a float
-/// becomes an infinity and stays there.
+/// The error of `n` terms stays within a unit in the last place of the sum plus `n` times 1e-31 of the sum
+/// of magnitudes, far inside the 1e-12 that Meridian promises. A sum too great for a float becomes an
+/// infinity and stays there.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FloatSum {
     sum: f64,

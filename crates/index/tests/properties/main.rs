@@ -1,5 +1,7 @@
 //! Everything the index answers, compared with naive scans over random events.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 mod bytes;
 mod events;
 mod order;

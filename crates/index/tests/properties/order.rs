@@ -81,6 +81,23 @@ proptest! {
         let (first, last) = grid.bin_interval(grid.bin(a));
         prop_assert!(first <= a && a <= last && grid.bin(first) == grid.bin(last));
         prop_assert_eq!(last - first + 1, grid.unit_us());
+        prop_assert_eq!(grid.first_bin(key(a)), grid.bin(a));
+    }
+
+    /// Files of events are cut by it.
+    #[test]
+    fn an_interval_stands_in_the_bucket_that_its_key_tells(a in instant(), b in instant(), nowhere in any::<bool>()) {
+        let grid = Grid::of(&schema(SHAPES));
+        let place = if nowhere { Bounds::EMPTY } else { Bounds::point(1.0, 2.0, 0) };
+        let bounds = Bounds { start: a.min(b), end: a.max(b), ..place };
+        let key = grid.key(&bounds);
+        let at = if nowhere { bounds.start } else { ((i128::from(a) + i128::from(b)) >> 1) as i64 };
+        let units = if nowhere { 1 } else { [1, 1, 16, 256][usize::from(key.class() >> 4)] };
+        let first = grid.first_bin(key);
+        prop_assert_eq!(first.rem_euclid(units), 0);
+        prop_assert!((first..first + units).contains(&grid.bin(at)));
+        let without_time = Grid::of(&schema(Kind { time: Clock::None, ..SHAPES }));
+        prop_assert_eq!(without_time.first_bin(without_time.key(&Bounds::point(1.0, 2.0, 0))), 0);
     }
 }
 

@@ -89,7 +89,7 @@ fn check_nodes(tree: &Tree, batch: &Batch) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
     fn a_walk_finds_what_a_scan_finds(kind in kinds(), events in events(), questions in questions()) {
