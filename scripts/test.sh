@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Every test that must pass before a change lands: `make test`. Runs all of them, whatever fails, and ends with a
+# line that counts. One Cargo profile builds the workspace once; the end-to-end tests drive that very binary.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-target}
+tools=$target/tools
+passed=0 failed=0 failures=()
+
+# step NAME COMMAND...: one test that passes or fails as a whole.
+step() {
+    local name=$1
+    shift
+    echo
+    echo "== $name"
+    if "$@"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1)) failures+=("$name")
+        echo "FAILED: $name"
+    fi
+}
+
+# counted NAME COMMAND...: Rust's and Node's test runners say themselves how many passed.
+counted() {
+    local name=$1 log
+    shift
+    echo
+    echo "== $name"
+    log=$(mktemp)
+    "$@" 2>&1 | tee "$log"
+    local code=${PIPESTATUS[0]} ok bad
+    ok=$(awk '/^test result: /{n+=$4} /^# pass /{n+=$3} /^ℹ pass /{n+=$3} END{print n+0}' "$log")
+    bad=$(awk '/^test result: /{n+=$6} /^# fail /{n+=$3} /^ℹ fail /{n+=$3} END{print n+0}' "$log")
+    rm -f "$log"
+    # A run that breaks off (it does not compile, a test binary crashes) is a failure of its own.
+    if [[ $code -ne 0 && $bad -eq 0 ]]; then bad=1; fi
+    passed=$((passed + ok)) failed=$((failed + bad))
+    if [[ $bad -ne 0 ]]; then failures+=("$name"); fi
+}
+
+# cargo-deny comes from crates.io, once, into the target folder.
+deny() {
+    if [[ ! -x $tools/bin/cargo-deny ]]; then
+        echo "installing cargo-deny into $tools (some minutes, once)"
+        cargo install cargo-deny --locked --quiet --root "$tools" || return 1
+    fi
+    local log code
+    "$tools/bin/cargo-deny" check licenses bans sources || return 1
+    log=$(mktemp)
+    "$tools/bin/cargo-deny" check advisories > "$log" 2>&1
+    code=$?
+    if [[ $code -ne 0 ]] && grep -q "failed to fetch advisory database" "$log"; then
+        echo "NOTE: the advisory database cannot be reached from here: licences, bans and sources were checked, advisories were NOT"
+        code=0
+    elif [[ $code -ne 0 ]]; then
+        cat "$log"
+    fi
+    rm -f "$log"
+    return $code
+}
+
+echo "== what the tests need"
+scripts/need.sh ogr2ogr=gdal-bin wrk=wrk chromium=chromium || exit 1
+make --no-print-directory web || exit 1
+
+step "format" cargo fmt --all --check
+step "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
+counted "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
+step "dependencies: licences, bans, sources, advisories" deny
+step "web: types" npm --prefix web run --silent check
+counted "web: unit tests" env -C web node --test tests/unit.test.mjs
+counted "web: browser tests against the real server" scripts/browser_test.sh
+
+echo
+if [[ $failed -ne 0 ]]; then printf 'failed: %s\n' "${failures[@]}"; fi
+echo "$passed passed, $failed failed"
+[[ $failed -eq 0 ]]
