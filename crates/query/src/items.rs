@@ -263,6 +263,11 @@ impl Answer {
         self.next.as_ref()
     }
 
+    /// Whether the events were listed before the first was given.
+    pub(crate) fn is_listed(&self) -> bool {
+        matches!(self.source, Source::Listed(_))
+    }
+
     /// Events that may still be given on this page and in this order.
     fn room(&self) -> usize {
         let page = self.limit.map_or(usize::MAX, |limit| limit - self.given);

@@ -8,8 +8,12 @@
 //! Start reading at [`items()`], then `scan.rs`, which all questions share.
 
 mod aggregate;
+mod cells;
 mod control;
+mod count;
+mod density;
 mod error;
+mod explain;
 mod groups;
 mod items;
 mod listed;
@@ -17,18 +21,28 @@ mod mvt;
 mod natural;
 mod nearest;
 mod scan;
+mod shape;
 mod simplify;
 mod sort;
+mod tile;
 mod token;
+mod track;
 mod windows;
 
 pub use aggregate::{
     Aggregate, Aggregated, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, aggregate,
 };
 pub use control::{CancelFlag, Control, Stats};
+pub use count::{CHEAP_EVENTS, count};
+pub use density::{DENSITY_CELLS_MAX, Density, DensityCounts, density};
 pub use error::QueryError;
+pub use explain::{Explanation, explain};
 pub use groups::{BY_VALUES_MAX, TOTALS_MAX};
 pub use items::{Answer, Hits, Items, Order, SORTED_LIMIT_MAX, items, select};
 pub use sort::{SORT_KEYS_MAX, SortKey, SortTarget, TEXT_BYTES_COMPARED};
+pub use tile::{
+    TILE_BYTES_MAX, TILE_CELLS, TILE_EVENTS_MAX, TILE_TEXT_BYTES_MAX, Tile, TileAnswer, TileKind, ZOOM_MAX, tile,
+};
 pub use token::{Place, SortValue, TOKEN_CHARS_MAX, Token, question_hash};
+pub use track::{TRACK_EVENTS_MAX, Track, TrackAnswer, TrackPoint, of_object, track};
 pub use windows::{Window, Windows};

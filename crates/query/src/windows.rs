@@ -345,7 +345,9 @@ mod tests {
                 prop_assert!(found.holds(t), "{t} is not in {found:?}");
                 prop_assert_eq!(windows.window_of(found.start), found);
                 prop_assert_eq!(windows.window_of(found.end - 1), found);
-                prop_assert_eq!(windows.window_of(found.end).start, found.end);
+                if found.end <= meridian_model::time::TIME_MAX {
+                    prop_assert_eq!(windows.window_of(found.end).start, found.end);
+                }
                 prop_assert_eq!(finder.find(t), found);
             }
         }

@@ -1,0 +1,310 @@
+//! Grids of cells on the map, and counting events into them.
+//!
+//! A node whose box lies in one cell is counted from the node. An event counts in the cell of its place; a
+//! shape in the cell of the centre of its box, and nowhere if that centre lies outside the grid.
+
+use crate::error::QueryError;
+use crate::listed::find_ids;
+use crate::scan::{Candidates, Run, Scan, Step, search_step};
+use arrow_array::Array;
+use meridian_index::{MERCATOR_LAT_MAX, mercator_cell};
+use meridian_model::filter::Region;
+use meridian_model::{Batch, Bounds, Projection};
+
+/// Where a box lies on a grid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Where {
+    /// Beyond the grid.
+    Outside,
+    /// Wholly in this cell.
+    In(usize),
+    /// In several cells, or partly beyond the grid.
+    Cut,
+}
+
+/// A grid of cells, numbered row by row from the north-west.
+pub(crate) trait Cells {
+    /// Number of cells.
+    fn len(&self) -> usize;
+    /// The cell of a place in degrees.
+    fn cell(&self, lon: f64, lat: f64) -> Option<usize>;
+    /// Where a box lies; it is not nowhere.
+    fn place(&self, bounds: &Bounds) -> Where;
+}
+
+/// Cells of equal width and height in degrees; the east and south edges belong to the last cells.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DegreeCells {
+    /// West, south, east, north; `west > east` crosses the antimeridian.
+    bbox: [f64; 4],
+    width: u32,
+    height: u32,
+}
+
+impl DegreeCells {
+    pub(crate) fn new(bbox: [f64; 4], width: u32, height: u32) -> DegreeCells {
+        DegreeCells { bbox, width, height }
+    }
+
+    fn crosses(&self) -> bool {
+        self.bbox[0] > self.bbox[2]
+    }
+
+    /// Whether a longitude lies on the far side of the antimeridian, as seen from the grid's west.
+    fn is_far_side(&self, lon: f64) -> bool {
+        self.crosses() && lon < self.bbox[0]
+    }
+
+    fn column(&self, lon: f64) -> usize {
+        let [west, _, east, _] = self.bbox;
+        let span = if self.crosses() { east - west + 360.0 } else { east - west };
+        let lon = if self.is_far_side(lon) { lon + 360.0 } else { lon };
+        part(lon - west, span, self.width)
+    }
+
+    fn row(&self, lat: f64) -> usize {
+        let [_, south, _, north] = self.bbox;
+        part(north - lat, north - south, self.height)
+    }
+
+    fn holds_lon(&self, lon: f64) -> bool {
+        let [west, _, east, _] = self.bbox;
+        if self.crosses() { lon >= west || lon <= east } else { west <= lon && lon <= east }
+    }
+}
+
+/// Which of `count` equal parts of `span` a length falls in; rounding never leads past the last.
+fn part(length: f64, span: f64, count: u32) -> usize {
+    let part = if span > 0.0 { (length / span * f64::from(count)) as usize } else { 0 };
+    part.min(count as usize - 1)
+}
+
+impl Cells for DegreeCells {
+    fn len(&self) -> usize {
+        self.width as usize * self.height as usize
+    }
+
+    fn cell(&self, lon: f64, lat: f64) -> Option<usize> {
+        let [_, south, _, north] = self.bbox;
+        let inside = self.holds_lon(lon) && south <= lat && lat <= north;
+        inside.then(|| self.row(lat) * self.width as usize + self.column(lon))
+    }
+
+    fn place(&self, bounds: &Bounds) -> Where {
+        let [west, south, east, north] = self.bbox;
+        let touches = |w: f64, e: f64| {
+            bounds.west <= e && w <= bounds.east && bounds.south <= north && south <= bounds.north
+        };
+        let touched = if self.crosses() { touches(west, 180.0) || touches(-180.0, east) } else { touches(west, east) };
+        if !touched {
+            return Where::Outside;
+        }
+        // Columns ascend with the longitude on each side of the antimeridian, so the corners speak for the box.
+        let one_side = self.is_far_side(bounds.west) == self.is_far_side(bounds.east);
+        match (self.cell(bounds.west, bounds.north), self.cell(bounds.east, bounds.south)) {
+            (Some(a), Some(b)) if a == b && one_side => Where::In(a),
+            _ => Where::Cut,
+        }
+    }
+}
+
+/// The cells of a map tile, `2^bits` a side, cut by [`mercator_cell`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TileGrid {
+    pub(crate) z: u8,
+    pub(crate) x: u32,
+    pub(crate) y: u32,
+    pub(crate) bits: u8,
+}
+
+impl TileGrid {
+    fn level(&self) -> u32 {
+        u32::from(self.z) + u32::from(self.bits)
+    }
+}
+
+impl Cells for TileGrid {
+    fn len(&self) -> usize {
+        1 << (2 * self.bits)
+    }
+
+    fn cell(&self, lon: f64, lat: f64) -> Option<usize> {
+        let (x, y) = mercator_cell(lon, lat, self.level())?;
+        let inside = x >> self.bits == self.x && y >> self.bits == self.y;
+        let mask = (1 << self.bits) - 1;
+        inside.then_some(((y & mask) as usize) << self.bits | (x & mask) as usize)
+    }
+
+    fn place(&self, bounds: &Bounds) -> Where {
+        let in_range = |lat: f64| lat.clamp(-MERCATOR_LAT_MAX, MERCATOR_LAT_MAX);
+        let corner = |lon: f64, lat: f64| mercator_cell(lon, in_range(lat), self.level()).unwrap_or((0, 0));
+        if bounds.north < -MERCATOR_LAT_MAX || bounds.south > MERCATOR_LAT_MAX {
+            return Where::Outside;
+        }
+        let ((west, north), (east, south)) = (corner(bounds.west, bounds.north), corner(bounds.east, bounds.south));
+        let tile = |first: u32, last: u32, at: u32| first >> self.bits <= at && at <= last >> self.bits;
+        if !tile(west, east, self.x) || !tile(north, south, self.y) {
+            return Where::Outside;
+        }
+        match (self.cell(bounds.west, bounds.north), self.cell(bounds.east, bounds.south)) {
+            (Some(a), Some(b)) if a == b => Where::In(a),
+            _ => Where::Cut,
+        }
+    }
+}
+
+/// Adds the events of a question to the counts of cells.
+pub(crate) fn count_into(scan: &mut Scan, cells: &impl Cells, counts: &mut [u64]) -> Result<(), QueryError> {
+    let mut boxes = Projection::none(&scan.layout);
+    boxes.add_boxes(&scan.layout);
+    let columns = scan.columns_with(&boxes);
+    if let Some(ids) = scan.predicate.ids() {
+        for (part, run) in find_ids(scan, &ids)? {
+            count_run(scan, part, &run, &columns, cells, counts)?;
+        }
+        return Ok(());
+    }
+    for part in scan.parts() {
+        count_part(scan, part, &columns, cells, counts)?;
+    }
+    Ok(())
+}
+
+/// Adds the events of one part.
+pub(crate) fn count_part(
+    scan: &mut Scan,
+    part: u32,
+    columns: &Projection,
+    cells: &impl Cells,
+    counts: &mut [u64],
+) -> Result<(), QueryError> {
+    let view = scan.part(part).clone();
+    let mut candidates = Candidates::new(view.trees(), 0);
+    loop {
+        let mut matched = 0;
+        let Scan { stats, predicate, .. } = &mut *scan;
+        let run = candidates.next(stats, &mut |node, whole| {
+            let bounds = node.bounds();
+            if bounds.is_nowhere() {
+                return Step::Skip;
+            }
+            let place = cells.place(&bounds);
+            if place == Where::Outside {
+                return Step::Skip;
+            }
+            match (search_step(predicate, node, whole), place) {
+                (Step::Rows { whole: true }, Where::In(cell)) if view.none_newer(node.rows()) => {
+                    let rows = node.rows();
+                    let alive = rows.len() as u64 - view.dead_rows(rows).count() as u64;
+                    counts[cell] += alive;
+                    matched += alive;
+                    Step::Taken
+                }
+                (Step::Rows { whole }, _) => Step::Descend { whole },
+                (step, _) => step,
+            }
+        });
+        stats.events_matched += matched;
+        let Some(run) = run else { return Ok(()) };
+        count_run(scan, part, &run, columns, cells, counts)?;
+    }
+}
+
+fn count_run(
+    scan: &mut Scan,
+    part: u32,
+    run: &Run,
+    columns: &Projection,
+    cells: &impl Cells,
+    counts: &mut [u64],
+) -> Result<(), QueryError> {
+    let (rows, batch) = scan.test_with(part, run, columns)?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let batch = match batch {
+        Some(batch) => batch,
+        None => scan.read(part, run.rows.clone(), columns)?,
+    };
+    for row in rows.iter() {
+        if let Some((lon, lat)) = centre(&batch, (row - run.rows.start) as usize)
+            && let Some(cell) = cells.cell(lon, lat)
+        {
+            counts[cell] += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The place of an event, or the centre of its box; reads the columns of [`Projection::add_boxes`].
+pub(crate) fn centre(batch: &Batch, row: usize) -> Option<(f64, f64)> {
+    if let Some((lon, lat)) = batch.points() {
+        return lon.is_valid(row).then(|| (lon.value(row), lat.value(row)));
+    }
+    let [west, south, east, north] = batch.sides()?;
+    west.is_valid(row).then(|| {
+        ((west.value(row) + east.value(row)) * 0.5, (south.value(row) + north.value(row)) * 0.5)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(cells: &impl Cells, bounds: &Bounds) -> Result<(), TestCaseError> {
+        let place = cells.place(bounds);
+        for i in 0..=4 {
+            for j in 0..=4 {
+                let lon = (bounds.west + (bounds.east - bounds.west) * f64::from(i) / 4.0).min(bounds.east);
+                let lat = (bounds.south + (bounds.north - bounds.south) * f64::from(j) / 4.0).min(bounds.north);
+                let cell = cells.cell(lon, lat);
+                prop_assert!(cell.is_none_or(|c| c < cells.len()));
+                match place {
+                    Where::Outside => prop_assert_eq!(cell, None),
+                    Where::In(expected) => prop_assert_eq!(cell, Some(expected)),
+                    Where::Cut => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        #[test]
+        fn where_a_box_lies_is_true_of_all_its_places(
+            a in (-180.0..=180.0f64, -90.0..=90.0f64),
+            size in (0.0..=1.0f64, 0.0..=1.0f64, 0u32..16),
+            grid in (-180.0..=180.0f64, -90.0..0.0f64, -180.0..=180.0f64, 0.0..=90.0f64),
+            cells in (1u32..20, 1u32..20),
+            tile in (0u8..8, any::<u32>(), any::<u32>()),
+        ) {
+            let scale = 1.0 / f64::from(1 << size.2);
+            let bounds = Bounds {
+                west: a.0,
+                south: a.1,
+                east: a.0 + (180.0 - a.0) * size.0 * scale,
+                north: a.1 + (90.0 - a.1) * size.1 * scale,
+                start: 0,
+                end: 0,
+            };
+            check(&DegreeCells::new([grid.0, grid.1, grid.2, grid.3], cells.0, cells.1), &bounds)?;
+            let side = 1u32 << tile.0;
+            check(&TileGrid { z: tile.0, x: tile.1 % side, y: tile.2 % side, bits: 4 }, &bounds)?;
+        }
+    }
+
+    #[test]
+    fn edges_belong_to_the_last_cells_and_the_antimeridian_is_crossed() {
+        let grid = DegreeCells::new([170.0, -10.0, -170.0, 10.0], 4, 2);
+        assert_eq!(grid.cell(170.0, 10.0), Some(0));
+        assert_eq!(grid.cell(-170.0, -10.0), Some(7));
+        assert_eq!(grid.cell(180.0, 5.0), Some(2));
+        assert_eq!(grid.cell(-180.0, 5.0), Some(2));
+        assert_eq!(grid.cell(0.0, 0.0), None);
+        let point = DegreeCells::new([5.0, 5.0, 5.0, 5.0], 3, 3);
+        assert_eq!(point.cell(5.0, 5.0), Some(0));
+    }
+}

@@ -1,0 +1,64 @@
+//! How many events match: `numberMatched`.
+
+use crate::control::{Control, Stats};
+use crate::error::QueryError;
+use crate::listed::find_ids;
+use crate::scan::{Candidates, Scan, Step, search_step};
+use meridian_model::filter::Predicate;
+use meridian_store::Snapshot;
+
+/// Events that are worth testing for a number that nobody may look at.
+pub const CHEAP_EVENTS: u64 = 100_000;
+
+/// Counts the events that match, exactly; nodes that match as a whole are counted without their events.
+///
+/// Gives up with `None` once more than `tested_max` events had to be tested one by one.
+pub fn count(
+    snapshot: &Snapshot,
+    predicate: &Predicate,
+    tested_max: u64,
+    control: &Control,
+) -> Result<(Option<u64>, Stats), QueryError> {
+    let started = control.elapsed_us();
+    control.check()?;
+    let mut scan = Scan::new(snapshot, predicate, control);
+    let total = count_all(&mut scan, tested_max)?;
+    scan.stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
+    Ok((total, scan.stats))
+}
+
+fn count_all(scan: &mut Scan, tested_max: u64) -> Result<Option<u64>, QueryError> {
+    if let Some(ids) = scan.predicate.ids() {
+        if ids.len() as u64 > tested_max {
+            return Ok(None);
+        }
+        for (part, run) in find_ids(scan, &ids)? {
+            scan.test(part, &run)?;
+        }
+        return Ok(Some(scan.stats.events_matched));
+    }
+    for part in scan.parts() {
+        let view = scan.part(part).clone();
+        let mut candidates = Candidates::new(view.trees(), 0);
+        loop {
+            let mut matched = 0;
+            let Scan { stats, predicate, .. } = &mut *scan;
+            let run = candidates.next(stats, &mut |node, whole| match search_step(predicate, node, whole) {
+                Step::Rows { whole: true } if view.none_newer(node.rows()) => {
+                    let rows = node.rows();
+                    matched += rows.len() as u64 - view.dead_rows(rows).count() as u64;
+                    Step::Taken
+                }
+                Step::Rows { whole } => Step::Descend { whole },
+                step => step,
+            });
+            stats.events_matched += matched;
+            let Some(run) = run else { break };
+            if stats.events_tested + run.rows.len() as u64 > tested_max {
+                return Ok(None);
+            }
+            scan.test(part, &run)?;
+        }
+    }
+    Ok(Some(scan.stats.events_matched))
+}

@@ -1,0 +1,64 @@
+//! Counts of events on a grid in degrees: heat maps.
+
+use crate::cells::{DegreeCells, count_into};
+use crate::control::{Control, Stats};
+use crate::error::QueryError;
+use crate::scan::Scan;
+use meridian_model::Invalid;
+use meridian_model::filter::Predicate;
+use meridian_store::Snapshot;
+
+/// Most cells of a question.
+pub const DENSITY_CELLS_MAX: u64 = 1 << 20;
+
+/// A question for counts on a grid.
+///
+/// An event counts in the cell of its place, a shape in that of the centre of its box. The counts add up to the
+/// number of matching events whose place lies in the box, edges included.
+#[derive(Debug, Clone)]
+pub struct Density {
+    /// Which events.
+    pub predicate: Predicate,
+    /// West, south, east and north in degrees; `west > east` crosses the antimeridian.
+    pub bbox: [f64; 4],
+    /// Cells from west to east.
+    pub width: u32,
+    /// Cells from north to south.
+    pub height: u32,
+}
+
+/// Counts row by row from the north-west, and what they cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DensityCounts {
+    /// `width * height` counts.
+    pub counts: Vec<u64>,
+    /// What the question cost.
+    pub stats: Stats,
+}
+
+/// Answers a question for counts on a grid.
+pub fn density(snapshot: &Snapshot, question: &Density, control: &Control) -> Result<DensityCounts, QueryError> {
+    let started = control.elapsed_us();
+    control.check()?;
+    let [west, south, east, north] = question.bbox;
+    for (lon, lat) in [(west, south), (east, north)] {
+        meridian_model::geometry::validate_position(lon, lat)
+            .map_err(|e| Invalid { field: Some("bbox".to_owned()), ..e })?;
+    }
+    if south > north {
+        return Err(Invalid::field("bbox", "the south of the box lies north of its north").into());
+    }
+    let cells = u64::from(question.width) * u64::from(question.height);
+    if cells == 0 || cells > DENSITY_CELLS_MAX {
+        let detail = format!(
+            "a grid of {} by {} cells: expected at least 1 and at most {DENSITY_CELLS_MAX} cells",
+            question.width, question.height
+        );
+        return Err(Invalid::field("width", detail).into());
+    }
+    let mut counts = vec![0; cells as usize];
+    let mut scan = Scan::new(snapshot, &question.predicate, control);
+    count_into(&mut scan, &DegreeCells::new(question.bbox, question.width, question.height), &mut counts)?;
+    scan.stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
+    Ok(DensityCounts { counts, stats: scan.stats })
+}

@@ -1,0 +1,220 @@
+//! Map tiles: the events themselves where they are few, counts per cell where they are many.
+//!
+//! A tile of the WebMercatorQuad matrix holds one layer, named as asked. Up to [`TILE_EVENTS_MAX`] events that touch
+//! it (and its buffer) are drawn as they are: clipped to the buffer, simplified to [`TOLERANCE`] units of the
+//! 4096 along a side, with their id under `id` (under `@id` if a property is called `id`) and their
+//! properties. More events, or more bytes than [`TILE_BYTES_MAX`], become a grid of [`TILE_CELLS`] by
+//! [`TILE_CELLS`] cells: each that holds events is a point at its centre with `count` and `density=true`, events
+//! counting as in [`crate::density()`]. So no tile is larger than [`TILE_BYTES_MAX`], and one of low zoom
+//! costs what its nodes cost.
+
+use crate::cells::{TileGrid, count_into};
+use crate::control::{Control, Stats};
+use crate::error::QueryError;
+use crate::items::{Items, Order, items};
+use crate::mvt::{EXTENT, Layer, Shape, Value};
+use crate::scan::Scan;
+use crate::shape::Canvas;
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use meridian_model::filter::Predicate;
+use meridian_model::{FieldColumn, Invalid, Layout, Projection, Schema};
+use meridian_store::Snapshot;
+use std::f64::consts::PI;
+
+/// Most events that a tile draws one by one.
+pub const TILE_EVENTS_MAX: usize = 4_096;
+/// Most bytes of a tile.
+pub const TILE_BYTES_MAX: usize = 512 << 10;
+/// Cells along a side of a tile of counts.
+pub const TILE_CELLS: u32 = 1 << CELL_BITS;
+/// Greatest zoom.
+pub const ZOOM_MAX: u8 = 24;
+/// Longest text of a property in a tile, in bytes.
+pub const TILE_TEXT_BYTES_MAX: usize = 256;
+
+const CELL_BITS: u8 = 6;
+/// Units around a tile that are drawn too, so that symbols and strokes do not end at its edge.
+const BUFFER: f64 = 64.0;
+/// Units that a simplified line may stray: a sixteenth of a pixel of a tile of 512.
+const TOLERANCE: f64 = 2.0;
+
+/// A question for a tile.
+#[derive(Debug, Clone)]
+pub struct Tile {
+    /// Which events.
+    pub predicate: Predicate,
+    /// Tile matrix of WebMercatorQuad.
+    pub z: u8,
+    /// Row, from north.
+    pub row: u32,
+    /// Column, from west.
+    pub column: u32,
+    /// Name of the layer: the collection's.
+    pub layer: String,
+    /// Fields to write with each event; all where `None`.
+    pub fields: Option<Vec<usize>>,
+}
+
+/// What a tile holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TileKind {
+    /// Nothing: there are no bytes.
+    Empty,
+    /// The events.
+    Events,
+    /// Counts of events.
+    Density,
+}
+
+/// A tile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TileAnswer {
+    /// A Mapbox Vector Tile 2.1, not compressed; empty if nothing is there.
+    pub bytes: Vec<u8>,
+    /// What it holds.
+    pub kind: TileKind,
+    /// Events drawn or counted.
+    pub events: u64,
+    /// What the question cost.
+    pub stats: Stats,
+}
+
+/// Answers a question for a tile.
+pub fn tile(snapshot: &Snapshot, question: &Tile, control: &Control) -> Result<TileAnswer, QueryError> {
+    let started = control.elapsed_us();
+    control.check()?;
+    let (z, x, y) = (question.z, question.column, question.row);
+    let side = 1u64 << z.min(63);
+    if z > ZOOM_MAX || u64::from(x) >= side || u64::from(y) >= side {
+        return Err(Invalid::new(format!("there is no tile {z}/{y}/{x}: expected a tile matrix up to {ZOOM_MAX}")).into());
+    }
+    let mut stats = Stats::default();
+    let mut answer = match events(snapshot, question, control, &mut stats)? {
+        Some(answer) => answer,
+        None => cells(snapshot, question, control, &mut stats)?,
+    };
+    stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
+    answer.stats = stats;
+    Ok(answer)
+}
+
+/// The tile with its events, unless they are too many.
+fn events(
+    snapshot: &Snapshot,
+    question: &Tile,
+    control: &Control,
+    stats: &mut Stats,
+) -> Result<Option<TileAnswer>, QueryError> {
+    let schema = &snapshot.schema;
+    let fields: Vec<usize> = match &question.fields {
+        Some(fields) => fields.iter().copied().filter(|&f| f < schema.fields.len()).collect(),
+        None => (0..schema.fields.len()).collect(),
+    };
+    let layout = Layout::of(schema);
+    let mut projection = Projection::none(&layout);
+    projection.add_id(&layout);
+    projection.add_geometry(&layout);
+    fields.iter().for_each(|&f| projection.add(layout.field(f)));
+    let [west, south, east, north] = bbox(question);
+    let predicate = Predicate::and(vec![Predicate::bbox(west, south, east, north), question.predicate.clone()]);
+    // The count comes first: it needs no property, and is mostly made of nodes.
+    let tested_max = 16 * TILE_EVENTS_MAX as u64;
+    let (found, cost) = crate::count::count(snapshot, &predicate, tested_max, control)?;
+    stats.merge(&cost);
+    if found.is_none_or(|found| found > TILE_EVENTS_MAX as u64) {
+        return Ok(None);
+    }
+    let wanted =
+        Items { predicate, order: Order::Natural, limit: Some(TILE_EVENTS_MAX + 1), after: None, projection };
+    let mut answer = items(snapshot, &wanted, control)?;
+    let canvas = Canvas::new(question.z, question.column, question.row, BUFFER, TOLERANCE);
+    let id_key = if schema.field_index("id").is_some() { "@id" } else { "id" };
+    let mut layer = Layer::new(&question.layer);
+    let mut drawn = 0;
+    for hits in answer.by_ref() {
+        let hits = hits?;
+        for row in 0..hits.batch.rows() {
+            let shape = match hits.batch.geometry(row) {
+                Some(geometry) => canvas.draw(&geometry),
+                None => None,
+            };
+            let Some(shape) = shape else { continue };
+            layer.property(id_key, Value::Text(cut(&hits.batch.id_of(row, hits.seqs[row]))));
+            for &field in &fields {
+                if let Some(column) = hits.batch.field(field) {
+                    property(&mut layer, schema, field, &column, row);
+                }
+            }
+            layer.feature(&shape);
+            drawn += 1;
+            if drawn > TILE_EVENTS_MAX || layer.bytes() > TILE_BYTES_MAX - 4096 {
+                stats.merge(&answer.stats());
+                return Ok(None);
+            }
+        }
+    }
+    stats.merge(&answer.stats());
+    let bytes = layer.into_tile();
+    let kind = if bytes.is_empty() { TileKind::Empty } else { TileKind::Events };
+    Ok(Some(TileAnswer { bytes, kind, events: drawn as u64, stats: Stats::default() }))
+}
+
+/// West, south, east and north of a tile and its buffer.
+fn bbox(question: &Tile) -> [f64; 4] {
+    let side = f64::from(1u32 << question.z);
+    let buffer = BUFFER / f64::from(EXTENT);
+    let lon = |x: f64| (x / side * 360.0 - 180.0).clamp(-180.0, 180.0);
+    let lat = |y: f64| (PI * (1.0 - 2.0 * y / side)).sinh().atan().to_degrees();
+    let (x, y) = (f64::from(question.column), f64::from(question.row));
+    [lon(x - buffer), lat(y + 1.0 + buffer), lon(x + 1.0 + buffer), lat(y - buffer)]
+}
+
+/// The tile as counts.
+fn cells(
+    snapshot: &Snapshot,
+    question: &Tile,
+    control: &Control,
+    stats: &mut Stats,
+) -> Result<TileAnswer, QueryError> {
+    let grid = TileGrid { z: question.z, x: question.column, y: question.row, bits: CELL_BITS };
+    let mut counts = vec![0u64; (TILE_CELLS * TILE_CELLS) as usize];
+    let mut scan = Scan::new(snapshot, &question.predicate, control);
+    count_into(&mut scan, &grid, &mut counts)?;
+    stats.merge(&scan.stats);
+    let size = (EXTENT / TILE_CELLS) as i32;
+    let mut layer = Layer::new(&question.layer);
+    for (cell, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        layer.property("count", Value::Int(i64::try_from(count).unwrap_or(i64::MAX)));
+        layer.property("density", Value::Bool(true));
+        let (x, y) = (cell as i32 % TILE_CELLS as i32, cell as i32 / TILE_CELLS as i32);
+        layer.feature(&Shape::Points(vec![(x * size + size / 2, y * size + size / 2)]));
+    }
+    let bytes = layer.into_tile();
+    let kind = if bytes.is_empty() { TileKind::Empty } else { TileKind::Density };
+    Ok(TileAnswer { bytes, kind, events: counts.iter().sum(), stats: Stats::default() })
+}
+
+fn property(layer: &mut Layer, schema: &Schema, field: usize, column: &FieldColumn<'_>, row: usize) {
+    let name = &schema.fields[field].name;
+    match column {
+        FieldColumn::Text(a) if a.is_valid(row) => layer.property(name, Value::Text(cut(a.value(row)))),
+        FieldColumn::Int(a) if a.is_valid(row) => layer.property(name, Value::Int(a.value(row))),
+        FieldColumn::Float(a) if a.is_valid(row) => layer.property(name, Value::Float(a.value(row))),
+        FieldColumn::Bool(a) if a.is_valid(row) => layer.property(name, Value::Bool(a.value(row))),
+        FieldColumn::Time(a) if a.is_valid(row) => {
+            layer.property(name, Value::Text(&meridian_model::time::format_instant(a.value(row))));
+        }
+        FieldColumn::TextList(a) if a.is_valid(row) => {
+            let list = a.value(row);
+            let texts: Vec<&str> = list.as_string_opt::<i32>().into_iter().flatten().flatten().collect();
+            layer.property(name, Value::Text(cut(&texts.join(", "))));
+        }
+        _ => {}
+    }
+}
+
+/// A text of at most [`TILE_TEXT_BYTES_MAX`] bytes.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TILE_TEXT_BYTES_MAX)]
+}

@@ -1,0 +1,105 @@
+//! One object's events in order of time: its track.
+
+use crate::cells::centre;
+use crate::control::{Control, Stats};
+use crate::error::QueryError;
+use crate::items::{Items, Order, items};
+use crate::simplify::keep_on_sphere;
+use meridian_model::filter::{Comparison, Expr, Operand, Predicate};
+use meridian_model::{FieldType, Invalid, Layout, Projection, Schema, Seq};
+use meridian_store::Snapshot;
+
+/// Most events of a track before it is simplified.
+pub const TRACK_EVENTS_MAX: usize = 500_000;
+
+/// A question for a track.
+#[derive(Debug, Clone)]
+pub struct Track {
+    /// The object, as the collection's object field names it.
+    pub object: String,
+    /// Which of its events; [`Predicate::all`] for all.
+    pub predicate: Predicate,
+    /// Leave out events that lie within so many metres of the line without them.
+    pub simplify_m: Option<f64>,
+}
+
+/// One place of a track.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrackPoint {
+    /// Longitude in degrees; of a shape, of the centre of its box.
+    pub lon: f64,
+    /// Latitude in degrees.
+    pub lat: f64,
+    /// When, in microseconds since 1970: the start, of an interval.
+    pub time: i64,
+    /// The event's sequence number.
+    pub seq: Seq,
+}
+
+/// A track.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrackAnswer {
+    /// Places in order of time, then of sequence number.
+    pub points: Vec<TrackPoint>,
+    /// Events before simplification.
+    pub events: u64,
+    /// What the question cost.
+    pub stats: Stats,
+}
+
+/// The predicate of one object's events.
+pub fn of_object(schema: &Schema, object: &str) -> Result<Predicate, Invalid> {
+    let Some(field) = schema.object.and_then(|field| schema.fields.get(field)) else {
+        return Err(Invalid::field("track", "this collection names no object field (x-meridian-object)"));
+    };
+    let value = match field.kind {
+        FieldType::Int => Operand::Int(object.parse().map_err(|_| {
+            Invalid::field("track", format!("{object:?} is not an integer, which {:?} is", field.name))
+        })?),
+        _ => Operand::Text(object.to_owned()),
+    };
+    let same =
+        Expr::Compare { op: Comparison::Eq, left: Operand::Property(field.name.clone()), right: value };
+    Predicate::bind(&same, schema)
+}
+
+/// Answers a question for a track. Events without geometry are left out.
+pub fn track(snapshot: &Snapshot, question: &Track, control: &Control) -> Result<TrackAnswer, QueryError> {
+    let schema = &snapshot.schema;
+    if !schema.has_time() || schema.geometry.is_none() {
+        return Err(Invalid::field("track", "a track needs a collection with a time and a geometry").into());
+    }
+    if question.simplify_m.is_some_and(|m| !(m >= 0.0 && m.is_finite())) {
+        return Err(Invalid::field("simplify", "expected a number of metres that is not negative").into());
+    }
+    let layout = Layout::of(schema);
+    // Places and times only: neither the object nor any other property.
+    let mut projection = Projection::none(&layout);
+    projection.add_boxes(&layout);
+    projection.add_time(&layout, schema);
+    let predicate = Predicate::and(vec![of_object(schema, &question.object)?, question.predicate.clone()]);
+    let wanted = Items { predicate, order: Order::Natural, limit: None, after: None, projection };
+    let mut answer = items(snapshot, &wanted, control)?;
+    let mut points: Vec<TrackPoint> = Vec::new();
+    for hits in answer.by_ref() {
+        let hits = hits?;
+        for row in 0..hits.batch.rows() {
+            if let Some((lon, lat)) = centre(&hits.batch, row) {
+                points.push(TrackPoint { lon, lat, time: hits.batch.interval(row).0, seq: hits.seqs[row] });
+            }
+        }
+        if points.len() > TRACK_EVENTS_MAX {
+            let detail = format!("the track has more than {TRACK_EVENTS_MAX} events: add datetime= to ask for a part");
+            return Err(Invalid::field("track", detail).into());
+        }
+    }
+    points.sort_unstable_by_key(|p| (p.time, p.seq));
+    let events = points.len() as u64;
+    if let Some(tolerance_m) = question.simplify_m {
+        control.check()?;
+        let line: Vec<(f64, f64)> = points.iter().map(|p| (p.lon, p.lat)).collect();
+        let mut kept = keep_on_sphere(&line, tolerance_m).into_iter();
+        points.retain(|_| kept.next().unwrap_or(true));
+    }
+    Ok(TrackAnswer { points, events, stats: answer.stats() })
+}
