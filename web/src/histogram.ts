@@ -271,8 +271,8 @@ export class Histogram {
       // Windows without events part the line; a lone window shows as a dot.
       if (last && bar.from - last.to < data.unit * 0.5) c.lineTo(x, y(bar.value));
       else {
-        c.moveTo(x, y(bar.value));
-        c.arc(x, y(bar.value), 0.6, 0, 7);
+        c.moveTo(x + 1.6, y(bar.value));
+        c.arc(x, y(bar.value), 1.2, 0, 2 * Math.PI);
         c.moveTo(x, y(bar.value));
       }
       last = bar;

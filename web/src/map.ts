@@ -34,10 +34,11 @@ let scale: FieldScale | null = null;
 let shown: { span: Range; unit: number } | null = null;
 let rows: { path: string; before: readonly string[]; next: string | null } | null = null;
 
-const work: Record<Part | 'open' | 'item' | 'scale', Latest> = {
+const work: Record<Part | 'open' | 'item' | 'scale' | 'filter', Latest> = {
   open: new Latest(0),
   item: new Latest(0),
   scale: new Latest(0),
+  filter: new Latest(0),
   tiles: new Latest(60),
   bars: new Latest(160),
   totals: new Latest(120),
@@ -107,8 +108,10 @@ function question(): Question {
 let hashTimer: ReturnType<typeof setTimeout> | undefined;
 function writeHash(): void {
   // Browsers refuse more than some 100 changes of the address in half a minute.
-  clearTimeout(hashTimer);
-  hashTimer = setTimeout(() => history.replaceState(null, '', `#${toHash(view)}`), 300);
+  hashTimer ??= setTimeout(() => {
+    hashTimer = undefined;
+    history.replaceState(null, '', `#${toHash(view)}`);
+  }, 350);
 }
 
 /** Changes the view and refreshes what depends on the change. */
@@ -131,13 +134,14 @@ function update(change: Partial<View>): void {
   if (changed('shape')) mapView?.setShape(view.shape);
   if (changed('when')) histogram.setBrush(view.when);
   if (changed('field')) loadScale();
+  if (changed('filter')) $<HTMLInputElement>('filter').value = view.filter;
   refresh(parts);
 }
 
 function refresh(parts: ReadonlySet<Part>): void {
   if (parts.size) {
     $('problem').hidden = true;
-    if (!player.playing) showFilterProblem('');
+    if (parts.has('bars')) showFilterProblem('');
   }
   showControls();
   if (!open || open.total === 0) return;
@@ -188,7 +192,7 @@ function openCollection(): void {
   shown = null;
   scale = null;
   player.stop();
-  for (const name of ['tiles', 'bars', 'totals', 'rows', 'item', 'scale'] as const) {
+  for (const name of ['tiles', 'bars', 'totals', 'rows', 'item', 'scale', 'filter'] as const) {
     work[name].cancel();
     setBusy(name, false);
   }
@@ -200,6 +204,7 @@ function openCollection(): void {
   mapView?.setScale(null);
   table.show([], { fields: [], geometry: null, times: [] }, '');
   showOverlay(null);
+  $<HTMLInputElement>('filter').value = view.filter;
   showControls();
   run('open', async (signal) => {
     const select = $<HTMLSelectElement>('collection');
@@ -210,11 +215,14 @@ function openCollection(): void {
       return;
     }
     select.value = id;
-    const [collection, schema, groups] = await Promise.all([
+    const [collection, schema, groups, wrong] = await Promise.all([
       api.collection(id, signal),
       api.schema(id, signal),
       api.aggregate(id, ['count'], new URLSearchParams(), signal),
+      view.filter ? checkFilter(id, view.filter, signal) : null,
     ]);
+    // A wrong text stays in its box to be put right; until then nothing is filtered.
+    if (wrong !== null) view = { ...view, filter: '' };
     open = { collection, schema, total: groups[0]?.count ?? 0 };
     const numeric = schema.fields.filter((f) => f.kind === 'int' || f.kind === 'float');
     if (!numeric.some((f) => f.name === view.field)) view = { ...view, field: '' };
@@ -234,8 +242,20 @@ function openCollection(): void {
     histogram.setBrush(view.when);
     loadScale();
     refresh(ALL);
+    if (wrong !== null) showFilterProblem(wrong);
     writeHash();
   });
+}
+
+/** What the server has against a filter; null when it takes it. */
+async function checkFilter(id: string, filter: string, signal: AbortSignal): Promise<string | null> {
+  try {
+    await api.aggregate(id, ['count'], params({ where: null, when: null, filter, geometry: 'geometry' }), signal);
+    return null;
+  } catch (error) {
+    if (!(error instanceof api.Problem) || error.status !== 400) throw error;
+    return error.detail || error.title;
+  }
 }
 
 function fillFields(numeric: readonly api.Field[]): void {
@@ -345,6 +365,22 @@ function loadRows(path?: string, before: readonly string[] = []): void {
   });
 }
 
+/** Takes a typed filter once the server has understood it: a wrong one leaves everything as it was. */
+function applyFilter(): void {
+  const filter = $<HTMLInputElement>('filter').value.trim();
+  if (filter === view.filter) {
+    work.filter.cancel();
+    return showFilterProblem('');
+  }
+  if (!open || !filter) return update({ filter });
+  const { id } = open.collection;
+  run('filter', async (signal) => {
+    const wrong = await checkFilter(id, filter, signal);
+    if (wrong === null) update({ filter });
+    else showFilterProblem(wrong);
+  });
+}
+
 function choose(feature: Feature | null, at = feature && anchorOf(feature.geometry)): void {
   table.mark(feature ? idOf(feature) : '');
   const card = feature && open ? eventCard(feature, open.schema, open.collection.id) : null;
@@ -377,7 +413,6 @@ function showControls(): void {
   $('zoom-time').hidden = !view.when || !shown || view.when[1] - view.when[0] > 0.98 * (shown.span[1] - shown.span[0]);
   $('all-time').hidden = !view.span;
   $('clear-shape').hidden = !view.shape;
-  $<HTMLInputElement>('filter').value = view.filter;
   $<HTMLSelectElement>('field').value = view.field;
   $('measure').hidden = !view.field;
   $('line-name').hidden = !view.field;
@@ -459,7 +494,7 @@ function startMap(): void {
         if (text) text.textContent = hint;
         $('draw-finish').hidden = !canFinish;
       },
-      failed: (message) => showProblem(new api.Problem('A part of the map could not be loaded', message, 0, '')),
+      failed: showProblem,
       busy: (on) => {
         setBusy('map', on);
         if (!on) showLegend();
@@ -481,9 +516,9 @@ function wire(): void {
   $('field').addEventListener('change', () => update({ field: $<HTMLSelectElement>('field').value }));
   $('filter-form').addEventListener('submit', (e) => {
     e.preventDefault();
-    update({ filter: $<HTMLInputElement>('filter').value.trim() });
+    applyFilter();
   });
-  $('filter').addEventListener('change', () => update({ filter: $<HTMLInputElement>('filter').value.trim() }));
+  $('filter').addEventListener('change', applyFilter);
   for (const measure of MEASURES) {
     const button = make('button', '', measure, { type: 'button', role: 'radio', 'data-measure': measure, title: `Line: ${MEASURE_NAMES[measure]}` });
     button.addEventListener('click', () => update({ measure }));

@@ -1,6 +1,7 @@
 // The map: base map, events, the shape in question, the chosen event.
 import type { Feature, FeatureCollection } from 'geojson';
-import { AttributionControl, Map as MapLibre, NavigationControl, Popup, ScaleControl, setWorkerUrl, type GeoJSONSource, type MapGeoJSONFeature, type VectorTileSource } from 'maplibre-gl';
+import { AttributionControl, Map as MapLibre, NavigationControl, Popup, ScaleControl, setWorkerUrl, type AJAXError, type GeoJSONSource, type MapGeoJSONFeature, type VectorTileSource } from 'maplibre-gl';
+import { Problem, problemOf } from './api';
 import { Draw } from './draw';
 import { outline, splitRing, wrapLng, type LngLat, type Shape, type ShapeKind } from './shapes';
 import { CELL_LAYER, DARK, EMPTY, EVENT_LAYERS, LIGHT, eventColor, mapStyle, type EventTiles, type FieldScale, type Overlays } from './style';
@@ -20,7 +21,7 @@ export interface MapEvents {
   /** See `Draw`. */
   drawing(kind: ShapeKind | null, hint: string, canFinish: boolean): void;
   /** A tile could not be loaded. */
-  failed(message: string): void;
+  failed(problem: Problem): void;
   /** Tiles are being loaded, or not any more. */
   busy(busy: boolean): void;
 }
@@ -91,7 +92,10 @@ export class MapView {
     this.map.on('idle', () => events.busy(false));
     this.map.on('error', ({ error }) => {
       // A tile that is no longer wanted is not an error.
-      if (!(error instanceof Error && error.name === 'AbortError')) events.failed(error.message);
+      if (error instanceof Error && error.name === 'AbortError') return;
+      const { status, body } = error as Partial<AJAXError>;
+      if (status && body) void problemOf(new Response(body, { status })).then(events.failed);
+      else events.failed(new Problem('A part of the map could not be loaded', error.message, 0, ''));
     });
     this.draw = new Draw(this.map, {
       preview: (shape, corners) => this.overlay({ shape: shapeData(shape ?? (corners.length ? null : this.shape), corners) }),
@@ -165,6 +169,7 @@ export class MapView {
     this.map.setPaintProperty('event-line', 'line-color', color);
     this.map.setPaintProperty('event-edge', 'line-color', color);
     this.map.setPaintProperty('event-fill', 'fill-color', color);
+    this.map.setPaintProperty('event-fill', 'fill-opacity', scale ? 0.6 : 0.28);
   }
 
   /** Whether every tile in sight is there. */

@@ -3,6 +3,8 @@
 const WHOLE = new Intl.NumberFormat('en');
 const SHORT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
+const LARGE = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 4 });
+
 /** A count in full: 1,234,567. */
 export const formatCount = (value: number): string => WHOLE.format(value);
 
@@ -14,7 +16,7 @@ export function formatValue(value: unknown): string {
   if (typeof value !== 'number' || !Number.isFinite(value)) return '–';
   if (value === 0) return '0';
   const size = Math.abs(value);
-  if (size >= 1e9) return SHORT.format(value);
+  if (size >= 1e6) return LARGE.format(value);
   if (size < 1e-3) return value.toExponential(2);
   return new Intl.NumberFormat('en', { maximumFractionDigits: size >= 1000 ? (size >= 100_000 ? 0 : 1) : size >= 10 ? 2 : 3 }).format(value);
 }

@@ -32,7 +32,7 @@ export const LIGHT: Palette = {
   rim: '#ffffff',
   shape: '#2f54c8',
   veil: '#33475b',
-  veilOpacity: 0.13,
+  veilOpacity: 0.1,
 };
 
 export const DARK: Palette = {
@@ -142,7 +142,7 @@ function eventLayers(p: Palette, tiles: EventTiles, scale: FieldScale | null): L
   const from = { source: 'events', 'source-layer': tiles.collection } as const;
   const color = eventColor(p, scale);
   return [
-    { id: 'event-fill', type: 'fill', ...from, filter: ['all', IS_EVENT, ['==', ['geometry-type'], 'Polygon']], paint: { 'fill-color': color, 'fill-opacity': 0.28 } },
+    { id: 'event-fill', type: 'fill', ...from, filter: ['all', IS_EVENT, ['==', ['geometry-type'], 'Polygon']], paint: { 'fill-color': color, 'fill-opacity': scale ? 0.6 : 0.28 } },
     {
       id: 'event-edge',
       type: 'line',

@@ -1,0 +1,476 @@
+// The map page in a real browser, against a running server (MERIDIAN_URL, with the demo's earthquakes) or, without one,
+// against the stand-in of mock.mjs. CHROMIUM names the browser. What the page shows is compared with what the HTTP API
+// itself answers to the same question, asked here in the test's own words.
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { existsSync, mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { execFileSync } from 'node:child_process';
+import { chromium } from 'playwright-core';
+import { startMock } from './mock.mjs';
+
+const web = dirname(dirname(fileURLToPath(import.meta.url)));
+const executablePath = process.env.CHROMIUM || '/usr/bin/chromium';
+/** Longest wait for anything on a slow machine that draws with the processor. */
+const PATIENCE = 45_000;
+/** Where pictures of a failure go, if anywhere. */
+const PICTURES = process.env.MERIDIAN_SCREENSHOTS;
+
+let mock;
+let url;
+let browser;
+let context;
+let page;
+/** Everything that must not happen: errors on the console, failed requests, requests to elsewhere. */
+let troubles = [];
+
+function watch(target) {
+  target.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') troubles.push(`console ${message.type()}: ${message.text()}`);
+  });
+  target.on('pageerror', (error) => troubles.push(`uncaught: ${error.message}`));
+  target.on('request', (request) => {
+    const address = new URL(request.url());
+    if (!['data:', 'blob:'].includes(address.protocol) && address.origin !== url) troubles.push(`foreign request: ${request.url()}`);
+  });
+  target.on('requestfailed', (request) => {
+    // A question that was overtaken by the next one is cancelled on purpose.
+    if (request.failure()?.errorText !== 'net::ERR_ABORTED') troubles.push(`failed: ${request.url()} ${request.failure()?.errorText}`);
+  });
+  target.on('response', (response) => {
+    if (response.status() >= 400) troubles.push(`${response.status()}: ${response.url()}`);
+  });
+}
+
+const api = async (path) => {
+  const response = await fetch(url + path, { headers: { accept: 'application/json' } });
+  assert.ok(response.ok, `${response.status} ${path}: ${await response.clone().text()}`);
+  return response.json();
+};
+const encode = (query) => new URLSearchParams(query).toString();
+const aggregate = async (query, collection = 'earthquakes') => (await api(`/collections/${collection}/aggregate?${encode({ function: 'count', ...query })}`)).groups[0] ?? { count: 0 };
+const countOf = async (query, collection) => (await aggregate(query, collection)).count;
+
+const english = new Intl.NumberFormat('en');
+const shown = () => page.locator('#count').textContent();
+
+/** Waits until `read` answers `wanted`. */
+async function becomes(read, wanted, what) {
+  const end = Date.now() + PATIENCE;
+  let last;
+  do {
+    last = await read();
+    if (last === wanted) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  } while (Date.now() < end);
+  assert.equal(last, wanted, what);
+}
+
+const counts = async (query, what) => becomes(shown, english.format(await countOf(query)), what);
+
+/** The page is at rest: nothing loads, no question waits. */
+async function rest(target = page) {
+  await target.waitForFunction(
+    () => {
+      const map = window.meridianMap;
+      const calm = document.body.getAttribute('aria-busy') === 'false' && (!map || (map.loaded() && !map.isMoving()));
+      window.calmSince = calm ? (window.calmSince ?? performance.now()) : undefined;
+      return calm && performance.now() - window.calmSince > 450;
+    },
+    undefined,
+    { timeout: PATIENCE, polling: 50 },
+  );
+}
+
+/** Opens the page at a view, as a link would. */
+async function show(hash) {
+  await page.goto('about:blank');
+  await page.goto(`${url}/map#${hash}`);
+  await page.waitForFunction(() => document.querySelectorAll('#table tbody tr').length > 0 || !document.querySelector('#overlay').hidden, undefined, { timeout: PATIENCE });
+  await rest();
+}
+
+/** What the map has in sight, as the test reads it off MapLibre. */
+const sight = () =>
+  page.evaluate(() => {
+    const b = window.meridianMap.getBounds();
+    return [b.getWest(), b.getSouth(), b.getEast(), b.getNorth()].map((v) => Math.round(v * 1e6) / 1e6).join(',');
+  });
+
+/** Where a place lies in the window. */
+const onScreen = (lng, lat) =>
+  page.evaluate(
+    ([x, y]) => {
+      const at = window.meridianMap.project([x, y]);
+      const box = window.meridianMap.getContainer().getBoundingClientRect();
+      return { x: box.left + at.x, y: box.top + at.y };
+    },
+    [lng, lat],
+  );
+
+async function drag(from, to) {
+  await page.mouse.move(from.x, from.y);
+  await page.mouse.down();
+  for (let i = 1; i <= 6; i++) await page.mouse.move(from.x + ((to.x - from.x) * i) / 6, from.y + ((to.y - from.y) * i) / 6);
+  await page.mouse.up();
+}
+
+const hashValue = async (key) => new URLSearchParams(new URL(page.url()).hash.slice(1)).get(key);
+
+/** The brushed time as a closed interval of the API. */
+async function brushed() {
+  await page.waitForFunction(() => /[#&]t=/.test(location.hash), undefined, { timeout: PATIENCE });
+  const [from, to] = (await hashValue('t')).split('/');
+  const last = new Date(Date.parse(to) - 1).toISOString();
+  return `${from}/${last.replace('Z', '999Z')}`;
+}
+
+const rowIds = () => page.locator('#table tbody tr').evaluateAll((rows) => rows.map((row) => row.dataset.id));
+
+const CALIFORNIA = 'c=earthquakes&m=5/37/-119';
+
+describe('the map page', { timeout: 900_000 }, () => {
+  before(async () => {
+    if (process.env.MERIDIAN_URL) url = new URL(process.env.MERIDIAN_URL).origin;
+    else {
+      if (!existsSync(join(web, 'dist', 'map.html'))) execFileSync(process.execPath, [join(web, 'scripts', 'build.mjs')], { stdio: 'inherit' });
+      mock = await startMock();
+      url = mock.url;
+    }
+    browser = await chromium.launch({
+      executablePath,
+      args: ['--no-sandbox', '--use-angle=swiftshader', '--enable-unsafe-swiftshader', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-quic', '--no-first-run'],
+    });
+    context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+    page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE);
+    watch(page);
+  });
+
+  after(async () => {
+    await browser?.close();
+    await mock?.stop();
+  });
+
+  /** One step on its own, after which nothing bad may have happened; a picture is kept of a failure. */
+  const step = (name, work) =>
+    it(name, async () => {
+      try {
+        await work();
+        assert.deepEqual(troubles, []);
+      } catch (error) {
+        if (PICTURES) {
+          mkdirSync(PICTURES, { recursive: true });
+          await page.screenshot({ path: join(PICTURES, `${name.replace(/\W+/g, '-').slice(0, 60)}.png`) });
+        }
+        throw error;
+      } finally {
+        troubles = [];
+      }
+    });
+
+  step('opens by itself and lists the collections', async () => {
+    await page.goto(`${url}/map`);
+    await page.waitForFunction(() => !document.querySelector('#collection').disabled);
+    const listed = await page.locator('#collection option').evaluateAll((options) => options.map((option) => option.value));
+    const { collections } = await api('/collections');
+    assert.deepEqual(listed, collections.map((c) => c.id));
+    assert.ok(listed.includes('earthquakes'));
+    await page.selectOption('#collection', 'earthquakes');
+    await page.waitForSelector('#table tbody tr');
+    await rest();
+    assert.equal(await hashValue('c'), 'earthquakes');
+  });
+
+  step('draws the events on the map', async () => {
+    await show('c=earthquakes&m=1.4/25/10');
+    const cells = await page.evaluate(() => window.meridianMap.queryRenderedFeatures({ layers: ['event-cell'] }).map((f) => f.properties.count));
+    assert.ok(cells.length > 50, `${cells.length} cells`);
+    assert.ok(cells.every((count) => Number.isInteger(count) && count > 0));
+    // And they are really painted: warm pixels, which the base map has none of.
+    const warm = await page.evaluate(
+      () =>
+        new Promise((resolve) => {
+          const map = window.meridianMap;
+          map.once('render', () => {
+            const gl = map.getCanvas().getContext('webgl2') ?? map.getCanvas().getContext('webgl');
+            const pixels = new Uint8Array(gl.drawingBufferWidth * gl.drawingBufferHeight * 4);
+            gl.readPixels(0, 0, gl.drawingBufferWidth, gl.drawingBufferHeight, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
+            let found = 0;
+            for (let i = 0; i < pixels.length; i += 4) if (pixels[i] > pixels[i + 2] + 60) found++;
+            resolve(found);
+          });
+          map.triggerRepaint();
+        }),
+    );
+    assert.ok(warm > 2000, `${warm} warm pixels`);
+  });
+
+  step('counts what is in sight, and single events when near', async () => {
+    await show('c=earthquakes&m=9/38.8/-122.8');
+    await counts({ bbox: await sight() });
+    const [feature] = await page.evaluate(() => window.meridianMap.queryRenderedFeatures({ layers: ['event-point', 'event-cell'] }).map((f) => f.properties));
+    assert.ok(feature);
+  });
+
+  step('brushes time', async () => {
+    await show(CALIFORNIA);
+    const before = await shown();
+    const box = await page.locator('#histogram canvas').boundingBox();
+    await drag({ x: box.x + box.width * 0.4, y: box.y + 60 }, { x: box.x + box.width * 0.7, y: box.y + 60 });
+    await counts({ bbox: await sight(), datetime: await brushed() });
+    assert.notEqual(await shown(), before);
+    // A handle moves one end only, also by keyboard.
+    const [from, to] = (await hashValue('t')).split('/');
+    const handle = await page.locator('.handle.to').boundingBox();
+    await drag({ x: handle.x + handle.width / 2, y: handle.y + 20 }, { x: handle.x + 60, y: handle.y + 20 });
+    await page.waitForFunction((old) => !location.hash.includes(old), to);
+    assert.equal((await hashValue('t')).split('/')[0], from);
+    await page.locator('.handle.from').focus();
+    await page.keyboard.press('ArrowLeft');
+    await page.waitForFunction((old) => !location.hash.includes(old), from);
+    assert.ok(Date.parse((await hashValue('t')).split('/')[0]) < Date.parse(from));
+    await counts({ bbox: await sight(), datetime: await brushed() });
+    await page.click('#clear-time');
+    await counts({ bbox: await sight() });
+    await becomes(() => hashValue('t'), null);
+  });
+
+  step('plays time and stops', async () => {
+    await page.selectOption('#speed', '4');
+    await page.click('#play');
+    const first = await brushed();
+    await page.waitForFunction((old) => !location.hash.includes(old.split('/')[0]), first);
+    await page.click('#play');
+    assert.equal(await page.getAttribute('#play', 'aria-pressed'), 'false');
+    await rest();
+    await counts({ bbox: await sight(), datetime: await brushed() });
+    await page.click('#clear-time');
+    await rest();
+  });
+
+  step('asks for a drawn box and shows its rows', async () => {
+    await page.click('[data-draw=box]');
+    await drag(await onScreen(-122, 35), await onScreen(-116, 39));
+    await page.waitForFunction(() => location.hash.includes('s=box:'));
+    const bbox = (await hashValue('s')).slice('box:'.length);
+    const [west, south, east, north] = bbox.split(',').map(Number);
+    assert.ok(Math.abs(west + 122) < 0.1 && Math.abs(south - 35) < 0.1 && Math.abs(east + 116) < 0.1 && Math.abs(north - 39) < 0.1, bbox);
+    await counts({ bbox });
+    await rest();
+    const ids = await rowIds();
+    assert.equal(ids.length, Math.min(50, await countOf({ bbox })));
+    const { features } = await api(`/collections/earthquakes/items?${encode({ bbox, limit: '50' })}`);
+    assert.deepEqual(ids, features.map((f) => String(f.id)));
+  });
+
+  step('turns pages by next, without a row twice, and back', async () => {
+    const first = await rowIds();
+    await page.click('#next');
+    await page.waitForFunction((id) => document.querySelector('#table tbody tr').dataset.id !== id, first[0]);
+    const second = await rowIds();
+    assert.ok(second.length > 0 && second.every((id) => !first.includes(id)));
+    assert.equal(await page.textContent('#rows'), `51–${50 + second.length}`);
+    await page.click('#previous');
+    await page.waitForFunction((id) => document.querySelector('#table tbody tr').dataset.id === id, first[0]);
+    assert.deepEqual(await rowIds(), first);
+  });
+
+  step('asks for a drawn circle, nearest first', async () => {
+    await page.click('[data-draw=circle]');
+    await drag(await onScreen(-118, 36), await onScreen(-117, 37));
+    await page.waitForFunction(() => location.hash.includes('s=circle:'));
+    const [lng, lat, radius] = (await hashValue('s')).slice('circle:'.length).split(',');
+    assert.ok(Number(radius) > 100_000 && Number(radius) < 200_000, radius);
+    const query = { near: `${lng},${lat}`, radius };
+    assert.ok((await countOf(query)) > 0);
+    await counts(query);
+    await rest();
+    const { features } = await api(`/collections/earthquakes/items?${encode({ ...query, limit: '50' })}`);
+    assert.deepEqual(await rowIds(), features.map((f) => String(f.id)));
+  });
+
+  step('asks for a drawn polygon', async () => {
+    await page.click('[data-draw=polygon]');
+    const corners = [[-124, 40], [-120, 41], [-119, 37], [-122, 36]];
+    for (const [lng, lat] of corners) {
+      const at = await onScreen(lng, lat);
+      await page.mouse.click(at.x, at.y);
+    }
+    await page.keyboard.press('Escape'); // taken back as a whole
+    await becomes(() => page.isHidden('#draw-hint'), true);
+    await page.click('[data-draw=polygon]');
+    for (const [lng, lat] of corners) {
+      const at = await onScreen(lng, lat);
+      await page.mouse.click(at.x, at.y);
+    }
+    await page.click('#draw-finish');
+    await page.waitForFunction(() => location.hash.includes('s=polygon:'));
+    const ring = (await hashValue('s')).slice('polygon:'.length).split(';').map((pair) => pair.split(',').join(' '));
+    assert.equal(ring.length, 4);
+    const filter = `S_INTERSECTS(geometry, POLYGON((${[...ring, ring[0]].join(', ')})))`;
+    assert.ok((await countOf({ filter })) > 0);
+    await counts({ filter });
+  });
+
+  step('draws with the keyboard alone', async () => {
+    await page.focus('[data-draw=box]');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Enter'); // shows the cross
+    await page.keyboard.press('Enter'); // first corner
+    await page.keyboard.press('ArrowRight');
+    await page.waitForTimeout(500);
+    await page.keyboard.press('ArrowDown');
+    await page.waitForFunction(() => !window.meridianMap.isMoving());
+    await page.waitForTimeout(400);
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => location.hash.includes('s=box:'));
+    await counts({ bbox: (await hashValue('s')).slice('box:'.length) });
+    await page.click('#clear-shape');
+    await becomes(() => hashValue('s'), null);
+    await counts({ bbox: await sight() });
+  });
+
+  step('shows an event from its row and marks it', async () => {
+    const [id] = await rowIds();
+    await page.click('#table tbody tr >> nth=0');
+    await page.waitForSelector('.event-popup .card');
+    assert.equal(await page.getAttribute('#table tbody tr >> nth=0', 'aria-selected'), 'true');
+    const { properties } = await api(`/collections/earthquakes/items/${encodeURIComponent(id)}`);
+    const card = await page.textContent('.event-popup .card');
+    for (const value of [id, properties.place, String(properties.mag)]) assert.ok(card.includes(value), `${value} in ${card}`);
+    await page.click('.maplibregl-popup-close-button');
+    await becomes(() => page.locator('.event-popup').count(), 0);
+    assert.equal(await page.locator('#table tr.chosen').count(), 0);
+  });
+
+  step('shows an event that is clicked on the map', async () => {
+    await show('c=earthquakes&m=11/38.8/-122.8');
+    const hit = await page.evaluate(() => {
+      const map = window.meridianMap;
+      const box = map.getContainer().getBoundingClientRect();
+      // One that is clear of the tools at the edges of the map.
+      for (const f of map.queryRenderedFeatures({ layers: ['event-point'] })) {
+        const at = map.project(f.geometry.coordinates);
+        if (at.x > 120 && at.x < box.width - 200 && at.y > 120 && at.y < box.height - 120) return { x: box.left + at.x, y: box.top + at.y };
+      }
+      return null;
+    });
+    assert.ok(hit, 'a single event is in sight');
+    await page.mouse.click(hit.x, hit.y);
+    await page.waitForSelector('.event-popup .card');
+    const id = await page.textContent('.event-popup .card-foot span');
+    const event = await api(`/collections/earthquakes/items/${encodeURIComponent(id)}`);
+    assert.ok((await page.textContent('.event-popup .card')).includes(event.properties.place));
+  });
+
+  step('aggregates a field', async () => {
+    await show(`${CALIFORNIA}&s=box:-122,35,-116,39`);
+    await page.selectOption('#field', 'mag');
+    await page.waitForSelector('#stats [data-measure=avg]');
+    await rest();
+    const group = await aggregate({ bbox: '-122,35,-116,39', function: 'count,avg(mag),min(mag),max(mag),sum(mag)' });
+    for (const measure of ['avg', 'min', 'max', 'sum']) {
+      const value = Number(await page.getAttribute(`#stats [data-measure=${measure}]`, 'title'));
+      const wanted = group[`${measure}(mag)`];
+      assert.ok(Math.abs(value - wanted) <= 1e-9 * Math.max(1, Math.abs(wanted)), `${measure}: ${value}, not ${wanted}`);
+    }
+    assert.equal(await page.textContent('#line-name'), 'average mag');
+    await page.click('#measure [data-measure=max]');
+    await becomes(() => page.textContent('#line-name'), 'greatest mag');
+  });
+
+  step('filters with CQL2', async () => {
+    await page.fill('#filter', 'mag >= 3');
+    await page.keyboard.press('Enter');
+    await counts({ bbox: '-122,35,-116,39', filter: 'mag >= 3' });
+    await rest();
+  });
+
+  step('restores a view from its link', async () => {
+    await page.evaluate(() => location.assign(`${location.hash}&t=2021-01-01T00:00:00Z/2024-01-01T00:00:00Z`));
+    await counts({ bbox: '-122,35,-116,39', filter: 'mag >= 3', datetime: '2021-01-01T00:00:00Z/2023-12-31T23:59:59.999999Z' });
+    await rest();
+    const read = (target) =>
+      target.evaluate(() => ({
+        hash: location.hash,
+        collection: document.querySelector('#collection').value,
+        count: document.querySelector('#count').textContent,
+        field: document.querySelector('#field').value,
+        measure: document.querySelector('#measure [aria-checked=true]').dataset.measure,
+        filter: document.querySelector('#filter').value,
+        when: document.querySelector('#when').textContent,
+        chips: [...document.querySelectorAll('#chips li')].map((chip) => chip.textContent),
+        rows: [...document.querySelectorAll('#table tbody tr')].map((row) => row.dataset.id),
+        zoom: window.meridianMap.getZoom().toFixed(2),
+        center: window.meridianMap.getCenter().toArray().map((v) => v.toFixed(3)),
+      }));
+    const here = await read(page);
+    assert.equal(here.measure, 'max');
+    assert.equal(here.when, '2021 – 2023');
+    const other = await context.newPage();
+    watch(other);
+    await other.goto(page.url());
+    await other.waitForSelector('#table tbody tr', { timeout: PATIENCE });
+    await rest(other);
+    assert.deepEqual(await read(other), here);
+    await other.close();
+  });
+
+  it('says what is wrong with a filter, in the words of the server', async () => {
+    await page.fill('#filter', 'magnitude !! 3');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#filter-problem:not([hidden])');
+    const refused = await fetch(`${url}/collections/earthquakes/aggregate?${encode({ function: 'count', filter: 'magnitude !! 3', 'filter-lang': 'cql2-text' })}`);
+    assert.equal(refused.status, 400);
+    const { detail } = await refused.json();
+    await becomes(() => page.textContent('#filter-problem'), detail);
+    await page.fill('#filter', 'mag >= 3');
+    await page.keyboard.press('Enter');
+    await becomes(() => page.isHidden('#filter-problem'), true);
+    await rest();
+    assert.deepEqual(troubles.filter((text) => !text.startsWith('400: ') && !text.includes('status of 400')), []);
+    troubles = [];
+  });
+
+  step('is clear about an empty collection', async () => {
+    const id = `map-test-${process.pid}`;
+    const schema = {
+      type: 'object',
+      properties: {
+        geometry: { format: 'geometry-point', 'x-ogc-role': 'primary-geometry' },
+        time: { type: 'string', format: 'date-time', 'x-ogc-role': 'primary-instant' },
+      },
+      required: ['time'],
+    };
+    const made = await fetch(`${url}/collections/${id}`, { method: 'PUT', headers: { 'content-type': 'application/schema+json' }, body: JSON.stringify(schema) });
+    assert.ok(made.ok, `${made.status} ${await made.text()}`);
+    try {
+      await show(`c=${id}`);
+      assert.match(await page.textContent('#overlay'), /is empty/);
+      assert.match(await page.textContent('#overlay pre'), new RegExp(`meridian load ${id}`));
+      assert.equal(await shown(), '0');
+    } finally {
+      await fetch(`${url}/collections/${id}`, { method: 'DELETE' });
+    }
+  });
+
+  step('says so when a link names no collection', async () => {
+    await show('c=no-such-thing');
+    assert.match(await page.textContent('#overlay'), /no collection “no-such-thing”/);
+  });
+
+  step('fits a phone, in the dark', async () => {
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.setViewportSize({ width: 390, height: 844 });
+    await show(CALIFORNIA);
+    const { wide, background } = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth, background: getComputedStyle(document.documentElement).backgroundColor }));
+    assert.ok(wide <= 390, `the page is ${wide} pixels wide`);
+    const [red] = background.match(/\d+/g).map(Number);
+    assert.ok(red < 60, background);
+    assert.ok((await page.locator('#map').boundingBox()).height > 250);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.emulateMedia({ colorScheme: 'light' });
+  });
+});
