@@ -1,1 +1,57 @@
 //! Collections: log, memory trees, segments, catalog, snapshots and recovery.
+//!
+//! A [`Store`] is a folder that one process holds locked; in it are collections. [`Collection::write`] returns once a
+//! batch is durable and visible, [`Collection::snapshot`] gives a reader something that never changes, and a snapshot
+//! consists of [`PartView`]s, one for each memory tree and segment file, which the query crate walks.
+//!
+//! # What it promises
+//! - An acknowledged batch survives whole: a process kill, a power loss that takes every byte not yet synced.
+//! - A batch becomes visible whole; readers never wait for writers.
+//! - A batch sent twice under one idempotency key is stored once, for a day, across restarts.
+//! - Damage is detected by checksums, named by file, and contained; what is good stays served.
+//! - Memory is bounded: when flushes lag behind, writes wait and are then refused.
+//! - Disk, time and randomness are met through [`seams`] only.
+//!
+//! It knows nothing of queries, formats, HTTP or async: calls block, and each wait has a deadline.
+//!
+//! # Where to start reading
+//! `partition.rs` is the state machine: how a group of writes is committed. `stage.rs` works a group out, `log/` makes
+//! it durable, `run.rs` and `segment/` hold events, `part.rs` is what readers see of both, `maintenance.rs` moves
+//! events from memory to disk and keeps the number of segments small, `recovery.rs` opens what is there.
+//! `docs/format.md` has the byte layout of every file.
+
+mod bodies;
+mod cache;
+mod check;
+mod codec;
+mod collection;
+mod dead;
+mod error;
+mod idempotency;
+mod ipc;
+mod keys;
+mod log;
+mod maintenance;
+mod manifest;
+mod merge;
+mod options;
+mod part;
+mod partition;
+mod queue;
+mod ranges;
+mod recovery;
+mod run;
+pub mod seams;
+mod segment;
+mod snapshot;
+mod stage;
+mod stats;
+mod store;
+
+pub use collection::{Collection, Deleted, KEY_BYTES_MAX, OnConflict, Write, Written};
+pub use error::{Gone, Problem, StoreError, WriteError};
+pub use options::{Durability, Options, Settings};
+pub use part::{CHUNK_ROWS, PartView, TimeOrder, TimeRows};
+pub use snapshot::Snapshot;
+pub use stats::CollectionStats;
+pub use store::Store;

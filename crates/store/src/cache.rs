@@ -1,0 +1,72 @@
+//! The block cache: decoded blocks of segment files, shared by all collections and bounded in bytes.
+
+use crate::keys::{Filter, KeyRows};
+use arrow_array::{Array, ArrayRef};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a block was decoded to.
+#[derive(Debug, Clone)]
+pub(crate) enum Block {
+    /// Values of one column of one chunk.
+    Array(ArrayRef),
+    /// A page of the key sidecar.
+    Keys(Arc<KeyRows>),
+    /// The filter of the key sidecar.
+    Filter(Arc<Filter>),
+}
+
+/// Which block: the number of the part in this process, and the block's number in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct BlockKey {
+    pub(crate) part: u64,
+    pub(crate) block: u32,
+}
+
+#[derive(Debug, Clone)]
+struct Weight;
+
+impl Weighter<BlockKey, Block> for Weight {
+    fn weight(&self, _: &BlockKey, block: &Block) -> u64 {
+        64 + match block {
+            Block::Array(array) => array.get_array_memory_size() as u64,
+            Block::Keys(keys) => 12 * keys.keys.len() as u64,
+            Block::Filter(filter) => filter.bytes() as u64,
+        }
+    }
+}
+
+/// The cache, with counters.
+#[derive(Debug)]
+pub(crate) struct BlockCache {
+    blocks: Cache<BlockKey, Block, Weight>,
+    next_part: AtomicU64,
+}
+
+impl BlockCache {
+    pub(crate) fn new(bytes: u64) -> BlockCache {
+        // Sized for blocks of some 32 KiB; the estimate only shapes the table.
+        let items = (bytes / (32 << 10)).clamp(64, 1 << 22) as usize;
+        BlockCache { blocks: Cache::with_weighter(items, bytes, Weight), next_part: AtomicU64::new(1) }
+    }
+
+    /// A number for a part that no other part of this process has.
+    pub(crate) fn number_part(&self) -> u64 {
+        self.next_part.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn get(&self, key: BlockKey) -> Option<Block> {
+        self.blocks.get(&key)
+    }
+
+    pub(crate) fn insert(&self, key: BlockKey, block: Block) {
+        self.blocks.insert(key, block);
+    }
+
+    /// Bytes held now.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.blocks.weight()
+    }
+}

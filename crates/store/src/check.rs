@@ -1,0 +1,164 @@
+//! Reading everything to see whether it is well.
+
+use crate::collection::Collection;
+use crate::dead::DeadRows;
+use crate::error::{Problem, StoreError};
+use crate::idempotency;
+use crate::keys::hash;
+use crate::maintenance::read_dead;
+use crate::manifest::{Manifest, keys_name};
+use crate::part::{CHUNK_ROWS, Context, Fill, Part, PartView};
+use meridian_index::{Forest, ForestBuilder, Grid};
+use meridian_model::{IdRole, Projection, Seq};
+use std::sync::Arc;
+
+/// Lists what is bad in a collection's files.
+pub(crate) fn check(collection: &Collection) -> Vec<Problem> {
+    let shared = &collection.shared;
+    let disk = shared.disk.as_ref();
+    let mut problems = Vec::new();
+    // Parts stay as long as the snapshot does; the manifest may move on meanwhile and is read once.
+    let snapshot = collection.snapshot();
+    match Manifest::read(disk, &shared.dir) {
+        Err(e) => problems.push(Problem::of(&e)),
+        Ok(manifest) => {
+            let dir = shared.segments_dir();
+            for entry in &manifest.keys {
+                problems
+                    .extend(idempotency::read(disk, &dir.join(keys_name(entry.file))).err().map(|e| Problem::of(&e)));
+            }
+            for meta in &manifest.segments {
+                problems.extend(read_dead(disk, &dir, meta).err().map(|e| Problem::of(&e)));
+            }
+        }
+    }
+    for view in snapshot.parts.iter() {
+        let Some(segment) = view.part.segment() else { continue };
+        let bad = segment.verify_blocks();
+        if bad.is_empty() {
+            if let Err(e) = check_segment(&view.part, &view.context) {
+                problems.push(Problem::of(&e));
+            }
+        } else {
+            problems.extend(bad.iter().map(Problem::of));
+        }
+    }
+    problems.dedup();
+    problems
+}
+
+/// Recomputes what a segment says about its rows.
+fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreError> {
+    let Some(segment) = part.segment() else { return Ok(()) };
+    let wrong = |what: &str| StoreError::corrupt(&segment.path, what);
+    // The trees were built over the schema of the time.
+    let schema = Arc::new(segment.footer.schema.clone());
+    let layout = Arc::new(meridian_model::Layout::of(&schema));
+    let then = Arc::new(Context {
+        schema: schema.clone(),
+        layout: layout.clone(),
+        rule: context.rule,
+        counters: context.counters.clone(),
+    });
+    let view = PartView { part: part.clone(), dead: Arc::new(DeadRows::default()), seq: Seq(u64::MAX), context: then };
+    let grid = Grid::of(&schema);
+    let mut forest = ForestBuilder::new(&schema);
+    let mut last = None;
+    let mut keys = Vec::with_capacity(part.rows as usize);
+    for from in (0..part.rows).step_by(CHUNK_ROWS as usize) {
+        let rows = from..part.rows.min(from + CHUNK_ROWS);
+        let batch = view.read_for_merge(rows.clone(), &Projection::all(&layout))?;
+        let seqs = part.seqs(rows.clone())?;
+        let order = grid.keys(&batch);
+        for at in order.iter().copied().zip(seqs.iter().copied()) {
+            if last.is_some_and(|last| last >= at) {
+                return Err(wrong("its events are out of order"));
+            }
+            last = Some(at);
+        }
+        if seqs.iter().max() != part.chunk_seq_max.get((from / CHUNK_ROWS) as usize) {
+            return Err(wrong("the greatest number of a block is not what the footer says"));
+        }
+        forest.push(&batch, &order).map_err(|e| wrong(&e.to_string()))?;
+        match (context.rule.role, batch.ids()) {
+            (IdRole::Given, Some(ids)) => {
+                keys.extend(ids.iter().map(|id| hash(context.rule.seed, id.unwrap_or("").as_bytes())));
+            }
+            _ => keys.extend(seqs),
+        }
+    }
+    if !same(&forest.finish(), &part.forest) {
+        return Err(wrong("its trees are not those of its events"));
+    }
+    check_keys(part, keys)?;
+    check_time(&view, &schema)
+}
+
+/// Whether every row stands once in the sidecar, under its key.
+fn check_keys(part: &Part, keys: Vec<u64>) -> Result<(), StoreError> {
+    let Some(segment) = part.segment() else { return Ok(()) };
+    let wrong = |what: &str| StoreError::corrupt(&segment.path, what);
+    let mut seen = vec![false; keys.len()];
+    for page in 0..segment.footer.key_fences.len() {
+        let found = segment.key_page(page as u32)?;
+        if found.keys.first() != segment.footer.key_fences.get(page) {
+            return Err(wrong("a page of its keys does not begin as the footer says"));
+        }
+        for (key, row) in found.keys.iter().zip(&found.rows) {
+            if keys.get(*row as usize) != Some(key) || std::mem::replace(&mut seen[*row as usize], true) {
+                return Err(wrong("the sidecar of its keys is not that of its events"));
+            }
+        }
+    }
+    if seen.iter().all(|s| *s) { Ok(()) } else { Err(wrong("the sidecar of its keys leaves events out")) }
+}
+
+/// Whether the order of time holds every row once, in order, with the values that the row has.
+fn check_time(view: &PartView, schema: &Arc<meridian_model::Schema>) -> Result<(), StoreError> {
+    let (Some(segment), Some(order)) = (view.part.segment(), view.time_order()) else { return Ok(()) };
+    let wrong = |what: &str| StoreError::corrupt(&segment.path, what);
+    let mut forest = ForestBuilder::over_time(schema);
+    let mut seen = vec![false; view.rows() as usize];
+    let mut last = i64::MIN;
+    for from in (0..view.rows()).step_by(CHUNK_ROWS as usize) {
+        let found = order.read(from..view.rows().min(from + CHUNK_ROWS))?;
+        forest.push_ordered(&found.batch).map_err(|e| wrong(&e.to_string()))?;
+        for (i, row) in found.rows.values().iter().enumerate() {
+            let (time, _) = found.batch.interval(i);
+            if time < last || seen.get(*row as usize) != Some(&false) {
+                return Err(wrong("its order of time is not one of its events"));
+            }
+            last = time;
+            seen[*row as usize] = true;
+        }
+    }
+    // Values are compared through the sums of the trees, column by column through the whole block below.
+    let trees = forest.finish();
+    if trees.trees.as_slice() != segment.time_trees() {
+        return Err(wrong("the tree over its order of time is not that of its events"));
+    }
+    check_time_values(view, &wrong)
+}
+
+/// Compares the columns of the order of time with those of the rows.
+fn check_time_values(view: &PartView, wrong: &dyn Fn(&str) -> StoreError) -> Result<(), StoreError> {
+    let (Some(segment), Some(order)) = (view.part.segment(), view.time_order()) else { return Ok(()) };
+    let Some(time) = &segment.footer.time else { return Ok(()) };
+    for column in &time.columns {
+        let column = usize::from(*column);
+        let Some(values) = view.part.column(column, 0..view.rows(), Fill::Pass)? else { continue };
+        for from in (0..view.rows()).step_by(CHUNK_ROWS as usize) {
+            let found = order.read(from..view.rows().min(from + CHUNK_ROWS))?;
+            let expected = arrow_select::take::take(&values, &found.rows, None).map_err(|e| wrong(&e.to_string()))?;
+            if found.batch.column(column).is_none_or(|c| c.to_data() != expected.to_data()) {
+                return Err(wrong("the values in its order of time are not those of its events"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Equal trees. Sums of floats depend on how rows were cut into batches, which a merge and this check do alike.
+fn same(a: &Forest, b: &Forest) -> bool {
+    a.trees == b.trees
+}

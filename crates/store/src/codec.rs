@@ -1,0 +1,172 @@
+//! Little-endian numbers in byte strings, and small files framed by a checksum.
+
+use crate::error::StoreError;
+use crate::seams::{Disk, OpenMode};
+use std::path::Path;
+
+pub(crate) fn put_u16(bytes: &mut Vec<u8>, n: u16) {
+    bytes.extend_from_slice(&n.to_le_bytes());
+}
+
+pub(crate) fn put_u32(bytes: &mut Vec<u8>, n: u32) {
+    bytes.extend_from_slice(&n.to_le_bytes());
+}
+
+pub(crate) fn put_u64(bytes: &mut Vec<u8>, n: u64) {
+    bytes.extend_from_slice(&n.to_le_bytes());
+}
+
+pub(crate) fn put_i64(bytes: &mut Vec<u8>, n: i64) {
+    bytes.extend_from_slice(&n.to_le_bytes());
+}
+
+/// A length and the bytes.
+pub(crate) fn put_bytes(bytes: &mut Vec<u8>, part: &[u8]) {
+    put_u32(bytes, part.len() as u32);
+    bytes.extend_from_slice(part);
+}
+
+/// Reads numbers off the front of a byte string; running out is an error, never a panic.
+pub(crate) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Reader(bytes)
+    }
+
+    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], String> {
+        let (head, rest) =
+            self.0.split_at_checked(len).ok_or_else(|| format!("ends {} bytes early", len - self.0.len()))?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, String> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16, String> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, String> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, String> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn i64(&mut self) -> Result<i64, String> {
+        Ok(i64::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], String> {
+        let len = self.u32()? as usize;
+        self.take(len)
+    }
+
+    pub(crate) fn left(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.0
+    }
+
+    pub(crate) fn end(self) -> Result<(), String> {
+        if self.0.is_empty() { Ok(()) } else { Err(format!("{} bytes too many", self.0.len())) }
+    }
+}
+
+/// Bytes of the frame around a small file: magic (8), format version (4), checksum (4).
+pub(crate) const FRAME_BYTES: usize = 16;
+
+/// Frames the content of a small file: magic, version, CRC32C of magic, version and content, then the content.
+pub(crate) fn frame(magic: &[u8; 8], version: u32, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(FRAME_BYTES + content.len());
+    bytes.extend_from_slice(magic);
+    put_u32(&mut bytes, version);
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes), content);
+    put_u32(&mut bytes, crc);
+    bytes.extend_from_slice(content);
+    bytes
+}
+
+/// Undoes [`frame`]. A version above `supported` is told apart from damage before the checksum is looked at, because a
+/// newer format may check itself in another way.
+pub(crate) fn unframe<'a>(
+    path: &Path,
+    magic: &[u8; 8],
+    supported: u32,
+    bytes: &'a [u8],
+) -> Result<&'a [u8], StoreError> {
+    let mut reader = Reader::new(bytes);
+    let wrong = |detail: String| StoreError::corrupt(path, detail);
+    if reader.take(8).map_err(wrong)? != magic {
+        return Err(wrong("it does not begin as such a file does".to_owned()));
+    }
+    let version = reader.u32().map_err(wrong)?;
+    let crc = reader.u32().map_err(wrong)?;
+    if version > supported && version < 0x1_0000 {
+        return Err(StoreError::NewerFormat { path: path.to_owned(), found: version, supported });
+    }
+    let content = reader.rest();
+    if crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), content) != crc {
+        return Err(wrong("its checksum is wrong".to_owned()));
+    }
+    Ok(content)
+}
+
+/// Reads a whole file.
+pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, StoreError> {
+    let file = disk.open(path, OpenMode::Read).map_err(StoreError::io("open", path))?;
+    let len = file.len().map_err(StoreError::io("read", path))?;
+    let mut bytes = vec![0; len as usize];
+    file.read_at(0, &mut bytes).map_err(StoreError::io("read", path))?;
+    Ok(bytes)
+}
+
+/// Writes a file whole and durably: beside its place, synced, renamed into it, folder synced.
+pub(crate) fn replace_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let beside = path.with_extension("new");
+    let file = disk.open(&beside, OpenMode::Create).map_err(StoreError::io("create", &beside))?;
+    file.write_at(0, bytes).map_err(StoreError::io("write", &beside))?;
+    file.sync().map_err(StoreError::io("sync", &beside))?;
+    disk.rename(&beside, path).map_err(StoreError::io("rename", &beside))?;
+    match path.parent() {
+        Some(dir) => disk.sync_dir(dir).map_err(StoreError::io("sync", dir)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_tells_damage_from_a_newer_version() {
+        let path = Path::new("F");
+        let good = frame(b"MRDNTEST", 1, b"content");
+        assert_eq!(unframe(path, b"MRDNTEST", 1, &good).unwrap(), b"content");
+        let newer = frame(b"MRDNTEST", 2, b"content");
+        assert!(matches!(
+            unframe(path, b"MRDNTEST", 1, &newer),
+            Err(StoreError::NewerFormat { found: 2, supported: 1, .. })
+        ));
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(unframe(path, b"MRDNTEST", 1, &bad).is_err(), "bit {bit}");
+        }
+        for len in 0..good.len() {
+            assert!(unframe(path, b"MRDNTEST", 1, &good[..len]).is_err(), "length {len}");
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! A collection as its users hold it.
+
+use crate::error::{Gone, Problem, StoreError, WriteError};
+use crate::maintenance::Job;
+use crate::options::{Durability, Settings};
+use crate::part::PartView;
+use crate::partition::{Done, Partition, Request, Shared, State, body_of};
+use crate::queue::Queue;
+use crate::snapshot::Snapshot;
+use crate::stage::{Change, Events, Target};
+use crate::stats::CollectionStats;
+use meridian_model::seq::BATCH_EVENTS_MAX;
+use meridian_model::{Batch, Bounds, IdRole, Invalid, Schema, Seq};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// What a write does with ids that the collection holds already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnConflict {
+    /// Refuses the whole batch, naming them.
+    #[default]
+    Refuse,
+    /// Replaces their events.
+    Replace,
+}
+
+/// A batch to be written.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// The events, with all columns.
+    pub batch: Batch,
+    /// Idempotency key: a second write with the same key changes nothing.
+    pub key: Option<String>,
+    /// What to do with ids that are there.
+    pub on_conflict: OnConflict,
+    /// When to give up waiting for room; `None`: after `Options::write_wait`.
+    pub deadline: Option<Instant>,
+}
+
+impl Write {
+    /// A plain write: no key, ids that are there are refused.
+    pub fn new(batch: Batch) -> Write {
+        Write { batch, key: None, on_conflict: OnConflict::Refuse, deadline: None }
+    }
+
+    /// The same with an idempotency key.
+    pub fn with_key(self, key: impl Into<String>) -> Write {
+        Write { key: Some(key.into()), ..self }
+    }
+
+    /// The same, replacing events whose ids are there.
+    pub fn replacing(self) -> Write {
+        Write { on_conflict: OnConflict::Replace, ..self }
+    }
+}
+
+/// What a write came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// Events stored.
+    pub written: u64,
+    /// Events that they took the place of.
+    pub replaced: u64,
+    /// Events that were stored by an earlier write with the same key; then nothing else happened.
+    pub duplicates: u64,
+    /// Position of the write in the log (of the earlier one, for duplicates).
+    pub position: u64,
+    /// Sequence number of the first event; those after it follow one by one.
+    pub first: Seq,
+}
+
+/// What a deletion came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deleted {
+    /// Events that are gone.
+    pub deleted: u64,
+    /// Position of the deletion in the log.
+    pub position: u64,
+}
+
+/// Longest idempotency key in bytes.
+pub const KEY_BYTES_MAX: usize = 255;
+
+/// A named set of events with one schema. Shared between threads by `Arc`.
+#[derive(Debug)]
+pub struct Collection {
+    tenant: String,
+    name: String,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) core: Mutex<Partition>,
+    queue: Queue<Request, Done>,
+    /// Woken whenever a job is done: writers that wait for memory look again.
+    room: Condvar,
+    room_lock: Mutex<()>,
+    /// One flush or merge of memory trees at a time, and one merge of segments.
+    memory_lane: Mutex<()>,
+    segment_lane: Mutex<()>,
+    pub(crate) stop: AtomicBool,
+    wake: Arc<Wake>,
+}
+
+/// Wakes the threads that flush and merge.
+#[derive(Debug, Default)]
+pub(crate) struct Wake {
+    pending: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Wake {
+    pub(crate) fn wake(&self) {
+        *self.pending.lock() = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits to be woken, or a while.
+    pub(crate) fn wait(&self, at_most: std::time::Duration) {
+        let mut pending = self.pending.lock();
+        if !*pending {
+            self.changed.wait_for(&mut pending, at_most);
+        }
+        *pending = false;
+    }
+}
+
+impl Collection {
+    pub(crate) fn new(tenant: &str, name: &str, partition: Partition, wake: Arc<Wake>) -> Arc<Collection> {
+        Arc::new(Collection {
+            tenant: tenant.to_owned(),
+            name: name.to_owned(),
+            shared: partition.shared.clone(),
+            core: Mutex::new(partition),
+            queue: Queue::new(),
+            room: Condvar::new(),
+            room_lock: Mutex::new(()),
+            memory_lane: Mutex::new(()),
+            segment_lane: Mutex::new(()),
+            stop: AtomicBool::new(false),
+            wake,
+        })
+    }
+
+    /// Name of the collection.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The tenant it belongs to.
+    pub fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    /// What it holds, as of now.
+    pub fn schema(&self) -> Arc<Schema> {
+        self.state().context.schema.clone()
+    }
+
+    /// What was chosen for it.
+    pub fn settings(&self) -> Settings {
+        self.state().settings.clone()
+    }
+
+    /// When it was made, in microseconds since 1970.
+    pub fn created(&self) -> i64 {
+        self.core.lock().manifest.created
+    }
+
+    fn state(&self) -> Arc<State> {
+        self.shared.state.load_full()
+    }
+
+    /// Stores a batch, whole or not at all. Returns once it is durable (as the collection's settings say) and visible.
+    ///
+    /// Blocks: for the disk, for writes before it, and, until the deadline, for room in memory.
+    pub fn write(&self, write: Write) -> Result<Written, WriteError> {
+        let rows = write.batch.rows() as u64;
+        if rows == 0 {
+            return Err(WriteError::Invalid(vec![Invalid::new("the batch holds no event")]));
+        }
+        if rows > BATCH_EVENTS_MAX as u64 {
+            let most = format!("a batch of {rows} events is too large: at most {BATCH_EVENTS_MAX}");
+            return Err(WriteError::Invalid(vec![Invalid::new(most)]));
+        }
+        // Column buffers may be larger than their content; twice the limit is a batch that truly passes it.
+        let (bytes, limit) = (write.batch.bytes() as u64, self.shared.options.batch_bytes);
+        if bytes > limit.saturating_mul(2) {
+            return Err(WriteError::TooLarge { bytes, limit });
+        }
+        if let Some(key) = &write.key
+            && (key.is_empty() || key.len() > KEY_BYTES_MAX)
+        {
+            let detail = format!("an idempotency key must be 1 to {KEY_BYTES_MAX} bytes");
+            return Err(WriteError::Invalid(vec![Invalid::field("Idempotency-Key", detail)]));
+        }
+        let context = self.state().context.clone();
+        let replace = write.on_conflict == OnConflict::Replace;
+        let mut events = Events::of(&context, write.batch, replace).map_err(WriteError::Invalid)?;
+        if self.is_durable() {
+            events.body = body_of(&events).map_err(|e| WriteError::Refused(e.to_string()))?;
+        }
+        let request = Request { change: Change::Write(events), key: write.key };
+        Ok(match self.submit(request, bytes as usize, write.deadline)? {
+            Done::Stored(outcome) => Written {
+                written: outcome.written,
+                replaced: outcome.killed,
+                duplicates: 0,
+                position: outcome.position,
+                first: Seq::new(outcome.position, 0),
+            },
+            Done::Duplicate(known) => Written {
+                written: 0,
+                replaced: 0,
+                duplicates: u64::from(known.events),
+                position: known.position,
+                first: Seq::new(known.position, 0),
+            },
+        })
+    }
+
+    fn is_durable(&self) -> bool {
+        !self.shared.options.ephemeral && self.state().settings.durability != Durability::Ephemeral
+    }
+
+    /// Deletes the events with these ids; those that are not there do not count.
+    pub fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
+        self.delete_change(Change::DeleteIds(ids.to_vec()))
+    }
+
+    /// Deletes rows that a snapshot showed; those that are gone meanwhile do not count.
+    pub fn delete_rows(&self, rows: &[(PartView, Vec<u32>)]) -> Result<Deleted, WriteError> {
+        let mut targets = Vec::new();
+        for (view, rows) in rows {
+            for row in rows.iter().copied().filter(|row| *row < view.rows()) {
+                let target = self.target(view, row).map_err(|e| WriteError::Refused(e.to_string()))?;
+                targets.push(target);
+            }
+        }
+        self.delete_change(Change::DeleteRows(targets))
+    }
+
+    fn target(&self, view: &PartView, row: u32) -> Result<Target, StoreError> {
+        let seq = view.seqs(row..row + 1)?.first().copied().unwrap_or(0);
+        if view.context.rule.role == IdRole::Made {
+            return Ok(Target { seq, id: String::new() });
+        }
+        let mut wanted = meridian_model::Projection::none(view.layout());
+        wanted.add_id(view.layout());
+        let id = view.read(row..row + 1, &wanted)?.id_of(0, Seq(seq));
+        Ok(Target { seq, id })
+    }
+
+    fn delete_change(&self, change: Change) -> Result<Deleted, WriteError> {
+        match self.submit(Request { change, key: None }, 1024, None)? {
+            Done::Stored(outcome) => Ok(Deleted { deleted: outcome.killed, position: outcome.position }),
+            Done::Duplicate(known) => Ok(Deleted { deleted: 0, position: known.position }),
+        }
+    }
+
+    fn submit(&self, request: Request, bytes: usize, deadline: Option<Instant>) -> Result<Done, WriteError> {
+        let deadline = deadline.unwrap_or_else(|| Instant::now() + self.shared.options.write_wait);
+        self.wait_for_room(deadline)?;
+        let done = self.queue.submit(request, bytes, deadline, |group| {
+            if self.stop.load(Ordering::Acquire) {
+                return group.iter().map(|_| Err(WriteError::Closed)).collect();
+            }
+            self.core.lock().commit(group)
+        });
+        if self.memory_is_short() {
+            self.wake.wake();
+        }
+        done
+    }
+
+    fn memory_is_short(&self) -> bool {
+        let all = self.shared.memory_all.load(Ordering::Acquire) as u64;
+        let tail = self.shared.state.load().log_tail_bytes;
+        all > self.shared.options.memory_bytes / 2 || tail > self.shared.options.log_bytes
+    }
+
+    /// Waits until flushes have made room in memory.
+    fn wait_for_room(&self, deadline: Instant) -> Result<(), WriteError> {
+        let full = || self.shared.memory_all.load(Ordering::Acquire) as u64 > self.shared.options.memory_bytes;
+        if !full() {
+            return Ok(());
+        }
+        if !self.shared.options.background {
+            // Nobody else will make room.
+            let _ = self.flush();
+            return Ok(());
+        }
+        let mut lock = self.room_lock.lock();
+        while full() {
+            if let Some(why) = &self.state().refuses {
+                return Err(WriteError::Refused(why.clone()));
+            }
+            self.wake.wake();
+            // A flush of another collection makes room as well and does not wake this one.
+            let soon = Instant::now() + std::time::Duration::from_millis(50);
+            self.room.wait_until(&mut lock, soon.min(deadline));
+            if Instant::now() >= deadline {
+                return Err(WriteError::Busy(
+                    "memory for new events is full and its flush to disk lags behind: try again later".to_owned(),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The collection as of now: everything that was acknowledged before the call. Waits for nobody.
+    pub fn snapshot(&self) -> Snapshot {
+        let state = self.shared.horizon.take(self.shared.seams.clock.elapsed(), || {
+            let state = self.state();
+            (Seq::end_of(state.position).0, state)
+        });
+        self.snapshot_of(&state, Seq::end_of(state.position))
+    }
+
+    /// The collection as it was at the end of a write: what [`Snapshot::seq`] of an earlier snapshot says. It can be
+    /// had for five minutes after its last use, and longer while no merge has dropped what it shows.
+    pub fn snapshot_at(&self, seq: Seq) -> Result<Snapshot, Gone> {
+        let state = self.state();
+        if seq > Seq::end_of(state.position)
+            || !self.shared.horizon.take_again(self.shared.seams.clock.elapsed(), seq.0)
+        {
+            return Err(Gone { seq });
+        }
+        // Loaded before the use was noted, the parts may have been merged past it: load again.
+        Ok(self.snapshot_of(&self.state(), seq))
+    }
+
+    fn snapshot_of(&self, state: &State, seq: Seq) -> Snapshot {
+        let parts = if seq == Seq::end_of(state.position) {
+            state.views.clone()
+        } else {
+            state.views.iter().map(|v| PartView { seq, ..v.clone() }).collect()
+        };
+        Snapshot {
+            seq,
+            schema: state.context.schema.clone(),
+            layout: state.context.layout.clone(),
+            parts,
+            taken_at: self.shared.seams.clock.now(),
+            missing: state.missing.clone(),
+        }
+    }
+
+    /// Position of the newest write.
+    pub fn position(&self) -> u64 {
+        self.state().position
+    }
+
+    /// The collection in numbers.
+    pub fn stats(&self) -> CollectionStats {
+        let state = self.state();
+        let counters = &self.shared.counters;
+        let mut stats = CollectionStats {
+            position: state.position,
+            log_tail_bytes: state.log_tail_bytes,
+            keys: state.keys,
+            refuses: state.refuses.clone(),
+            blocks_read: counters.blocks_read(),
+            cache_hits: counters.cache_hits(),
+            cache_misses: counters.cache_misses(),
+            bytes_read: counters.bytes_read(),
+            bytes_taken: counters.bytes_taken(),
+            log_bytes: counters.log_bytes(),
+            flush_bytes: counters.flush_bytes(),
+            merge_bytes: counters.merge_bytes(),
+            syncs: counters.syncs(),
+            groups: counters.groups(),
+            ..CollectionStats::default()
+        };
+        let mut bounds: Option<Bounds> = None;
+        for view in state.views.iter() {
+            let rows = u64::from(view.rows());
+            stats.dead_rows += view.dead.count();
+            stats.events += rows - view.dead.count();
+            if view.in_memory() {
+                stats.runs += 1;
+                stats.memory_rows += rows;
+                stats.memory_bytes += view.part.bytes();
+            } else {
+                stats.segments += 1;
+                stats.bytes += view.part.bytes();
+            }
+            bounds = Some(bounds.map_or(view.bounds(), |b| b.union(&view.bounds())));
+        }
+        stats.bounds = bounds;
+        stats
+    }
+
+    /// What is damaged: an answer of this collection may lack what these held.
+    pub fn problems(&self) -> Vec<Problem> {
+        self.state().missing.to_vec()
+    }
+
+    /// Adds optional fields at the end of the schema.
+    pub fn add_fields(&self, fields: Vec<meridian_model::Field>) -> Result<Arc<Schema>, StoreError> {
+        let mut core = self.core.lock();
+        let mut schema = core.manifest.schema.clone();
+        for field in fields {
+            if field.required {
+                return Err(Invalid::field(&field.name, "a field added later cannot be required").into());
+            }
+            schema.fields.push(field);
+        }
+        schema.validate()?;
+        core.change(Some(schema), None)?;
+        Ok(core.context.schema.clone())
+    }
+
+    /// Changes the settings; the durability stays what it was made with.
+    pub fn set_settings(&self, settings: Settings) -> Result<(), StoreError> {
+        let mut core = self.core.lock();
+        if settings.durability != core.manifest.settings.durability {
+            return Err(Invalid::field("durability", "the durability of a collection cannot be changed").into());
+        }
+        core.change(None, Some(settings))
+    }
+
+    /// Moves all memory trees into segments, and waits for it.
+    pub fn flush(&self) -> Result<(), StoreError> {
+        let _lane = self.memory_lane.lock();
+        let job = {
+            let mut core = self.core.lock();
+            core.flush_wanted = true;
+            core.next_memory_job(true)
+        };
+        match job {
+            Some(job) => self.work(job),
+            None => Ok(()),
+        }
+    }
+
+    /// Does the most urgent flush or merge of memory trees; says whether there was one. For a simulator, and for the
+    /// threads of the store.
+    pub fn maintain_memory(&self, flush: bool) -> Result<bool, StoreError> {
+        let Some(_lane) = self.memory_lane.try_lock() else { return Ok(false) };
+        let job = self.core.lock().next_memory_job(flush);
+        job.map_or(Ok(false), |job| self.work(job).map(|()| true))
+    }
+
+    /// Does the most urgent merge of segments; says whether there was one.
+    pub fn maintain_segments(&self) -> Result<bool, StoreError> {
+        let Some(_lane) = self.segment_lane.try_lock() else { return Ok(false) };
+        let job = self.core.lock().next_segment_job();
+        job.map_or(Ok(false), |job| self.work(job).map(|()| true))
+    }
+
+    /// Flushes and merges until there is nothing left to do.
+    pub fn maintain(&self) -> Result<(), StoreError> {
+        while self.maintain_memory(false)? || self.maintain_segments()? {}
+        Ok(())
+    }
+
+    fn work(&self, job: Job) -> Result<(), StoreError> {
+        let output = job.run(&self.shared, &self.stop);
+        let result = self.core.lock().install(job, output);
+        let _lock = self.room_lock.lock();
+        self.room.notify_all();
+        result
+    }
+
+    /// Takes no more work; jobs in hand end early.
+    pub(crate) fn close(&self, flush: bool) -> Result<(), StoreError> {
+        let flushed = if flush && self.is_durable() && self.state().refuses.is_none() { self.flush() } else { Ok(()) };
+        self.stop.store(true, Ordering::Release);
+        // Whoever is at work is through once the lanes and the core can be had.
+        drop(self.memory_lane.lock());
+        drop(self.segment_lane.lock());
+        let memory = self.shared.memory.swap(0, Ordering::AcqRel);
+        self.shared.memory_all.fetch_sub(memory, Ordering::AcqRel);
+        flushed
+    }
+}

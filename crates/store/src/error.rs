@@ -1,0 +1,153 @@
+//! What can go wrong, by what the caller can do about it.
+
+use meridian_model::{Invalid, Seq};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why the store could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The request is at fault: correct it.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// There is a collection of this name already.
+    #[error("the collection {name} of tenant {tenant} exists already")]
+    Exists {
+        /// Tenant.
+        tenant: String,
+        /// Collection.
+        name: String,
+    },
+    /// The folder was written by a newer Meridian: use that one.
+    #[error(
+        "{} has format version {found}, and this program reads versions up to {supported}: \
+         it was made by a newer Meridian, use that version or a newer one", path.display()
+    )]
+    NewerFormat {
+        /// File that says so.
+        path: PathBuf,
+        /// Version found.
+        found: u32,
+        /// Newest version that this program reads.
+        supported: u32,
+    },
+    /// Another process has the folder open.
+    #[error("the data folder {} is in use by another process: stop that one, or name another folder", path.display())]
+    InUse {
+        /// The data folder.
+        path: PathBuf,
+    },
+    /// The folder cannot be written to.
+    #[error("the data folder {} cannot be written to ({source}): Meridian needs to write there", path.display())]
+    ReadOnly {
+        /// The data folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file does not hold what was written to it.
+    #[error("{} is damaged: {detail}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The disk refused.
+    #[error("could not {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried: `read`, `write`, `sync`...
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The store or the collection was closed.
+    #[error("the collection is closed")]
+    Closed,
+}
+
+impl StoreError {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+        move |source| StoreError::Io { action, path: path.to_owned(), source }
+    }
+
+    pub(crate) fn corrupt(path: &Path, detail: impl Into<String>) -> StoreError {
+        StoreError::Corrupt { path: path.to_owned(), detail: detail.into() }
+    }
+}
+
+/// Why a write was not taken. Nothing of it is stored, but for [`WriteError::Failed`], where a crash may reveal it whole.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The batch is at fault; up to 100 mistakes, each with its line.
+    #[error("{}", .0.first().map_or_else(|| "the batch is not valid".to_owned(), ToString::to_string))]
+    Invalid(Vec<Invalid>),
+    /// Ids that the collection holds already.
+    #[error("{} of the ids are in the collection already, the first is {:?}", total, ids.first().map_or("", String::as_str))]
+    Conflict {
+        /// The first 100 of them.
+        ids: Vec<String>,
+        /// How many there are.
+        total: usize,
+    },
+    /// The batch is too large.
+    #[error("a batch of {bytes} bytes is too large: at most {limit}")]
+    TooLarge {
+        /// Size found.
+        bytes: u64,
+        /// Most that is taken.
+        limit: u64,
+    },
+    /// The store is behind: try again later.
+    #[error("{0}")]
+    Busy(String),
+    /// The collection takes no writes until an operator has looked at it.
+    #[error("the collection takes no writes: {0}")]
+    Refused(String),
+    /// The disk failed while the batch was being written: whether it is stored is known only after a restart.
+    #[error("the write failed and the collection takes no more: {0}")]
+    Failed(String),
+    /// The collection was closed or dropped.
+    #[error("the collection is closed")]
+    Closed,
+}
+
+/// A snapshot that cannot be had any more (or never was).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the snapshot {seq} is gone: it was last used more than five minutes ago; ask again without it")]
+pub struct Gone {
+    /// The snapshot asked for.
+    pub seq: Seq,
+}
+
+/// Something bad in the data folder, as `check` and [`crate::Store::problems`] list it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The file to blame.
+    pub path: PathBuf,
+    /// What is wrong with it, and what that means.
+    pub detail: String,
+}
+
+impl Problem {
+    pub(crate) fn of(error: &StoreError) -> Problem {
+        match error {
+            StoreError::Corrupt { path, detail } => Problem { path: path.clone(), detail: detail.clone() },
+            StoreError::Io { path, action, source } => {
+                Problem { path: path.clone(), detail: format!("could not {action} it: {source}") }
+            }
+            StoreError::NewerFormat { path, .. } | StoreError::InUse { path } | StoreError::ReadOnly { path, .. } => {
+                Problem { path: path.clone(), detail: error.to_string() }
+            }
+            other => Problem { path: PathBuf::new(), detail: other.to_string() },
+        }
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.detail)
+    }
+}

@@ -1,0 +1,53 @@
+//! Columns to bytes and back: one Arrow IPC record-batch message without its schema.
+//!
+//! Layout: length of the message (`u32`), four zero bytes, the message (a flatbuffer, padded to 8 bytes), the buffers.
+//! The schema is not repeated, since log and segments know it; a message that holds fewer columns than the schema was
+//! written before the last fields were added.
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_buffer::Buffer;
+use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteContext, IpcWriteOptions};
+use arrow_ipc::{MetadataVersion, reader, root_as_message};
+use arrow_schema::{Field, Schema as ArrowSchema};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Bytes before the message.
+const PREFIX_BYTES: usize = 8;
+
+/// Encodes columns of one length.
+pub(crate) fn encode(fields: &[Arc<Field>], columns: Vec<ArrayRef>, rows: usize) -> Result<Vec<u8>, String> {
+    let text = |e: arrow_schema::ArrowError| e.to_string();
+    let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
+    let row_count = RecordBatchOptions::new().with_row_count(Some(rows));
+    let record = RecordBatch::try_new_with_options(schema, columns, &row_count).map_err(text)?;
+    let options = IpcWriteOptions::try_new(8, false, MetadataVersion::V5).map_err(text)?;
+    let (_, data) = IpcDataGenerator::default()
+        .encode(&record, &mut DictionaryTracker::new(true), &options, &mut IpcWriteContext::default())
+        .map_err(text)?;
+    let message = data.ipc_message.len().next_multiple_of(8);
+    let mut bytes = Vec::with_capacity(PREFIX_BYTES + message + data.arrow_data.len());
+    bytes.extend_from_slice(&(message as u32).to_le_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&data.ipc_message);
+    bytes.resize(PREFIX_BYTES + message, 0);
+    bytes.extend_from_slice(&data.arrow_data);
+    Ok(bytes)
+}
+
+/// Decodes what [`encode`] wrote. Buffers are shared with `bytes`, not copied, where they are aligned.
+pub(crate) fn decode(fields: &[Arc<Field>], bytes: &Buffer) -> Result<(Vec<ArrayRef>, usize), String> {
+    let wrong = |what: &str| format!("an Arrow message {what}");
+    let prefix = bytes.get(..4).ok_or_else(|| wrong("is cut short"))?;
+    let mut len = [0; 4];
+    len.copy_from_slice(prefix);
+    let message_end = PREFIX_BYTES + u32::from_le_bytes(len) as usize;
+    let head = bytes.get(PREFIX_BYTES..message_end).ok_or_else(|| wrong("is cut short"))?;
+    let message = root_as_message(head).map_err(|e| wrong(&format!("does not read: {e}")))?;
+    let batch = message.header_as_record_batch().ok_or_else(|| wrong("holds no record batch"))?;
+    let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
+    let record =
+        reader::read_record_batch(&bytes.slice(message_end), batch, schema, &HashMap::new(), None, &message.version())
+            .map_err(|e| wrong(&format!("does not read: {e}")))?;
+    Ok((record.columns().to_vec(), record.num_rows()))
+}

@@ -1,0 +1,138 @@
+//! Records of the log.
+//!
+//! A record is a header of 48 bytes, the idempotency key, the body, and zeros up to a multiple of 8:
+//!
+//! | at | bytes | what |
+//! |---|---|---|
+//! | 0 | 4 | magic `MRLG` |
+//! | 4 | 4 | CRC32C of the file's epoch (8 bytes) and of bytes 8..48 |
+//! | 8 | 4 | CRC32C of key and body |
+//! | 12 | 4 | length of the body |
+//! | 16 | 8 | position |
+//! | 24 | 8 | time of the write, in microseconds since 1970 |
+//! | 32 | 8 | offset in this file up to which everything was synced when the record was written |
+//! | 40 | 2 | kind |
+//! | 42 | 2 | length of the key |
+//! | 44 | 4 | number of events |
+
+use crate::codec::{Reader, put_i64, put_u16, put_u32, put_u64};
+
+pub(crate) const HEADER_BYTES: usize = 48;
+const MAGIC: u32 = u32::from_le_bytes(*b"MRLG");
+
+/// What a record does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Adds events; none of their ids was there.
+    Write,
+    /// Adds events; those that had their ids are dead from here on.
+    Replace,
+    /// Kills events, named by number and id.
+    Delete,
+}
+
+impl Kind {
+    fn code(self) -> u16 {
+        match self {
+            Kind::Write => 1,
+            Kind::Replace => 2,
+            Kind::Delete => 3,
+        }
+    }
+
+    fn of(code: u16) -> Option<Kind> {
+        [Kind::Write, Kind::Replace, Kind::Delete].into_iter().find(|k| k.code() == code)
+    }
+}
+
+/// One write, as the log holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Record {
+    pub(crate) position: u64,
+    pub(crate) kind: Kind,
+    pub(crate) time: i64,
+    pub(crate) events: u32,
+    pub(crate) key: Vec<u8>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Record {
+    /// Bytes that it takes in a file.
+    pub(crate) fn stored_len(&self) -> usize {
+        (HEADER_BYTES + self.key.len() + self.body.len()).next_multiple_of(8)
+    }
+
+    /// Appends the record as a file of this epoch holds it.
+    pub(crate) fn encode(&self, epoch: u64, synced: u64, out: &mut Vec<u8>) {
+        let start = out.len();
+        put_u32(out, MAGIC);
+        put_u32(out, 0);
+        put_u32(out, crc32c::crc32c_append(crc32c::crc32c(&self.key), &self.body));
+        put_u32(out, self.body.len() as u32);
+        put_u64(out, self.position);
+        put_i64(out, self.time);
+        put_u64(out, synced);
+        put_u16(out, self.kind.code());
+        put_u16(out, self.key.len() as u16);
+        put_u32(out, self.events);
+        let crc = header_crc(epoch, &out[start + 8..start + HEADER_BYTES]);
+        out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
+        out.extend_from_slice(&self.key);
+        out.extend_from_slice(&self.body);
+        out.resize(start + self.stored_len(), 0);
+    }
+}
+
+fn header_crc(epoch: u64, header: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&epoch.to_le_bytes()), header)
+}
+
+/// What stands at some place of a log file.
+pub(crate) enum Found {
+    /// A good record and the offset after it.
+    Record(Record, usize),
+    /// Nothing that was written as a record of this epoch.
+    Nothing,
+}
+
+/// The header at `at`, if it is a good one of this epoch: `(position, synced)`.
+pub(crate) fn header_at(bytes: &[u8], at: usize, epoch: u64) -> Option<(u64, u64)> {
+    let header = bytes.get(at..at + HEADER_BYTES)?;
+    if header[..4] != MAGIC.to_le_bytes() {
+        return None;
+    }
+    let mut reader = Reader::new(&header[4..]);
+    if reader.u32().ok()? != header_crc(epoch, &header[8..]) {
+        return None;
+    }
+    reader.take(8).ok()?;
+    let position = reader.u64().ok()?;
+    reader.i64().ok()?;
+    Some((position, reader.u64().ok()?))
+}
+
+/// Reads the record at `at`.
+pub(crate) fn read_at(bytes: &[u8], at: usize, epoch: u64) -> Found {
+    read(bytes, at, epoch).map_or(Found::Nothing, |(record, next)| Found::Record(record, next))
+}
+
+fn read(bytes: &[u8], at: usize, epoch: u64) -> Option<(Record, usize)> {
+    header_at(bytes, at, epoch)?;
+    let mut reader = Reader::new(&bytes[at + 8..]);
+    let crc = reader.u32().ok()?;
+    let body_len = reader.u32().ok()? as usize;
+    let position = reader.u64().ok()?;
+    let time = reader.i64().ok()?;
+    reader.u64().ok()?;
+    let kind = Kind::of(reader.u16().ok()?)?;
+    let key_len = usize::from(reader.u16().ok()?);
+    let events = reader.u32().ok()?;
+    let key = reader.take(key_len).ok()?;
+    let body = reader.take(body_len).ok()?;
+    if crc32c::crc32c_append(crc32c::crc32c(key), body) != crc {
+        return None;
+    }
+    let record = Record { position, kind, time, events, key: key.to_vec(), body: body.to_vec() };
+    let next = at + record.stored_len();
+    Some((record, next))
+}

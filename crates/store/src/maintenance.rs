@@ -1,0 +1,394 @@
+//! Flushes and merges: chosen and installed under the partition's lock, worked off outside of it.
+//!
+//! Rules of choice:
+//! - **Flush**: when asked for, when memory trees of all collections pass half of `memory_bytes` (the largest first),
+//!   or when the log passes `log_bytes`. All memory trees go into segments together.
+//! - **Merge of memory trees**: four of a like size that a writer found too large to merge on its way.
+//! - **Merge of segments** (size-tiered): segments of one flush or merge over one range form a run. Where four runs
+//!   of a like size (within a factor of four) lie in one range of time, they become one run, together with all smaller
+//!   ones in that range. A run of which a third is dead is written anew by itself. Merges of more than
+//!   [`MERGE_ROWS_MAX`] rows are not begun: runs beyond a quarter of that stay as they are.
+//!
+//! So an event is rewritten at most once per factor of four between a flush and the largest run: write amplification
+//! grows with the logarithm of the collection, and a question meets at most three runs of each size.
+
+use crate::codec::{frame, put_bytes, put_u32, put_u64, read_file, replace_file, unframe};
+use crate::dead::DeadRows;
+use crate::error::StoreError;
+use crate::manifest::{Manifest, SegmentEntry, dead_name, keys_name, segment_name};
+use crate::merge::{Merged, RowMaps, dead_of, merge_runs_mapped, merge_to_segments, open_segments};
+use crate::part::{Context, Part};
+use crate::partition::{Partition, Shared, entry, tier_of};
+use crate::ranges::Range;
+use crate::seams::Disk;
+use crate::stage::Entry;
+use meridian_model::Seq;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Runs of a like size that are merged into one.
+const RUNS_MERGED: usize = 4;
+/// Most rows of one merge: it keeps four bytes of each in memory.
+pub(crate) const MERGE_ROWS_MAX: u64 = 1 << 25;
+/// A run is written anew when one in so many of its rows is dead.
+const DEAD_SHARE: u64 = 3;
+const DEAD_MAGIC: &[u8; 8] = b"MRDNDEAD";
+const DEAD_VERSION: u32 = 1;
+
+/// What a job does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Memory trees into segments.
+    Flush {
+        /// Everything up to this position is in the inputs.
+        flushed: u64,
+    },
+    /// Memory trees into one.
+    MergeRuns,
+    /// Segments into larger ones.
+    MergeSegments,
+}
+
+/// Work on parts that the partition keeps frozen meanwhile.
+pub(crate) struct Job {
+    pub(crate) work: Work,
+    inputs: Vec<Entry>,
+    floor: Option<u64>,
+    context: Arc<Context>,
+}
+
+/// What came of a job.
+pub(crate) enum Output {
+    Segments(Merged, Vec<Part>),
+    Run(Box<Option<Part>>, RowMaps),
+}
+
+impl Job {
+    /// Does the work. Takes time and memory, no lock.
+    pub(crate) fn run(&self, shared: &Shared, stop: &AtomicBool) -> Result<Output, StoreError> {
+        match self.work {
+            Work::MergeRuns => {
+                let (part, maps) = merge_runs_mapped(shared, &self.context, &self.inputs, self.floor)?;
+                Ok(Output::Run(Box::new(part), maps))
+            }
+            Work::Flush { .. } | Work::MergeSegments => {
+                let merged = merge_to_segments(shared, &self.context, &self.inputs, self.floor, stop)?;
+                let parts = match open_segments(shared, &merged) {
+                    Ok(parts) => parts,
+                    Err(e) => {
+                        discard(shared, &merged);
+                        return Err(e);
+                    }
+                };
+                let bytes = merged.segments.iter().map(|(_, _, w)| w.bytes).sum();
+                match self.work {
+                    Work::Flush { .. } => shared.counters.add_flush_bytes(bytes),
+                    _ => shared.counters.add_merge_bytes(bytes),
+                }
+                Ok(Output::Segments(merged, parts))
+            }
+        }
+    }
+}
+
+/// Removes files that no manifest names.
+fn discard(shared: &Shared, merged: &Merged) {
+    for (_, _, written) in &merged.segments {
+        let _ = shared.disk.remove(&written.path);
+    }
+}
+
+impl Partition {
+    /// Whether memory trees should be flushed for what the collection itself holds.
+    fn flush_due(&self) -> bool {
+        let log_full = self.log.as_ref().is_some_and(|log| log.tail_bytes() > self.shared.options.log_bytes);
+        let memory = self.shared.memory.load(Ordering::Acquire) as u64;
+        self.flush_wanted || log_full || memory > self.shared.options.memory_bytes / 2
+    }
+
+    /// The next job on memory trees, its inputs frozen; `None` if there is nothing to do.
+    pub(crate) fn next_memory_job(&mut self, flush: bool) -> Option<Job> {
+        let runs = self.loose_runs();
+        // Runs frozen by a job in hand would be missing from a flush, which must take all.
+        let all_loose = self.entries.iter().filter(|e| e.part.run().is_some()).count() == runs.len();
+        if (flush || self.flush_due()) && all_loose && self.refuses.is_none() {
+            // A flush without rows still moves the manifest on, so that a log of deletions can go.
+            if !runs.is_empty() || self.position > self.manifest.flushed {
+                return Some(self.freeze(Work::Flush { flushed: self.position }, &runs));
+            }
+            self.flush_wanted = false;
+        }
+        let mut by_tier: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for i in runs {
+            by_tier.entry(tier_of(self.entries[i].part.rows)).or_default().push(i);
+        }
+        let crowded = by_tier.into_values().find(|runs| runs.len() >= RUNS_MERGED)?;
+        Some(self.freeze(Work::MergeRuns, &crowded))
+    }
+
+    /// The next merge of segments, its inputs frozen.
+    pub(crate) fn next_segment_job(&mut self) -> Option<Job> {
+        if self.refuses.is_some() {
+            return None;
+        }
+        let chosen = self.choose_segments()?;
+        Some(self.freeze(Work::MergeSegments, &chosen))
+    }
+
+    fn choose_segments(&self) -> Option<Vec<usize>> {
+        struct Run {
+            entries: Vec<usize>,
+            rows: u64,
+            dead: u64,
+            range: Range,
+        }
+        let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
+        for (i, e) in self.entries.iter().enumerate() {
+            let Some(meta) = self.segments.get(&e.part.number) else { continue };
+            if self.frozen.contains(&e.part.number) {
+                continue;
+            }
+            let run = runs.entry(meta.run).or_insert(Run { entries: Vec::new(), rows: 0, dead: 0, range: meta.range });
+            run.entries.push(i);
+            run.rows += u64::from(meta.rows);
+            run.dead += e.dead.count();
+        }
+        let runs: Vec<Run> = runs.into_values().collect();
+        let tier = |run: &Run| run.rows.max(1).ilog2() / RUNS_MERGED.ilog2();
+        // Narrow ranges first: what is put right there need not be looked at again further up.
+        let mut ranges: Vec<Range> = runs.iter().map(|r| r.range).collect();
+        ranges.sort_unstable();
+        ranges.dedup();
+        for range in ranges {
+            let inside: Vec<&Run> = runs.iter().filter(|r| range.holds(&r.range)).collect();
+            let mut tiers: BTreeMap<u32, usize> = BTreeMap::new();
+            inside.iter().for_each(|r| *tiers.entry(tier(r)).or_default() += 1);
+            for (crowded, _) in tiers.iter().filter(|(_, n)| **n >= RUNS_MERGED) {
+                let taken: Vec<&&Run> = inside.iter().filter(|r| tier(r) <= *crowded).collect();
+                if taken.iter().map(|r| r.rows).sum::<u64>() <= MERGE_ROWS_MAX {
+                    return Some(taken.iter().flat_map(|r| r.entries.iter().copied()).collect());
+                }
+            }
+        }
+        // Only what no snapshot needs any more can be dropped.
+        let floor = self.shared.horizon.floor(self.shared.seams.clock.elapsed(), Seq::end_of(self.position).0);
+        let rotten = runs.iter().find(|r| {
+            let gone = || {
+                let dead = r.entries.iter().map(|i| self.entries[*i].dead.iter().filter(|(_, d)| *d <= floor).count());
+                dead.sum::<usize>() as u64
+            };
+            r.dead * DEAD_SHARE >= r.rows && r.rows <= MERGE_ROWS_MAX && gone() * DEAD_SHARE >= r.rows
+        });
+        rotten.map(|r| r.entries.clone())
+    }
+
+    fn freeze(&mut self, work: Work, entries: &[usize]) -> Job {
+        let inputs: Vec<Entry> = entries.iter().map(|i| self.entries[*i].clone()).collect();
+        self.frozen.extend(inputs.iter().map(|e| e.part.number));
+        let floor = self.floor_for(&inputs);
+        Job { work, inputs, floor, context: self.context.clone() }
+    }
+
+    fn thaw(&mut self, job: &Job) {
+        self.frozen.retain(|number| job.inputs.iter().all(|e| e.part.number != *number));
+    }
+
+    /// Puts the outcome of a job in the place of its inputs. On an error the inputs stay.
+    pub(crate) fn install(&mut self, job: Job, output: Result<Output, StoreError>) -> Result<(), StoreError> {
+        self.thaw(&job);
+        let result = match output? {
+            Output::Run(part, maps) => {
+                let rows: Vec<u32> = part.iter().map(|p| p.rows).collect();
+                let mut dead = self.dead_now(&job, &maps, &rows);
+                self.entries.retain(|e| job.inputs.iter().all(|i| i.part.number != e.part.number));
+                self.entries.extend(part.map(|p| entry(p, dead.pop().unwrap_or_default())));
+                Ok(())
+            }
+            Output::Segments(merged, parts) => self.install_segments(&job, merged, parts),
+        };
+        self.publish();
+        result
+    }
+
+    /// Dead rows of the outputs: those of the inputs as they are now, deaths during the job included.
+    fn dead_now(&self, job: &Job, maps: &RowMaps, rows: &[u32]) -> Vec<DeadRows> {
+        let now: HashMap<u64, &Arc<DeadRows>> = self.entries.iter().map(|e| (e.part.number, &e.dead)).collect();
+        let dead = job.inputs.iter().map(|e| now.get(&e.part.number).map_or(e.dead.as_ref(), |d| d.as_ref()));
+        dead_of(dead, maps, rows)
+    }
+
+    fn install_segments(&mut self, job: &Job, merged: Merged, parts: Vec<Part>) -> Result<(), StoreError> {
+        let rows: Vec<u32> = parts.iter().map(|p| p.rows).collect();
+        let dead = self.dead_now(job, &merged.maps, &rows);
+        let is_input = |e: &Entry| job.inputs.iter().any(|i| i.part.number == e.part.number);
+        let mut runs: HashMap<Range, u64> = HashMap::new();
+        let mut segments = self.segments.clone();
+        segments.retain(|number, _| job.inputs.iter().all(|i| i.part.number != *number));
+        let mut fresh = Vec::new();
+        for (((file, range, written), part), dead) in merged.segments.iter().zip(parts).zip(dead) {
+            let run = *runs.entry(*range).or_insert(*file);
+            let meta =
+                SegmentEntry { file: *file, run, rows: written.rows, bytes: written.bytes, range: *range, dead: None };
+            segments.insert(part.number, meta);
+            fresh.push(entry(part, dead));
+        }
+        let kept = self.entries.iter().filter(|e| !is_input(e)).cloned();
+        let entries: Vec<Entry> = fresh.into_iter().chain(kept).collect();
+        let flushed = match job.work {
+            Work::Flush { flushed } => flushed,
+            _ => self.manifest.flushed,
+        };
+        let saved = self.save(&entries, &mut segments, flushed);
+        let manifest = match saved {
+            Ok(manifest) => manifest,
+            Err(failed) => {
+                if failed.unknown {
+                    // Either manifest may be the one that a restart finds: the files of both stay.
+                    self.refuse(format!("{}: restart once the disk is well", failed.error));
+                } else {
+                    discard(&self.shared, &merged);
+                }
+                return Err(failed.error);
+            }
+        };
+        let old = std::mem::replace(&mut self.manifest, manifest);
+        for input in job.inputs.iter().filter_map(|e| e.part.segment()) {
+            input.retire();
+        }
+        self.entries = entries;
+        self.segments = segments;
+        self.remove_sidecars(&old);
+        if let Work::Flush { flushed } = job.work {
+            self.keys.saved(flushed);
+            self.flush_wanted = false;
+            if let Some(log) = &mut self.log {
+                log.release(flushed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes dead rows, idempotency keys and the manifest of these entries.
+    fn save(
+        &self,
+        entries: &[Entry],
+        segments: &mut BTreeMap<u64, SegmentEntry>,
+        flushed: u64,
+    ) -> Result<Manifest, SaveError> {
+        let disk = self.shared.disk.as_ref();
+        let clean = |error: StoreError| SaveError { error, unknown: false };
+        self.save_dead(entries, segments, flushed).map_err(clean)?;
+        let now = self.shared.seams.clock.now();
+        let file = self.shared.number_file();
+        let keys = if flushed == self.manifest.flushed {
+            self.manifest.keys.clone()
+        } else {
+            let dir = self.shared.segments_dir();
+            self.keys.save(disk, &dir, &self.manifest.keys, flushed, now, file).map_err(clean)?
+        };
+        let manifest = Manifest {
+            flushed,
+            dropped_seq: self.shared.horizon.dropped(),
+            next_file: self.shared.next_file.load(Ordering::Relaxed),
+            segments: segments.values().chain(&self.damaged).cloned().collect(),
+            keys,
+            ..self.manifest.clone()
+        };
+        match self.write_manifest(&manifest) {
+            Ok(()) => Ok(manifest),
+            Err(error) => {
+                // Once the new manifest may stand in its place, nobody knows which one a crash would leave.
+                let unknown = match Manifest::read(disk, &self.shared.dir) {
+                    Ok(found) => found != self.manifest,
+                    Err(_) => true,
+                };
+                Err(SaveError { error, unknown })
+            }
+        }
+    }
+
+    /// Writes the dead rows of segments that changed since they were last written, all into one file.
+    fn save_dead(
+        &self,
+        entries: &[Entry],
+        segments: &mut BTreeMap<u64, SegmentEntry>,
+        flushed: u64,
+    ) -> Result<(), StoreError> {
+        let last = Seq::end_of(flushed);
+        let mut changed = Vec::new();
+        for e in entries.iter().filter(|e| e.dead.count() > 0) {
+            let Some(meta) = segments.get(&e.part.number) else { continue };
+            let count = e.dead.iter().filter(|(_, death)| *death <= last.0).count() as u64;
+            if count != meta.dead.map_or(0, |(_, count)| count) {
+                changed.push((e, count));
+            }
+        }
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let file = self.shared.number_file();
+        let mut content = Vec::new();
+        put_u32(&mut content, changed.len() as u32);
+        for (e, count) in changed {
+            let Some(meta) = segments.get_mut(&e.part.number) else { continue };
+            put_u64(&mut content, meta.file);
+            put_bytes(&mut content, &e.dead.encode(last));
+            meta.dead = Some((file, count));
+        }
+        let path = self.shared.segments_dir().join(dead_name(file));
+        replace_file(self.shared.disk.as_ref(), &path, &frame(DEAD_MAGIC, DEAD_VERSION, &content))
+    }
+
+    /// Removes files of dead rows and keys that the manifest does not name any more.
+    fn remove_sidecars(&self, old: &Manifest) {
+        let named = sidecars(&self.manifest);
+        for name in sidecars(old).difference(&named) {
+            let path = self.shared.segments_dir().join(name);
+            if let Err(e) = self.shared.disk.remove(&path) {
+                tracing::warn!(path = %path.display(), error = %e, "could not remove a file that is not needed any more");
+            }
+        }
+    }
+}
+
+struct SaveError {
+    error: StoreError,
+    /// Whether the new manifest may be in place.
+    unknown: bool,
+}
+
+/// Files of dead rows and keys that a manifest names.
+pub(crate) fn sidecars(manifest: &Manifest) -> BTreeSet<String> {
+    let dead = manifest.segments.iter().filter_map(|s| s.dead).map(|(file, _)| dead_name(file));
+    dead.chain(manifest.keys.iter().map(|k| keys_name(k.file))).collect()
+}
+
+/// All files in the folder of segments that a manifest names.
+pub(crate) fn files_of(manifest: &Manifest) -> BTreeSet<String> {
+    let mut files = sidecars(manifest);
+    files.extend(manifest.segments.iter().map(|s| segment_name(s.file)));
+    files
+}
+
+/// Reads the dead rows of one segment from the file that its manifest names.
+pub(crate) fn read_dead(disk: &dyn Disk, dir: &Path, meta: &SegmentEntry) -> Result<DeadRows, StoreError> {
+    let Some((file, count)) = meta.dead else { return Ok(DeadRows::default()) };
+    let path = dir.join(dead_name(file));
+    let bytes = read_file(disk, &path)?;
+    let content = unframe(&path, DEAD_MAGIC, DEAD_VERSION, &bytes)?;
+    let parse = || -> Result<DeadRows, String> {
+        let mut reader = crate::codec::Reader::new(content);
+        for _ in 0..reader.u32()? {
+            let (segment, bytes) = (reader.u64()?, reader.bytes()?);
+            if segment == meta.file {
+                let dead = DeadRows::decode(bytes, meta.rows)?;
+                let found = dead.count();
+                return if found == count { Ok(dead) } else { Err(format!("{found} dead rows instead of {count}")) };
+            }
+        }
+        Err(format!("the segment {} is not in it", segment_name(meta.file)))
+    };
+    parse().map_err(|e| StoreError::corrupt(&path, e))
+}

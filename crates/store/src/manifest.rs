@@ -1,0 +1,94 @@
+//! The manifest of a partition: what it consists of, replaced as a whole.
+
+use crate::codec::{frame, read_file, replace_file, unframe};
+use crate::error::StoreError;
+use crate::options::Settings;
+use crate::ranges::Range;
+use crate::seams::Disk;
+use meridian_model::Schema;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Name of the manifest in the folder of its partition.
+pub(crate) const MANIFEST: &str = "MANIFEST";
+/// Name that the manifest gets when the collection is dropped: from then on the folder is rubbish.
+pub(crate) const DROPPED: &str = "DROPPED";
+const MAGIC: &[u8; 8] = b"MRDNMANI";
+/// Version of the format written, and newest read.
+pub(crate) const VERSION: u32 = 1;
+
+/// What a partition consists of, but for what the log holds after `flushed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    pub(crate) tenant: String,
+    pub(crate) collection: String,
+    pub(crate) partition: u32,
+    pub(crate) schema: Schema,
+    pub(crate) settings: Settings,
+    /// Keys the hashes of ids.
+    pub(crate) seed: u64,
+    /// When the collection was made, in microseconds since 1970.
+    pub(crate) created: i64,
+    /// Writes up to this position are in the segments; later ones are in the log.
+    pub(crate) flushed: u64,
+    /// Snapshots below this number are gone: rows that died before were dropped.
+    pub(crate) dropped_seq: u64,
+    /// Number of the next file.
+    pub(crate) next_file: u64,
+    pub(crate) segments: Vec<SegmentEntry>,
+    /// Files of idempotency keys, oldest first.
+    pub(crate) keys: Vec<KeysEntry>,
+}
+
+/// A live segment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SegmentEntry {
+    /// Number in the file's name.
+    pub(crate) file: u64,
+    /// Segments of one flush or merge over one range share this number.
+    pub(crate) run: u64,
+    pub(crate) rows: u32,
+    pub(crate) bytes: u64,
+    pub(crate) range: Range,
+    /// The file of its dead rows, and how many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) dead: Option<(u64, u64)>,
+}
+
+/// A file of idempotency keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KeysEntry {
+    pub(crate) file: u64,
+    /// When its newest key was used, in microseconds since 1970.
+    pub(crate) newest: i64,
+    pub(crate) count: u64,
+}
+
+pub(crate) fn segment_name(file: u64) -> String {
+    format!("{file:016x}.segment")
+}
+
+pub(crate) fn dead_name(file: u64) -> String {
+    format!("{file:016x}.dead")
+}
+
+pub(crate) fn keys_name(file: u64) -> String {
+    format!("{file:016x}.keys")
+}
+
+impl Manifest {
+    /// Reads the manifest of the partition in `dir`.
+    pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Manifest, StoreError> {
+        let path = dir.join(MANIFEST);
+        let bytes = read_file(disk, &path)?;
+        let content = unframe(&path, MAGIC, VERSION, &bytes)?;
+        serde_json::from_slice(content).map_err(|e| StoreError::corrupt(&path, format!("it does not read: {e}")))
+    }
+
+    /// Replaces the manifest, durably.
+    pub(crate) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
+        let path = dir.join(MANIFEST);
+        let json = serde_json::to_vec(self).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
+        replace_file(disk, &path, &frame(MAGIC, VERSION, &json))
+    }
+}

@@ -1,0 +1,92 @@
+//! What an operator may choose.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How a store is opened. Make it with [`Options::at`] or [`Options::ephemeral`], then change what you need.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The data folder.
+    pub data: PathBuf,
+    /// Keep everything in memory and acknowledge at once; nothing survives the process.
+    pub ephemeral: bool,
+    /// Most bytes of decoded blocks kept for readers.
+    pub cache_bytes: u64,
+    /// Most bytes of memory trees over all collections: from half of it the largest is flushed, at all of it writes wait.
+    pub memory_bytes: u64,
+    /// Most bytes of log that a collection keeps before its memory trees are flushed.
+    pub log_bytes: u64,
+    /// Size of one log file.
+    pub log_file_bytes: u64,
+    /// Most bytes of one batch.
+    pub batch_bytes: u64,
+    /// Least events of a segment that a flush or merge cuts off for a shorter range of time.
+    pub segment_rows_min: u32,
+    /// Most events of one segment.
+    pub segment_rows_max: u32,
+    /// How long an idempotency key is remembered.
+    pub key_memory: Duration,
+    /// Most idempotency keys remembered by a collection; more within [`Options::key_memory`] are refused.
+    pub keys_max: usize,
+    /// How long a snapshot stays good after its last use.
+    pub snapshot_memory: Duration,
+    /// How long a write waits for room when none is said with it.
+    pub write_wait: Duration,
+    /// Start the threads that flush and merge. A simulator leaves them out and calls [`crate::Collection::maintain`].
+    pub background: bool,
+}
+
+impl Options {
+    /// A store in this folder.
+    pub fn at(data: impl Into<PathBuf>) -> Options {
+        Options {
+            data: data.into(),
+            ephemeral: false,
+            cache_bytes: 512 << 20,
+            memory_bytes: 256 << 20,
+            log_bytes: 256 << 20,
+            log_file_bytes: 64 << 20,
+            batch_bytes: 64 << 20,
+            segment_rows_min: 1 << 16,
+            segment_rows_max: 1 << 24,
+            key_memory: Duration::from_secs(86_400),
+            keys_max: 2_000_000,
+            snapshot_memory: Duration::from_secs(300),
+            write_wait: Duration::from_secs(10),
+            background: true,
+        }
+    }
+
+    /// A store in memory.
+    pub fn ephemeral() -> Options {
+        Options { ephemeral: true, ..Options::at("/ephemeral") }
+    }
+}
+
+/// What an acknowledged event survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// Nothing: the collection is kept in memory and is empty after a restart.
+    Ephemeral,
+    /// Process kill and power loss.
+    #[default]
+    Local,
+    /// The loss of any minority of replicas.
+    Replicated,
+}
+
+/// What may be chosen for each collection, and changed later (but for the durability).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Settings {
+    /// What an acknowledged event survives.
+    #[serde(default)]
+    pub durability: Durability,
+    /// Age, by event time, from which events may be dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Duration>,
+    /// Size on disk from which the oldest events may be dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_bytes: Option<u64>,
+}

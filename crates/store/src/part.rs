@@ -1,0 +1,363 @@
+//! Parts: the immutable sorted runs that a collection consists of, and what a reader may ask of one.
+
+use crate::cache::Block;
+use crate::dead::DeadRows;
+use crate::error::StoreError;
+use crate::keys;
+use crate::run::Run;
+use crate::segment::Segment;
+use crate::stats::Counters;
+use arrow_array::{ArrayRef, UInt32Array};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
+use meridian_index::{Forest, Key, Tree};
+use meridian_model::{Batch, Bounds, IdRole, Layout, Projection, Schema, Seq};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Rows of a block. Reads that stay inside one block share its memory; longer ones copy.
+pub const CHUNK_ROWS: u32 = 4096;
+
+/// One immutable run of events in order of (key, seq): a memory tree or a segment file.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// Number in this process, never given twice.
+    pub(crate) number: u64,
+    pub(crate) rows: u32,
+    pub(crate) forest: Forest,
+    /// Greatest sequence number of each block.
+    pub(crate) chunk_seq_max: Vec<u64>,
+    pub(crate) seq_min: u64,
+    pub(crate) seq_max: u64,
+    pub(crate) body: Body,
+}
+
+#[derive(Debug)]
+pub(crate) enum Body {
+    Run(Run),
+    Segment(Segment),
+}
+
+/// Whether blocks read from disk are kept in the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// For the next reader.
+    Keep,
+    /// A merge reads each block once, and its inputs go when it is done.
+    Pass,
+}
+
+/// How ids become keys of the sidecars.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyRule {
+    pub(crate) role: IdRole,
+    pub(crate) seed: u64,
+}
+
+impl KeyRule {
+    /// The key of an id as readers see it; `None` if no event of the collection can have it.
+    pub(crate) fn key_of(&self, id: &str) -> Option<u64> {
+        match self.role {
+            IdRole::Given => Some(keys::hash(self.seed, id.as_bytes())),
+            IdRole::Made => Seq::from_id(id).ok().map(|seq| seq.0),
+        }
+    }
+}
+
+impl Part {
+    /// The least and greatest sequence number of each block, from all of them.
+    pub(crate) fn chunk_seq_maxima(seqs: &[u64]) -> Vec<u64> {
+        seqs.chunks(CHUNK_ROWS as usize).map(|c| c.iter().copied().max().unwrap_or(0)).collect()
+    }
+
+    pub(crate) fn seqs(&self, rows: Range<u32>) -> Result<Vec<u64>, StoreError> {
+        match &self.body {
+            Body::Run(run) => Ok(run.seqs[rows.start as usize..rows.end as usize].to_vec()),
+            Body::Segment(segment) => segment.seqs(rows),
+        }
+    }
+
+    /// Physical columns of some rows; those that the part was written without are absent.
+    pub(crate) fn column(&self, column: usize, rows: Range<u32>, fill: Fill) -> Result<Option<ArrayRef>, StoreError> {
+        match &self.body {
+            Body::Run(run) => {
+                let array = run.batch.columns().get(column).and_then(Option::as_ref);
+                Ok(array.map(|a| a.slice(rows.start as usize, (rows.end - rows.start) as usize)))
+            }
+            Body::Segment(segment) => segment.column(column, rows, fill),
+        }
+    }
+
+    /// Rows whose key is this one: candidates, since hashes of ids may collide.
+    fn rows_of_key(&self, rule: KeyRule, key: u64) -> Result<Vec<u32>, StoreError> {
+        match &self.body {
+            Body::Run(run) => Ok(run.index(rule).rows_of(key)),
+            Body::Segment(segment) => segment.rows_of_key(key),
+        }
+    }
+
+    /// All rows that have this id, alive or dead, as (row, seq).
+    pub(crate) fn find(&self, rule: KeyRule, layout: &Layout, id: &str) -> Result<Vec<(u32, u64)>, StoreError> {
+        let Some(key) = rule.key_of(id) else { return Ok(Vec::new()) };
+        self.find_key(rule, layout, key, id)
+    }
+
+    /// As [`Part::find`], with the key at hand.
+    pub(crate) fn find_key(
+        &self,
+        rule: KeyRule,
+        layout: &Layout,
+        key: u64,
+        id: &str,
+    ) -> Result<Vec<(u32, u64)>, StoreError> {
+        if rule.role == IdRole::Made && !(self.seq_min..=self.seq_max).contains(&key) {
+            return Ok(Vec::new());
+        }
+        let mut found = Vec::new();
+        for row in self.rows_of_key(rule, key)? {
+            if row >= self.rows {
+                continue;
+            }
+            let same = match layout.id {
+                None => true,
+                Some(column) => match self.column(column, row..row + 1, Fill::Keep)? {
+                    Some(ids) => {
+                        arrow_array::cast::AsArray::as_string_opt::<i32>(&ids).is_some_and(|i| i.value(0) == id)
+                    }
+                    None => false,
+                },
+            };
+            if same {
+                let seq = self.seqs(row..row + 1)?.first().copied().unwrap_or(0);
+                found.push((row, seq));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Bytes in memory (of a run) or on disk (of a segment).
+    pub(crate) fn bytes(&self) -> u64 {
+        match &self.body {
+            Body::Run(run) => run.bytes + self.forest.bytes() as u64,
+            Body::Segment(segment) => segment.file_bytes,
+        }
+    }
+
+    pub(crate) fn run(&self) -> Option<&Run> {
+        match &self.body {
+            Body::Run(run) => Some(run),
+            Body::Segment(_) => None,
+        }
+    }
+
+    pub(crate) fn segment(&self) -> Option<&Segment> {
+        match &self.body {
+            Body::Run(_) => None,
+            Body::Segment(segment) => Some(segment),
+        }
+    }
+}
+
+/// A part as one snapshot sees it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct PartView {
+    pub(crate) part: Arc<Part>,
+    pub(crate) dead: Arc<DeadRows>,
+    pub(crate) seq: Seq,
+    pub(crate) context: Arc<Context>,
+}
+
+/// What all parts of a snapshot share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) rule: KeyRule,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl PartView {
+    /// Number of rows, dead ones and those newer than the snapshot included.
+    pub fn rows(&self) -> u32 {
+        self.part.rows
+    }
+
+    /// A number that no other part has had since the process began: a key for caches.
+    pub fn number(&self) -> u64 {
+        self.part.number
+    }
+
+    /// The trees over the rows, one per size class, in row order.
+    pub fn trees(&self) -> &[Tree] {
+        &self.part.forest.trees
+    }
+
+    /// The box of all rows.
+    pub fn bounds(&self) -> Bounds {
+        self.part.forest.bounds()
+    }
+
+    /// The schema that [`PartView::read`] answers in.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.context.schema
+    }
+
+    /// The layout of that schema.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.context.layout
+    }
+
+    /// Whether the rows lie in memory, so that reading them costs no disk.
+    pub fn in_memory(&self) -> bool {
+        self.part.run().is_some()
+    }
+
+    /// Columns of some rows, visible or not. Inside one block of [`CHUNK_ROWS`] nothing is copied.
+    /// Fields that the part was written without are null.
+    pub fn read(&self, rows: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
+        let rows = rows.start.min(self.part.rows)..rows.end.min(self.part.rows);
+        self.context.counters.add_blocks_read(blocks_of(&rows));
+        self.columns(rows, wanted, Fill::Keep)
+    }
+
+    /// As [`PartView::read`], without pushing out of the cache what readers use.
+    pub(crate) fn read_for_merge(&self, rows: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
+        self.columns(rows, wanted, Fill::Pass)
+    }
+
+    fn columns(&self, rows: Range<u32>, wanted: &Projection, fill: Fill) -> Result<Batch, StoreError> {
+        let count = rows.len();
+        let layout = &self.context.layout;
+        let mut columns = vec![None; layout.columns.len()];
+        for column in wanted.columns() {
+            columns[column] = Some(match self.part.column(column, rows.clone(), fill)? {
+                Some(array) => array,
+                None => arrow_array::new_null_array(layout.columns[column].data_type(), count),
+            });
+        }
+        Ok(Batch::new(self.context.schema.clone(), layout.clone(), count, columns)?)
+    }
+
+    /// Sequence numbers of some rows.
+    pub fn seqs(&self, rows: Range<u32>) -> Result<Vec<u64>, StoreError> {
+        self.part.seqs(rows.start.min(self.part.rows)..rows.end.min(self.part.rows))
+    }
+
+    /// The keys of some rows, where they are at hand without computing them.
+    pub fn keys(&self, rows: Range<u32>) -> Option<&[Key]> {
+        self.part.run().map(|run| &run.keys[rows.start as usize..rows.end as usize])
+    }
+
+    /// Whether the snapshot is known to see every row of the range; where `false`, ask [`PartView::visible`].
+    pub fn all_visible(&self, rows: Range<u32>) -> bool {
+        !self.some_newer(&rows) && self.dead.all_alive(rows, self.seq)
+    }
+
+    /// Which rows of the range the snapshot sees.
+    pub fn visible(&self, rows: Range<u32>) -> Result<BooleanBuffer, StoreError> {
+        let count = rows.len();
+        let mut seen = BooleanBufferBuilder::new(count);
+        if self.some_newer(&rows) {
+            self.seqs(rows.clone())?.iter().for_each(|seq| seen.append(*seq <= self.seq.0));
+        } else {
+            seen.append_n(count, true);
+        }
+        for row in self.dead_rows(rows.clone()) {
+            seen.set_bit((row - rows.start) as usize, false);
+        }
+        Ok(seen.finish())
+    }
+
+    /// Rows of the range that were replaced or deleted by the time of the snapshot, in order. Where
+    /// [`PartView::none_newer`] holds, these are all the rows that the snapshot does not see, so that the count and
+    /// sums of a node may be corrected by reading only them.
+    pub fn dead_rows(&self, rows: Range<u32>) -> impl Iterator<Item = u32> + '_ {
+        let seq = self.seq.0;
+        self.dead.range(rows).filter(move |(_, death)| *death <= seq).map(|(row, _)| row)
+    }
+
+    /// Whether the range is known to hold no row that is newer than the snapshot.
+    pub fn none_newer(&self, rows: Range<u32>) -> bool {
+        !self.some_newer(&rows)
+    }
+
+    fn some_newer(&self, rows: &Range<u32>) -> bool {
+        if self.part.seq_max <= self.seq.0 {
+            return false;
+        }
+        let chunks = (rows.start / CHUNK_ROWS) as usize..rows.end.div_ceil(CHUNK_ROWS) as usize;
+        self.part.chunk_seq_max.get(chunks).is_none_or(|c| c.iter().any(|max| *max > self.seq.0))
+    }
+
+    /// The time-ordered projection, where the part has one (segments of collections with an instant).
+    pub fn time_order(&self) -> Option<TimeOrder<'_>> {
+        match &self.part.body {
+            Body::Segment(segment) if segment.has_time_order() => Some(TimeOrder { view: self }),
+            _ => None,
+        }
+    }
+
+    /// The row with this id that the snapshot sees.
+    pub fn find_id(&self, id: &str) -> Result<Option<u32>, StoreError> {
+        let found = self.part.find(self.context.rule, &self.context.layout, id)?;
+        let seen = |(row, seq): &(u32, u64)| {
+            *seq <= self.seq.0 && self.dead.death(*row).is_none_or(|death| death > self.seq.0)
+        };
+        Ok(found.into_iter().find(seen).map(|(row, _)| row))
+    }
+}
+
+fn blocks_of(rows: &Range<u32>) -> u64 {
+    if rows.is_empty() { 0 } else { u64::from((rows.end - 1) / CHUNK_ROWS - rows.start / CHUNK_ROWS) + 1 }
+}
+
+/// The rows of a part in order of time: for questions of time alone.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeOrder<'a> {
+    view: &'a PartView,
+}
+
+/// Some rows in order of time.
+#[derive(Debug, Clone)]
+pub struct TimeRows {
+    /// The time and the numeric fields; the other columns are absent.
+    pub batch: Batch,
+    /// For each, its row in the part: what [`PartView::visible`] and [`PartView::read`] speak of.
+    pub rows: UInt32Array,
+}
+
+impl TimeOrder<'_> {
+    /// The trees over time: one, or none of a part of no rows. Their rows are places in the order of time.
+    pub fn trees(&self) -> &[Tree] {
+        self.view.part.segment().map_or(&[], |s| s.time_trees())
+    }
+
+    /// What stands at some places of the order of time.
+    pub fn read(&self, places: Range<u32>) -> Result<TimeRows, StoreError> {
+        let Some(segment) = self.view.part.segment() else {
+            return Err(StoreError::Invalid(meridian_model::Invalid::new("a memory tree has no order of time")));
+        };
+        let context = &self.view.context;
+        context.counters.add_blocks_read(blocks_of(&places));
+        let (columns, rows) = segment.time_rows(places, &context.layout)?;
+        let batch = Batch::new(context.schema.clone(), context.layout.clone(), rows.len(), columns)?;
+        Ok(TimeRows { batch, rows })
+    }
+}
+
+/// Puts the pieces of neighbouring blocks together.
+pub(crate) fn join(pieces: Vec<ArrayRef>) -> Result<ArrayRef, String> {
+    match pieces.as_slice() {
+        [one] => Ok(one.clone()),
+        many => {
+            let arrays: Vec<&dyn arrow_array::Array> = many.iter().map(|a| a.as_ref()).collect();
+            arrow_select::concat::concat(&arrays).map_err(|e| e.to_string())
+        }
+    }
+}
+
+pub(crate) fn array_of(block: Block) -> Result<ArrayRef, String> {
+    match block {
+        Block::Array(array) => Ok(array),
+        _ => Err("a block of another kind".to_owned()),
+    }
+}

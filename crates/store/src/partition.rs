@@ -1,0 +1,429 @@
+//! The core of a collection: a state machine over log, memory trees and segments, without threads of its own.
+//!
+//! [`Partition::commit`] takes a group of writes to durability and visibility. Flushes and merges are jobs
+//! (`maintenance.rs`): chosen and installed here, under the lock that the caller keeps around the partition, and worked
+//! off outside of it. Readers never come here: they load the published [`State`].
+
+use crate::bodies::{decode_events, decode_targets, encode_events, encode_targets};
+use crate::cache::BlockCache;
+use crate::dead::DeadRows;
+use crate::error::{Problem, StoreError, WriteError};
+use crate::idempotency::{IdempotencyKeys, Remembered};
+use crate::log::{AppendError, Kind, Log, Record};
+use crate::manifest::{Manifest, SegmentEntry};
+use crate::merge::merge_runs;
+use crate::options::{Options, Settings};
+use crate::part::{Context, KeyRule, Part, PartView};
+use crate::seams::{Disk, Seams};
+use crate::segment::SegmentPlace;
+use crate::snapshot::Horizon;
+use crate::stage::{Change, Entry, Events, Outcome, Stage, Staging, kind_of};
+use crate::stats::Counters;
+use arc_swap::ArcSwap;
+use meridian_model::{Layout, Schema, Seq};
+use std::collections::{BTreeMap, HashMap};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// Runs of a like size that are merged into one.
+const RUNS_MERGED: usize = 4;
+/// Most rows of a merge that a writer does on its way; larger ones wait for maintenance.
+const INLINE_ROWS_MAX: u64 = 1 << 15;
+/// From this many runs on a writer merges whatever the size, so that readers never face more.
+const RUNS_MAX: usize = 48;
+/// Most bytes of events replayed into one memory tree.
+const REPLAY_BYTES: usize = 32 << 20;
+
+/// What readers see: replaced as a whole.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Position of the newest write.
+    pub(crate) position: u64,
+    pub(crate) context: Arc<Context>,
+    pub(crate) settings: Settings,
+    pub(crate) views: Arc<[PartView]>,
+    pub(crate) missing: Arc<[Problem]>,
+    /// Why no writes are taken, if so.
+    pub(crate) refuses: Option<String>,
+    pub(crate) log_tail_bytes: u64,
+    pub(crate) keys: u64,
+}
+
+/// What partition, readers and jobs share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) seams: Seams,
+    /// Where the data lies; in memory for an ephemeral collection.
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: Arc<Options>,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) horizon: Horizon,
+    pub(crate) state: ArcSwap<State>,
+    pub(crate) next_file: AtomicU64,
+    /// Bytes of memory trees of this collection, and of all.
+    pub(crate) memory: AtomicI64,
+    pub(crate) memory_all: Arc<AtomicI64>,
+}
+
+impl Shared {
+    pub(crate) fn segments_dir(&self) -> PathBuf {
+        self.dir.join("segments")
+    }
+
+    pub(crate) fn place(&self) -> SegmentPlace {
+        SegmentPlace { disk: self.disk.clone(), cache: self.cache.clone(), counters: self.counters.clone() }
+    }
+
+    /// A number for a file that no other file of the partition has.
+    pub(crate) fn number_file(&self) -> u64 {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// One partition of a collection.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) manifest: Manifest,
+    /// Where the manifest of an ephemeral collection survives a restart; `None` where it lies with the data.
+    pub(crate) definition: Option<(Arc<dyn Disk>, PathBuf)>,
+    pub(crate) context: Arc<Context>,
+    /// `None` of an ephemeral collection.
+    pub(crate) log: Option<Log>,
+    /// Segments first, then memory trees, oldest first.
+    pub(crate) entries: Vec<Entry>,
+    /// What the manifest says of each open segment, by number of its part.
+    pub(crate) segments: BTreeMap<u64, SegmentEntry>,
+    /// Segments that could not be opened: they stay in the manifest.
+    pub(crate) damaged: Vec<SegmentEntry>,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) keys: IdempotencyKeys,
+    pub(crate) position: u64,
+    pub(crate) refuses: Option<String>,
+    /// Parts that a job in hand works on.
+    pub(crate) frozen: Vec<u64>,
+    /// Set by the first flush asked for, until it is done.
+    pub(crate) flush_wanted: bool,
+}
+
+/// A write as the queue hands it over.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) change: Change,
+    pub(crate) key: Option<String>,
+}
+
+/// What became of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// It is durable and visible.
+    Stored(Outcome),
+    /// It was stored before under the same key.
+    Duplicate(Remembered),
+}
+
+pub(crate) fn context_of(schema: Arc<Schema>, seed: u64, counters: &Arc<Counters>) -> Arc<Context> {
+    let layout = Arc::new(Layout::of(&schema));
+    let rule = KeyRule { role: schema.id, seed };
+    Arc::new(Context { schema, layout, rule, counters: counters.clone() })
+}
+
+impl Partition {
+    /// Commits a group of writes: one append, one sync, one new snapshot. Answers each in its place.
+    pub(crate) fn commit(&mut self, group: Vec<Request>) -> Vec<Result<Done, WriteError>> {
+        let now = self.shared.seams.clock.now();
+        self.keys.sweep(now, self.shared.options.keys_max);
+        let mut answers: Vec<Result<Done, WriteError>> = Vec::with_capacity(group.len());
+        if let Some(why) = &self.refuses {
+            return group.iter().map(|_| Err(WriteError::Refused(why.clone()))).collect();
+        }
+        let context = self.context.clone();
+        let mut stage = Stage::new(&self.entries, &context, self.position + 1);
+        let mut records = Vec::new();
+        // Keys first used in this group: key to what its write came to.
+        let mut fresh: HashMap<String, Remembered> = HashMap::new();
+        let (durable, mut taken) = (self.log.is_some(), 0);
+        for request in group {
+            if let Some(key) = &request.key {
+                let known = fresh.get(key).copied().or_else(|| self.keys.get(key.as_bytes(), now));
+                if let Some(known) = known {
+                    answers.push(Ok(Done::Duplicate(known)));
+                    continue;
+                }
+                if self.keys.len() + fresh.len() >= self.shared.options.keys_max {
+                    answers.push(Err(WriteError::Busy(format!(
+                        "{} idempotency keys within {} s are as many as are remembered: send without a key, or later",
+                        self.shared.options.keys_max,
+                        self.shared.options.key_memory.as_secs()
+                    ))));
+                    continue;
+                }
+            }
+            let answer = stage_one(&mut stage, request.change);
+            if let Ok((kind, outcome, body, bytes)) = answer {
+                let events = outcome.written as u32;
+                if let Some(key) = &request.key {
+                    fresh.insert(key.clone(), Remembered { position: outcome.position, events, time: now });
+                }
+                let key = request.key.map_or_else(Vec::new, String::into_bytes);
+                records.push(Record { position: outcome.position, kind, time: now, events, key, body });
+                taken += bytes;
+                answers.push(Ok(Done::Stored(outcome)));
+            } else {
+                answers.push(answer.map(|(_, outcome, _, _)| Done::Stored(outcome)));
+            }
+        }
+        if records.is_empty() {
+            return answers;
+        }
+        // Whatever can fail without the disk fails before the log has the group.
+        let position = stage.next - 1;
+        let staging = match stage.finish(self.shared.cache.number_part()) {
+            Ok(staging) => staging,
+            Err(e) => return fail_stored(answers, || WriteError::Refused(e.to_string())),
+        };
+        if durable && let Some(log) = &mut self.log {
+            match log.append(&records) {
+                Ok(bytes) => {
+                    self.shared.counters.add_log_bytes(bytes);
+                    self.shared.counters.add_syncs(1);
+                }
+                Err(AppendError::Clean(e)) => {
+                    let text = match &e {
+                        StoreError::Io { source, .. } if source.kind() == ErrorKind::StorageFull => {
+                            format!("the disk is full ({e}); nothing of the write is stored")
+                        }
+                        _ => format!("{e}; nothing of the write is stored"),
+                    };
+                    return fail_stored(answers, || WriteError::Busy(text.clone()));
+                }
+                Err(AppendError::Unknown(e)) => {
+                    let why = format!("{e}: what is on disk is not known any more; restart once the disk is well");
+                    self.refuse(why.clone());
+                    return fail_stored(answers, || WriteError::Failed(why.clone()));
+                }
+            }
+        }
+        for record in records.iter().filter(|r| !r.key.is_empty()) {
+            let what = Remembered { position: record.position, events: record.events, time: record.time };
+            self.keys.remember(&record.key, what);
+        }
+        self.shared.counters.add_bytes_taken(taken);
+        self.shared.counters.add_groups(1);
+        self.apply(staging, position);
+        answers
+    }
+
+    /// Makes a staged group visible.
+    fn apply(&mut self, staging: Staging, position: u64) {
+        for (entry, dead) in staging.dead {
+            self.entries[entry].dead = Arc::new(dead);
+        }
+        self.entries.extend(staging.run);
+        self.position = position;
+        self.merge_small_runs();
+        self.publish();
+    }
+
+    /// Keeps the number of memory trees logarithmic: the youngest of a like size become one.
+    fn merge_small_runs(&mut self) {
+        loop {
+            let runs = self.loose_runs();
+            let Some((&last, _)) = runs.split_last() else { return };
+            let tier = tier_of(self.entries[last].part.rows);
+            let tail: Vec<usize> =
+                runs.iter().rev().copied().take_while(|i| tier_of(self.entries[*i].part.rows) <= tier).collect();
+            let rows: u64 = tail.iter().map(|i| u64::from(self.entries[*i].part.rows)).sum();
+            let crowded = runs.len() >= RUNS_MAX;
+            if tail.len() < RUNS_MERGED || (rows > INLINE_ROWS_MAX && !crowded) {
+                return;
+            }
+            let inputs: Vec<Entry> = tail.iter().rev().map(|i| self.entries[*i].clone()).collect();
+            match merge_runs(&self.shared, &self.context, &inputs, self.floor_for(&inputs)) {
+                Ok(merged) => {
+                    self.entries.retain(|e| inputs.iter().all(|i| i.part.number != e.part.number));
+                    self.entries.extend(merged);
+                }
+                Err(e) => {
+                    // Columns too large to be put together: they stay as they are until the flush.
+                    tracing::warn!(error = %e, "memory trees were not merged");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Memory trees that no job works on, oldest first.
+    pub(crate) fn loose_runs(&self) -> Vec<usize> {
+        (0..self.entries.len())
+            .filter(|i| {
+                let part = &self.entries[*i].part;
+                part.run().is_some() && !self.frozen.contains(&part.number)
+            })
+            .collect()
+    }
+
+    /// The number up to which dead rows may be dropped from these parts; `None` if they hold none.
+    pub(crate) fn floor_for(&self, inputs: &[Entry]) -> Option<u64> {
+        if inputs.iter().all(|e| e.dead.count() == 0) {
+            return None;
+        }
+        let current = Seq::end_of(self.position).0;
+        Some(self.shared.horizon.drop_below(self.shared.seams.clock.elapsed(), current))
+    }
+
+    /// Shows readers what is now.
+    pub(crate) fn publish(&mut self) {
+        let seq = Seq::end_of(self.position);
+        let view =
+            |e: &Entry| PartView { part: e.part.clone(), dead: e.dead.clone(), seq, context: self.context.clone() };
+        let views: Arc<[PartView]> = self.entries.iter().map(view).collect();
+        let memory: i64 = self.entries.iter().filter(|e| e.part.run().is_some()).map(|e| e.part.bytes() as i64).sum();
+        let before = self.shared.memory.swap(memory, Ordering::AcqRel);
+        self.shared.memory_all.fetch_add(memory - before, Ordering::AcqRel);
+        self.shared.state.store(Arc::new(State {
+            position: self.position,
+            context: self.context.clone(),
+            settings: self.manifest.settings.clone(),
+            views,
+            missing: self.problems.as_slice().into(),
+            refuses: self.refuses.clone(),
+            log_tail_bytes: self.log.as_ref().map_or(0, Log::tail_bytes),
+            keys: self.keys.len() as u64,
+        }));
+    }
+
+    /// Takes no more writes from here on.
+    pub(crate) fn refuse(&mut self, why: String) {
+        tracing::error!(collection = %self.manifest.collection, why = %why, "the collection takes no more writes");
+        self.refuses = Some(why);
+        self.publish();
+    }
+
+    /// Changes the schema (by adding optional fields) or the settings, durably.
+    pub(crate) fn change(&mut self, schema: Option<Schema>, settings: Option<Settings>) -> Result<(), StoreError> {
+        if let Some(why) = &self.refuses {
+            return Err(StoreError::Invalid(meridian_model::Invalid::new(format!(
+                "the collection is read-only: {why}"
+            ))));
+        }
+        let mut changed = self.manifest.clone();
+        changed.schema = schema.unwrap_or(changed.schema);
+        changed.settings = settings.unwrap_or(changed.settings);
+        changed.next_file = self.shared.next_file.load(Ordering::Relaxed);
+        self.write_manifest(&changed)?;
+        self.context = context_of(Arc::new(changed.schema.clone()), changed.seed, &self.shared.counters);
+        self.manifest = changed;
+        self.publish();
+        Ok(())
+    }
+
+    /// Writes a manifest, and its copy where an ephemeral collection keeps its definition.
+    pub(crate) fn write_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        manifest.write(self.shared.disk.as_ref(), &self.shared.dir)?;
+        if let Some((disk, dir)) = &self.definition
+            && (manifest.schema != self.manifest.schema || manifest.settings != self.manifest.settings)
+        {
+            let empty = Manifest { flushed: 0, segments: Vec::new(), keys: Vec::new(), ..manifest.clone() };
+            empty.write(disk.as_ref(), dir)?;
+        }
+        Ok(())
+    }
+
+    /// Replays what the log held beyond the manifest.
+    pub(crate) fn replay(&mut self, records: Vec<Record>) -> Result<(), StoreError> {
+        let context = self.context.clone();
+        let mut records = records.into_iter().peekable();
+        while records.peek().is_some() {
+            let mut stage = Stage::new(&self.entries, &context, self.position + 1);
+            let mut remembered = Vec::new();
+            while stage.bytes() < REPLAY_BYTES {
+                let Some(record) = records.next() else { break };
+                // After damage a position may be missing; its number stays unused.
+                stage.next = record.position;
+                if !record.key.is_empty() {
+                    let what = Remembered { position: record.position, events: record.events, time: record.time };
+                    remembered.push((record.key.clone(), what));
+                }
+                if let Err(detail) = replay_one(&mut stage, &context, record) {
+                    self.problems.push(Problem { path: self.shared.dir.join("log"), detail });
+                }
+            }
+            let position = stage.next - 1;
+            let staging = stage.finish(self.shared.cache.number_part())?;
+            for (key, what) in remembered {
+                self.keys.remember(&key, what);
+            }
+            for (entry, dead) in staging.dead {
+                self.entries[entry].dead = Arc::new(dead);
+            }
+            self.entries.extend(staging.run);
+            self.position = self.position.max(position);
+            self.merge_small_runs();
+        }
+        Ok(())
+    }
+}
+
+type Staged = (Kind, Outcome, Vec<u8>, u64);
+
+fn stage_one(stage: &mut Stage<'_>, change: Change) -> Result<Staged, WriteError> {
+    let unseen = |e: StoreError| WriteError::Refused(format!("whether the events are there cannot be seen: {e}"));
+    let targets = match change {
+        Change::Write(events) => {
+            let (kind, bytes) = (kind_of(&events), events.batch.bytes() as u64);
+            let outcome = stage.write(events)?;
+            return Ok((kind, outcome, stage.take_body(), bytes));
+        }
+        Change::DeleteIds(ids) => stage.targets(&ids).map_err(unseen)?,
+        Change::DeleteRows(targets) => stage.alive(targets).map_err(unseen)?,
+    };
+    let outcome = stage.delete(&targets).map_err(unseen)?;
+    Ok((Kind::Delete, outcome, encode_targets(&targets), 0))
+}
+
+fn replay_one(stage: &mut Stage<'_>, context: &Context, record: Record) -> Result<(), String> {
+    let named = |e: String| format!("the write at position {} cannot be replayed: {e}", record.position);
+    match record.kind {
+        Kind::Delete => {
+            let targets = decode_targets(&record.body).map_err(named)?;
+            stage.delete(&targets).map_err(|e| named(e.to_string()))?;
+        }
+        Kind::Write | Kind::Replace => {
+            let batch = decode_events(context, record.body).map_err(named)?;
+            // Ids of a plain write were free when it was taken. Replacing does the same, and forgives what damage hid.
+            let events = Events::of(context, batch, true).map_err(|e| named(format!("{} ids stand twice", e.len())))?;
+            stage.write(events).map_err(|e| named(e.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Answers with an error what would have been stored.
+fn fail_stored(
+    answers: Vec<Result<Done, WriteError>>,
+    error: impl Fn() -> WriteError,
+) -> Vec<Result<Done, WriteError>> {
+    // A duplicate of a write in this very group fails with it; one of an older write would not have to, but tells the
+    // sender nothing wrong by being asked to come again.
+    answers.into_iter().map(|answer| answer.and_then(|_| Err(error()))).collect()
+}
+
+/// Size class of a run: its rows to the base of the merge factor.
+pub(crate) fn tier_of(rows: u32) -> u32 {
+    rows.max(1).ilog2() / RUNS_MERGED.ilog2()
+}
+
+/// Encodes the events of a write for the log.
+pub(crate) fn body_of(events: &Events) -> Result<Vec<u8>, StoreError> {
+    Ok(encode_events(&events.batch).map_err(meridian_model::Invalid::new)?)
+}
+
+/// A part and what is dead in it.
+pub(crate) fn entry(part: Part, dead: DeadRows) -> Entry {
+    Entry { part: Arc::new(part), dead: Arc::new(dead) }
+}

@@ -1,0 +1,189 @@
+//! Making a partition, and opening one: manifest, segments, then the tail of the log.
+
+use crate::cache::BlockCache;
+use crate::dead::DeadRows;
+use crate::error::{Problem, StoreError};
+use crate::idempotency::IdempotencyKeys;
+use crate::log::Log;
+use crate::maintenance::{files_of, read_dead};
+use crate::manifest::{Manifest, segment_name};
+use crate::options::{Durability, Options};
+use crate::partition::{Partition, Shared, State, context_of, entry};
+use crate::seams::{Disk, MemoryDisk, Seams};
+use crate::segment::Segment;
+use crate::snapshot::Horizon;
+use crate::stats::Counters;
+use arc_swap::ArcSwap;
+use meridian_model::IdRole;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+
+/// What all collections of a store share.
+#[derive(Debug, Clone)]
+pub(crate) struct Common {
+    pub(crate) seams: Seams,
+    pub(crate) options: Arc<Options>,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) memory_all: Arc<AtomicI64>,
+}
+
+fn log_dir(dir: &Path) -> PathBuf {
+    dir.join("log")
+}
+
+/// Makes the folders of a partition, durably, and writes its first manifest: from then on it exists.
+pub(crate) fn create(common: &Common, root: &Path, dir: &Path, manifest: &Manifest) -> Result<Partition, StoreError> {
+    make_folders(common.seams.disk.as_ref(), root, dir)?;
+    manifest.write(common.seams.disk.as_ref(), dir)?;
+    open(common, dir)
+}
+
+fn make_folders(disk: &dyn Disk, root: &Path, dir: &Path) -> Result<(), StoreError> {
+    for sub in [log_dir(dir), dir.join("segments")] {
+        disk.create_dir(&sub).map_err(StoreError::io("create", &sub))?;
+    }
+    // Each name on the way down from the root, and then the two below.
+    let way: Vec<&Path> = dir.ancestors().take_while(|a| a.starts_with(root)).collect();
+    way.iter().rev().try_for_each(|folder| disk.sync_dir(folder).map_err(StoreError::io("sync", folder)))
+}
+
+/// Opens the partition in `dir`. Damage to segments or log is noted and contained; damage to the manifest is an error.
+pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
+    let mut manifest = Manifest::read(common.seams.disk.as_ref(), dir)?;
+    let ephemeral = common.options.ephemeral || manifest.settings.durability == Durability::Ephemeral;
+    let mut disk = common.seams.disk.clone();
+    let mut definition = None;
+    if ephemeral && !common.options.ephemeral {
+        definition = Some((disk, dir.to_owned()));
+        disk = Arc::new(MemoryDisk::volatile());
+        make_folders(disk.as_ref(), dir, dir)?;
+        manifest = Manifest { flushed: 0, segments: Vec::new(), keys: Vec::new(), ..manifest };
+        manifest.write(disk.as_ref(), dir)?;
+    }
+    let counters = Arc::new(Counters::default());
+    let context = context_of(Arc::new(manifest.schema.clone()), manifest.seed, &counters);
+    let elapsed = common.seams.clock.elapsed();
+    let empty = State {
+        position: manifest.flushed,
+        context: context.clone(),
+        settings: manifest.settings.clone(),
+        views: Arc::new([]),
+        missing: Arc::new([]),
+        refuses: None,
+        log_tail_bytes: 0,
+        keys: 0,
+    };
+    let shared = Arc::new(Shared {
+        seams: common.seams.clone(),
+        disk,
+        dir: dir.to_owned(),
+        options: common.options.clone(),
+        cache: common.cache.clone(),
+        counters,
+        horizon: Horizon::new(common.options.snapshot_memory, manifest.dropped_seq, elapsed),
+        state: ArcSwap::from_pointee(empty),
+        next_file: AtomicU64::new(manifest.next_file),
+        memory: AtomicI64::new(0),
+        memory_all: common.memory_all.clone(),
+    });
+    let keys = IdempotencyKeys::new(manifest.seed, common.options.key_memory);
+    let position = manifest.flushed;
+    let mut partition = Partition {
+        shared,
+        manifest,
+        definition,
+        context,
+        log: None,
+        entries: Vec::new(),
+        segments: Default::default(),
+        damaged: Vec::new(),
+        problems: Vec::new(),
+        keys,
+        position,
+        refuses: None,
+        frozen: Vec::new(),
+        flush_wanted: false,
+    };
+    partition.open_files()?;
+    if !ephemeral {
+        partition.open_log()?;
+    }
+    partition.publish();
+    Ok(partition)
+}
+
+impl Partition {
+    fn open_files(&mut self) -> Result<(), StoreError> {
+        let disk = self.shared.disk.clone();
+        let dir = self.shared.segments_dir();
+        let known = files_of(&self.manifest);
+        for name in disk.list(&dir).map_err(StoreError::io("list", &dir))? {
+            // What no manifest names was being written, or not yet removed, when the process ended.
+            if !known.contains(&name) {
+                let path = dir.join(&name);
+                disk.remove(&path).map_err(StoreError::io("remove", &path))?;
+            }
+        }
+        let place = self.shared.place();
+        let mut lost_dead = false;
+        for meta in self.manifest.segments.clone() {
+            match Segment::open(&place, &dir.join(segment_name(meta.file))) {
+                Ok(part) if part.rows == meta.rows => {
+                    let dead = read_dead(disk.as_ref(), &dir, &meta).unwrap_or_else(|e| {
+                        self.problems.push(Problem::of(&e));
+                        lost_dead = true;
+                        DeadRows::default()
+                    });
+                    self.segments.insert(part.number, meta);
+                    self.entries.push(entry(part, dead));
+                }
+                Ok(part) => {
+                    let path = dir.join(segment_name(meta.file));
+                    let detail = format!("it holds {} events where the manifest says {}", part.rows, meta.rows);
+                    self.problems.push(Problem { path, detail });
+                    self.damaged.push(meta);
+                }
+                Err(StoreError::NewerFormat { path, found, supported }) => {
+                    return Err(StoreError::NewerFormat { path, found, supported });
+                }
+                Err(e) => {
+                    self.problems.push(Problem::of(&e));
+                    self.damaged.push(meta);
+                }
+            }
+        }
+        if lost_dead {
+            // Writing on would save the loss: events that were deleted would be back for good.
+            self.refuses = Some("the record of deleted events is damaged; see the problems listed".to_owned());
+        } else if !self.damaged.is_empty() && self.manifest.schema.id == IdRole::Given {
+            let why = "a segment cannot be read, so whether an id is in use cannot be known; see the problems listed";
+            self.refuses = Some(why.to_owned());
+        }
+        if let Err(e) = self.keys.load(disk.as_ref(), &dir, &self.manifest.keys) {
+            self.problems.push(Problem::of(&e));
+            self.refuses.get_or_insert("the record of idempotency keys is damaged; see the problems listed".to_owned());
+        }
+        Ok(())
+    }
+
+    fn open_log(&mut self) -> Result<(), StoreError> {
+        let shared = self.shared.clone();
+        let (log, found) =
+            Log::open(&shared.disk, &log_dir(&shared.dir), shared.options.log_file_bytes, self.manifest.flushed)?;
+        self.log = Some(log);
+        if found.torn_bytes > 0 {
+            tracing::info!(
+                collection = %self.manifest.collection, bytes = found.torn_bytes,
+                "the log ends in a write that was never acknowledged: it is left out"
+            );
+        }
+        if !found.damage.is_empty() {
+            self.problems.extend(found.damage.iter().map(Problem::of));
+            self.refuses.get_or_insert(
+                "the log is damaged, so acknowledged writes are missing; see the problems listed".to_owned(),
+            );
+        }
+        self.replay(found.records)
+    }
+}

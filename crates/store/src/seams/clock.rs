@@ -1,0 +1,70 @@
+//! Time.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// A source of time.
+pub trait Clock: Send + Sync + std::fmt::Debug {
+    /// Microseconds since 1970 in UTC; may jump when the machine's clock is set.
+    fn now(&self) -> i64;
+    /// Microseconds since some start; never goes back.
+    fn elapsed(&self) -> i64;
+}
+
+/// The machine's clocks.
+#[derive(Debug)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl SystemClock {
+    /// A clock whose [`Clock::elapsed`] starts now.
+    pub fn new() -> Self {
+        SystemClock { start: Instant::now() }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        SystemClock::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> i64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64)
+    }
+
+    fn elapsed(&self) -> i64 {
+        self.start.elapsed().as_micros() as i64
+    }
+}
+
+/// A clock that moves only when told to.
+#[derive(Debug)]
+pub struct ManualClock {
+    now: AtomicI64,
+    start: i64,
+}
+
+impl ManualClock {
+    /// A clock that stands at `now`, in microseconds since 1970.
+    pub fn new(now: i64) -> Self {
+        ManualClock { now: AtomicI64::new(now), start: now }
+    }
+
+    /// Moves time forward by so many microseconds.
+    pub fn advance(&self, micros: i64) {
+        self.now.fetch_add(micros, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> i64 {
+        self.now.load(Ordering::SeqCst)
+    }
+
+    fn elapsed(&self) -> i64 {
+        self.now() - self.start
+    }
+}

@@ -1,0 +1,93 @@
+//! The seams through which the store meets the world: disk, clock and randomness.
+//!
+//! Nothing in this crate opens a file, reads a clock or draws a random number in any other way, so that a test (or a
+//! simulator) owns all three: it can stop time, repeat a run from a seed, lose every byte not yet synced, and make any
+//! call fail.
+
+mod clock;
+mod memory;
+mod random;
+mod real;
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use memory::{CrashStyle, FaultKind, MemoryDisk};
+pub use random::{Random, SeededRandom, SystemRandom};
+pub use real::RealDisk;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// An existing file, to be read.
+    Read,
+    /// An existing file, to be read and written in place.
+    ReadWrite,
+    /// A new file; one of that name that exists is emptied.
+    Create,
+}
+
+/// A file system, reduced to what the store needs of one.
+///
+/// What an implementation promises: bytes written are durable after [`DiskFile::sync`] and not before; a name made by
+/// `open(.., Create)`, [`Disk::rename`] or [`Disk::create_dir`], or unmade by [`Disk::remove`], is durable after
+/// [`Disk::sync_dir`] of its folder and not before; a rename replaces its target in one step.
+pub trait Disk: Send + Sync + std::fmt::Debug {
+    /// Opens a file.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
+    /// Gives a file another name, replacing what had it.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes a folder and those above it; one that exists is well.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+    /// Removes an empty folder.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+    /// Names in a folder, sorted; a folder that does not exist is an error of kind `NotFound`.
+    fn list(&self, path: &Path) -> io::Result<Vec<String>>;
+    /// Makes the names in a folder durable.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+    /// Takes the lock that a file stands for, until the guard is dropped. `WouldBlock`: another holds it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>>;
+}
+
+/// A lock that is held as long as this lives.
+pub trait DiskLock: Send + Sync + std::fmt::Debug {}
+
+/// An open file.
+pub trait DiskFile: Send + Sync + std::fmt::Debug {
+    /// Fills `into` from `offset`; a file that ends before is an error of kind `UnexpectedEof`.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
+    /// Writes at `offset`, growing the file where needed.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Makes what was written durable, and the length with it (`fdatasync`).
+    fn sync(&self) -> io::Result<()>;
+    /// Length in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// Whether the file holds no byte.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Cuts or grows (with zeros) the file.
+    fn set_len(&self, bytes: u64) -> io::Result<()>;
+}
+
+/// The three seams together.
+#[derive(Debug, Clone)]
+pub struct Seams {
+    /// Files.
+    pub disk: Arc<dyn Disk>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+}
+
+impl Seams {
+    /// The real disk, clock and randomness.
+    pub fn real() -> Seams {
+        Seams { disk: Arc::new(RealDisk), clock: Arc::new(SystemClock::new()), random: Arc::new(SystemRandom::new()) }
+    }
+}

@@ -1,0 +1,96 @@
+//! Counters.
+
+use meridian_model::Bounds;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What one collection has done since it was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    blocks_read: AtomicU64,
+    cache_hits: AtomicU64,
+    cache_misses: AtomicU64,
+    bytes_read: AtomicU64,
+    /// Bytes of batches as they came.
+    bytes_taken: AtomicU64,
+    log_bytes: AtomicU64,
+    flush_bytes: AtomicU64,
+    merge_bytes: AtomicU64,
+    syncs: AtomicU64,
+    groups: AtomicU64,
+}
+
+macro_rules! counters {
+    ($($add:ident $get:ident $field:ident),*) => {
+        impl Counters {
+            $(pub(crate) fn $add(&self, n: u64) { self.$field.fetch_add(n, Ordering::Relaxed); }
+              pub(crate) fn $get(&self) -> u64 { self.$field.load(Ordering::Relaxed) })*
+        }
+    };
+}
+
+counters!(
+    add_blocks_read blocks_read blocks_read, add_cache_hits cache_hits cache_hits,
+    add_cache_misses cache_misses cache_misses, add_bytes_read bytes_read bytes_read,
+    add_bytes_taken bytes_taken bytes_taken, add_log_bytes log_bytes log_bytes,
+    add_flush_bytes flush_bytes flush_bytes, add_merge_bytes merge_bytes merge_bytes,
+    add_syncs syncs syncs, add_groups groups groups
+);
+
+/// The state of a collection in numbers. Counts of bytes and blocks begin anew when the store is opened.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CollectionStats {
+    /// Events that the newest snapshot sees.
+    pub events: u64,
+    /// Rows that were replaced or deleted and not yet dropped.
+    pub dead_rows: u64,
+    /// The box of all rows, dead ones included; `None` of an empty collection.
+    pub bounds: Option<Bounds>,
+    /// Bytes on disk, the log left out.
+    pub bytes: u64,
+    /// Segment files.
+    pub segments: u64,
+    /// Memory trees.
+    pub runs: u64,
+    /// Rows in memory trees.
+    pub memory_rows: u64,
+    /// Bytes of memory trees.
+    pub memory_bytes: u64,
+    /// Bytes of log that a restart would replay.
+    pub log_tail_bytes: u64,
+    /// Position of the newest write.
+    pub position: u64,
+    /// Idempotency keys remembered.
+    pub keys: u64,
+    /// Blocks of rows handed to readers, from memory or disk.
+    pub blocks_read: u64,
+    /// Blocks found in the cache.
+    pub cache_hits: u64,
+    /// Blocks fetched from disk.
+    pub cache_misses: u64,
+    /// Bytes fetched from disk.
+    pub bytes_read: u64,
+    /// Bytes of the batches written by clients.
+    pub bytes_taken: u64,
+    /// Bytes written to the log.
+    pub log_bytes: u64,
+    /// Bytes written by flushes.
+    pub flush_bytes: u64,
+    /// Bytes written by merges of segments.
+    pub merge_bytes: u64,
+    /// Syncs of the log.
+    pub syncs: u64,
+    /// Groups committed: writes per group tell how well group commit works.
+    pub groups: u64,
+    /// Why the collection takes no writes, if so.
+    pub refuses: Option<String>,
+}
+
+impl CollectionStats {
+    /// Bytes written to disk for each byte taken from clients; 0 before the first write.
+    pub fn write_amplification(&self) -> f64 {
+        if self.bytes_taken == 0 {
+            return 0.0;
+        }
+        (self.log_bytes + self.flush_bytes + self.merge_bytes) as f64 / self.bytes_taken as f64
+    }
+}

@@ -1,0 +1,439 @@
+//! The store: a folder of collections, locked by one process.
+
+use crate::cache::BlockCache;
+use crate::codec::{read_file, replace_file};
+use crate::collection::{Collection, Wake};
+use crate::error::{Problem, StoreError};
+use crate::manifest::{DROPPED, MANIFEST, Manifest};
+use crate::options::{Durability, Options, Settings};
+use crate::recovery::{self, Common};
+use crate::seams::{Disk, DiskLock, MemoryDisk, Seams};
+use meridian_model::schema::validate_name;
+use meridian_model::{Invalid, Schema};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Name of the file that says what the folder is.
+const MARKER: &str = "meridian.json";
+const LOCK: &str = "LOCK";
+/// Version of the folder's format: grows when an older program could not make sense of the folder as a whole.
+const FOLDER_VERSION: u32 = 1;
+/// Partition of every collection, until there are several.
+const PARTITION: &str = "p0";
+/// How often the threads look for work without being woken.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Pause after a failed flush or merge.
+const AFTER_FAILURE: Duration = Duration::from_secs(2);
+
+type Collections = BTreeMap<(String, String), Arc<Collection>>;
+
+/// An open data folder (or, ephemeral, a store in memory).
+///
+/// Dropping it closes it without a flush: nothing acknowledged is lost, the next start replays the log.
+#[derive(Debug)]
+pub struct Store {
+    inner: Arc<Inner>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    lock: Mutex<Option<Box<dyn DiskLock>>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    common: Common,
+    root: PathBuf,
+    collections: Mutex<Collections>,
+    problems: Mutex<Vec<Problem>>,
+    wake: Arc<Wake>,
+    closed: AtomicBool,
+}
+
+impl Store {
+    /// Opens the folder, making it if it is not there, and every collection in it.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`], [`StoreError::NewerFormat`], [`StoreError::ReadOnly`], or what the disk said. A damaged
+    /// collection is not an error: see [`Store::problems`].
+    pub fn open(options: Options, mut seams: Seams) -> Result<Store, StoreError> {
+        if options.ephemeral {
+            seams.disk = Arc::new(MemoryDisk::volatile());
+        }
+        let root = options.data.clone();
+        let disk = seams.disk.clone();
+        let unwritable = |e: StoreError| match e {
+            StoreError::Io { source, .. }
+                if matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) =>
+            {
+                StoreError::ReadOnly { path: root.clone(), source }
+            }
+            other => other,
+        };
+        make_root(disk.as_ref(), &root).map_err(unwritable)?;
+        let lock = disk.lock(&root.join(LOCK)).map_err(|e| match e.kind() {
+            ErrorKind::WouldBlock => StoreError::InUse { path: root.clone() },
+            _ => unwritable(StoreError::io("lock", &root.join(LOCK))(e)),
+        })?;
+        check_marker(&seams, &root).map_err(unwritable)?;
+        let background = options.background;
+        let common = Common {
+            seams,
+            cache: Arc::new(BlockCache::new(options.cache_bytes)),
+            options: Arc::new(options),
+            memory_all: Arc::new(AtomicI64::new(0)),
+        };
+        let inner = Arc::new(Inner {
+            common,
+            root: root.clone(),
+            collections: Mutex::default(),
+            problems: Mutex::default(),
+            wake: Arc::default(),
+            closed: AtomicBool::new(false),
+        });
+        inner.open_all().map_err(unwritable)?;
+        let threads = if background { inner.start_threads()? } else { Vec::new() };
+        Ok(Store { inner, threads: Mutex::new(threads), lock: Mutex::new(Some(lock)) })
+    }
+
+    /// Makes a collection.
+    pub fn create(
+        &self,
+        tenant: &str,
+        name: &str,
+        schema: Schema,
+        settings: Settings,
+    ) -> Result<Arc<Collection>, StoreError> {
+        validate_name("tenant", tenant)?;
+        validate_name("collection", name)?;
+        schema.validate()?;
+        if settings.durability == Durability::Replicated {
+            let detail = "replicated collections need a cluster: this server keeps ephemeral and local ones";
+            return Err(Invalid::field("durability", detail).into());
+        }
+        let inner = &self.inner;
+        // Held throughout, so that of two makers of one name the second finds it.
+        let mut collections = inner.collections.lock();
+        inner.check_open()?;
+        let at = (tenant.to_owned(), name.to_owned());
+        let dir = inner.partition_dir(tenant, name);
+        let disk = inner.common.seams.disk.as_ref();
+        let there = disk.list(&dir).is_ok_and(|names| names.iter().any(|n| n == MANIFEST));
+        if collections.contains_key(&at) || there {
+            return Err(StoreError::Exists { tenant: tenant.to_owned(), name: name.to_owned() });
+        }
+        let manifest = Manifest {
+            tenant: tenant.to_owned(),
+            collection: name.to_owned(),
+            partition: 0,
+            schema,
+            settings,
+            seed: inner.common.seams.random.next_u64(),
+            created: inner.common.seams.clock.now(),
+            flushed: 0,
+            dropped_seq: 0,
+            next_file: 1,
+            segments: Vec::new(),
+            keys: Vec::new(),
+        };
+        let partition = recovery::create(&inner.common, &inner.root, &dir, &manifest)?;
+        let collection = Collection::new(tenant, name, partition, inner.wake.clone());
+        collections.insert(at, collection.clone());
+        Ok(collection)
+    }
+
+    /// The collection of this name.
+    pub fn collection(&self, tenant: &str, name: &str) -> Option<Arc<Collection>> {
+        self.inner.collections.lock().get(&(tenant.to_owned(), name.to_owned())).cloned()
+    }
+
+    /// The collections of a tenant in order of name.
+    pub fn list(&self, tenant: &str) -> Vec<Arc<Collection>> {
+        self.inner.collections.lock().iter().filter(|((t, _), _)| t == tenant).map(|(_, c)| c.clone()).collect()
+    }
+
+    /// All collections in order of tenant and name.
+    pub fn collections(&self) -> Vec<Arc<Collection>> {
+        self.inner.collections.lock().values().cloned().collect()
+    }
+
+    /// Removes a collection and its files; says whether there was one. Snapshots in hand stay readable.
+    ///
+    /// Crash-safe: the manifest gets another name first, and a folder with that name is cleared at the next start.
+    pub fn drop_collection(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
+        let inner = &self.inner;
+        let mut collections = inner.collections.lock();
+        inner.check_open()?;
+        let Some(collection) = collections.remove(&(tenant.to_owned(), name.to_owned())) else { return Ok(false) };
+        collection.close(false)?;
+        let dir = inner.partition_dir(tenant, name);
+        let disk = inner.common.seams.disk.as_ref();
+        let (from, to) = (dir.join(MANIFEST), dir.join(DROPPED));
+        disk.rename(&from, &to).map_err(StoreError::io("rename", &from))?;
+        disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
+        clear(disk, &dir)?;
+        Ok(true)
+    }
+
+    /// What is damaged, found when the folder was opened.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = self.inner.problems.lock().clone();
+        for collection in self.collections() {
+            problems.extend(collection.problems());
+        }
+        problems
+    }
+
+    /// Reads everything and verifies every checksum, tree and sidecar; lists what is bad. Takes as long as reading
+    /// the folder takes.
+    pub fn check(&self) -> Vec<Problem> {
+        let mut problems = self.problems();
+        for collection in self.collections() {
+            problems.extend(crate::check::check(&collection));
+        }
+        problems.dedup();
+        problems
+    }
+
+    /// Bytes held by the block cache, and by the memory trees of all collections.
+    pub fn memory(&self) -> (u64, u64) {
+        let common = &self.inner.common;
+        (common.cache.bytes(), common.memory_all.load(Ordering::Acquire).max(0) as u64)
+    }
+
+    /// Flushes everything, ends the threads and gives the folder free. Writes from now on are refused.
+    pub fn close(&self) -> Result<(), StoreError> {
+        let result = self.shut(true);
+        self.lock.lock().take();
+        result
+    }
+
+    fn shut(&self, flush: bool) -> Result<(), StoreError> {
+        self.inner.closed.store(true, Ordering::Release);
+        let mut result = Ok(());
+        let collections = std::mem::take(&mut *self.inner.collections.lock());
+        for collection in collections.values() {
+            if let Err(e) = collection.close(flush)
+                && result.is_ok()
+            {
+                result = Err(e);
+            }
+        }
+        self.inner.wake.wake();
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+        result
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let _ = self.shut(false);
+    }
+}
+
+fn make_root(disk: &dyn Disk, root: &Path) -> Result<(), StoreError> {
+    if disk.list(root).is_ok() {
+        return Ok(());
+    }
+    let missing: Vec<&Path> = root.ancestors().take_while(|a| disk.list(a).is_err()).collect();
+    disk.create_dir(root).map_err(StoreError::io("create", root))?;
+    for folder in missing {
+        if let Some(above) = folder.parent().filter(|a| !a.as_os_str().is_empty()) {
+            disk.sync_dir(above).map_err(StoreError::io("sync", above))?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads the marker file, or makes it in a new folder.
+fn check_marker(seams: &Seams, root: &Path) -> Result<(), StoreError> {
+    let disk = seams.disk.as_ref();
+    let path = root.join(MARKER);
+    match read_file(disk, &path) {
+        Ok(bytes) => parse_marker(&path, &bytes),
+        Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            let others = disk.list(root).map_err(StoreError::io("list", root))?;
+            if let Some(other) = others.iter().find(|n| !n.starts_with(MARKER.trim_end_matches("json")) && *n != LOCK) {
+                return Err(Invalid::field(
+                    "data",
+                    format!(
+                        "{} is not a data folder of Meridian: it holds {other:?} but no {MARKER}; name an empty folder",
+                        root.display()
+                    ),
+                )
+                .into());
+            }
+            let text = marker_text(seams.clock.now());
+            replace_file(disk, &path, text.as_bytes())
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// The marker is text for people: one line of JSON that says the version, and a checksum of the rest.
+fn marker_text(created: i64) -> String {
+    let body = format!("\"program\":\"meridian\",\"created\":{created}");
+    let crc = crc32c::crc32c(format!("{FOLDER_VERSION},{body}").as_bytes());
+    format!("{{\"format\":{FOLDER_VERSION},{body},\"crc32c\":{crc}}}\n")
+}
+
+fn parse_marker(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    #[derive(Deserialize)]
+    struct Text {
+        format: u32,
+        created: i64,
+    }
+    let text: Text =
+        serde_json::from_slice(bytes).map_err(|e| StoreError::corrupt(path, format!("it does not read: {e}")))?;
+    if text.format > FOLDER_VERSION {
+        return Err(StoreError::NewerFormat { path: path.to_owned(), found: text.format, supported: FOLDER_VERSION });
+    }
+    if bytes != marker_text(text.created).as_bytes() {
+        return Err(StoreError::corrupt(path, "its checksum is wrong"));
+    }
+    Ok(())
+}
+
+/// Removes what is in the folder of a dropped or half-made partition; the mark goes last.
+fn clear(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
+    for sub in ["log", "segments"] {
+        let sub = dir.join(sub);
+        let Ok(names) = disk.list(&sub) else { continue };
+        for name in names {
+            let path = sub.join(name);
+            disk.remove(&path).map_err(StoreError::io("remove", &path))?;
+        }
+        disk.remove_dir(&sub).map_err(StoreError::io("remove", &sub))?;
+    }
+    disk.sync_dir(dir).map_err(StoreError::io("sync", dir))?;
+    for name in disk.list(dir).map_err(StoreError::io("list", dir))? {
+        let path = dir.join(name);
+        disk.remove(&path).map_err(StoreError::io("remove", &path))?;
+    }
+    for folder in dir.ancestors().take(2) {
+        disk.remove_dir(folder).map_err(StoreError::io("remove", folder))?;
+        if let Some(above) = folder.parent() {
+            disk.sync_dir(above).map_err(StoreError::io("sync", above))?;
+        }
+    }
+    Ok(())
+}
+
+impl Inner {
+    fn partition_dir(&self, tenant: &str, name: &str) -> PathBuf {
+        self.root.join("tenants").join(tenant).join(name).join(PARTITION)
+    }
+
+    fn check_open(&self) -> Result<(), StoreError> {
+        if self.closed.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
+    }
+
+    fn open_all(&self) -> Result<(), StoreError> {
+        let disk = self.common.seams.disk.clone();
+        let tenants = self.root.join("tenants");
+        for tenant in names(disk.as_ref(), &tenants)? {
+            for name in names(disk.as_ref(), &tenants.join(&tenant))? {
+                let dir = self.partition_dir(&tenant, &name);
+                let inside = names(disk.as_ref(), &dir)?;
+                let has = |what: &str| inside.iter().any(|n| n == what);
+                let filled = |sub: &str| names(disk.as_ref(), &dir.join(sub)).is_ok_and(|n| !n.is_empty());
+                if !has(MANIFEST) && (has(DROPPED) || !(filled("log") || filled("segments"))) {
+                    // Dropped, or never made to the end.
+                    self.clear_leftovers(disk.as_ref(), &dir, &tenants.join(&tenant).join(&name))?;
+                    continue;
+                }
+                match recovery::open(&self.common, &dir) {
+                    Ok(partition) => {
+                        let collection = Collection::new(&tenant, &name, partition, self.wake.clone());
+                        self.collections.lock().insert((tenant.clone(), name), collection);
+                    }
+                    Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
+                    Err(e) => {
+                        tracing::error!(%tenant, collection = %name, error = %e, "a collection could not be opened");
+                        self.problems.lock().push(Problem::of(&e));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn clear_leftovers(&self, disk: &dyn Disk, dir: &Path, collection: &Path) -> Result<(), StoreError> {
+        if disk.list(dir).is_ok() {
+            return clear(disk, dir);
+        }
+        disk.remove_dir(collection).map_err(StoreError::io("remove", collection))
+    }
+
+    fn start_threads(self: &Arc<Self>) -> Result<Vec<JoinHandle<()>>, StoreError> {
+        // One thread for flushes and one for merges: a long merge never keeps a flush waiting.
+        let lanes: [(&str, fn(&Inner) -> bool); 2] =
+            [("meridian-flush", Inner::flush_step), ("meridian-merge", Inner::merge_step)];
+        let start = |(name, step): (&str, fn(&Inner) -> bool)| {
+            let inner = self.clone();
+            std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+                while !inner.closed.load(Ordering::Acquire) {
+                    if !step(&inner) {
+                        inner.wake.wait(LOOK_EVERY);
+                    }
+                }
+            })
+        };
+        lanes.into_iter().map(start).collect::<Result<_, _>>().map_err(StoreError::io("start threads for", &self.root))
+    }
+
+    fn all(&self) -> Vec<Arc<Collection>> {
+        self.collections.lock().values().cloned().collect()
+    }
+
+    fn flush_step(&self) -> bool {
+        let mut collections = self.all();
+        let memory = |c: &Arc<Collection>| c.shared.memory.load(Ordering::Acquire);
+        collections.sort_by_key(|c| std::cmp::Reverse(memory(c)));
+        // When all together are many, the largest goes first even if by itself it is small.
+        let all = self.common.memory_all.load(Ordering::Acquire) as u64;
+        let mut short = all > self.common.options.memory_bytes / 2;
+        let mut worked = false;
+        for collection in collections {
+            let flush = std::mem::take(&mut short) && memory(&collection) > 0;
+            worked |= self.attempt(&collection, "flush", collection.maintain_memory(flush));
+        }
+        worked
+    }
+
+    fn merge_step(&self) -> bool {
+        let mut worked = false;
+        for collection in self.all() {
+            worked |= self.attempt(&collection, "merge", collection.maintain_segments());
+        }
+        worked
+    }
+
+    fn attempt(&self, collection: &Collection, what: &str, result: Result<bool, StoreError>) -> bool {
+        match result {
+            Ok(worked) => worked,
+            Err(StoreError::Closed) => false,
+            Err(e) => {
+                tracing::error!(collection = %collection.name(), error = %e, "a {what} failed and will be tried again");
+                self.wake.wait(AFTER_FAILURE);
+                false
+            }
+        }
+    }
+}
+
+/// Names in a folder; none if it does not exist.
+fn names(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>, StoreError> {
+    match disk.list(dir) {
+        Ok(names) => Ok(names),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(Vec::new()),
+        Err(e) => Err(StoreError::io("list", dir)(e)),
+    }
+}
