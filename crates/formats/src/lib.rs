@@ -11,10 +11,12 @@
 //! Start reading at [`Format`] and [`reader`]; [`infer`] makes a schema from a sample, [`FeatureWriter`]
 //! writes the features of answers. It opens no file and no socket.
 
+mod columns;
 mod compress;
 mod error;
 mod format;
 mod gdelt;
+mod geo_metadata;
 mod infer;
 mod input;
 mod instant;
@@ -33,7 +35,7 @@ pub use compress::{decompress, peek};
 pub use error::{MISTAKES_MAX, ReadError};
 pub use format::Format;
 pub use gdelt::gdelt_schema;
-pub use infer::{infer, infer_prefix};
+pub use infer::{infer, infer_file, infer_prefix};
 pub use options::{BatchLimits, Epoch, OnError, ReadOptions, Unknown};
-pub use read::{EventReader, reader};
-pub use write::{EventWriter, FeatureWriter, Features, WriteError, writer};
+pub use read::{EventReader, reader, reader_of_file};
+pub use write::{EventWriter, FeatureWriter, Features, GeoParquetError, GeoParquetWriter, WriteError, writer};

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Customary names of longitudes, the likeliest first.
-pub(crate) const LON: &[&str] = &["lon", "lng", "long", "longitude", "x"];
+pub(crate) const LON: &[&str] = &["lon", "lng", "long", "longitude", "x", "@lon"];
 /// Customary names of latitudes, the likeliest first.
-pub(crate) const LAT: &[&str] = &["lat", "latitude", "y"];
+pub(crate) const LAT: &[&str] = &["lat", "latitude", "y", "@lat"];
 /// Customary names of shapes.
 pub(crate) const GEOMETRY: &[&str] = &["geometry", "geom", "wkt", "the_geom", "shape", "geo", "wkb_geometry"];
 /// Customary names of the primary instant, the likeliest first.

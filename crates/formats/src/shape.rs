@@ -33,6 +33,19 @@ impl Shape {
     }
 }
 
+/// How far past the edge of the world a coordinate may lie to be taken as the edge, in degrees: the
+/// rounding noise of reprojection (0.1 mm), which real files do hold (`180.00000000000006`).
+const EDGE: f64 = 1e-9;
+
+/// A position as it was written, with the noise at the edges of the world taken off.
+#[inline]
+pub(crate) fn coord(lon: f64, lat: f64) -> Coord<f64> {
+    let snap = |value: f64, edge: f64| {
+        if value.abs() > edge && value.abs() <= edge + EDGE { edge.copysign(value) } else { value }
+    };
+    Coord { x: snap(lon, 180.0), y: snap(lat, 90.0) }
+}
+
 /// Checks a ring as it was written; a polygon made of it would close it silently.
 pub(crate) fn check_ring(ring: &[Coord<f64>]) -> Result<(), Invalid> {
     let (Some(first), Some(last)) = (ring.first(), ring.last()) else {
@@ -147,7 +160,7 @@ fn position(json: &mut Json<'_>) -> Result<Coord<f64>, Invalid> {
     if !(2..=4).contains(&count) {
         return Err(Invalid::new(format!("a position of {count} numbers: expected [longitude, latitude]")));
     }
-    Ok(Coord { x: values[0], y: values[1] })
+    Ok(coord(values[0], values[1]))
 }
 
 fn positions(json: &mut Json<'_>, count: &mut usize) -> Result<Vec<Coord<f64>>, Invalid> {

@@ -1,6 +1,6 @@
 //! Well-known binary: a reader that trusts nothing, and GeoJSON and WKT straight from the bytes.
 
-use crate::shape::{Shape, polygon};
+use crate::shape::{Shape, coord, polygon};
 use crate::write::coordinate;
 use geo_types::{Coord, Geometry, LineString, MultiLineString, MultiPoint, MultiPolygon, Point};
 use meridian_model::Invalid;
@@ -93,7 +93,7 @@ impl<'a> Cursor<'a> {
         if self.at > self.bytes.len() {
             return Err(wrong("it ends before it is complete"));
         }
-        Ok(Coord { x, y })
+        Ok(coord(x, y))
     }
 
     fn positions(&mut self, head: Head) -> Result<Vec<Coord<f64>>, Invalid> {

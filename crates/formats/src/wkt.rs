@@ -1,6 +1,6 @@
 //! Well-known text.
 
-use crate::shape::{Shape, polygon};
+use crate::shape::{Shape, coord, polygon};
 use geo_types::{Coord, LineString, MultiLineString, MultiPoint, MultiPolygon, Point};
 use meridian_model::Invalid;
 use meridian_model::geometry::VERTICES_MAX;
@@ -62,7 +62,7 @@ impl Text<'_> {
         if self.vertices > VERTICES_MAX {
             return Err(Invalid::new(format!("more than {VERTICES_MAX} vertices are too many")));
         }
-        let at = Coord { x: self.number()?, y: self.number()? };
+        let at = coord(self.number()?, self.number()?);
         // A height and a measure may follow; they are dropped.
         for _ in 0..2 {
             if !matches!(self.peek(), Some(b',' | b')') | None) {

@@ -1,5 +1,6 @@
 //! A schema from the first events of an input.
 
+mod columnar;
 mod guess;
 mod json;
 mod table;
@@ -7,7 +8,10 @@ mod table;
 use crate::error::ReadError;
 use crate::format::Format;
 use crate::options::ReadOptions;
-use meridian_model::{Invalid, Schema};
+use crate::read::arrow::Ipc;
+use crate::read::parquet::{Parquet, spool};
+use meridian_model::Schema;
+use std::fs::File;
 use std::io::{Cursor, Read};
 
 /// Guesses the schema of an input from its first [`ReadOptions::sample_rows`] events.
@@ -21,7 +25,8 @@ pub fn infer(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions)
 }
 
 /// As [`infer`], of the first bytes of an input that may be cut off anywhere: what cannot be read
-/// after the first event is left to the reader to report.
+/// after the first event is left to the reader to report. A Parquet file cannot be told from its first
+/// bytes: see [`infer_file`].
 pub fn infer_prefix(format: Format, first: &[u8], options: &ReadOptions) -> Result<Schema, ReadError> {
     guess(format, Box::new(Cursor::new(first.to_vec())), options, true)
 }
@@ -33,7 +38,16 @@ fn guess(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions, cut
         Format::NdJson => json::lines(input, options, Some(false), cut),
         Format::Csv => table::table(input, options, cut),
         Format::Gdelt => return Ok(crate::gdelt::gdelt_schema()),
-        Format::GeoParquet | Format::Arrow => return Err(Invalid::new("not yet").into()),
+        Format::Arrow => columnar::columnar(Ipc::new(input, options.spool_bytes), options, cut),
+        Format::GeoParquet => columnar::columnar(Parquet::new(spool(input, options.spool_bytes)?), options, cut),
     }?;
     Ok(guessed.schema(options)?)
+}
+
+/// As [`infer`], of a file that is not compressed as a whole; see [`crate::reader_of_file`].
+pub fn infer_file(format: Format, file: File, options: &ReadOptions) -> Result<Schema, ReadError> {
+    match format {
+        Format::GeoParquet => Ok(columnar::columnar(Parquet::new(file), options, false)?.schema(options)?),
+        _ => infer(format, Box::new(file), options),
+    }
 }

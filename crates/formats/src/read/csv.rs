@@ -5,7 +5,7 @@ use crate::error::Fault;
 use crate::options::ReadOptions;
 use crate::roles::{Role, Roles};
 use crate::rows::Rows;
-use crate::shape::Shape;
+use crate::shape::{self, Shape};
 use crate::values::{blame, float, set_text, shorten};
 use crate::wkt;
 use meridian_model::{BatchBuilder, FieldType, Invalid, Schema};
@@ -79,7 +79,7 @@ impl Position {
     /// Gives the position to the event in hand, if it has one.
     pub(crate) fn set(&self, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         match (self.lon, self.lat) {
-            (Some(x), Some(y)) => Shape::Point(geo_types::Coord { x, y }).set(builder),
+            (Some(x), Some(y)) => Shape::Point(shape::coord(x, y)).set(builder),
             (None, None) => Ok(()),
             _ => Err(Invalid::field(
                 &builder.schema().geometry_name,

@@ -141,7 +141,7 @@ impl FeatureSetter {
         }
         json.end()?;
         match position {
-            [Some(lon), Some(lat)] if !shape_seen => Shape::Point(geo_types::Coord { x: lon, y: lat }).set(builder),
+            [Some(lon), Some(lat)] if !shape_seen => Shape::Point(shape::coord(lon, lat)).set(builder),
             [None, None] => Ok(()),
             [Some(_), Some(_)] => Err(Invalid::field("geometry", "a geometry beside longitude and latitude")),
             _ => Err(Invalid::field("geometry", "a longitude and a latitude belong together: one is missing")),

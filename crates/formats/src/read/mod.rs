@@ -1,15 +1,19 @@
 //! From bytes to batches.
 
+pub(crate) mod arrow;
+pub(crate) mod columnar;
 mod csv;
 pub(crate) mod document;
 pub(crate) mod feature;
 mod gdelt;
 pub(crate) mod lines;
+pub(crate) mod parquet;
 
 use crate::error::{Fault, MISTAKES_MAX, ReadError};
 use crate::format::Format;
 use crate::options::{BatchLimits, OnError, ReadOptions};
 use meridian_model::{Batch, BatchBuilder, Invalid, Schema};
+use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -37,8 +41,30 @@ pub fn reader(
         Format::NdJson => events(lines::Lines::ndjson(input, schema.clone(), options), schema, options),
         Format::Csv => events(csv::Table::new(input, schema.clone(), options), schema, options),
         Format::Gdelt => events(gdelt::Export::new(input, schema.clone(), options), schema, options),
-        Format::GeoParquet | Format::Arrow => return Err(Invalid::new("not yet").into()),
+        Format::Arrow => {
+            let batches = arrow::Ipc::new(input, options.spool_bytes);
+            events(columnar::ColumnEvents::new(batches, schema.clone(), options), schema, options)
+        }
+        Format::GeoParquet => {
+            let batches = parquet::Parquet::new(parquet::spool(input, options.spool_bytes)?);
+            events(columnar::ColumnEvents::new(batches, schema.clone(), options), schema, options)
+        }
     })
+}
+
+/// As [`reader`], of a file that is not compressed as a whole: Parquet is read where it lies instead
+/// of being taken into memory first.
+pub fn reader_of_file(
+    format: Format,
+    file: File,
+    schema: Arc<Schema>,
+    options: &ReadOptions,
+) -> Result<Box<dyn EventReader>, ReadError> {
+    if format != Format::GeoParquet {
+        return reader(format, Box::new(file), schema, options);
+    }
+    let batches = parquet::Parquet::new(file);
+    Ok(events(columnar::ColumnEvents::new(batches, schema.clone(), options), schema, options))
 }
 
 fn events<R: Records + 'static>(records: R, schema: Arc<Schema>, options: &ReadOptions) -> Box<dyn EventReader> {

@@ -1,5 +1,6 @@
 //! Events as comma-separated values (RFC 4180) with a header line.
 
+use super::columns::id_column;
 use super::json::{selection, value};
 use super::text::coordinate;
 use super::{EventWriter, WriteError};
@@ -31,7 +32,7 @@ fn point_names(schema: &Schema) -> (&'static str, &'static str) {
 
 impl EventWriter for CsvEvents {
     fn start(&mut self, out: &mut Vec<u8>) -> Result<(), WriteError> {
-        quote(&self.schema.id_name, out);
+        quote(id_column(&self.schema), out);
         match self.schema.geometry {
             None => {}
             Some(meridian_model::GeometryType::Point) => {

@@ -1,10 +1,14 @@
 //! From batches to bytes.
 
+mod arrow;
+mod columns;
 mod csv;
 mod json;
+mod parquet;
 mod text;
 
 pub use json::{FeatureWriter, Features};
+pub use parquet::{GeoParquetError, GeoParquetWriter};
 pub(crate) use text::{coordinate, escape};
 
 use crate::format::Format;
@@ -16,6 +20,12 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 #[error("writing failed: {0}")]
 pub struct WriteError(pub String);
+
+impl WriteError {
+    fn of(error: impl std::fmt::Display) -> WriteError {
+        WriteError(error.to_string())
+    }
+}
 
 /// Writes batches of one schema as one document; bytes are appended to what the caller hands in,
 /// so that they can leave while later batches are still being read.
@@ -42,8 +52,8 @@ pub fn writer(
         Format::GeoJsonSeq => json(Framing::Sequence),
         Format::NdJson => json(Framing::Lines),
         Format::Csv => Ok(Box::new(csv::CsvEvents::new(schema, properties)?)),
-        Format::Gdelt | Format::GeoParquet | Format::Arrow => {
-            Err(Invalid::field("f", format!("{format} is not written")))
-        }
+        Format::Arrow => Ok(Box::new(arrow::ArrowEvents::new(schema, properties)?)),
+        Format::GeoParquet => Ok(Box::new(parquet::ParquetEvents::new(schema, properties)?)),
+        Format::Gdelt => Err(Invalid::field("f", "gdelt is read but not written")),
     }
 }

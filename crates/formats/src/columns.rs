@@ -1,0 +1,340 @@
+//! Arrow columns of any customary type, read value by value.
+
+use crate::options::ReadOptions;
+use crate::shape::{Shape, coord};
+use crate::values::{blame, epoch, shorten};
+use crate::{instant, wkb, wkt};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Date64Type, Decimal128Type, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Float64Array, Int64Array, LargeBinaryArray,
+    LargeStringArray, PrimitiveArray, StringArray, StringViewArray,
+};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, TimeUnit};
+use jiff::tz::TimeZone;
+use meridian_model::builder::Value;
+use meridian_model::{BatchBuilder, FieldType, Invalid};
+
+/// A column, in the few forms that values are read from.
+pub(crate) enum Column {
+    /// Nulls only.
+    Null,
+    Text(Texts),
+    Int(Int64Array),
+    Float(Float64Array),
+    Bool(BooleanArray),
+    Time(Times),
+    /// Lists: where each begins, and its texts.
+    List {
+        offsets: Vec<usize>,
+        nulls: Option<NullBuffer>,
+        texts: Texts,
+    },
+    Binary(Binaries),
+    /// Points as pairs of coordinates, apart or in turn.
+    Points {
+        x: Float64Array,
+        y: Float64Array,
+        nulls: Option<NullBuffer>,
+    },
+}
+
+/// Texts of any width. A dictionary is kept as one, so that few long texts under many keys stay few.
+pub(crate) enum Texts {
+    Small(StringArray),
+    Large(LargeStringArray),
+    View(StringViewArray),
+    Dictionary { keys: Int64Array, texts: Box<Texts> },
+}
+
+/// Byte strings of any width.
+pub(crate) enum Binaries {
+    Small(BinaryArray),
+    Large(LargeBinaryArray),
+    View(BinaryViewArray),
+}
+
+/// Instants in units of `per_second`.
+pub(crate) struct Times {
+    values: Int64Array,
+    per_second: i128,
+    /// Whether the type says which instants are meant; dates and timestamps without a zone do not.
+    pub(crate) zoned: bool,
+}
+
+impl Texts {
+    fn of(array: &ArrayRef) -> Option<Texts> {
+        Some(match array.data_type() {
+            DataType::Utf8 => Texts::Small(array.as_string::<i32>().clone()),
+            DataType::LargeUtf8 => Texts::Large(array.as_string::<i64>().clone()),
+            DataType::Utf8View => Texts::View(array.as_string_view().clone()),
+            DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(..)) => {
+                let dictionary = array.as_any_dictionary();
+                let Some(Ok(Column::Int(keys))) = ints(&arrow_array::make_array(dictionary.keys().to_data())) else {
+                    return None;
+                };
+                Texts::Dictionary { keys, texts: Box::new(Texts::of(dictionary.values())?) }
+            }
+            _ => return None,
+        })
+    }
+
+    /// The text at an index; `None` where it is null.
+    pub(crate) fn get(&self, at: usize) -> Option<&str> {
+        match self {
+            Texts::Small(a) => a.is_valid(at).then(|| a.value(at)),
+            Texts::Large(a) => a.is_valid(at).then(|| a.value(at)),
+            Texts::View(a) => a.is_valid(at).then(|| a.value(at)),
+            Texts::Dictionary { keys, texts } => {
+                let key = keys.is_valid(at).then(|| keys.value(at))?;
+                texts.get(usize::try_from(key).ok().filter(|&key| key < texts.len())?)
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Texts::Small(a) => a.len(),
+            Texts::Large(a) => a.len(),
+            Texts::View(a) => a.len(),
+            Texts::Dictionary { keys, .. } => keys.len(),
+        }
+    }
+}
+
+impl Binaries {
+    fn get(&self, at: usize) -> Option<&[u8]> {
+        match self {
+            Binaries::Small(a) => a.is_valid(at).then(|| a.value(at)),
+            Binaries::Large(a) => a.is_valid(at).then(|| a.value(at)),
+            Binaries::View(a) => a.is_valid(at).then(|| a.value(at)),
+        }
+    }
+}
+
+impl Times {
+    /// Microseconds since 1970; wall time where the type has no zone.
+    fn get(&self, at: usize) -> Option<Result<i64, Invalid>> {
+        self.values.is_valid(at).then(|| {
+            let micros = i128::from(self.values.value(at)) * 1_000_000;
+            let micros = micros.div_euclid(self.per_second);
+            let micros = i64::try_from(micros).unwrap_or(i64::MAX);
+            meridian_model::time::in_range(micros, &"of this value")
+        })
+    }
+
+    /// Whether there is a value.
+    pub(crate) fn is_valid(&self, at: usize) -> bool {
+        self.values.is_valid(at)
+    }
+
+    fn instant(&self, at: usize, zone: Option<&TimeZone>) -> Option<Result<i64, Invalid>> {
+        let wall = self.get(at)?;
+        if self.zoned {
+            return Some(wall);
+        }
+        // Through text, so that one rule decides about times without a zone.
+        Some(wall.and_then(|micros| {
+            let mut text = Vec::new();
+            instant::write(micros, &mut text);
+            text.pop();
+            instant::parse(&String::from_utf8_lossy(&text), zone)
+        }))
+    }
+}
+
+/// Integers of any width as 64-bit ones; `None` for other types.
+fn ints(array: &ArrayRef) -> Option<Result<Column, Invalid>> {
+    macro_rules! widen {
+        ($kind:ty) => {
+            Some(Ok(Column::Int(array.as_primitive::<$kind>().unary::<_, Int64Type>(i64::from))))
+        };
+    }
+    match array.data_type() {
+        DataType::Int8 => widen!(Int8Type),
+        DataType::Int16 => widen!(Int16Type),
+        DataType::Int32 => widen!(Int32Type),
+        DataType::Int64 => widen!(Int64Type),
+        DataType::UInt8 => widen!(UInt8Type),
+        DataType::UInt16 => widen!(UInt16Type),
+        DataType::UInt32 => widen!(UInt32Type),
+        DataType::UInt64 => {
+            let wide = array.as_primitive::<UInt64Type>();
+            let narrowed: Result<PrimitiveArray<Int64Type>, Invalid> = wide.try_unary(|n| {
+                i64::try_from(n).map_err(|_| Invalid::new(format!("the integer {n} is too large for 64 signed bits")))
+            });
+            Some(narrowed.map(Column::Int))
+        }
+        _ => None,
+    }
+}
+
+fn times(array: &ArrayRef) -> Option<Times> {
+    fn raw<T: arrow_array::ArrowPrimitiveType<Native = i64>>(array: &ArrayRef) -> Int64Array {
+        array.as_primitive::<T>().unary(|n| n)
+    }
+    let (values, per_second, zoned) = match array.data_type() {
+        DataType::Timestamp(unit, zone) => match unit {
+            TimeUnit::Second => (raw::<TimestampSecondType>(array), 1, zone.is_some()),
+            TimeUnit::Millisecond => (raw::<TimestampMillisecondType>(array), 1_000, zone.is_some()),
+            TimeUnit::Microsecond => (raw::<TimestampMicrosecondType>(array), 1_000_000, zone.is_some()),
+            TimeUnit::Nanosecond => (raw::<TimestampNanosecondType>(array), 1_000_000_000, zone.is_some()),
+        },
+        DataType::Date32 => (array.as_primitive::<Date32Type>().unary(|d| i64::from(d) * 86_400), 1, false),
+        DataType::Date64 => (raw::<Date64Type>(array), 1_000, false),
+        _ => return None,
+    };
+    Some(Times { values, per_second, zoned })
+}
+
+impl Column {
+    /// The values of an Arrow array.
+    pub(crate) fn of(array: &ArrayRef, name: &str) -> Result<Column, Invalid> {
+        let strange = || Invalid::field(name, format!("a column of type {} is not taken", array.data_type()));
+        if let Some(ints) = ints(array) {
+            return ints.map_err(|e| blame(e, name));
+        }
+        if let Some(times) = times(array) {
+            return Ok(Column::Time(times));
+        }
+        if let Some(texts) = Texts::of(array) {
+            return Ok(Column::Text(texts));
+        }
+        Ok(match array.data_type() {
+            DataType::Null => Column::Null,
+            DataType::Boolean => Column::Bool(array.as_boolean().clone()),
+            DataType::Float16 => Column::Float(array.as_primitive::<Float16Type>().unary(|x| x.to_f64())),
+            DataType::Float32 => Column::Float(array.as_primitive::<Float32Type>().unary(f64::from)),
+            DataType::Float64 => Column::Float(array.as_primitive::<Float64Type>().clone()),
+            DataType::Decimal128(_, scale) => {
+                let unit = 10f64.powi(i32::from(*scale));
+                Column::Float(array.as_primitive::<Decimal128Type>().unary(|n| n as f64 / unit))
+            }
+            DataType::Binary => Column::Binary(Binaries::Small(array.as_binary::<i32>().clone())),
+            DataType::LargeBinary => Column::Binary(Binaries::Large(array.as_binary::<i64>().clone())),
+            DataType::BinaryView => Column::Binary(Binaries::View(array.as_binary_view().clone())),
+            DataType::List(_) => {
+                let list = array.as_list::<i32>();
+                let texts = Texts::of(list.values()).ok_or_else(strange)?;
+                let offsets = list.value_offsets().iter().map(|&o| o as usize).collect();
+                Column::List { offsets, nulls: list.nulls().cloned(), texts }
+            }
+            DataType::LargeList(_) => {
+                let list = array.as_list::<i64>();
+                let texts = Texts::of(list.values()).ok_or_else(strange)?;
+                let offsets = list.value_offsets().iter().map(|&o| o as usize).collect();
+                Column::List { offsets, nulls: list.nulls().cloned(), texts }
+            }
+            DataType::Struct(_) => {
+                let pair = array.as_struct();
+                let part = |name: &str| Some(pair.column_by_name(name)?.as_primitive_opt::<Float64Type>()?.clone());
+                let (x, y) = part("x").zip(part("y")).ok_or_else(strange)?;
+                Column::Points { x, y, nulls: pair.nulls().cloned() }
+            }
+            DataType::FixedSizeList(_, width @ (2 | 3)) => {
+                let pairs = array.as_fixed_size_list();
+                let values = pairs.values().as_primitive_opt::<Float64Type>().ok_or_else(strange)?;
+                let width = *width as usize;
+                let first = pairs.value_offset(0) as usize;
+                let every = |from: usize| -> Float64Array {
+                    (0..pairs.len()).map(|i| values.value(first + i * width + from)).collect::<Vec<_>>().into()
+                };
+                Column::Points { x: every(0), y: every(1), nulls: pairs.nulls().cloned() }
+            }
+            _ => return Err(strange()),
+        })
+    }
+
+    /// The texts of a list; `None` where it is null.
+    fn list(offsets: &[usize], nulls: Option<&NullBuffer>, texts: &Texts, row: usize) -> Option<Vec<String>> {
+        if nulls.is_some_and(|n| n.is_null(row)) {
+            return None;
+        }
+        let (from, to) = (*offsets.get(row)?, *offsets.get(row + 1)?);
+        Some((from..to).filter_map(|i| texts.get(i).map(str::to_owned)).collect())
+    }
+
+    /// Sets a field of the event in hand to a row's value.
+    pub(crate) fn set_field(
+        &self,
+        row: usize,
+        field: usize,
+        builder: &mut BatchBuilder,
+        options: &ReadOptions,
+    ) -> Result<(), Invalid> {
+        let spec = &builder.schema().fields[field];
+        let is_time = spec.kind == FieldType::Time;
+        let named = |mistake: Invalid| blame(mistake, &spec.name);
+        let value = match self {
+            Column::Null => return Ok(()),
+            Column::Text(texts) => match texts.get(row) {
+                None => return Ok(()),
+                Some(text) if is_time => Value::Time(instant::parse(text, options.zone.as_ref()).map_err(named)?),
+                Some(text) => return builder.set_text(field, text),
+            },
+            Column::Int(a) if a.is_null(row) => return Ok(()),
+            Column::Int(a) => match options.epoch {
+                Some(unit) if is_time => Value::Time(epoch(a.value(row), unit.micros()).map_err(named)?),
+                _ => Value::Int(a.value(row)),
+            },
+            Column::Float(a) if a.is_null(row) => return Ok(()),
+            Column::Float(a) => Value::Float(a.value(row)),
+            Column::Bool(a) if a.is_null(row) => return Ok(()),
+            Column::Bool(a) => Value::Bool(a.value(row)),
+            Column::Time(times) => match times.instant(row, options.zone.as_ref()) {
+                None => return Ok(()),
+                Some(micros) => Value::Time(micros.map_err(named)?),
+            },
+            Column::List { offsets, nulls, texts } => match Column::list(offsets, nulls.as_ref(), texts, row) {
+                None => return Ok(()),
+                Some(list) => Value::TextList(list),
+            },
+            Column::Binary(_) | Column::Points { .. } => {
+                let detail = format!("a column of bytes or points where a {} was expected", spec.kind.word());
+                return Err(Invalid::field(&spec.name, detail));
+            }
+        };
+        builder.set(field, value)
+    }
+
+    /// A row's geometry.
+    pub(crate) fn shape(&self, row: usize, name: &str) -> Result<Option<Shape>, Invalid> {
+        let shape = match self {
+            Column::Null => Ok(None),
+            Column::Binary(a) => a.get(row).map_or(Ok(None), wkb::read),
+            Column::Text(a) => a.get(row).map_or(Ok(None), |text| wkt::read_text_or_hex(text.trim())),
+            Column::Points { x, y, nulls } => {
+                let null = nulls.as_ref().is_some_and(|n| n.is_null(row)) || x.is_null(row) || y.is_null(row);
+                let empty = !null && x.value(row).is_nan() && y.value(row).is_nan();
+                Ok((!null && !empty).then(|| Shape::Point(coord(x.value(row), y.value(row)))))
+            }
+            _ => Err(Invalid::new("expected a column of WKB, WKT or points")),
+        };
+        shape.map_err(|e| blame(e, name))
+    }
+
+    /// A row's coordinate in degrees.
+    pub(crate) fn degrees(&self, row: usize, name: &str) -> Result<Option<f64>, Invalid> {
+        match self {
+            Column::Null => Ok(None),
+            Column::Float(a) => Ok(a.is_valid(row).then(|| a.value(row))),
+            Column::Int(a) => Ok(a.is_valid(row).then(|| a.value(row) as f64)),
+            _ => Err(Invalid::field(name, "expected a column of numbers, in degrees")),
+        }
+    }
+
+    /// A row's id as text.
+    pub(crate) fn id(&self, row: usize, name: &str) -> Result<Option<String>, Invalid> {
+        match self {
+            Column::Null => Ok(None),
+            Column::Text(a) => Ok(a.get(row).map(str::to_owned)),
+            Column::Int(a) => Ok(a.is_valid(row).then(|| a.value(row).to_string())),
+            _ => Err(Invalid::field(shorten(name), "expected a column of ids: texts or integers")),
+        }
+    }
+}

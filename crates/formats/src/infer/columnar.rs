@@ -1,0 +1,82 @@
+//! Samples of record batches.
+
+use super::guess::{Guess, kinds, time_kind};
+use crate::columns::{Column, Texts};
+use crate::error::Fault;
+use crate::geo_metadata::GeoColumns;
+use crate::options::ReadOptions;
+use crate::read::columnar::Batches;
+use crate::wkt;
+use arrow_array::Array;
+
+/// Looks at the rows of record batches.
+pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
+    let (schema, geo) = batches.open()?;
+    let geo = GeoColumns::of(&schema, geo.as_deref()).map_err(Fault::stop)?;
+    let mut guess = Guess::default();
+    let mut positions = Vec::new();
+    for (position, field) in schema.fields().iter().enumerate() {
+        if !geo.covering.contains(field.name()) {
+            guess.column(field.name(), positions.len(), options);
+            positions.push(position);
+        }
+    }
+    batches.want(&(0..schema.fields().len()).collect::<Vec<_>>())?;
+    while guess.events < options.sample_rows as u64 {
+        let batch = match batches.next() {
+            Ok(Some(batch)) => batch,
+            Ok(None) => break,
+            Err(_) if cut && guess.events > 0 => break,
+            Err(fault) => return Err(fault),
+        };
+        let rows = batch.num_rows().min(options.sample_rows - guess.events as usize);
+        for (column, &position) in positions.iter().enumerate() {
+            let name = guess.columns[column].name.clone();
+            let values = Column::of(batch.column(position), &name).map_err(Fault::stop)?;
+            let is_shape = geo.geometry.as_ref() == Some(&name);
+            (0..rows).for_each(|row| note(&mut guess, column, &values, row, is_shape));
+        }
+        guess.events += rows as u64;
+    }
+    Ok(guess)
+}
+
+fn note(guess: &mut Guess, column: usize, values: &Column, row: usize, is_shape: bool) {
+    match values {
+        Column::Null => {}
+        Column::Text(texts) => note_text(guess, column, texts, row, is_shape),
+        Column::Int(a) if a.is_valid(row) => {
+            guess.saw(column, kinds::INT);
+            guess.saw_id(column, itoa::Buffer::new().format(a.value(row)));
+        }
+        Column::Float(a) if a.is_valid(row) => guess.saw(column, kinds::FLOAT),
+        Column::Bool(a) if a.is_valid(row) => guess.saw(column, kinds::BOOL),
+        Column::Int(_) | Column::Float(_) | Column::Bool(_) => {}
+        Column::Time(times) => {
+            if times.is_valid(row) {
+                guess.saw(column, if times.zoned { kinds::TIME } else { kinds::LOCAL_TIME });
+            }
+        }
+        Column::List { nulls, .. } => {
+            if nulls.as_ref().is_none_or(|n| n.is_valid(row)) {
+                guess.saw(column, kinds::LIST);
+            }
+        }
+        Column::Binary(_) | Column::Points { .. } => {
+            // A shape that cannot be read is left to the reader to report, with its row.
+            if let Ok(Some(shape)) = values.shape(row, "") {
+                guess.saw_shape(column, shape.kind());
+            }
+        }
+    }
+}
+
+fn note_text(guess: &mut Guess, column: usize, texts: &Texts, row: usize, is_shape: bool) {
+    let Some(text) = texts.get(row) else { return };
+    if is_shape || wkt::looks_like(text) {
+        let kind = wkt::read(text).ok().flatten().and_then(|shape| shape.kind());
+        return guess.saw_shape(column, kind);
+    }
+    guess.saw(column, time_kind(text).unwrap_or(kinds::TEXT));
+    guess.saw_id(column, text);
+}

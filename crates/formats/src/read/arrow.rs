@@ -1,0 +1,157 @@
+//! Arrow IPC, stream and file.
+
+use super::columnar::{Batches, Wanted, damaged, guarded};
+use crate::error::Fault;
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::StreamDecoder;
+use arrow_schema::SchemaRef;
+use meridian_model::Invalid;
+use std::io::Read;
+
+/// Bytes asked from the source at a time.
+const CHUNK: usize = 256 << 10;
+/// What a file begins with (padded to eight bytes) and ends with. Between stands a stream, so that a
+/// file is read without seeking; the footer after it only repeats where the batches are.
+const MAGIC: &[u8; 6] = b"ARROW1";
+
+/// Batches of an IPC stream, of which one message is held at a time.
+pub(crate) struct Ipc {
+    source: Box<dyn Read + Send>,
+    decoder: StreamDecoder,
+    chunk: Buffer,
+    /// Bytes fed since the last batch came out.
+    fed: usize,
+    message_bytes: usize,
+    begun: bool,
+    is_file: bool,
+    ended: bool,
+    /// A batch that came out while the schema was looked for.
+    ready: Option<RecordBatch>,
+    /// The last bytes of the input.
+    tail: Vec<u8>,
+}
+
+impl Ipc {
+    pub(crate) fn new(source: Box<dyn Read + Send>, message_bytes: usize) -> Ipc {
+        Ipc {
+            source,
+            decoder: StreamDecoder::new(),
+            chunk: Buffer::from_vec(Vec::<u8>::new()),
+            fed: 0,
+            message_bytes,
+            begun: false,
+            is_file: false,
+            ended: false,
+            ready: None,
+            tail: Vec::new(),
+        }
+    }
+
+    /// Reads the next chunk; `false` at the end of the input.
+    fn fill(&mut self) -> Result<bool, Fault> {
+        let mut bytes = Vec::new();
+        self.source.by_ref().take(CHUNK as u64).read_to_end(&mut bytes)?;
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        if self.is_file {
+            self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(MAGIC.len())..]);
+            self.tail.drain(..self.tail.len().saturating_sub(MAGIC.len()));
+        }
+        if !self.begun {
+            self.begun = true;
+            if bytes.starts_with(MAGIC) {
+                self.is_file = true;
+                self.tail = bytes[bytes.len().saturating_sub(MAGIC.len())..].to_vec();
+                bytes.drain(..bytes.len().min(8));
+            }
+        }
+        self.fed += bytes.len();
+        if self.fed > self.message_bytes {
+            return Err(Fault::stop(Invalid::new(format!(
+                "an Arrow batch of more than {} bytes is too large: write smaller batches",
+                self.message_bytes
+            ))));
+        }
+        self.chunk = Buffer::from_vec(bytes);
+        Ok(true)
+    }
+
+    /// Decodes until a batch comes out or, with `schema_only`, the schema is known.
+    fn advance(&mut self, schema_only: bool) -> Result<Option<RecordBatch>, Fault> {
+        loop {
+            if self.ended || (schema_only && self.decoder.schema().is_some()) {
+                return Ok(None);
+            }
+            if self.chunk.is_empty() && !self.fill()? {
+                self.ended = true;
+                return self.finish().map(|()| None);
+            }
+            let (decoder, chunk) = (&mut self.decoder, &mut self.chunk);
+            let decoded = guarded("Arrow", || Ok(decoder.decode(chunk)))?;
+            match decoded {
+                Ok(None) => {}
+                Ok(Some(batch)) => {
+                    // Rows cost at least a bit each; a count without data behind it is a lie.
+                    if batch.num_rows() > self.fed.saturating_mul(8) {
+                        return Err(Fault::stop(Invalid::new("the Arrow data is damaged: rows without values")));
+                    }
+                    self.fed = self.chunk.len();
+                    return Ok(Some(batch));
+                }
+                // Past its end the stream decoder takes nothing more: in a file the footer follows.
+                Err(_) if self.is_file && self.decoder.finish().is_ok() => {
+                    self.ended = true;
+                    return self.drain().map(|()| None);
+                }
+                Err(error) => return Err(damaged("Arrow", &error)),
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), Fault> {
+        if self.decoder.schema().is_none() && !self.begun {
+            return Err(Fault::stop(Invalid::new("the input is empty: expected an Arrow stream")));
+        }
+        if self.is_file || self.decoder.finish().is_err() {
+            return Err(cut_off());
+        }
+        Ok(())
+    }
+
+    /// Reads the footer of a file, of which only the last bytes matter.
+    fn drain(&mut self) -> Result<(), Fault> {
+        loop {
+            self.fed = 0;
+            if !self.fill()? {
+                break;
+            }
+        }
+        if self.tail == MAGIC { Ok(()) } else { Err(cut_off()) }
+    }
+}
+
+fn cut_off() -> Fault {
+    Fault::stop(Invalid::new("the Arrow data ends before it is complete: was it cut off?"))
+}
+
+impl Batches for Ipc {
+    fn open(&mut self) -> Result<(SchemaRef, Option<String>), Fault> {
+        self.ready = self.advance(true)?;
+        let schema = self.decoder.schema().ok_or_else(cut_off)?;
+        let geo = schema.metadata().get("geo").cloned();
+        Ok((schema, geo))
+    }
+
+    fn want(&mut self, _columns: &[usize]) -> Result<Wanted, Fault> {
+        Ok(Wanted::All)
+    }
+
+    fn next(&mut self) -> Result<Option<RecordBatch>, Fault> {
+        match self.ready.take() {
+            Some(batch) => Ok(Some(batch)),
+            None => self.advance(false),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Events of record batches: what Arrow and Parquet have in common.
+
+use super::csv::Position;
+use super::{Records, Step};
+use crate::columns::Column;
+use crate::error::{Fault, ReadError};
+use crate::geo_metadata::GeoColumns;
+use crate::options::ReadOptions;
+use crate::roles::{Role, Roles};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use meridian_model::{BatchBuilder, Invalid, Schema};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// A source of record batches.
+pub(crate) trait Batches: Send {
+    /// The schema of the batches and the `geo` metadata, if any; asked for once, first.
+    fn open(&mut self) -> Result<(SchemaRef, Option<String>), Fault>;
+
+    /// Says which columns are wanted, by position, in order; later batches may hold only those.
+    fn want(&mut self, columns: &[usize]) -> Result<Wanted, Fault>;
+
+    /// The next batch.
+    fn next(&mut self) -> Result<Option<RecordBatch>, Fault>;
+}
+
+/// What batches hold after [`Batches::want`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// All columns, at their positions.
+    All,
+    /// The wanted columns only.
+    Projected,
+}
+
+/// Runs a decoder of a foreign format, whose panics at damaged bytes become mistakes of the input.
+pub(crate) fn guarded<T>(what: &str, decode: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    // The decoder is never used again after a panic, so nothing half-changed is seen.
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(done) => done,
+        Err(_) => Err(Fault::stop(Invalid::new(format!("the {what} data is damaged")))),
+    }
+}
+
+/// Events of batches, a row each.
+pub(crate) struct ColumnEvents<B> {
+    batches: B,
+    roles: Roles,
+    opened: bool,
+    wanted: Vec<(usize, Role, String)>,
+    projected: Wanted,
+    columns: Vec<Column>,
+    row: usize,
+    rows: usize,
+    ordinal: u64,
+}
+
+impl<B: Batches> ColumnEvents<B> {
+    pub(crate) fn new(batches: B, schema: Arc<Schema>, options: &ReadOptions) -> ColumnEvents<B> {
+        ColumnEvents {
+            batches,
+            roles: Roles::new(schema, options),
+            opened: false,
+            wanted: Vec::new(),
+            projected: Wanted::All,
+            columns: Vec::new(),
+            row: 0,
+            rows: 0,
+            ordinal: 0,
+        }
+    }
+
+    fn open(&mut self) -> Result<(), Fault> {
+        let (arrow, geo) = self.batches.open()?;
+        let geo = GeoColumns::of(&arrow, geo.as_deref()).map_err(Fault::stop)?;
+        let mut options = self.roles.options().clone();
+        let none_named = options.geometry.is_none() && options.lon.is_none();
+        // A field of the schema goes before what the file says of its columns.
+        let named = geo.geometry.filter(|name| none_named && self.roles.schema().field_index(name).is_none());
+        if self.roles.schema().geometry.is_some() && named.is_some() {
+            options.geometry = named;
+            self.roles = Roles::new(self.roles.schema().clone(), &options);
+        }
+        let kept: Vec<(usize, String)> = arrow
+            .fields()
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| !geo.covering.contains(f.name()))
+            .map(|(i, f)| (i, f.name().clone()))
+            .collect();
+        let names: Vec<String> = kept.iter().map(|(_, name)| name.clone()).collect();
+        let roles = self.roles.of_columns(&names).map_err(Fault::stop)?;
+        self.wanted = kept
+            .into_iter()
+            .zip(roles)
+            .filter(|(_, role)| *role != Role::Nothing)
+            .map(|((i, name), role)| (i, role, name))
+            .collect();
+        let positions: Vec<usize> = self.wanted.iter().map(|(i, ..)| *i).collect();
+        if positions.is_empty() {
+            return Err(Fault::stop(Invalid::new("no column of the file is known to this collection")));
+        }
+        self.projected = self.batches.want(&positions)?;
+        Ok(())
+    }
+
+    /// Takes the next batch that has rows; `false` at the end.
+    fn fetch(&mut self) -> Result<bool, Fault> {
+        while self.row == self.rows {
+            let Some(batch) = self.batches.next()? else { return Ok(false) };
+            self.columns.clear();
+            for (at, (position, _, name)) in self.wanted.iter().enumerate() {
+                let position = if self.projected == Wanted::All { *position } else { at };
+                let array = batch.columns().get(position);
+                let array = array.ok_or_else(|| Fault::stop(Invalid::field(name, "the column is missing")))?;
+                let at_row = |mistake: Invalid| Fault::stop(mistake.at_line(self.ordinal + 1));
+                self.columns.push(Column::of(array, name).map_err(at_row)?);
+            }
+            (self.row, self.rows) = (0, batch.num_rows());
+        }
+        Ok(true)
+    }
+
+    fn set(&self, row: usize, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        let mut position = Position::default();
+        for ((_, role, name), column) in self.wanted.iter().zip(&self.columns) {
+            match *role {
+                Role::Field(field) => column.set_field(row, field, builder, self.roles.options())?,
+                Role::Lon => position.lon = column.degrees(row, name)?,
+                Role::Lat => position.lat = column.degrees(row, name)?,
+                Role::Geometry => {
+                    if let Some(shape) = column.shape(row, name)? {
+                        shape.set(builder)?;
+                    }
+                }
+                Role::Id => {
+                    if let Some(id) = column.id(row, name)? {
+                        builder.set_id(id)?;
+                    }
+                }
+                Role::Nothing => {}
+            }
+        }
+        position.set(builder)
+    }
+}
+
+impl<B: Batches> Records for ColumnEvents<B> {
+    fn next(&mut self, builder: &mut BatchBuilder) -> Result<Step, Fault> {
+        if !self.opened {
+            self.opened = true;
+            self.open()?;
+        }
+        if !self.fetch()? {
+            return Ok(Step::End);
+        }
+        let row = self.row;
+        self.row += 1;
+        self.ordinal += 1;
+        self.set(row, builder)?;
+        Ok(Step::Event)
+    }
+
+    fn line(&self) -> u64 {
+        self.ordinal
+    }
+}
+
+/// A fault of a decoder: of the source of its bytes, or of the bytes.
+pub(crate) fn damaged(what: &str, error: &(dyn std::error::Error + 'static)) -> Fault {
+    let mut cause = Some(error);
+    while let Some(inner) = cause {
+        if let Some(mistake) = inner.downcast_ref::<Invalid>() {
+            return Fault::stop(mistake.clone());
+        }
+        if let Some(io) = inner.downcast_ref::<std::io::Error>()
+            && !matches!(io.kind(), std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData)
+        {
+            return Fault::Stop(ReadError::Io(std::io::Error::new(io.kind(), io.to_string())));
+        }
+        cause = inner.source();
+    }
+    Fault::stop(Invalid::new(format!("the {what} data is damaged or cut off: {error}")))
+}

@@ -1,0 +1,140 @@
+//! The columns under which events leave: names and types that other programs know.
+
+use super::WriteError;
+use super::json::selection;
+use arrow_array::builder::StringBuilder;
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, Float64Array, RecordBatch, RecordBatchOptions, StructArray, new_null_array,
+};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, Fields, Schema as ArrowSchema, SchemaRef};
+use meridian_model::layout::arrow_type;
+use meridian_model::{Batch, Invalid, Schema, Seq};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Bytes of the WKB of a point.
+const POINT_BYTES: usize = 21;
+/// The head of the WKB of a point: little-endian, type 1.
+const POINT_HEAD: [u8; 5] = [1, 1, 0, 0, 0];
+
+/// Name of the id column: the schema's, unless a field has it.
+pub(crate) fn id_column(schema: &Schema) -> &str {
+    if schema.field_index(&schema.id_name).is_none() { &schema.id_name } else { "@id" }
+}
+
+/// Turns batches of one schema into record batches: id, geometry as WKB, a box around it if wanted, then the fields.
+pub(crate) struct Outgoing {
+    schema: Arc<Schema>,
+    fields: Vec<usize>,
+    arrow: SchemaRef,
+    /// Name of the column of boxes, if there is one.
+    pub(crate) covering: Option<String>,
+}
+
+impl Outgoing {
+    pub(crate) fn new(
+        schema: &Arc<Schema>,
+        properties: Option<&[String]>,
+        with_boxes: bool,
+    ) -> Result<Outgoing, Invalid> {
+        let fields = selection(schema, properties)?;
+        let mut columns = vec![Field::new(id_column(schema), DataType::Utf8, true)];
+        let mut covering = None;
+        if schema.geometry.is_some() {
+            let extension = HashMap::from([
+                ("ARROW:extension:name".to_owned(), "geoarrow.wkb".to_owned()),
+                (
+                    "ARROW:extension:metadata".to_owned(),
+                    r#"{"crs":"OGC:CRS84","crs_type":"authority_code"}"#.to_owned(),
+                ),
+            ]);
+            columns.push(Field::new(&schema.geometry_name, DataType::Binary, true).with_metadata(extension));
+            if with_boxes {
+                let taken = |name: &&str| schema.field_index(name).is_some() || *name == schema.geometry_name;
+                let name = ["bbox", "geometry_bbox", "@bbox"].into_iter().find(|name| !taken(name)).unwrap_or("@box");
+                columns.push(Field::new(name, DataType::Struct(sides()), true));
+                covering = Some(name.to_owned());
+            }
+        }
+        for &field in &fields {
+            let spec = &schema.fields[field];
+            columns.push(Field::new(&spec.name, arrow_type(spec.kind), true));
+        }
+        Ok(Outgoing { schema: schema.clone(), fields, arrow: Arc::new(ArrowSchema::new(columns)), covering })
+    }
+
+    /// The schema of the record batches.
+    pub(crate) fn arrow(&self) -> &SchemaRef {
+        &self.arrow
+    }
+
+    /// One batch; `seqs[row]` gives made ids.
+    pub(crate) fn record_batch(&self, batch: &Batch, seqs: &[Seq]) -> Result<RecordBatch, WriteError> {
+        let rows = batch.rows();
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.arrow.fields().len());
+        columns.push(ids(batch, seqs));
+        if self.schema.geometry.is_some() {
+            columns.push(match (batch.points(), batch.wkb()) {
+                (Some((lon, lat)), _) => Arc::new(point_wkb(lon, lat)),
+                (None, Some(shapes)) => Arc::new(shapes.clone()),
+                (None, None) => new_null_array(&DataType::Binary, rows),
+            });
+            if self.covering.is_some() {
+                columns.push(boxes(batch));
+            }
+        }
+        for &field in &self.fields {
+            let column = batch.column(batch.layout().field(field)).cloned();
+            let kind = arrow_type(self.schema.fields[field].kind);
+            columns.push(column.unwrap_or_else(|| new_null_array(&kind, rows)));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.arrow.clone(), columns, &options).map_err(WriteError::of)
+    }
+}
+
+fn sides() -> Fields {
+    ["xmin", "ymin", "xmax", "ymax"].map(|side| Field::new(side, DataType::Float64, true)).into_iter().collect()
+}
+
+fn ids(batch: &Batch, seqs: &[Seq]) -> ArrayRef {
+    if let Some(ids) = batch.ids() {
+        return Arc::new(ids.clone());
+    }
+    let mut made = StringBuilder::with_capacity(batch.rows(), batch.rows() * 13);
+    for row in 0..batch.rows() {
+        made.append_option(seqs.get(row).map(|seq| seq.to_id()));
+    }
+    Arc::new(made.finish())
+}
+
+/// The WKB of points, all in one buffer.
+fn point_wkb(lon: &Float64Array, lat: &Float64Array) -> BinaryArray {
+    let mut bytes = Vec::with_capacity(lon.len() * POINT_BYTES);
+    let mut offsets = Vec::with_capacity(lon.len() + 1);
+    offsets.push(0i32);
+    for row in 0..lon.len() {
+        if lon.is_valid(row) {
+            bytes.extend_from_slice(&POINT_HEAD);
+            bytes.extend_from_slice(&lon.value(row).to_le_bytes());
+            bytes.extend_from_slice(&lat.value(row).to_le_bytes());
+        }
+        offsets.push(bytes.len() as i32);
+    }
+    BinaryArray::new(OffsetBuffer::new(ScalarBuffer::from(offsets)), Buffer::from_vec(bytes), lon.nulls().cloned())
+}
+
+/// West, south, east and north of each row.
+pub(crate) fn row_sides(batch: &Batch) -> Option<[&Float64Array; 4]> {
+    batch.sides().or_else(|| batch.points().map(|(lon, lat)| [lon, lat, lon, lat]))
+}
+
+fn boxes(batch: &Batch) -> ArrayRef {
+    let Some(sides_of_rows) = row_sides(batch) else {
+        return new_null_array(&DataType::Struct(sides()), batch.rows());
+    };
+    let nulls: Option<NullBuffer> = sides_of_rows[0].nulls().cloned();
+    let columns = sides_of_rows.map(|side| Arc::new(side.clone()) as ArrayRef).to_vec();
+    Arc::new(StructArray::new(sides(), columns, nulls))
+}
