@@ -1,1 +1,45 @@
-//! The HTTP face of Meridian: OGC API, places profile, pages and metrics.
+//! The HTTP face of Meridian: OGC API - Features and Tiles, aggregates, the places profile, pages and metrics.
+//!
+//! The crate is a library around one function, [`serve`]: it takes a listener, an [`AppState`] over an open store
+//! and a future that says when to stop. It promises that
+//! - every refusal is an RFC 9457 problem that names the parameter, field or line to blame;
+//! - answers stream, and stop costing anything as soon as their client has gone or their time is over;
+//! - the number of requests at work and the memory of bodies and answers in flight are bounded by
+//!   [`ServerConfig`], and what is over is refused early with 503;
+//! - a transfer that breaks off never looks whole.
+//!
+//! Start reading at `routes.rs` (what there is), then `items/mod.rs` (the life of a question) and `stream.rs` (how
+//! its answer leaves). It knows HTTP; what a question means is the query crate's matter.
+
+mod analysis;
+mod body;
+mod collections;
+mod config;
+mod conformance;
+mod html;
+mod items;
+mod landing;
+mod limiter;
+mod links;
+mod metrics;
+mod openapi;
+mod operation;
+mod pages;
+mod params;
+mod places;
+mod problem;
+mod reproject;
+mod request;
+mod respond;
+mod routes;
+mod server;
+mod snapshot;
+mod state;
+mod stream;
+mod text;
+mod tiles;
+mod tilesets;
+
+pub use config::ServerConfig;
+pub use server::serve;
+pub use state::{AppState, Shared};

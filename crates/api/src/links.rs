@@ -39,7 +39,8 @@ pub fn with(url: &str, name: &str, value: &str) -> String {
 /// Percent-escapes a value of a query or a segment of a path.
 pub fn escape(text: &str) -> String {
     use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-    const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b',').remove(b':');
+    const KEPT: &AsciiSet =
+        &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b',').remove(b':');
     utf8_percent_encode(text, KEPT).to_string()
 }
 
@@ -61,8 +62,7 @@ pub fn self_and_alternates(url: &str, chosen: Format, offered: &[Format], json_t
 /// A URL without one parameter of its query.
 pub fn without(url: &str, name: &str) -> String {
     let Some((path, query)) = url.split_once('?') else { return url.to_owned() };
-    let kept: Vec<&str> =
-        query.split('&').filter(|p| !p.is_empty() && p.split('=').next() != Some(name)).collect();
+    let kept: Vec<&str> = query.split('&').filter(|p| !p.is_empty() && p.split('=').next() != Some(name)).collect();
     if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
 }
 

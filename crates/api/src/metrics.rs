@@ -138,12 +138,25 @@ impl Metrics {
             }
         }
         let family = "meridian_stream_duration_seconds";
-        let _ = writeln!(out, "# HELP {family} Time from the arrival of a request to the last byte of its streamed answer.");
+        let _ = writeln!(
+            out,
+            "# HELP {family} Time from the arrival of a request to the last byte of its streamed answer."
+        );
         let _ = writeln!(out, "# TYPE {family} histogram");
         self.streams.write(out, family, "");
-        gauge(out, "http_server_active_requests", "Requests without an answer yet.", self.active.load(Ordering::Relaxed));
+        gauge(
+            out,
+            "http_server_active_requests",
+            "Requests without an answer yet.",
+            self.active.load(Ordering::Relaxed),
+        );
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        counter(out, "meridian_clients_gone_total", "Answers given up because the client had gone.", load(&self.clients_gone));
+        counter(
+            out,
+            "meridian_clients_gone_total",
+            "Answers given up because the client had gone.",
+            load(&self.clients_gone),
+        );
         counter(
             out,
             "meridian_streams_broken_total",

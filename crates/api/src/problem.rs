@@ -251,8 +251,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_retry_is_never_invited_at_once() {
-        let response =
-            Problem::new(Kind::Overloaded, "busy").retry_after(Duration::from_millis(5)).into_response();
+        let response = Problem::new(Kind::Overloaded, "busy").retry_after(Duration::from_millis(5)).into_response();
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");
         assert_eq!(response.headers()[header::CONTENT_TYPE], PROBLEM_JSON);
     }

@@ -1,13 +1,14 @@
 //! What is known of a request before its handler reads it: when it came, its name, its deadline, its base URL.
 
 use crate::params;
-use crate::problem::Result;
+use crate::problem::{Problem, Result};
 use crate::state::AppState;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use serde::de::DeserializeOwned;
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
@@ -61,6 +62,14 @@ impl Context {
         Ok(self.arrived + asked.min(self.timeout_max))
     }
 
+    /// The absolute URL of this request.
+    pub fn this_url(&self) -> String {
+        match &self.query {
+            Some(query) => format!("{}{}?{query}", self.base, self.path),
+            None => format!("{}{}", self.base, self.path),
+        }
+    }
+
     /// An absolute URL of a path on this server.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
@@ -79,6 +88,20 @@ fn base_url(state: &AppState, parts: &Parts) -> String {
         .or_else(|| parts.uri.authority().map(|a| a.as_str()))
         .filter(|h| !h.is_empty() && h.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_:[]".contains(&b)));
     format!("http://{}", host.unwrap_or("localhost"))
+}
+
+/// The variable segments of a path, decoded.
+pub struct Path<T>(pub T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
+        match axum::extract::Path::<T>::from_request_parts(parts, state).await {
+            Ok(axum::extract::Path(segments)) => Ok(Path(segments)),
+            Err(rejection) => Err(Problem::not_found(rejection.body_text())),
+        }
+    }
 }
 
 /// Wraps every request: counts and times it, names it, and hands its trace on.

@@ -78,9 +78,10 @@ async fn connection(stream: TcpStream, router: Router, state: AppState, mut stop
         .header_read_timeout(state.config.head_timeout)
         .serve_connection(TokioIo::new(Patient::new(stream, state.config.write_stall)), service);
     let mut serving = pin!(serving);
+    let stop = async { stopping.wait_for(|stop| *stop).await.is_ok() };
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
-        _ = stopping.wait_for(|stop| *stop) => {
+        _ = stop => {
             serving.as_mut().graceful_shutdown();
             serving.await
         }

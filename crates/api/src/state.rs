@@ -6,7 +6,7 @@ use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::problem::{Problem, Result};
 use crate::routes;
-use meridian_store::seams::{Clock, Seams};
+use meridian_store::seams::{Clock, Random, Seams};
 use meridian_store::{Collection, Store};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -32,8 +32,12 @@ pub struct Shared {
     pub metrics: Metrics,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub random: Arc<dyn Random>,
     /// What the places profile keeps between requests.
     pub places: Places,
+    /// Held while an event is patched: read, merged, written.
+    pub patching: parking_lot::Mutex<()>,
     /// Set when a shutdown began: the server is no longer ready.
     pub stopping: AtomicBool,
     request_prefix: u64,
@@ -49,7 +53,9 @@ impl AppState {
             answers: ByteBudget::new(config.answer_bytes_total),
             metrics: Metrics::new(routes::templates()),
             clock: seams.clock.clone(),
+            random: seams.random.clone(),
             places: Places::default(),
+            patching: parking_lot::Mutex::new(()),
             stopping: AtomicBool::new(false),
             request_prefix: seams.random.next_u64(),
             requests: AtomicU64::new(0),

@@ -25,15 +25,8 @@ pub enum Format {
 /// What resources without events are served as.
 pub const PAGES: &[Format] = &[Format::Json, Format::Html];
 /// What events are served as.
-pub const EVENTS: &[Format] = &[
-    Format::Json,
-    Format::Html,
-    Format::Csv,
-    Format::NdJson,
-    Format::GeoJsonSeq,
-    Format::Arrow,
-    Format::Parquet,
-];
+pub const EVENTS: &[Format] =
+    &[Format::Json, Format::Html, Format::Csv, Format::NdJson, Format::GeoJsonSeq, Format::Arrow, Format::Parquet];
 
 impl Format {
     /// The word in `f=`.
@@ -93,7 +86,9 @@ pub fn choose(f: Option<String>, headers: &HeaderMap, offered: &[Format]) -> Res
             .iter()
             .copied()
             .find(|f| f.word() == word || (*f == Format::Json && word == "geojson"))
-            .ok_or_else(|| Problem::parameter("f", format!("{word:?} is not served here: expected one of {}", words())));
+            .ok_or_else(|| {
+                Problem::parameter("f", format!("{word:?} is not served here: expected one of {}", words()))
+            });
     }
     let accept: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect();
     if accept.is_empty() {
@@ -109,7 +104,8 @@ pub fn choose(f: Option<String>, headers: &HeaderMap, offered: &[Format]) -> Res
             .filter(|q| (0.0..=1.0).contains(q))
             .unwrap_or(1.0);
         let wildcard = media_type.contains('*');
-        let format = if wildcard && media_type != "text/*" { Some(offered[0]) } else { Format::of_media_type(&media_type) };
+        let format =
+            if wildcard && media_type != "text/*" { Some(offered[0]) } else { Format::of_media_type(&media_type) };
         // A wildcard is the client's last choice however it is weighted: browsers send it beside text/html.
         let weight = if wildcard { quality * 0.5 } else { quality };
         if let Some(format) = format.filter(|f| offered.contains(f))
@@ -120,7 +116,10 @@ pub fn choose(f: Option<String>, headers: &HeaderMap, offered: &[Format]) -> Res
         }
     }
     best.map(|(_, f)| f).ok_or_else(|| {
-        Problem::new(Kind::NotAcceptable, format!("none of {:?} is served here: use f= with one of {}", accept.join(","), words()))
+        Problem::new(
+            Kind::NotAcceptable,
+            format!("none of {:?} is served here: use f= with one of {}", accept.join(","), words()),
+        )
     })
 }
 

@@ -47,7 +47,8 @@ impl Params {
     /// Takes a whole number of at least 1 (`what` says of what), capped at `max`.
     pub fn take_count(&mut self, name: &'static str, max: usize) -> Result<Option<usize>> {
         let Some(text) = self.take(name) else { return Ok(None) };
-        let wrong = || Problem::parameter(name, format!("{text:?} is not a whole number from 1 up (at most {max} are given)"));
+        let wrong =
+            || Problem::parameter(name, format!("{text:?} is not a whole number from 1 up (at most {max} are given)"));
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         if !digits {
             return Err(wrong());
@@ -127,14 +128,12 @@ pub fn numbers(name: &str, text: &str) -> Result<Vec<f64>> {
 pub fn position(name: &str, text: &str) -> Result<(f64, f64)> {
     match numbers(name, text)?[..] {
         [lon, lat] => {
-            meridian_model::geometry::validate_position(lon, lat)
-                .map_err(|e| Problem::parameter(name, e.detail))?;
+            meridian_model::geometry::validate_position(lon, lat).map_err(|e| Problem::parameter(name, e.detail))?;
             Ok((lon, lat))
         }
-        ref other => Err(Problem::parameter(
-            name,
-            format!("{} numbers: expected two, longitude,latitude", other.len()),
-        )),
+        ref other => {
+            Err(Problem::parameter(name, format!("{} numbers: expected two, longitude,latitude", other.len())))
+        }
     }
 }
 

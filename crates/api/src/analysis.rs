@@ -1,0 +1,192 @@
+//! `/aggregate` and `/density`: numbers over events.
+
+use crate::items;
+use crate::params::Params;
+use crate::params::crs::{self, Crs};
+use crate::params::question::{self, Question};
+use crate::problem::{Problem, Result};
+use crate::request::{Context, Path};
+use crate::respond::{self, Timing};
+use crate::snapshot;
+use crate::state::AppState;
+use crate::stream::{self, Run};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use meridian_model::{Schema, time};
+use meridian_query::{Aggregate, Aggregated, ByValue, Function, FunctionValue, Group, Windows};
+use meridian_store::Snapshot;
+use serde_json::Value;
+use std::io::Write;
+use std::time::Duration;
+
+/// Most columns or rows of a density grid.
+pub const SIDE_MAX: usize = 4096;
+/// Columns and rows when none are named.
+const SIDE_DEFAULT: u32 = 64;
+
+/// `GET /collections/{c}/aggregate`
+pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    let schema = collection.schema();
+    let mut params = Params::parse(context.query.as_deref())?;
+    json_only(&mut params)?;
+    let function = params.take("function").unwrap_or_else(|| "count".to_owned());
+    let functions = Function::parse(&function, &schema).map_err(|e| Problem::invalid_parameter("function", e))?;
+    let zone = params.take("zone");
+    let windows = params.take("window").map(|w| Windows::parse(&w, zone.as_deref().unwrap_or("UTC"))).transpose();
+    let windows = windows.map_err(|e| {
+        Problem::invalid_parameter(if e.field.as_deref() == Some("zone") { "zone" } else { "window" }, e)
+    })?;
+    if zone.is_some() && windows.is_none() {
+        return Err(Problem::parameter("zone", "given without a window"));
+    }
+    let empty = params.take_flag("empty")?;
+    let by = params.take("by").map(|name| field(&schema, &name)).transpose()?;
+    let explain = params.take_flag("explain")?;
+    let timeout = params.take_timeout()?;
+    let question = items::take_question(params, &schema)?;
+    let question = Aggregate { predicate: question.predicate, functions, windows, by, empty };
+
+    let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let admission = run.admission;
+    let shared = state.clone();
+    stream::run(run, move |control| {
+        let snapshot = collection.snapshot();
+        let answer = meridian_query::aggregate(&snapshot, &question, control).map_err(snapshot::problem)?;
+        let (plan_us, scan_us) = (answer.stats.plan_us, answer.stats.scan_us);
+        let bytes = if explain {
+            let mut account = items::explain_document(&snapshot, &answer.stats);
+            account["groups"] = answer.groups.len().into();
+            serde_json::to_vec(&account).map_err(Problem::internal)?
+        } else {
+            let mut out = Vec::with_capacity(64 + 96 * answer.groups.len());
+            write_groups(&answer, &question.functions, &snapshot.schema, &mut out)?;
+            out
+        };
+        let headers = head(&shared, &snapshot, admission, plan_us, scan_us);
+        stream::finished(&shared, headers, bytes)
+    })
+    .await
+}
+
+/// `GET /collections/{c}/density`
+pub async fn density(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    let schema = collection.schema();
+    let mut params = Params::parse(context.query.as_deref())?;
+    json_only(&mut params)?;
+    let width = side(&mut params, "width")?;
+    let height = side(&mut params, "height")?;
+    let explain = params.take_flag("explain")?;
+    let timeout = params.take_timeout()?;
+    // The box of the grid is also a condition; it is read here once more for its numbers.
+    let grid_crs = params.clone().take("bbox-crs").map(|c| Crs::parse("bbox-crs", &c)).transpose()?.unwrap_or_default();
+    let bbox = params.clone().take("bbox").map(|text| crs::parse_bbox(&text, grid_crs)).transpose()?;
+    let bbox = bbox.unwrap_or([-180.0, -90.0, 180.0, 90.0]);
+    let question = Question::take(&mut params, &schema)?;
+    params.finish_with(&question::queryable_names(&schema))?;
+    let question = meridian_query::Density { predicate: question.predicate, bbox, width, height };
+
+    let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let admission = run.admission;
+    let shared = state.clone();
+    stream::run(run, move |control| {
+        let snapshot = collection.snapshot();
+        let answer = meridian_query::density(&snapshot, &question, control).map_err(snapshot::problem)?;
+        let (plan_us, scan_us) = (answer.stats.plan_us, answer.stats.scan_us);
+        let bytes = if explain {
+            serde_json::to_vec(&items::explain_document(&snapshot, &answer.stats)).map_err(Problem::internal)?
+        } else {
+            let mut out = Vec::with_capacity(128 + 4 * answer.counts.len());
+            let [west, south, east, north] = bbox;
+            let _ = write!(
+                out,
+                "{{\"bbox\":[{west},{south},{east},{north}],\"width\":{width},\"height\":{height},\"counts\":["
+            );
+            for (i, count) in answer.counts.iter().enumerate() {
+                let _ = write!(out, "{}{count}", if i > 0 { "," } else { "" });
+            }
+            out.extend_from_slice(b"]}");
+            out
+        };
+        let headers = head(&shared, &snapshot, admission, plan_us, scan_us);
+        stream::finished(&shared, headers, bytes)
+    })
+    .await
+}
+
+fn json_only(params: &mut Params) -> Result<()> {
+    match params.take("f").as_deref() {
+        None | Some("json") => Ok(()),
+        Some(other) => Err(Problem::parameter("f", format!("{other:?} is not served here: expected json"))),
+    }
+}
+
+fn field(schema: &Schema, name: &str) -> Result<usize> {
+    schema.field_index(name).ok_or_else(|| {
+        let known = crate::params::page::field_names(schema);
+        Problem::parameter("by", format!("{name:?} is not a property of this collection: it has {known}"))
+    })
+}
+
+fn side(params: &mut Params, name: &'static str) -> Result<u32> {
+    // Unlike a limit, a grid is not cut silently: its cells would not be where the client draws them.
+    match params.take_count(name, SIDE_MAX + 1)? {
+        Some(n) if n > SIDE_MAX => Err(Problem::parameter(name, format!("at most {SIDE_MAX}"))),
+        other => Ok(other.map_or(SIDE_DEFAULT, |n| n as u32)),
+    }
+}
+
+fn head(state: &AppState, snapshot: &Snapshot, admission: Duration, plan_us: u64, scan_us: u64) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    snapshot::set_headers(&mut headers, snapshot, state.now(), "immediate");
+    let (plan, scan) = (Some(Duration::from_micros(plan_us)), Some(Duration::from_micros(scan_us)));
+    respond::set_timing(&mut headers, &Timing { admission, plan, scan, encode: None });
+    headers
+}
+
+fn write_groups(answer: &Aggregated, functions: &[Function], schema: &Schema, out: &mut Vec<u8>) -> Result<()> {
+    let names: Vec<String> = functions.iter().map(|f| Value::from(f.name(schema)).to_string()).collect();
+    out.extend_from_slice(b"{\"groups\":[");
+    for (i, group) in answer.groups.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write_group(group, functions, &names, out)?;
+    }
+    out.extend_from_slice(b"]}");
+    Ok(())
+}
+
+fn write_group(group: &Group, functions: &[Function], names: &[String], out: &mut Vec<u8>) -> Result<()> {
+    out.push(b'{');
+    if let Some(window) = group.window {
+        let (start, end) = (time::format_instant(window.start), time::format_instant(window.end));
+        write!(out, "\"window\":\"{start}/{end}\",").map_err(Problem::internal)?;
+    }
+    if let Some(by) = &group.by {
+        let by = match by {
+            ByValue::Bool(b) => Value::from(*b),
+            ByValue::Int(n) => Value::from(*n),
+            ByValue::Text(text) => Value::from(text.as_str()),
+            ByValue::Null => Value::Null,
+        };
+        write!(out, "\"by\":{by},").map_err(Problem::internal)?;
+    }
+    write!(out, "\"count\":{}", group.count).map_err(Problem::internal)?;
+    for ((function, name), value) in functions.iter().zip(names).zip(&group.values) {
+        if *function == Function::Count {
+            continue;
+        }
+        write!(out, ",{name}:").map_err(Problem::internal)?;
+        match value {
+            FunctionValue::Null => out.extend_from_slice(b"null"),
+            FunctionValue::Int(n) => write!(out, "{n}").map_err(Problem::internal)?,
+            FunctionValue::Float(x) => out.extend_from_slice(Value::from(*x).to_string().as_bytes()),
+        }
+    }
+    out.push(b'}');
+    Ok(())
+}

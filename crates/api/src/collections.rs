@@ -1,0 +1,338 @@
+//! `/collections`: what there is, and making, changing and removing it.
+
+use crate::body;
+use crate::html;
+use crate::links::{self, link};
+use crate::params::Params;
+use crate::params::crs;
+use crate::params::format::{self, EVENTS, Format, PAGES};
+use crate::problem::{Kind, Problem, Result};
+use crate::request::{Context, Path};
+use crate::respond;
+use crate::snapshot as edge;
+use crate::state::AppState;
+use crate::stream::{self, Run};
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use meridian_model::schema::validate_name;
+use meridian_model::{Bounds, Field, Invalid, Schema, schema_json, schema_spec, time};
+use meridian_store::{Collection, CollectionStats, Durability, Settings};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+const SCHEMA_JSON: &str = "application/schema+json";
+
+/// `GET /collections`
+pub async fn list(State(state): State<AppState>, context: Context) -> Result<Response> {
+    let mut params = Params::parse(context.query.as_deref())?;
+    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
+    params.finish()?;
+    let mut collections = state.store.list(&state.config.tenant);
+    collections.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+    if format == Format::Html {
+        let shown: Vec<_> = collections.iter().map(|c| (c.name().to_owned(), c.schema(), c.stats())).collect();
+        return Ok(respond::html(html::collections::list(&shown)));
+    }
+    let described: Vec<Value> = collections.iter().map(|c| describe(&context, c)).collect();
+    let document = json!({
+        "links": links::self_and_alternates(&context.url("/collections"), format, PAGES, "application/json"),
+        "crs": crs::ALL.map(|c| c.uri()),
+        "collections": described,
+    });
+    respond::json("application/json", &document)
+}
+
+/// `GET /collections/{c}`
+pub async fn get(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    let mut params = Params::parse(context.query.as_deref())?;
+    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
+    params.finish()?;
+    if format == Format::Html {
+        let (schema, stats, settings) = (collection.schema(), collection.stats(), collection.settings());
+        return Ok(respond::html(html::collections::one(&name, &schema, &stats, &settings)));
+    }
+    respond::json("application/json", &describe(&context, &collection))
+}
+
+/// `PUT /collections/{c}`: makes a collection; the same again changes nothing, another schema is a conflict.
+pub async fn put(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    context: Context,
+    body: Body,
+) -> Result<Response> {
+    validate_name("collection", &name).map_err(|e| Problem::invalid_parameter("collection", e))?;
+    let mut params = Params::parse(context.query.as_deref())?;
+    let settings = take_settings(&mut params)?;
+    params.finish()?;
+    let received = body::receive(&state, &context.headers, body).await?;
+    let schema = read_schema(&context.headers, &received.bytes)?;
+    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    stream::run(run, move |_| {
+        if let Some(existing) = state.store.collection(&state.config.tenant, &name) {
+            if *existing.schema() == schema {
+                return respond::json("application/json", &describe(&context, &existing));
+            }
+            return Err(Problem::new(
+                Kind::Conflict,
+                format!(
+                    "there is a collection {name:?} already, with another schema: PATCH adds fields, DELETE removes it"
+                ),
+            ));
+        }
+        let made = state.store.create(&state.config.tenant, &name, schema, settings).map_err(edge::store_problem)?;
+        let mut headers = HeaderMap::new();
+        respond::insert(&mut headers, header::LOCATION, &context.url(&path(&name)));
+        Ok((StatusCode::CREATED, headers, respond::json("application/json", &describe(&context, &made))?)
+            .into_response())
+    })
+    .await
+}
+
+/// `PATCH /collections/{c}`
+pub async fn patch(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    context: Context,
+    body: Body,
+) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    Params::parse(context.query.as_deref())?.finish()?;
+    let received = body::receive(&state, &context.headers, body).await?;
+    let change: Map<String, Value> = serde_json::from_slice(&received.bytes)
+        .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a JSON object: {e}"))))?;
+    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    stream::run(run, move |_| {
+        let (settings, fields) = changed(&collection, change).map_err(Problem::invalid_body)?;
+        if !fields.is_empty() {
+            collection.add_fields(fields).map_err(edge::store_problem)?;
+        }
+        if let Some(settings) = settings {
+            collection.set_settings(settings).map_err(edge::store_problem)?;
+        }
+        respond::json("application/json", &describe(&context, &collection))
+    })
+    .await
+}
+
+/// `DELETE /collections/{c}`
+pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+    state.collection(&name)?;
+    Params::parse(context.query.as_deref())?.finish()?;
+    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    stream::run(run, move |_| {
+        state.store.drop_collection(&state.config.tenant, &name).map_err(edge::store_problem)?;
+        Ok(respond::no_content())
+    })
+    .await
+}
+
+/// `GET /collections/{c}/schema`
+pub async fn schema(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+    schema_document(&state, &name, &context, "schema", schema_json::to_json)
+}
+
+/// `GET /collections/{c}/queryables`
+pub async fn queryables(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+    schema_document(&state, &name, &context, "queryables", schema_json::queryables)
+}
+
+fn schema_document(
+    state: &AppState,
+    name: &str,
+    context: &Context,
+    what: &str,
+    make: fn(&Schema, &str, &str) -> Value,
+) -> Result<Response> {
+    let collection = state.collection(name)?;
+    let mut params = Params::parse(context.query.as_deref())?;
+    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
+    params.finish()?;
+    let schema = collection.schema();
+    let document = make(&schema, name, &context.url(&format!("{}/{what}", path(name))));
+    if format == Format::Html {
+        return Ok(respond::html(html::collections::schema(name, what, &document)));
+    }
+    let mut response = respond::json(SCHEMA_JSON, &document)?;
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    Ok(response)
+}
+
+fn path(name: &str) -> String {
+    format!("/collections/{}", links::escape(name))
+}
+
+/// Takes the settings of a new collection.
+fn take_settings(params: &mut Params) -> Result<Settings> {
+    let durability = match params.take("durability").as_deref() {
+        None | Some("local") => Durability::Local,
+        Some("ephemeral") => Durability::Ephemeral,
+        Some("replicated") => Durability::Replicated,
+        Some(other) => {
+            return Err(Problem::parameter(
+                "durability",
+                format!("{other:?}: expected ephemeral, local or replicated"),
+            ));
+        }
+    };
+    let retention = params.take("retention").map(|text| duration(&text)).transpose();
+    let retention = retention.map_err(|e| Problem::invalid_parameter("retention", e))?;
+    Ok(Settings { durability, retention, retention_bytes: None })
+}
+
+fn duration(text: &str) -> Result<Duration, Invalid> {
+    let micros = schema_json::parse_duration(text)?;
+    match u64::try_from(micros) {
+        Ok(micros) if micros > 0 => Ok(Duration::from_micros(micros)),
+        _ => Err(Invalid::new(format!("{text:?} is not a length of time that events can be kept"))),
+    }
+}
+
+/// Reads a JSON Schema, or a SimpleFeatureType spec.
+fn read_schema(headers: &HeaderMap, bytes: &[u8]) -> Result<Schema> {
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        Problem::invalid_body(Invalid::new(format!("the schema is not UTF-8 after byte {}", e.valid_up_to())))
+    })?;
+    let media_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let json = match essence.as_str() {
+        "application/schema+json" | "application/json" => true,
+        "text/plain" => false,
+        // Without a media type (or with the one that curl makes up) the text tells by its first character.
+        "" | "application/x-www-form-urlencoded" | "application/octet-stream" => text.trim_start().starts_with('{'),
+        _ => {
+            return Err(Problem::new(
+                Kind::UnsupportedMediaType,
+                format!("{media_type:?} is not taken here: expected {SCHEMA_JSON}, application/json or text/plain"),
+            ));
+        }
+    };
+    let schema = if json {
+        let document: Value = serde_json::from_str(text).map_err(|e| {
+            Problem::invalid_body(Invalid::new(format!("the schema is not JSON: {e}")).at_line(e.line() as u64))
+        })?;
+        schema_json::from_json(&document)
+    } else {
+        schema_spec::parse(text.trim())
+    };
+    schema.map_err(Problem::invalid_body)
+}
+
+/// What a change asks for: settings, if they differ, and new fields.
+fn changed(collection: &Collection, change: Map<String, Value>) -> Result<(Option<Settings>, Vec<Field>), Invalid> {
+    let before = collection.settings();
+    let mut settings = before.clone();
+    let mut fields = Vec::new();
+    for (name, value) in change {
+        let wrong = |expected: &str| Invalid::field(name.as_str(), format!("{value}: expected {expected}"));
+        match (name.as_str(), &value) {
+            ("retention", Value::Null) => settings.retention = None,
+            ("retention", Value::String(text)) => {
+                settings.retention = Some(duration(text).map_err(|e| Invalid { field: Some(name), ..e })?);
+            }
+            ("retention", _) => return Err(wrong("an ISO 8601 duration such as P30D, or null")),
+            ("retention_bytes", Value::Null) => settings.retention_bytes = None,
+            ("retention_bytes", value) => {
+                let bytes = value.as_u64().filter(|n| *n > 0);
+                settings.retention_bytes = Some(bytes.ok_or_else(|| wrong("a number of bytes from 1 up, or null"))?);
+            }
+            ("properties", Value::Object(properties)) => fields = new_fields(&collection.schema(), properties)?,
+            ("properties", _) => return Err(wrong("an object of JSON Schemas, one for each new property")),
+            (other, _) => {
+                let detail = "cannot be changed: expected retention, retention_bytes or properties";
+                return Err(Invalid::field(other, detail));
+            }
+        }
+    }
+    Ok(((settings != before).then_some(settings), fields))
+}
+
+/// Reads properties that a schema does not have yet; all of them optional.
+fn new_fields(schema: &Schema, properties: &Map<String, Value>) -> Result<Vec<Field>, Invalid> {
+    for (name, property) in properties {
+        if schema.field_index(name).is_some() || *name == schema.geometry_name || *name == schema.id_name {
+            return Err(Invalid::field(name.as_str(), "is a property already: only new ones can be added"));
+        }
+        if property.get("x-ogc-role").is_some() || property.get("x-meridian-object").is_some() {
+            return Err(Invalid::field(name.as_str(), "a property added later cannot have a role"));
+        }
+    }
+    let document = json!({ "type": "object", "properties": properties });
+    Ok(schema_json::from_json(&document)?.fields)
+}
+
+/// The description of a collection.
+fn describe(context: &Context, collection: &Collection) -> Value {
+    let (schema, stats, settings) = (collection.schema(), collection.stats(), collection.settings());
+    let name = collection.name();
+    let root = context.url(&path(name));
+    let mut links = links::self_and_alternates(&root, Format::Json, PAGES, "application/json");
+    links.extend(
+        EVENTS.iter().map(|&f| {
+            link(links::with(&format!("{root}/items"), "f", f.word()), "items", f.media_type(), "The events")
+        }),
+    );
+    links.extend([
+        link(format!("{root}/schema"), "describedby", SCHEMA_JSON, "What the collection holds"),
+        link(format!("{root}/schema"), links::REL_SCHEMA, SCHEMA_JSON, "What the collection holds"),
+        link(format!("{root}/queryables"), links::REL_QUERYABLES, SCHEMA_JSON, "What a filter may name"),
+        link(format!("{root}/aggregate"), "related", "application/json", "Counts and other aggregates"),
+    ]);
+    if schema.geometry.is_some() {
+        links.push(link(format!("{root}/tiles"), links::REL_TILESETS_VECTOR, "application/json", "Vector tiles"));
+        links.push(link(format!("{root}/density"), "related", "application/json", "Counts on a grid"));
+    }
+    let mut document = json!({
+        "id": name,
+        "title": schema.title.as_deref().unwrap_or(name),
+        "itemType": "feature",
+        "crs": crs::ALL.map(|c| c.uri()),
+        "storageCrs": crs::Crs::Crs84.uri(),
+        "itemCount": stats.events,
+        "bytes": stats.bytes + stats.memory_bytes,
+        "durability": settings.durability,
+        "links": links,
+    });
+    if let Some(description) = &schema.description {
+        document["description"] = json!(description);
+    }
+    if let Some(extent) = extent(&schema, &stats) {
+        document["extent"] = extent;
+    }
+    if let Some(retention) = settings.retention {
+        document["retention"] = json!(schema_json::duration_text(retention.as_micros() as i64));
+    }
+    if let Some(bytes) = settings.retention_bytes {
+        document["retention_bytes"] = json!(bytes);
+    }
+    if let Some(why) = &stats.refuses {
+        document["refusesWrites"] = json!(why);
+    }
+    document
+}
+
+/// Where and when the events are. Deleted events that are still on disk count.
+fn extent(schema: &Schema, stats: &CollectionStats) -> Option<Value> {
+    let bounds: Bounds = stats.bounds?;
+    let mut extent = json!({});
+    if schema.geometry.is_some() && !bounds.is_nowhere() {
+        extent["spatial"] = json!({
+            "bbox": [[bounds.west, bounds.south, bounds.east, bounds.north]],
+            "crs": crs::Crs::Crs84.uri(),
+        });
+    }
+    if schema.has_time() {
+        let end = |at: i64| match at {
+            i64::MIN | i64::MAX => Value::Null,
+            at => json!(time::format_instant(at)),
+        };
+        extent["temporal"] = json!({
+            "interval": [[end(bounds.start), end(bounds.end)]],
+            "trs": "http://www.opengis.net/def/uom/ISO-8601/0/Gregorian",
+        });
+    }
+    extent.as_object().is_some_and(|e| !e.is_empty()).then_some(extent)
+}

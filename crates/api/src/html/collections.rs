@@ -1,0 +1,114 @@
+//! The pages of collections.
+
+use super::items::map_of;
+use super::{escape, facts, grouped, page};
+use crate::links;
+use meridian_model::{Bounds, Schema, TimeRole, schema_json, time};
+use meridian_store::{CollectionStats, Durability, Settings};
+use serde_json::Value;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// All collections as a table.
+pub fn list(collections: &[(String, Arc<Schema>, CollectionStats)]) -> String {
+    let mut body = String::new();
+    if collections.is_empty() {
+        body.push_str("<p class=\"muted\">There are none yet.</p>");
+    } else {
+        body.push_str(
+            "<div class=\"wide\"><table><thead><tr><th>Name</th><th class=\"num\">Events</th><th>Geometry</th><th>Time</th><th></th></tr></thead><tbody>",
+        );
+        for (name, schema, stats) in collections {
+            let geometry = schema.geometry.map_or("none", |g| g.word());
+            let title = schema.title.as_deref().filter(|t| *t != name.as_str()).unwrap_or_default();
+            let _ = write!(
+                body,
+                "<tr><td><a href=\"/collections/{}?f=html\">{}</a> <span class=\"muted\">{}</span></td><td class=\"num\">{}</td><td>{geometry}</td><td>{}</td><td><a href=\"{}\">map</a></td></tr>",
+                links::escape(name),
+                escape(name),
+                escape(title),
+                grouped(stats.events),
+                escape(&when(stats.bounds.filter(|_| schema.has_time()))),
+                escape(&map_of(name)),
+            );
+        }
+        body.push_str("</tbody></table></div>");
+    }
+    body.push_str("<p><a href=\"/collections?f=json\">As JSON</a></p>");
+    page("Collections", &[("Meridian", "/?f=html".to_owned())], &body)
+}
+
+/// One collection.
+pub fn one(name: &str, schema: &Schema, stats: &CollectionStats, settings: &Settings) -> String {
+    let root = format!("/collections/{}", links::escape(name));
+    let mut body = String::new();
+    if let Some(description) = &schema.description {
+        let _ = write!(body, "<p>{}</p>", escape(description));
+    }
+    let _ = write!(
+        body,
+        "<p><a href=\"{}\">On the map</a> · <a href=\"{root}/items?f=html\">Events</a> · <a href=\"{root}/schema?f=html\">Schema</a> · <a href=\"{root}/queryables?f=html\">Queryables</a> · <a href=\"{root}?f=json\">As JSON</a></p>",
+        escape(&map_of(name))
+    );
+    let mut rows = vec![("Events", grouped(stats.events))];
+    if let Some(kind) = schema.geometry {
+        rows.push(("Geometry", kind.word().to_owned()));
+    }
+    if let Some(b) = stats.bounds.filter(|b| !b.is_nowhere()) {
+        rows.push(("Where", format!("{:.4}, {:.4} to {:.4}, {:.4}", b.west, b.south, b.east, b.north)));
+    }
+    if schema.has_time() {
+        rows.push(("When", escape(&when(stats.bounds)).into_owned()));
+    }
+    rows.push(("On disk", format!("{} bytes in {} segments", grouped(stats.bytes), grouped(stats.segments))));
+    rows.push(("In memory", format!("{} events in {} trees", grouped(stats.memory_rows), grouped(stats.runs))));
+    let durability = match settings.durability {
+        Durability::Ephemeral => "ephemeral: lost when the server stops",
+        Durability::Local => "local: survives a crash of the server and of its machine",
+        Durability::Replicated => "replicated: survives the loss of machines",
+    };
+    rows.push(("Durability", durability.to_owned()));
+    if let Some(retention) = settings.retention {
+        rows.push(("Retention", escape(&schema_json::duration_text(retention.as_micros() as i64)).into_owned()));
+    }
+    if let Some(bytes) = settings.retention_bytes {
+        rows.push(("Retention", format!("{} bytes", grouped(bytes))));
+    }
+    body.push_str(&facts(&rows));
+    body.push_str("<h2>Fields</h2><div class=\"wide\"><table><thead><tr><th>Name</th><th>Type</th><th>Part</th></tr></thead><tbody>");
+    for (i, field) in schema.fields.iter().enumerate() {
+        let part = match schema.time {
+            TimeRole::Instant(at) if at == i => "the time",
+            TimeRole::Interval { start, .. } if start == i => "start of the time",
+            TimeRole::Interval { end, .. } if end == i => "end of the time",
+            _ if schema.object == Some(i) => "the object",
+            _ if field.required => "required",
+            _ => "",
+        };
+        let _ = write!(body, "<tr><td>{}</td><td>{}</td><td>{part}</td></tr>", escape(&field.name), field.kind.word());
+    }
+    body.push_str("</tbody></table></div>");
+    page(schema.title.as_deref().unwrap_or(name), &trail(name), &body)
+}
+
+/// A schema or queryables document.
+pub fn schema(name: &str, what: &str, document: &Value) -> String {
+    let text = serde_json::to_string_pretty(document).unwrap_or_default();
+    let title = if what == "schema" { "Schema" } else { "Queryables" };
+    let body = format!(
+        "<p><a href=\"/collections/{}/{what}?f=json\">As JSON Schema</a></p><div class=\"wide\"><pre>{}</pre></div>",
+        links::escape(name),
+        escape(&text)
+    );
+    let mut trail = trail(name);
+    trail.push((name, format!("/collections/{}?f=html", links::escape(name))));
+    page(title, &trail, &body)
+}
+
+fn trail(_: &str) -> Vec<(&str, String)> {
+    vec![("Meridian", "/?f=html".to_owned()), ("Collections", "/collections?f=html".to_owned())]
+}
+
+fn when(bounds: Option<Bounds>) -> String {
+    bounds.map_or_else(String::new, |b| format!("{} to {}", time::format_instant(b.start), time::format_instant(b.end)))
+}

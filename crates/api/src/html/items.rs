@@ -1,0 +1,144 @@
+//! The page of a list of events, and of one event.
+
+use super::{escape, page};
+use crate::links;
+use arrow_array::Array;
+use meridian_model::{Batch, FieldColumn, Schema, Seq, time};
+use meridian_query::Hits;
+use meridian_store::{Collection, Snapshot};
+use std::fmt::Write;
+
+/// A page of events as a table. `url` is its own address, `next` that of the page after it.
+pub fn page_of(
+    collection: &Collection,
+    snapshot: &Snapshot,
+    hits: &[Hits],
+    properties: Option<&[String]>,
+    matched: Option<u64>,
+    next: Option<&str>,
+    url: &str,
+) -> String {
+    let schema = &snapshot.schema;
+    let name = collection.name();
+    let fields: Vec<usize> = (0..schema.fields.len())
+        .filter(|&i| properties.is_none_or(|names| names.contains(&schema.fields[i].name)))
+        .collect();
+    let near = hits.iter().any(|h| h.distances.is_some());
+    let returned: usize = hits.iter().map(|h| h.batch.rows()).sum();
+    let mut body = String::new();
+    match matched {
+        Some(matched) => {
+            let _ = write!(body, "<p>{} of {} events. ", super::grouped(returned as u64), super::grouped(matched));
+        }
+        None => {
+            let _ = write!(body, "<p>{} events. ", super::grouped(returned as u64));
+        }
+    }
+    let bare = links::without(url, "f");
+    body.push_str("As ");
+    for (i, word) in ["json", "csv", "ndjson", "geojsonseq", "arrow", "parquet"].iter().enumerate() {
+        let href = links::with(&bare, "f", word);
+        let _ = write!(body, "{}<a href=\"{}\">{word}</a>", if i > 0 { ", " } else { "" }, escape(&href));
+    }
+    let _ = write!(body, ". <a href=\"{}\">On the map</a>.</p>", escape(&map_of(name)));
+    body.push_str("<div class=\"wide\"><table><thead><tr><th>id</th>");
+    if near {
+        body.push_str("<th class=\"num\">metres away</th>");
+    }
+    if schema.geometry.is_some() {
+        body.push_str("<th>where</th>");
+    }
+    for &field in &fields {
+        let _ = write!(body, "<th>{}</th>", escape(&schema.fields[field].name));
+    }
+    body.push_str("</tr></thead><tbody>");
+    for hit in hits {
+        for row in 0..hit.batch.rows() {
+            let id = hit.batch.id_of(row, hit.seqs.get(row).copied().unwrap_or_default());
+            let _ = write!(body, "<tr><td><a href=\"{}\">{}</a></td>", escape(&item_path(name, &id)), escape(&id));
+            if let Some(distances) = &hit.distances {
+                let _ = write!(body, "<td class=\"num\">{:.0}</td>", distances[row]);
+            }
+            if schema.geometry.is_some() {
+                let _ = write!(body, "<td>{}</td>", escape(&place(&hit.batch, row)));
+            }
+            for &field in &fields {
+                let _ = write!(body, "<td>{}</td>", escape(&text(&hit.batch, field, row)));
+            }
+            body.push_str("</tr>");
+        }
+    }
+    body.push_str("</tbody></table></div>");
+    if returned == 0 {
+        body.push_str("<p class=\"muted\">No event matches.</p>");
+    }
+    if let Some(next) = next {
+        let _ = write!(body, "<p class=\"pager\"><a rel=\"next\" href=\"{}\">Next page</a></p>", escape(next));
+    }
+    page("Events", &trail(name), &body)
+}
+
+/// One event.
+pub fn event(collection: &str, schema: &Schema, batch: &Batch, seq: Seq) -> String {
+    let id = batch.id_of(0, seq);
+    let mut rows = Vec::new();
+    if schema.geometry.is_some() {
+        rows.push((schema.geometry_name.as_str(), escape(&place(batch, 0)).into_owned()));
+    }
+    for (i, field) in schema.fields.iter().enumerate() {
+        rows.push((field.name.as_str(), escape(&text(batch, i, 0)).into_owned()));
+    }
+    let path = item_path(collection, &id);
+    let body = format!("{}<p><a href=\"{}?f=json\">As GeoJSON</a></p>", super::facts(&rows), escape(&path));
+    let mut trail = trail(collection);
+    trail.push(("Events", format!("/collections/{}/items?f=html", links::escape(collection))));
+    page(&id, &trail, &body)
+}
+
+fn trail(collection: &str) -> Vec<(&str, String)> {
+    vec![
+        ("Meridian", "/?f=html".to_owned()),
+        ("Collections", "/collections?f=html".to_owned()),
+        (collection, format!("/collections/{}?f=html", links::escape(collection))),
+    ]
+}
+
+/// The address of the map that shows a collection.
+pub fn map_of(collection: &str) -> String {
+    format!("/map#c={}", links::escape(collection))
+}
+
+fn item_path(collection: &str, id: &str) -> String {
+    format!("/collections/{}/items/{}", links::escape(collection), links::escape(id))
+}
+
+/// A short word for where an event is.
+fn place(batch: &Batch, row: usize) -> String {
+    if let Some((lon, lat)) = batch.points() {
+        return if lon.is_valid(row) { format!("{}, {}", lon.value(row), lat.value(row)) } else { String::new() };
+    }
+    let Some(shape) = batch.geometry(row) else { return String::new() };
+    let kind = meridian_model::geometry::kind(&shape).map_or("Geometry", |k| k.word());
+    match meridian_model::geometry::sides(&shape) {
+        Some([w, s, e, n]) => format!("{kind} in {w:.3}, {s:.3} to {e:.3}, {n:.3}"),
+        None => kind.to_owned(),
+    }
+}
+
+/// A field's value as text; empty where there is none.
+fn text(batch: &Batch, field: usize, row: usize) -> String {
+    match batch.field(field) {
+        None => String::new(),
+        Some(FieldColumn::Text(c)) if c.is_valid(row) => c.value(row).to_owned(),
+        Some(FieldColumn::Int(c)) if c.is_valid(row) => c.value(row).to_string(),
+        Some(FieldColumn::Float(c)) if c.is_valid(row) => c.value(row).to_string(),
+        Some(FieldColumn::Bool(c)) if c.is_valid(row) => c.value(row).to_string(),
+        Some(FieldColumn::Time(c)) if c.is_valid(row) => time::format_instant(c.value(row)),
+        Some(FieldColumn::TextList(c)) if c.is_valid(row) => {
+            let list = c.value(row);
+            let texts = list.as_any().downcast_ref::<arrow_array::StringArray>();
+            texts.map_or_else(String::new, |t| t.iter().flatten().collect::<Vec<_>>().join(", "))
+        }
+        Some(_) => String::new(),
+    }
+}

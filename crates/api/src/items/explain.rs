@@ -1,0 +1,47 @@
+//! `explain=true`: what a question visits and prunes, instead of its answer.
+
+use super::Asked;
+use crate::problem::Result;
+use crate::respond;
+use crate::snapshot;
+use crate::state::AppState;
+use crate::stream::{self, Run};
+use axum::response::Response;
+use meridian_query::Stats;
+use meridian_store::{Collection, Snapshot};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Works the question out to the end of its page (or of the whole result) and answers what that cost.
+pub(super) async fn answer(state: &AppState, run: Run, collection: Arc<Collection>, asked: Asked) -> Result<Response> {
+    let shared = state.clone();
+    stream::run(run, move |control| {
+        let snapshot = snapshot::of(&collection, asked.token.as_ref().map(|t| t.snapshot))?;
+        let told = meridian_query::explain(&snapshot, &asked.items, control).map_err(snapshot::problem)?;
+        let mut account = document(&snapshot, &told.stats);
+        account["events_returned"] = told.returned.into();
+        account["plan"] = told.plan.into();
+        let mut response = respond::json("application/json", &account)?;
+        snapshot::set_headers(response.headers_mut(), &snapshot, shared.now(), asked.consistency);
+        Ok(response)
+    })
+    .await
+}
+
+/// The account of a question.
+pub(crate) fn document(snapshot: &Snapshot, stats: &Stats) -> Value {
+    json!({
+        "snapshot": snapshot.seq.to_id(),
+        "rows": snapshot.rows(),
+        "parts": stats.parts,
+        "parts_pruned": stats.parts_pruned,
+        "nodes_visited": stats.nodes_visited,
+        "nodes_pruned": stats.nodes_pruned,
+        "nodes_whole": stats.nodes_whole,
+        "blocks_read": stats.blocks_read,
+        "events_tested": stats.events_tested,
+        "events_matched": stats.events_matched,
+        "plan_ms": stats.plan_us as f64 / 1000.0,
+        "scan_ms": stats.scan_us as f64 / 1000.0,
+    })
+}

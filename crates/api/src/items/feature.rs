@@ -1,0 +1,241 @@
+//! `/collections/{c}/items/{id}`: one event.
+
+use super::no_event;
+use super::write::read_batch;
+use crate::body;
+use crate::html;
+use crate::links::{self, link};
+use crate::params::Params;
+use crate::params::crs::Crs;
+use crate::params::format::{self, Format, PAGES};
+use crate::problem::{Kind, Problem, Result};
+use crate::reproject::reproject;
+use crate::request::{Context, Path};
+use crate::respond;
+use crate::snapshot as edge;
+use crate::state::AppState;
+use crate::stream::{self, Run};
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use meridian_formats::{FeatureWriter, ReadOptions};
+use meridian_model::{Batch, IdRole, Invalid, Projection, Seq};
+use meridian_store::{Collection, Snapshot, Write};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// `GET /collections/{c}/items/{id}`
+pub async fn get(
+    State(state): State<AppState>,
+    Path((name, id)): Path<(String, String)>,
+    context: Context,
+) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    let mut params = Params::parse(context.query.as_deref())?;
+    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
+    let crs = params.take("crs").map(|c| Crs::parse("crs", &c)).transpose()?.unwrap_or_default();
+    let timeout = params.take_timeout()?;
+    params.finish()?;
+    let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let shared = state.clone();
+    stream::run(run, move |_| {
+        let snapshot = collection.snapshot();
+        let (batch, seq) = find(&snapshot, &id)?.ok_or_else(|| no_event(&name, &id))?;
+        let mut headers = HeaderMap::new();
+        edge::set_headers(&mut headers, &snapshot, shared.now(), "immediate");
+        if format == Format::Html {
+            let page = html::items::event(&name, &snapshot.schema, &batch, seq);
+            return Ok((headers, respond::html(page)).into_response());
+        }
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Json.media_type()));
+        respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", crs.uri()));
+        let writer = FeatureWriter::new(&snapshot.schema, None).map_err(Problem::internal)?;
+        let batch = reproject(&batch, crs)?;
+        let home = format!("/collections/{}", links::escape(&name));
+        let mut list = links::self_and_alternates(&context.this_url(), format, PAGES, Format::Json.media_type());
+        list.push(link(context.url(&home), "collection", "application/json", "The collection"));
+        let mut out = Vec::with_capacity(1024);
+        writer.rows(&batch, &[seq]).feature_with(0, &mut out, |out| {
+            out.extend_from_slice(b",\"links\":");
+            out.extend_from_slice(Value::from(list).to_string().as_bytes());
+        });
+        stream::finished(&shared, headers, out)
+    })
+    .await
+}
+
+/// `PUT /collections/{c}/items/{id}`: replaces an event, or creates it.
+pub async fn put(
+    State(state): State<AppState>,
+    Path((name, id)): Path<(String, String)>,
+    context: Context,
+    body: Body,
+) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    Params::parse(context.query.as_deref())?.finish()?;
+    only_given_ids(&collection, "replaced")?;
+    let received = body::receive(&state, &context.headers, body).await?;
+    check_media_type(&context.headers, &["application/geo+json", "application/json"])?;
+    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let bytes_max = state.config.body_bytes_max;
+    stream::run(run, move |_| {
+        let options = ReadOptions { id_if_absent: Some(id.clone()), ..ReadOptions::default() };
+        let batch =
+            read_batch(&received, meridian_formats::Format::GeoJson, &collection.schema(), &options, bytes_max)?;
+        replace(&context, &collection, &id, batch)
+    })
+    .await
+}
+
+/// `PATCH /collections/{c}/items/{id}`: a JSON merge patch (RFC 7396) of the event as GeoJSON.
+pub async fn patch(
+    State(state): State<AppState>,
+    Path((name, id)): Path<(String, String)>,
+    context: Context,
+    body: Body,
+) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    Params::parse(context.query.as_deref())?.finish()?;
+    only_given_ids(&collection, "changed")?;
+    let mut received = body::receive(&state, &context.headers, body).await?;
+    check_media_type(&context.headers, &["application/merge-patch+json", "application/geo+json", "application/json"])?;
+    let change: Value = serde_json::from_slice(&received.bytes)
+        .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not JSON: {e}"))))?;
+    if !change.is_object() {
+        return Err(Problem::invalid_body(Invalid::new("a patch must be a JSON object")));
+    }
+    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let bytes_max = state.config.body_bytes_max;
+    let shared = state.clone();
+    stream::run(run, move |_| {
+        // Two patches of one event must not both start from its old form.
+        let _one_at_a_time = shared.patching.lock();
+        let snapshot = collection.snapshot();
+        let (batch, seq) = find(&snapshot, &id)?.ok_or_else(|| no_event(&name, &id))?;
+        let writer = FeatureWriter::new(&snapshot.schema, None).map_err(Problem::internal)?;
+        let mut text = Vec::new();
+        writer.rows(&batch, &[seq]).feature(0, &mut text);
+        let mut event: Value = serde_json::from_slice(&text).map_err(Problem::internal)?;
+        merge(&mut event, change);
+        received.bytes = Bytes::from(serde_json::to_vec(&event).map_err(Problem::internal)?);
+        let options = ReadOptions { id_if_absent: Some(id.clone()), ..ReadOptions::default() };
+        let batch = read_batch(&received, meridian_formats::Format::GeoJson, &snapshot.schema, &options, bytes_max)?;
+        replace(&context, &collection, &id, batch)
+    })
+    .await
+}
+
+/// `DELETE /collections/{c}/items/{id}`
+pub async fn delete(
+    State(state): State<AppState>,
+    Path((name, id)): Path<(String, String)>,
+    context: Context,
+) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    Params::parse(context.query.as_deref())?.finish()?;
+    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    stream::run(run, move |_| {
+        let deleted = collection.delete(std::slice::from_ref(&id)).map_err(edge::write_problem)?;
+        if deleted.deleted == 0 {
+            return Err(no_event(&name, &id));
+        }
+        let mut response = respond::no_content();
+        respond::insert(response.headers_mut(), respond::POSITION.clone(), &deleted.position.to_string());
+        Ok(response)
+    })
+    .await
+}
+
+/// The event with this id and its sequence number.
+fn find(snapshot: &Snapshot, id: &str) -> Result<Option<(Batch, Seq)>> {
+    let Some((view, row)) = snapshot.find(id).map_err(edge::store_problem)? else { return Ok(None) };
+    let batch = view.read(row..row + 1, &Projection::all(&snapshot.layout)).map_err(edge::store_problem)?;
+    let seq = view.seqs(row..row + 1).map_err(edge::store_problem)?.first().copied().unwrap_or_default();
+    Ok(Some((batch, Seq(seq))))
+}
+
+fn replace(context: &Context, collection: &Arc<Collection>, id: &str, batch: Batch) -> Result<Response> {
+    if batch.rows() != 1 {
+        let detail = format!("{} events where one was expected", batch.rows());
+        return Err(Problem::invalid_body(Invalid::new(detail)));
+    }
+    if let Some(ids) = batch.ids()
+        && ids.value(0) != id
+    {
+        let detail = format!("the event has the id {:?} and the address {id:?}: they must be the same", ids.value(0));
+        return Err(Problem::invalid_body(Invalid::field("id", detail)));
+    }
+    let written = collection.write(Write::new(batch).replacing()).map_err(edge::write_problem)?;
+    let mut response = respond::no_content();
+    if written.replaced == 0 {
+        *response.status_mut() = StatusCode::CREATED;
+        respond::insert(response.headers_mut(), header::LOCATION, &context.url(&context.path));
+    }
+    respond::insert(response.headers_mut(), respond::POSITION.clone(), &written.position.to_string());
+    Ok(response)
+}
+
+/// A made id is the event's place in the log, so an event that changes would get another.
+fn only_given_ids(collection: &Collection, what: &str) -> Result<()> {
+    if collection.schema().id == IdRole::Given {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Kind::Conflict,
+        format!(
+            "the ids of this collection are made by the server, one for each event written, so an event cannot be {what}: delete it and write it anew"
+        ),
+    ))
+}
+
+fn check_media_type(headers: &HeaderMap, taken: &[&str]) -> Result<()> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let text = value.to_str().unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if taken.contains(&essence.as_str()) {
+        return Ok(());
+    }
+    let expected = taken.join(", ");
+    Err(Problem::new(Kind::UnsupportedMediaType, format!("{text:?} is not taken here: expected one of {expected}")))
+}
+
+/// RFC 7396: null removes, objects merge, all else replaces. Geometries are replaced whole: half of one is none.
+fn merge(target: &mut Value, change: Value) {
+    let Value::Object(change) = change else {
+        *target = change;
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    let Value::Object(members) = target else { return };
+    for (name, value) in change {
+        if value.is_null() && name != "geometry" {
+            members.remove(&name);
+        } else if name == "geometry" {
+            members.insert(name, value);
+        } else {
+            merge(members.entry(name).or_insert(Value::Null), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_merges_properties_and_replaces_geometry() {
+        let mut event = json!({"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}, "properties": {"a": 1, "b": 2}});
+        merge(
+            &mut event,
+            json!({"properties": {"a": null, "c": 3}, "geometry": {"type": "Point", "coordinates": [5, 6]}}),
+        );
+        assert_eq!(
+            event,
+            json!({"type": "Feature", "geometry": {"type": "Point", "coordinates": [5, 6]}, "properties": {"b": 2, "c": 3}})
+        );
+    }
+}

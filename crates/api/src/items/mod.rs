@@ -1,0 +1,251 @@
+//! `/collections/{c}/items`: reading events.
+
+mod explain;
+pub mod feature;
+mod page;
+mod track;
+pub mod write;
+
+pub(crate) use explain::document as explain_document;
+
+use crate::links;
+use crate::params::Params;
+use crate::params::crs::Crs;
+use crate::params::format::{self, EVENTS, Format};
+use crate::params::page::{self as paging, LIMIT_DEFAULT, LIMIT_MAX};
+use crate::params::question::{self, Question};
+use crate::problem::{Kind, Problem, Result};
+use crate::reproject::reproject;
+use crate::request::{Context, Path};
+use crate::respond::{self, Timing};
+use crate::snapshot;
+use crate::state::AppState;
+use crate::stream::{self, Run};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use meridian_formats::EventWriter;
+use meridian_model::Schema;
+use meridian_query::{Hits, Items, Order, SortKey, Token, question_hash};
+use meridian_store::{Collection, Snapshot};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A question for events as its parameters put it.
+pub(crate) struct Asked {
+    pub(crate) format: Format,
+    pub(crate) crs: Crs,
+    pub(crate) items: Items,
+    pub(crate) properties: Option<Vec<String>>,
+    pub(crate) question: u64,
+    pub(crate) token: Option<Token>,
+    pub(crate) explain: bool,
+    pub(crate) track: Option<track::TrackAsked>,
+    pub(crate) consistency: &'static str,
+    timeout: Option<Duration>,
+}
+
+impl Asked {
+    fn take(state: &AppState, context: &Context, collection: &Collection) -> Result<Asked> {
+        let schema = collection.schema();
+        let mut params = Params::parse(context.query.as_deref())?;
+        let format = format::choose(params.take("f"), &context.headers, EVENTS)?;
+        let crs = params.take("crs").map(|c| Crs::parse("crs", &c)).transpose()?.unwrap_or_default();
+        if crs != Crs::Crs84 && matches!(format, Format::Arrow | Format::Parquet) {
+            return Err(Problem::parameter("crs", "Arrow and Parquet answers are in CRS84 only"));
+        }
+        let limit = params.take_count("limit", LIMIT_MAX)?;
+        let nearest = params.take_count("nearest", LIMIT_MAX)?;
+        let sort = params.take("sortby");
+        let properties = paging::take_properties(&mut params, &schema)?;
+        let consistency = paging::take_consistency(&mut params)?;
+        let explain = params.take_flag("explain")?;
+        let track = track::take(&mut params)?;
+        let timeout = params.take_timeout()?;
+        let token = params.take("token");
+        let question = Question::take(&mut params, &schema)?;
+        params.finish_with(&question::queryable_names(&schema))?;
+
+        let limit = if format.is_bulk() { limit } else { Some(limit.unwrap_or(LIMIT_DEFAULT)) };
+        let keys = sort.as_deref().map(|s| SortKey::parse(s, &schema)).transpose();
+        let keys = keys.map_err(|e| Problem::invalid_parameter("sortby", e))?;
+        let order = order(&question, nearest, keys, limit)?;
+        let mut asked = question.asked;
+        asked.extend(sort.map(|s| format!("sortby={s}")));
+        asked.extend(nearest.map(|k| format!("nearest={k}")));
+        let question_id = question_hash(std::iter::once(collection.name()).chain(asked.iter().map(String::as_str)));
+        let token =
+            token.map(|t| Token::decode(&t).and_then(|t| t.check(&state.config.tenant, question_id).map(|()| t)));
+        let token = token.transpose().map_err(|e| Problem::invalid_parameter("token", e))?;
+        let names: Option<Vec<&str>> = properties.as_ref().map(|p| p.iter().map(String::as_str).collect());
+        let projection = meridian_query::select(&schema, names.as_deref())
+            .map_err(|e| Problem::invalid_parameter("properties", e))?;
+        let items = Items {
+            predicate: question.predicate,
+            order,
+            limit,
+            after: token.as_ref().map(|t| t.after.clone()),
+            projection,
+        };
+        Ok(Asked { format, crs, items, properties, question: question_id, token, explain, track, consistency, timeout })
+    }
+
+    /// Whether the answer holds all that matches rather than a page.
+    fn is_whole(&self) -> bool {
+        self.items.limit.is_none()
+    }
+}
+
+fn order(
+    question: &Question,
+    nearest: Option<usize>,
+    keys: Option<Vec<SortKey>>,
+    limit: Option<usize>,
+) -> Result<Order> {
+    match (question.near, keys) {
+        (Some(_), Some(_)) => Err(Problem::parameter("sortby", "near= orders by distance: leave one of the two out")),
+        (Some((lon, lat)), None) => Ok(Order::Near { lon, lat, k: nearest }),
+        (None, _) if nearest.is_some() => Err(Problem::parameter("nearest", "given without near=longitude,latitude")),
+        (None, None) => Ok(Order::Natural),
+        (None, Some(_)) if limit.is_none() => {
+            Err(Problem::parameter("sortby", format!("sorting needs a limit: add limit= (at most {LIMIT_MAX})")))
+        }
+        (None, Some(keys)) => Ok(Order::Fields(keys)),
+    }
+}
+
+/// `GET /collections/{c}/items`
+pub async fn get(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    let mut asked = Asked::take(&state, &context, &collection)?;
+    let default = if asked.is_whole() { state.config.timeout_stream } else { state.config.timeout_default };
+    let deadline = context.deadline(asked.timeout, default)?;
+    let run = Run::admit(&state, deadline).await?;
+    if asked.explain {
+        return explain::answer(&state, run, collection, asked).await;
+    }
+    if let Some(track) = asked.track.take() {
+        return track::answer(&state, &context, run, collection, asked, track).await;
+    }
+    match asked.format {
+        Format::Html => page::html(&state, &context, run, collection, asked).await,
+        Format::Json => page::json(&state, context, run, collection, asked).await,
+        _ => bulk(&state, &context, run, collection, asked).await,
+    }
+}
+
+/// A page or a whole result in a format without room for links; the next page stands in a `Link` header when known.
+async fn bulk(
+    state: &AppState,
+    context: &Context,
+    run: Run,
+    collection: Arc<Collection>,
+    asked: Asked,
+) -> Result<Response> {
+    let admission = run.admission;
+    let now = state.now();
+    let shared = state.clone();
+    let url = context.this_url();
+    stream::stream(state, run, context.arrived, move |sink, control| {
+        let snapshot = snapshot::of(&collection, asked.token.as_ref().map(|t| t.snapshot))?;
+        let mut answer = meridian_query::items(&snapshot, &asked.items, control).map_err(snapshot::problem)?;
+        let mut writer = writer(&asked, &snapshot.schema)?;
+        // A page is worked out before the head is sent, so that the head can say where the next page begins.
+        if !asked.is_whole() {
+            let mut bytes = Vec::new();
+            writer.start(&mut bytes).map_err(Problem::internal)?;
+            for hits in answer.by_ref() {
+                write_hits(writer.as_mut(), &hits.map_err(snapshot::problem)?, asked.crs, &mut bytes)?;
+            }
+            writer.finish(&mut bytes).map_err(Problem::internal)?;
+            let mut headers = head(&asked, &snapshot, now, admission, answer.stats().plan_us);
+            if let Some(token) = next_token(&shared, &snapshot, &asked, answer.next_page()) {
+                let next = links::with(&links::without(&url, "token"), "token", &token);
+                respond::insert(&mut headers, header::LINK, &format!("<{next}>; rel=\"next\""));
+            }
+            sink.begin(headers)?;
+            sink.buffer = bytes;
+            return Ok(());
+        }
+        sink.begin(head(&asked, &snapshot, now, admission, answer.stats().plan_us))?;
+        writer.start(&mut sink.buffer).map_err(Problem::internal)?;
+        for hits in answer.by_ref() {
+            write_hits(writer.as_mut(), &hits.map_err(snapshot::problem)?, asked.crs, &mut sink.buffer)?;
+            sink.offer()?;
+        }
+        writer.finish(&mut sink.buffer).map_err(Problem::internal)
+    })
+    .await
+}
+
+/// The writer of a bulk format.
+fn writer(asked: &Asked, schema: &Arc<Schema>) -> Result<Box<dyn EventWriter>> {
+    let format = match asked.format {
+        Format::Json | Format::Html => meridian_formats::Format::GeoJson,
+        Format::Csv => meridian_formats::Format::Csv,
+        Format::NdJson => meridian_formats::Format::NdJson,
+        Format::GeoJsonSeq => meridian_formats::Format::GeoJsonSeq,
+        Format::Arrow => meridian_formats::Format::Arrow,
+        Format::Parquet => meridian_formats::Format::GeoParquet,
+    };
+    meridian_formats::writer(format, schema, fields_of(asked, schema).as_deref())
+        .map_err(|e| Problem::invalid_parameter("f", e))
+}
+
+/// The fields among the wanted properties: id and geometry are in every answer anyway.
+fn fields_of(asked: &Asked, schema: &Schema) -> Option<Vec<String>> {
+    let names = asked.properties.as_ref()?;
+    Some(names.iter().filter(|n| schema.field_index(n).is_some()).cloned().collect())
+}
+
+fn write_hits(writer: &mut dyn EventWriter, hits: &Hits, crs: Crs, out: &mut Vec<u8>) -> Result<()> {
+    let batch = reproject(&hits.batch, crs)?;
+    writer.write(&batch, &hits.seqs, out).map_err(Problem::internal)
+}
+
+/// The headers of an answer with events.
+fn head(asked: &Asked, snapshot: &Snapshot, now: i64, admission: Duration, plan_us: u64) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(asked.format.media_type()));
+    headers.insert(header::VARY, HeaderValue::from_static("accept"));
+    respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", asked.crs.uri()));
+    snapshot::set_headers(&mut headers, snapshot, now, asked.consistency);
+    let plan = Some(Duration::from_micros(plan_us));
+    respond::set_timing(&mut headers, &Timing { admission, plan, ..Timing::default() });
+    headers
+}
+
+/// The token of the page after this one.
+fn next_token(
+    state: &AppState,
+    snapshot: &Snapshot,
+    asked: &Asked,
+    after: Option<&meridian_query::Place>,
+) -> Option<String> {
+    after.map(|after| {
+        Token {
+            tenant: state.config.tenant.clone(),
+            snapshot: snapshot.seq,
+            question: asked.question,
+            after: after.clone(),
+        }
+        .encode()
+    })
+}
+
+/// The names that a filter may use, for messages.
+pub(crate) fn known(schema: &Schema) -> Vec<&str> {
+    question::queryable_names(schema)
+}
+
+/// Reads the parameters that questions share and refuses any other.
+pub(crate) fn take_question(mut params: Params, schema: &Schema) -> Result<Question> {
+    let question = Question::take(&mut params, schema)?;
+    params.finish_with(&known(schema))?;
+    Ok(question)
+}
+
+/// A problem for an event that is not there.
+pub(crate) fn no_event(collection: &str, id: &str) -> Problem {
+    Problem::new(Kind::NotFound, format!("there is no event {id:?} in the collection {collection:?}"))
+}

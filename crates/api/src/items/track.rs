@@ -1,0 +1,138 @@
+//! `track=OBJECT`: one object's events as a line.
+
+use super::{Asked, head};
+use crate::params::Params;
+use crate::params::crs::Crs;
+use crate::params::format::Format;
+use crate::problem::{Problem, Result};
+use crate::request::Context;
+use crate::snapshot;
+use crate::state::AppState;
+use crate::stream::{self, Run};
+use axum::response::Response;
+use meridian_model::time;
+use meridian_query::{Track, TrackPoint};
+use meridian_store::Collection;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// What `track` and `simplify` say.
+pub(crate) struct TrackAsked {
+    object: String,
+    simplify_m: Option<f64>,
+}
+
+/// Takes `track` and `simplify`.
+pub(super) fn take(params: &mut Params) -> Result<Option<TrackAsked>> {
+    let object = params.take("track");
+    let simplify_m = params.take_number("simplify")?;
+    match (object, simplify_m) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(Problem::parameter("simplify", "given without track=OBJECT")),
+        (Some(_), Some(m)) if m < 0.0 => Err(Problem::parameter("simplify", format!("{m} metres: expected 0 or more"))),
+        (Some(object), simplify_m) => Ok(Some(TrackAsked { object, simplify_m })),
+    }
+}
+
+/// Answers a feature: a line, or a point where there is one event.
+pub(super) async fn answer(
+    state: &AppState,
+    context: &Context,
+    run: Run,
+    collection: Arc<Collection>,
+    asked: Asked,
+    track: TrackAsked,
+) -> Result<Response> {
+    if asked.format != Format::Json {
+        return Err(Problem::parameter("f", "a track is served as json only"));
+    }
+    let admission = run.admission;
+    let shared = state.clone();
+    let url = context.this_url();
+    stream::run(run, move |control| {
+        let snapshot = collection.snapshot();
+        let question = Track {
+            object: track.object.clone(),
+            predicate: asked.items.predicate.clone(),
+            simplify_m: track.simplify_m,
+        };
+        let answer = meridian_query::track(&snapshot, &question, control).map_err(snapshot::problem)?;
+        let times: Vec<String> = answer.points.iter().map(|p| time::format_instant(p.time)).collect();
+        let document = json!({
+            "type": "Feature",
+            "id": track.object,
+            "geometry": geometry(&answer.points, asked.crs),
+            "properties": {
+                "object": track.object,
+                "events": answer.events,
+                "start": times.first(),
+                "end": times.last(),
+                "times": times,
+            },
+            "links": [crate::links::link(url, "self", Format::Json.media_type(), "This document")],
+        });
+        let bytes = serde_json::to_vec(&document).map_err(Problem::internal)?;
+        stream::finished(&shared, head(&asked, &snapshot, shared.now(), admission, answer.stats.plan_us), bytes)
+    })
+    .await
+}
+
+/// A line through the points; where it crosses the antimeridian it is cut there (RFC 7946, 3.1.9).
+fn geometry(points: &[TrackPoint], crs: Crs) -> Value {
+    let write = |line: &Vec<(f64, f64)>| -> Vec<Value> {
+        line.iter().map(|&(lon, lat)| crs.from_lon_lat(lon, lat)).map(|(x, y)| json!([x, y])).collect()
+    };
+    match points {
+        [] => Value::Null,
+        [only] => {
+            let (x, y) = crs.from_lon_lat(only.lon, only.lat);
+            json!({ "type": "Point", "coordinates": [x, y] })
+        }
+        _ => {
+            let lines = cut_at_antimeridian(points);
+            match lines.as_slice() {
+                [line] => json!({ "type": "LineString", "coordinates": write(line) }),
+                many => {
+                    json!({ "type": "MultiLineString", "coordinates": many.iter().map(write).collect::<Vec<_>>() })
+                }
+            }
+        }
+    }
+}
+
+fn cut_at_antimeridian(points: &[TrackPoint]) -> Vec<Vec<(f64, f64)>> {
+    let mut lines: Vec<Vec<(f64, f64)>> = Vec::new();
+    let mut line: Vec<(f64, f64)> = Vec::new();
+    for point in points {
+        if let Some(&(lon, lat)) = line.last()
+            && (point.lon - lon).abs() > 180.0
+        {
+            // The short way round: continue beyond the edge, find the latitude there, and start anew on the other side.
+            let edge = if lon > 0.0 { 180.0 } else { -180.0 };
+            let beyond = point.lon + 2.0 * edge;
+            let share = if beyond == lon { 0.0 } else { (edge - lon) / (beyond - lon) };
+            let crossing = lat + share * (point.lat - lat);
+            line.push((edge, crossing));
+            lines.push(std::mem::take(&mut line));
+            line.push((-edge, crossing));
+        }
+        line.push((point.lon, point.lat));
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_model::Seq;
+
+    #[test]
+    fn a_line_is_cut_at_the_antimeridian() {
+        let point = |lon, lat| TrackPoint { lon, lat, time: 0, seq: Seq(0) };
+        let lines = cut_at_antimeridian(&[point(178.0, 0.0), point(-178.0, 4.0), point(-177.0, 4.0)]);
+        assert_eq!(lines, [vec![(178.0, 0.0), (180.0, 2.0)], vec![(-180.0, 2.0), (-178.0, 4.0), (-177.0, 4.0)]]);
+        assert_eq!(geometry(&[], Crs::Crs84), Value::Null);
+        assert_eq!(geometry(&[point(1.0, 2.0)], Crs::Epsg4326)["coordinates"], json!([2.0, 1.0]));
+    }
+}

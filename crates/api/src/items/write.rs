@@ -1,0 +1,179 @@
+//! Writing events: `POST /items`, and deletion by filter.
+
+use super::{known, take_question};
+use crate::body::{self, Received};
+use crate::links;
+use crate::params::Params;
+use crate::problem::{Kind, Problem, Result};
+use crate::request::{Context, Path};
+use crate::respond;
+use crate::snapshot as edge;
+use crate::state::AppState;
+use crate::stream::{self, Run};
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::{Buf, Bytes};
+use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions};
+use meridian_model::seq::BATCH_EVENTS_MAX;
+use meridian_model::{Batch, Invalid, Schema};
+use meridian_query::{Items, Order};
+use meridian_store::{OnConflict, Write};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Instant;
+
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Longest idempotency key in bytes.
+const KEY_BYTES_MAX: usize = 256;
+/// Formats that a body may have.
+const TAKEN: [Format; 5] = [Format::GeoJson, Format::GeoJsonSeq, Format::NdJson, Format::Csv, Format::Arrow];
+
+/// `POST /collections/{c}/items`: one request is one batch, taken whole or not at all.
+pub async fn post(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    context: Context,
+    body: Body,
+) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    Params::parse(context.query.as_deref())?.finish()?;
+    let key = idempotency_key(&context.headers)?;
+    let received = body::receive(&state, &context.headers, body).await?;
+    let format = format_of(&context.headers, &received.bytes)?;
+    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let bytes_max = state.config.body_bytes_max;
+    stream::run(run, move |control| {
+        let schema = collection.schema();
+        let batch = read_batch(&received, format, &schema, &ReadOptions::default(), bytes_max)?;
+        let single = batch.rows() == 1 && format == Format::GeoJson && is_feature(&received.bytes);
+        drop(received);
+        let given = batch.ids().filter(|_| single).map(|ids| ids.value(0).to_owned());
+        let deadline = Some(Instant::now() + control.time_left());
+        let write = Write { batch, key, on_conflict: OnConflict::Refuse, deadline };
+        let written = collection.write(write).map_err(edge::write_problem)?;
+        let document = json!({
+            "written": written.written,
+            "replaced": written.replaced,
+            "duplicates": written.duplicates,
+            "position": written.position.to_string(),
+        });
+        let mut headers = HeaderMap::new();
+        respond::insert(&mut headers, respond::POSITION.clone(), &written.position.to_string());
+        if single {
+            let id = given.unwrap_or_else(|| written.first.to_id());
+            let path = format!("/collections/{}/items/{}", links::escape(collection.name()), links::escape(&id));
+            respond::insert(&mut headers, header::LOCATION, &context.url(&path));
+        }
+        Ok((StatusCode::CREATED, headers, respond::json("application/json", &document)?).into_response())
+    })
+    .await
+}
+
+/// `DELETE /collections/{c}/items?filter=…`: deletes what matches and says how many.
+pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    let schema = collection.schema();
+    let mut params = Params::parse(context.query.as_deref())?;
+    let timeout = params.take_timeout()?;
+    let conditions = params.rest().filter(|n| *n != "filter-lang").count();
+    let question = take_question(params, &schema)?;
+    if conditions == 0 {
+        return Err(Problem::parameter(
+            "filter",
+            format!(
+                "which events to delete? add filter= or another condition ({}); filter=TRUE deletes all",
+                known(&schema).join(", ")
+            ),
+        ));
+    }
+    let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    stream::run(run, move |control| {
+        let snapshot = collection.snapshot();
+        let mut projection = meridian_model::Projection::none(&snapshot.layout);
+        projection.add_id(&snapshot.layout);
+        let items =
+            Items { predicate: question.predicate, order: Order::Natural, limit: None, after: None, projection };
+        let mut ids = Vec::new();
+        for hits in meridian_query::items(&snapshot, &items, control).map_err(edge::problem)? {
+            let hits = hits.map_err(edge::problem)?;
+            ids.extend((0..hits.batch.rows()).map(|row| hits.batch.id_of(row, hits.seqs[row])));
+        }
+        // Found on one snapshot, deleted as one change: either all of them are gone or, on an error, none.
+        let deleted = collection.delete(&ids).map_err(edge::write_problem)?;
+        let document = json!({ "deleted": deleted.deleted, "position": deleted.position.to_string() });
+        let mut response = respond::json("application/json", &document)?;
+        respond::insert(response.headers_mut(), respond::POSITION.clone(), &deleted.position.to_string());
+        Ok(response)
+    })
+    .await
+}
+
+/// The client's name for its write: printable and not long.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>> {
+    let Some(value) = headers.get(&IDEMPOTENCY_KEY) else { return Ok(None) };
+    match value.to_str() {
+        Ok(key) if (1..=KEY_BYTES_MAX).contains(&key.len()) => Ok(Some(key.to_owned())),
+        _ => Err(Problem::parameter(
+            "Idempotency-Key",
+            format!("expected 1 to {KEY_BYTES_MAX} printable ASCII characters"),
+        )),
+    }
+}
+
+/// The format of a body: its media type, or, where the client names none, what it looks like.
+fn format_of(headers: &HeaderMap, bytes: &Bytes) -> Result<Format> {
+    let refuse = |found: &str| {
+        let taken = TAKEN.map(Format::media_type).join(", ");
+        Problem::new(Kind::UnsupportedMediaType, format!("{found} is not taken here: expected one of {taken}"))
+    };
+    let found = match headers.get(header::CONTENT_TYPE) {
+        Some(value) => {
+            let text = value.to_str().unwrap_or_default();
+            Format::from_media_type(text).ok_or_else(|| refuse(&format!("{text:?}")))?
+        }
+        None => Format::detect("", &bytes[..bytes.len().min(64 << 10)])
+            .ok_or_else(|| refuse("a body without Content-Type whose format cannot be seen"))?,
+    };
+    if TAKEN.contains(&found) { Ok(found) } else { Err(refuse(&format!("{:?}", found.media_type()))) }
+}
+
+/// Reads a body as one batch; gzip and zstd are seen by content.
+pub(super) fn read_batch(
+    received: &Received,
+    format: Format,
+    schema: &Arc<Schema>,
+    options: &ReadOptions,
+    bytes_max: usize,
+) -> Result<Batch> {
+    let failed = |e: ReadError| match e {
+        ReadError::Invalid(list) => Problem::invalid_bodies(list),
+        ReadError::Io(e) => Problem::new(Kind::InvalidBody, format!("the body cannot be read: {e}")),
+    };
+    let input = meridian_formats::decompress(Box::new(received.bytes.clone().reader()))
+        .map_err(|e| failed(ReadError::from(e)))?;
+    let mut reader = meridian_formats::reader(format, input, schema.clone(), options).map_err(failed)?;
+    let limits = BatchLimits { rows: BATCH_EVENTS_MAX, bytes: bytes_max };
+    let batch = reader.next_batch(&limits).map_err(failed)?;
+    let batch = batch.ok_or_else(|| Problem::invalid_body(Invalid::new("the body holds no events")))?;
+    if reader.next_batch(&limits).map_err(failed)?.is_some() {
+        return Err(Problem::new(
+            Kind::TooLarge,
+            format!("the events take more than {bytes_max} bytes once read: send smaller batches"),
+        )
+        .with("limit_bytes", bytes_max));
+    }
+    Ok(batch)
+}
+
+/// Whether a GeoJSON text is one Feature rather than a collection of one.
+fn is_feature(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    serde_json::from_slice::<Head>(bytes).is_ok_and(|head| head.kind == "Feature")
+}

@@ -1,0 +1,259 @@
+//! Parameters, schemas and responses that operations refer to.
+
+use crate::params::crs;
+use serde_json::{Map, Value, json};
+
+/// The `components` object.
+pub fn components() -> Value {
+    json!({
+        "parameters": parameters(),
+        "schemas": schemas(),
+        "responses": {
+            "Problem": {
+                "description": "A refusal or failure, as RFC 9457 problem details.",
+                "content": { "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } }
+            }
+        }
+    })
+}
+
+fn parameters() -> Value {
+    let mut all = Map::new();
+    let text = || json!({ "type": "string" });
+    for (name, description, schema) in [
+        ("c", "Name of the collection.", text()),
+        ("id", "Id of the event.", text()),
+        ("placeId", "Id of the place.", text()),
+        ("latitude", "Latitude in degrees.", json!({ "type": "number", "minimum": -90, "maximum": 90 })),
+        ("longitude", "Longitude in degrees.", json!({ "type": "number", "minimum": -180, "maximum": 180 })),
+        ("radiusKm", "Radius in kilometres; 0 is 0.5, above 50 is 50.", json!({ "type": "number", "minimum": 0 })),
+        ("tileMatrixSetId", "Name of the tile matrix set.", json!({ "type": "string", "enum": ["WebMercatorQuad"] })),
+        ("tileMatrix", "Zoom level.", json!({ "type": "integer", "minimum": 0, "maximum": 24 })),
+        ("tileRow", "Row, from the north.", json!({ "type": "integer", "minimum": 0 })),
+        ("tileCol", "Column, from the west.", json!({ "type": "integer", "minimum": 0 })),
+        ("file", "Path of the file.", text()),
+    ] {
+        all.insert(name.into(), parameter(name, "path", description, schema));
+    }
+    let uris = crs::ALL.map(|c| c.uri());
+    let system = || json!({ "type": "string", "format": "uri", "enum": uris, "default": uris[0] });
+    for (name, description, schema) in [
+        (
+            "f",
+            "Format of the answer; goes before `Accept`.",
+            json!({ "type": "string", "enum": ["json", "html", "csv", "ndjson", "geojsonseq", "arrow", "parquet"] }),
+        ),
+        (
+            "bbox",
+            "Box: west, south, east, north (or six numbers with heights, which are ignored). West greater than east crosses the antimeridian.",
+            json!({ "type": "array", "oneOf": [{ "minItems": 4, "maxItems": 4 }, { "minItems": 6, "maxItems": 6 }], "items": { "type": "number" } }),
+        ),
+        ("bbox-crs", "System of the numbers of `bbox`.", system()),
+        ("crs", "System of the coordinates of the answer.", system()),
+        ("filter-crs", "System of the coordinates in `filter`.", system()),
+        ("datetime", "Instant, or interval with `..` for an open end (RFC 3339).", text()),
+        (
+            "limit",
+            "Most events of a page; above 10000 is taken as 10000.",
+            json!({ "type": "integer", "minimum": 1, "maximum": 10000, "default": 10 }),
+        ),
+        ("token", "Where the page begins; taken from a `next` link.", text()),
+        ("filter", "A CQL2 expression.", text()),
+        (
+            "filter-lang",
+            "Encoding of `filter`.",
+            json!({ "type": "string", "enum": ["cql2-text", "cql2-json"], "default": "cql2-text" }),
+        ),
+        (
+            "near",
+            "Position (longitude,latitude): events come nearest first.",
+            json!({ "type": "array", "minItems": 2, "maxItems": 2, "items": { "type": "number" } }),
+        ),
+        (
+            "radius",
+            "Farthest distance from `near` in metres (great circle).",
+            json!({ "type": "number", "minimum": 0 }),
+        ),
+        ("nearest", "Only the k events nearest to `near`.", json!({ "type": "integer", "minimum": 1 })),
+        (
+            "properties",
+            "Names of the properties wanted, with commas between.",
+            json!({ "type": "array", "items": { "type": "string" } }),
+        ),
+        (
+            "sortby",
+            "Properties to sort by, each with `+` (the default) or `-` before it; needs a `limit` in the bulk formats.",
+            json!({ "type": "array", "items": { "type": "string" } }),
+        ),
+        (
+            "consistency",
+            "`immediate` shows every acknowledged write.",
+            json!({ "type": "string", "enum": ["immediate", "eventual"], "default": "immediate" }),
+        ),
+        ("track", "An object's id: its events as one line.", text()),
+        ("simplify", "How far the line of `track` may be off, in metres.", json!({ "type": "number", "minimum": 0 })),
+        (
+            "explain",
+            "Answer what the question visits and prunes instead.",
+            json!({ "type": "boolean", "default": false }),
+        ),
+        ("timeout", "Deadline in milliseconds.", json!({ "type": "integer", "minimum": 1 })),
+        (
+            "function",
+            "`count`, `sum(f)`, `avg(f)`, `min(f)`, `max(f)`, with commas between.",
+            json!({ "type": "array", "items": { "type": "string" }, "default": ["count"] }),
+        ),
+        ("window", "Length of the windows of time (ISO 8601 duration).", text()),
+        ("zone", "Time zone whose midnight windows are aligned to.", json!({ "type": "string", "default": "UTC" })),
+        ("empty", "Give empty windows too.", json!({ "type": "boolean", "default": false })),
+        ("by", "Property to group by.", text()),
+        ("width", "Columns of the grid.", json!({ "type": "integer", "minimum": 1, "maximum": 4096 })),
+        ("height", "Rows of the grid.", json!({ "type": "integer", "minimum": 1, "maximum": 4096 })),
+        (
+            "durability",
+            "What an acknowledged event survives.",
+            json!({ "type": "string", "enum": ["ephemeral", "local", "replicated"], "default": "local" }),
+        ),
+        ("retention", "Age from which events may be dropped (ISO 8601 duration).", text()),
+        ("p", "Page, from 0.", json!({ "type": "integer", "default": 0 })),
+    ] {
+        all.insert(name.into(), parameter(name, "query", description, schema));
+    }
+    for name in ["bbox", "near", "properties", "sortby", "function"] {
+        all[name]["style"] = json!("form");
+        all[name]["explode"] = json!(false);
+    }
+    all.insert(
+        "queryable".into(),
+        json!({
+            "name": "queryable", "in": "query", "required": false, "style": "form", "explode": true,
+            "description": "Any queryable as a parameter of its own name: events whose property has this value.",
+            "schema": { "type": "object", "additionalProperties": { "type": "string" } }
+        }),
+    );
+    for (name, description) in [
+        ("Idempotency-Key", "A name for this write: sent again, it changes nothing."),
+        ("Meridian-Timeout", "Deadline in milliseconds."),
+    ] {
+        all.insert(name.into(), parameter(name, "header", description, text()));
+    }
+    Value::Object(all)
+}
+
+fn parameter(name: &str, place: &str, description: &str, schema: Value) -> Value {
+    json!({ "name": name, "in": place, "required": place == "path", "description": description, "schema": schema })
+}
+
+fn schemas() -> Value {
+    let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    json!({
+        "Text": { "type": "string" },
+        "Page": { "type": "string" },
+        "Binary": { "type": "string", "format": "binary" },
+        "Document": { "type": "object" },
+        "JsonSchema": { "type": "object", "description": "A JSON Schema with x-ogc-role and x-meridian-… members." },
+        "Problem": {
+            "type": "object",
+            "required": ["type", "title", "status", "detail"],
+            "properties": {
+                "type": { "type": "string", "format": "uri-reference" },
+                "title": { "type": "string" },
+                "status": { "type": "integer" },
+                "detail": { "type": "string" },
+                "field": { "type": "string", "description": "The parameter or property to blame." },
+                "line": { "type": "integer", "description": "The line to blame, from 1." },
+                "errors": {
+                    "type": "array",
+                    "maxItems": 100,
+                    "items": { "type": "object", "properties": { "line": { "type": "integer" }, "field": { "type": "string" }, "detail": { "type": "string" } } }
+                }
+            }
+        },
+        "Link": {
+            "type": "object",
+            "required": ["href", "rel"],
+            "properties": { "href": { "type": "string" }, "rel": { "type": "string" }, "type": { "type": "string" }, "title": { "type": "string" } }
+        },
+        "Feature": {
+            "type": "object",
+            "required": ["type", "geometry", "properties"],
+            "properties": {
+                "type": { "type": "string", "enum": ["Feature"] },
+                "id": { "type": "string" },
+                "geometry": { "type": "object" },
+                "properties": { "type": "object" },
+                "links": { "type": "array", "items": reference("Link") }
+            }
+        },
+        "FeatureCollection": {
+            "type": "object",
+            "required": ["type", "features"],
+            "properties": {
+                "type": { "type": "string", "enum": ["FeatureCollection"] },
+                "features": { "type": "array", "items": reference("Feature") },
+                "links": { "type": "array", "items": reference("Link") },
+                "timeStamp": { "type": "string", "format": "date-time" },
+                "numberMatched": { "type": "integer", "minimum": 0 },
+                "numberReturned": { "type": "integer", "minimum": 0 }
+            }
+        },
+        "Features": { "oneOf": [reference("Feature"), reference("FeatureCollection")] },
+        "Written": {
+            "type": "object",
+            "required": ["written", "replaced", "duplicates", "position"],
+            "properties": {
+                "written": { "type": "integer" },
+                "replaced": { "type": "integer" },
+                "duplicates": { "type": "integer", "description": "Events of a batch whose key was known already." },
+                "position": { "type": "string" }
+            }
+        },
+        "Deleted": { "type": "object", "properties": { "deleted": { "type": "integer" }, "position": { "type": "string" } } },
+        "Settings": {
+            "type": "object",
+            "properties": {
+                "retention": { "type": "string", "description": "ISO 8601 duration; null for ever." },
+                "retention_bytes": { "type": "integer", "description": "Bytes on disk; null without limit." },
+                "properties": { "type": "object", "description": "New optional fields, as in a JSON Schema." }
+            }
+        },
+        "Aggregate": {
+            "type": "object",
+            "properties": {
+                "groups": {
+                    "type": "array",
+                    "items": { "type": "object", "properties": { "window": { "type": "string" }, "by": {}, "count": { "type": "integer" } }, "additionalProperties": true }
+                }
+            }
+        },
+        "Density": {
+            "type": "object",
+            "properties": {
+                "bbox": { "type": "array", "items": { "type": "number" } },
+                "width": { "type": "integer" },
+                "height": { "type": "integer" },
+                "counts": { "type": "array", "items": { "type": "integer" } }
+            }
+        },
+        "Place": {
+            "type": "object",
+            "required": ["name", "latitude", "longitude"],
+            "properties": {
+                "id": { "type": "string" },
+                "name": { "type": "string" },
+                "address": { "type": "string" },
+                "city": { "type": "string" },
+                "state": { "type": "string" },
+                "zipCode": { "type": "string" },
+                "telephoneNumber": { "type": "string" },
+                "latitude": { "type": "number" },
+                "longitude": { "type": "number" },
+                "distance": { "type": "number", "description": "Kilometres, in near answers." }
+            }
+        },
+        "Places": {
+            "type": "object",
+            "properties": { "totalPlaces": { "type": "integer" }, "places": { "type": "array", "items": reference("Place") } }
+        }
+    })
+}

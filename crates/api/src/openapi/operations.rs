@@ -1,0 +1,140 @@
+//! Every operation of the server, as data.
+
+/// What an operation takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Body {
+    /// A sentence.
+    pub description: &'static str,
+    /// Media types and the component that describes each; empty where a schema says nothing.
+    pub takes: &'static [(&'static str, &'static str)],
+}
+
+/// One operation.
+#[derive(Debug, Clone, Copy)]
+pub struct Operation {
+    /// Method in upper case.
+    pub method: &'static str,
+    /// Path template as the router has it.
+    pub path: &'static str,
+    /// Unique name.
+    pub id: &'static str,
+    /// One of [`TAGS`].
+    pub tag: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// Components of query and header parameters.
+    pub parameters: &'static [&'static str],
+    /// What it takes.
+    pub body: Option<Body>,
+    /// Status of success.
+    pub status: u16,
+    /// What success means.
+    pub answer: &'static str,
+    /// Media types of the answer and the component that describes each.
+    pub produces: &'static [(&'static str, &'static str)],
+}
+
+/// Groups of operations.
+pub const TAGS: &[(&str, &str)] = &[
+    ("Capabilities", "What the server is and does."),
+    ("Collections", "Named sets of events with one schema each."),
+    ("Events", "Events of a collection: OGC API - Features parts 1 to 4."),
+    ("Analysis", "Aggregates and densities, answered from the index where it can."),
+    ("Tiles", "Vector tiles: OGC API - Tiles part 1."),
+    ("Places", "The places profile, on the collection places."),
+    ("Operation", "For those who run the server."),
+    ("Pages", "Pages for people."),
+];
+
+const PAGE: &[(&str, &str)] = &[("application/json", "Document"), ("text/html", "Page")];
+const PROBLEM_FREE_JSON: &[(&str, &str)] = &[("application/json", "Document")];
+const EVENTS: &[(&str, &str)] = &[
+    ("application/geo+json", "FeatureCollection"),
+    ("text/html", "Page"),
+    ("text/csv", "Text"),
+    ("application/x-ndjson", "Text"),
+    ("application/geo+json-seq", "Text"),
+    ("application/vnd.apache.arrow.stream", "Binary"),
+    ("application/vnd.apache.parquet", "Binary"),
+];
+const EVENT: &[(&str, &str)] = &[("application/geo+json", "Feature"), ("text/html", "Page")];
+const WRITTEN: &[(&str, &str)] = &[("application/json", "Written")];
+const DELETED: &[(&str, &str)] = &[("application/json", "Deleted")];
+const QUESTION: &[&str] = &[
+    "bbox",
+    "bbox-crs",
+    "datetime",
+    "filter",
+    "filter-lang",
+    "filter-crs",
+    "near",
+    "radius",
+    "timeout",
+    "Meridian-Timeout",
+];
+const FEATURE_BODY: Body =
+    Body { description: "One event.", takes: &[("application/geo+json", "Feature"), ("application/json", "Feature")] };
+const SCHEMA_BODY: Body = Body {
+    description: "What the collection holds: a JSON Schema, or a SimpleFeatureType spec such as `name:String,dtg:Date,*geom:Point:srid=4326`.",
+    takes: &[("application/schema+json", "JsonSchema"), ("application/json", "JsonSchema"), ("text/plain", "Text")],
+};
+
+macro_rules! op {
+    ($method:literal $path:literal $id:literal $tag:literal $summary:literal, $parameters:expr, $body:expr, $status:literal $answer:literal, $produces:expr) => {
+        Operation {
+            method: $method,
+            path: $path,
+            id: $id,
+            tag: $tag,
+            summary: $summary,
+            parameters: $parameters,
+            body: $body,
+            status: $status,
+            answer: $answer,
+            produces: $produces,
+        }
+    };
+}
+
+/// Every operation.
+pub const OPERATIONS: &[Operation] = &[
+    op!("GET" "/" "getLandingPage" "Capabilities" "The landing page", &["f"], None, 200 "Links to everything else.", PAGE),
+    op!("GET" "/conformance" "getConformance" "Capabilities" "The conformance classes", &["f"], None, 200 "URIs of the classes.", PAGE),
+    op!("GET" "/api" "getApi" "Capabilities" "This description, as OpenAPI 3.0", &["f"], None, 200 "The document.", &[("application/vnd.oai.openapi+json;version=3.0", "Document"), ("text/html", "Page")]),
+    op!("GET" "/openapi.json" "getOpenApi" "Capabilities" "This description, as OpenAPI 3.1", &[], None, 200 "The document.", &[("application/vnd.oai.openapi+json;version=3.1", "Document")]),
+    op!("GET" "/collections" "getCollections" "Collections" "The collections", &["f"], None, 200 "Every collection with its extent and links.", PAGE),
+    op!("GET" "/collections/{c}" "getCollection" "Collections" "One collection", &["f"], None, 200 "Its extent, systems of coordinates, settings and links.", PAGE),
+    op!("PUT" "/collections/{c}" "createCollection" "Collections" "Make a collection", &["durability", "retention"], Some(SCHEMA_BODY), 201 "The collection is made.", PROBLEM_FREE_JSON),
+    op!("PATCH" "/collections/{c}" "updateCollection" "Collections" "Change settings, add optional fields", &[], Some(Body { description: "What changes; what is not named stays.", takes: &[("application/merge-patch+json", "Settings"), ("application/json", "Settings")] }), 200 "The collection as it now is.", PROBLEM_FREE_JSON),
+    op!("DELETE" "/collections/{c}" "deleteCollection" "Collections" "Remove a collection with all its events", &[], None, 204 "It is gone.", &[]),
+    op!("GET" "/collections/{c}/schema" "getSchema" "Collections" "What the collection holds, as JSON Schema", &["f"], None, 200 "The schema.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),
+    op!("GET" "/collections/{c}/queryables" "getQueryables" "Collections" "What a filter may name, as JSON Schema", &["f"], None, 200 "The queryables.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),
+    op!("GET" "/collections/{c}/items" "getFeatures" "Events" "Events that match", &["bbox", "bbox-crs", "crs", "datetime", "limit", "token", "filter", "filter-lang", "filter-crs", "near", "radius", "nearest", "properties", "sortby", "consistency", "track", "simplify", "explain", "timeout", "Meridian-Timeout", "f", "queryable"], None, 200 "A page of events; in the bulk formats without `limit`, all of them.", EVENTS),
+    op!("POST" "/collections/{c}/items" "createFeatures" "Events" "Write events, all of them or none", &["Idempotency-Key"], Some(Body { description: "Events in one of the formats.", takes: &[("application/geo+json", "Features"), ("application/json", "Features"), ("application/geo+json-seq", "Text"), ("application/x-ndjson", "Text"), ("text/csv", "Text"), ("application/vnd.apache.arrow.stream", "Binary")] }), 201 "They are written: how many, and their position in the log. One feature also gives its `Location`.", WRITTEN),
+    op!("DELETE" "/collections/{c}/items" "deleteFeatures" "Events" "Delete the events that match a filter", &["filter", "filter-lang", "filter-crs", "bbox", "bbox-crs", "datetime", "near", "radius", "timeout", "Meridian-Timeout", "queryable"], None, 200 "How many were deleted.", DELETED),
+    op!("GET" "/collections/{c}/items/{id}" "getFeature" "Events" "One event", &["crs", "f"], None, 200 "The event.", EVENT),
+    op!("PUT" "/collections/{c}/items/{id}" "replaceFeature" "Events" "Replace an event (or create it, where ids are given)", &[], Some(FEATURE_BODY), 204 "It is replaced; 201 where it was created.", &[]),
+    op!("PATCH" "/collections/{c}/items/{id}" "updateFeature" "Events" "Change some properties of an event", &[], Some(Body { description: "A JSON Merge Patch of the event.", takes: &[("application/merge-patch+json", "Document"), ("application/geo+json", "Document"), ("application/json", "Document")] }), 204 "It is changed.", &[]),
+    op!("DELETE" "/collections/{c}/items/{id}" "deleteFeature" "Events" "Delete an event", &[], None, 204 "It is gone.", &[]),
+    op!("GET" "/collections/{c}/aggregate" "getAggregate" "Analysis" "Count, sum, avg, min, max; by window of time, by field", &["function", "window", "zone", "empty", "by", "bbox", "bbox-crs", "datetime", "filter", "filter-lang", "filter-crs", "near", "radius", "explain", "timeout", "Meridian-Timeout", "queryable"], None, 200 "One group for each window and value.", &[("application/json", "Aggregate")]),
+    op!("GET" "/collections/{c}/density" "getDensity" "Analysis" "Counts on a grid", &["bbox", "bbox-crs", "width", "height", "datetime", "filter", "filter-lang", "filter-crs", "near", "radius", "explain", "timeout", "Meridian-Timeout", "queryable"], None, 200 "Counts row by row from the north-west.", &[("application/json", "Density")]),
+    op!("GET" "/collections/{c}/tiles" "getTilesets" "Tiles" "The vector tilesets of a collection", &["f"], None, 200 "Tilesets, with a TileJSON-like description.", PAGE),
+    op!("GET" "/collections/{c}/tiles/{tileMatrixSetId}" "getTileset" "Tiles" "One vector tileset", &["f"], None, 200 "The tileset.", PAGE),
+    op!("GET" "/collections/{c}/tiles/{tileMatrixSetId}/{tileMatrix}/{tileRow}/{tileCol}" "getTile" "Tiles" "One vector tile (row before column)", QUESTION, None, 200 "The tile; one without events is 204.", &[("application/vnd.mapbox-vector-tile", "Binary")]),
+    op!("GET" "/tileMatrixSets" "getTileMatrixSets" "Tiles" "The tile matrix sets", &["f"], None, 200 "Their list.", PAGE),
+    op!("GET" "/tileMatrixSets/{tileMatrixSetId}" "getTileMatrixSet" "Tiles" "One tile matrix set", &["f"], None, 200 "Its definition.", PAGE),
+    op!("GET" "/api/v0/places" "listPlaces" "Places" "All places, 25 a page", &["p"], None, 200 "A page of places.", &[("application/json", "Places")]),
+    op!("POST" "/api/v0/places" "createPlace" "Places" "Add a place", &[], Some(Body { description: "A place.", takes: &[("application/json", "Place")] }), 303 "It is added; `Location` names it.", &[]),
+    op!("GET" "/api/v0/places/{placeId}" "getPlace" "Places" "One place", &[], None, 200 "The place.", &[("application/json", "Place")]),
+    op!("DELETE" "/api/v0/places/{placeId}" "deletePlace" "Places" "Delete a place", &[], None, 303 "It is gone; `Location` names the list.", &[]),
+    op!("DELETE" "/api/v0/places/deleteAllPlaces" "deletePlaces" "Places" "Delete all places", &[], None, 303 "They are gone; `Location` names the list.", &[]),
+    op!("GET" "/api/v0/places/random" "randomPlace" "Places" "Some place", &[], None, 200 "A place.", &[("application/json", "Place")]),
+    op!("GET" "/api/v0/places/near/{latitude}/{longitude}" "nearPlaces" "Places" "Places within 0.5 km, nearest first", &["p"], None, 200 "A page of places with their distance in km.", &[("application/json", "Places")]),
+    op!("GET" "/api/v0/places/near/{latitude}/{longitude}/{radiusKm}" "nearPlacesWithin" "Places" "Places within a radius of at most 50 km, nearest first", &["p"], None, 200 "A page of places with their distance in km.", &[("application/json", "Places")]),
+    op!("GET" "/metrics" "getMetrics" "Operation" "Counters in the Prometheus text format", &[], None, 200 "The counters.", &[("text/plain", "Text")]),
+    op!("GET" "/healthz" "getHealth" "Operation" "Whether the process lives", &[], None, 200 "It does.", PROBLEM_FREE_JSON),
+    op!("GET" "/readyz" "getReady" "Operation" "Whether the server takes requests", &[], None, 200 "It does; 503 while it stops or when its store is damaged.", PROBLEM_FREE_JSON),
+    op!("GET" "/version" "getVersion" "Operation" "Name and version", &[], None, 200 "Both.", PROBLEM_FREE_JSON),
+    op!("GET" "/map" "getMap" "Pages" "The map", &[], None, 200 "The page.", &[("text/html", "Page")]),
+    op!("GET" "/assets/{file}" "getAsset" "Pages" "A file of the pages", &[], None, 200 "The file.", &[("application/octet-stream", "Binary")]),
+];

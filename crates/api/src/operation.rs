@@ -1,0 +1,96 @@
+//! What operators and their machines ask: metrics, health, version.
+
+use crate::metrics::{counter, gauge};
+use crate::problem::{Kind, Problem, Result};
+use crate::respond;
+use crate::state::AppState;
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use std::sync::atomic::Ordering;
+
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// `GET /metrics`
+pub async fn metrics(State(state): State<AppState>) -> Response {
+    let mut out = String::with_capacity(16 << 10);
+    state.metrics.write(&mut out);
+    gauge(&mut out, "meridian_requests_running", "Requests that hold a place to run.", state.limiter.running());
+    gauge(&mut out, "meridian_requests_waiting", "Requests that wait for a place.", state.limiter.waiting());
+    counter(
+        &mut out,
+        "meridian_requests_refused_total",
+        "Requests refused for want of a place.",
+        state.limiter.refused(),
+    );
+    gauge(&mut out, "meridian_request_body_bytes", "Bytes of request bodies in memory.", state.bodies.held());
+    gauge(&mut out, "meridian_answer_bytes", "Bytes of finished answers that wait for clients.", state.answers.held());
+    store_metrics(&state, &mut out);
+    ([(header::CONTENT_TYPE, HeaderValue::from_static(PROMETHEUS))], out).into_response()
+}
+
+/// Sums over all collections: names of collections are no labels, since tenants may make any number of them.
+fn store_metrics(state: &AppState, out: &mut String) {
+    let collections = state.store.list(&state.config.tenant);
+    let stats: Vec<_> = collections.iter().map(|c| c.stats()).collect();
+    gauge(out, "meridian_collections", "Collections.", stats.len());
+    macro_rules! sums {
+        ($write:ident: $($name:literal $help:literal $field:ident;)*) => {
+            $($write(out, $name, $help, stats.iter().map(|s| s.$field).sum::<u64>());)*
+        };
+    }
+    sums!(gauge:
+        "meridian_events" "Events that the newest snapshots see." events;
+        "meridian_dead_rows" "Rows replaced or deleted and not yet dropped." dead_rows;
+        "meridian_segments" "Segment files." segments;
+        "meridian_segment_bytes" "Bytes on disk without the log." bytes;
+        "meridian_memory_trees" "Memory trees." runs;
+        "meridian_memory_rows" "Rows in memory trees." memory_rows;
+        "meridian_memory_bytes" "Bytes of memory trees." memory_bytes;
+        "meridian_log_tail_bytes" "Bytes of log that a restart would replay." log_tail_bytes;
+        "meridian_idempotency_keys" "Idempotency keys remembered." keys;
+    );
+    sums!(counter:
+        "meridian_blocks_read_total" "Blocks of rows handed to queries." blocks_read;
+        "meridian_cache_hits_total" "Blocks found in the cache." cache_hits;
+        "meridian_cache_misses_total" "Blocks fetched from disk." cache_misses;
+        "meridian_bytes_read_total" "Bytes fetched from disk." bytes_read;
+        "meridian_bytes_taken_total" "Bytes of batches from clients." bytes_taken;
+        "meridian_log_bytes_total" "Bytes written to logs." log_bytes;
+        "meridian_flush_bytes_total" "Bytes written by flushes." flush_bytes;
+        "meridian_merge_bytes_total" "Bytes written by merges." merge_bytes;
+        "meridian_log_syncs_total" "Syncs of logs." syncs;
+        "meridian_commit_groups_total" "Groups of writes committed together." groups;
+    );
+    gauge(
+        out,
+        "meridian_collections_refusing_writes",
+        "Collections that take no writes until an operator has looked.",
+        stats.iter().filter(|s| s.refuses.is_some()).count(),
+    );
+}
+
+/// `GET /healthz`
+pub async fn health() -> Result<Response> {
+    respond::json("application/json", &json!({ "status": "ok" }))
+}
+
+/// `GET /readyz`
+pub async fn ready(State(state): State<AppState>) -> Result<Response> {
+    if state.stopping.load(Ordering::Relaxed) {
+        return Err(Problem::new(Kind::Overloaded, "the server is shutting down"));
+    }
+    let collections = state.store.list(&state.config.tenant);
+    let refusing: Vec<String> =
+        collections.iter().filter_map(|c| c.stats().refuses.map(|why| format!("{}: {why}", c.name()))).collect();
+    if !refusing.is_empty() {
+        return Err(Problem::new(Kind::Overloaded, "some collections take no writes").with("collections", refusing));
+    }
+    respond::json("application/json", &json!({ "status": "ready" }))
+}
+
+/// `GET /version`
+pub async fn version() -> Result<Response> {
+    respond::json("application/json", &json!({ "name": "meridian", "version": env!("CARGO_PKG_VERSION") }))
+}

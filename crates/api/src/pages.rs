@@ -1,0 +1,82 @@
+//! The map and the files it is made of, built by `web/` and carried inside the program.
+
+use crate::html;
+use crate::problem::{Problem, Result};
+use crate::request::Path;
+use crate::respond;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use rust_embed::RustEmbed;
+
+/// What `web/` builds. A debug build reads it from the folder at each request; a release build carries it.
+#[derive(RustEmbed)]
+#[folder = "../../web/dist"]
+#[allow_missing = true]
+struct Dist;
+
+/// `GET /map`
+pub async fn map(headers: HeaderMap) -> Response {
+    match Dist::get("map.html").or_else(|| Dist::get("index.html")) {
+        Some(file) => file_response(&headers, "map.html", file, "no-cache"),
+        None => (StatusCode::NOT_FOUND, respond::html(not_built())).into_response(),
+    }
+}
+
+/// `GET /assets/{*file}`
+pub async fn asset(headers: HeaderMap, Path(file): Path<String>) -> Result<Response> {
+    let name = format!("assets/{file}");
+    let found = Dist::get(&name).ok_or_else(|| Problem::not_found(format!("there is no file {name:?}")))?;
+    // The build puts a hash into the names of what it bundles; the rest is asked for again by its tag.
+    let hashed = file.rsplit('/').next().is_some_and(|name| {
+        let stem = name.split('.').next().unwrap_or_default();
+        stem.rsplit('-').next().is_some_and(|hash| hash.len() == 8 && stem.len() > 9)
+    });
+    let cache = if hashed { "public, max-age=31536000, immutable" } else { "no-cache" };
+    Ok(file_response(&headers, &file, found, cache))
+}
+
+/// `GET /favicon.ico` and the like: a file at the top of the build.
+pub async fn favicon(headers: HeaderMap) -> Result<Response> {
+    let file = Dist::get("favicon.svg").ok_or_else(|| Problem::not_found("there is no icon"))?;
+    Ok(file_response(&headers, "favicon.svg", file, "public, max-age=86400"))
+}
+
+fn file_response(asked: &HeaderMap, name: &str, file: rust_embed::EmbeddedFile, cache: &'static str) -> Response {
+    let hash = file.metadata.sha256_hash();
+    let tag = format!("\"{}\"", hash[..12].iter().map(|b| format!("{b:02x}")).collect::<String>());
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type(name)));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    respond::insert(&mut headers, header::ETAG, &tag);
+    if asked.get(header::IF_NONE_MATCH).and_then(|v| v.to_str().ok()).is_some_and(|v| v.contains(&tag)) {
+        return (StatusCode::NOT_MODIFIED, headers).into_response();
+    }
+    (headers, file.data.into_owned()).into_response()
+}
+
+fn media_type(name: &str) -> &'static str {
+    match name.rsplit('.').next().unwrap_or_default() {
+        "html" => "text/html; charset=utf-8",
+        "js" | "mjs" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "json" | "geojson" | "map" => "application/json",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "ico" => "image/x-icon",
+        "woff2" => "font/woff2",
+        "pbf" | "mvt" => "application/x-protobuf",
+        "wasm" => "application/wasm",
+        "txt" => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
+
+fn not_built() -> String {
+    html::page(
+        "The map is not built",
+        &[("Meridian", "/".to_owned())],
+        "<p>This program was built without the pages of <code>web/</code>. Build them and the program with</p>\
+         <p><code>make build</code></p><p>or, while working on the pages, with <code>npm ci &amp;&amp; npm run build</code> in <code>web/</code>.</p>",
+    )
+}

@@ -1,0 +1,165 @@
+//! What a request asks for: `bbox`, `datetime`, `near`, `filter` and queryables become one predicate.
+
+use super::crs::{self, Crs};
+use super::{Params, position};
+use crate::problem::{Problem, Result};
+use meridian_model::filter::{self, ArrayOp, Comparison, Expr, Operand, Predicate};
+use meridian_model::{FieldType, Interval, Invalid, Schema, time};
+
+/// Greatest radius: half the circumference of the earth, in metres, and a little.
+const RADIUS_MAX_M: f64 = 20_100_000.0;
+
+/// Which events a request asks for, and around which place.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// All conditions together.
+    pub predicate: Predicate,
+    /// The place to order by, in degrees.
+    pub near: Option<(f64, f64)>,
+    /// What was asked, as written, so that a page token belongs to one question.
+    pub asked: Vec<String>,
+}
+
+impl Question {
+    /// Takes the parameters of the question; queryables are taken after all fixed names, so call it when those are read.
+    pub fn take(params: &mut Params, schema: &Schema) -> Result<Question> {
+        let mut asked = Asked::default();
+        let mut parts = Vec::new();
+        let bbox_crs = asked.take(params, "bbox-crs").map(|c| Crs::parse("bbox-crs", &c)).transpose()?;
+        match asked.take(params, "bbox") {
+            Some(text) => {
+                let [west, south, east, north] = crs::parse_bbox(&text, bbox_crs.unwrap_or_default())?;
+                parts.push(Predicate::bbox(west, south, east, north));
+            }
+            None if bbox_crs.is_some() => return Err(Problem::parameter("bbox-crs", "given without a bbox")),
+            None => {}
+        }
+        if let Some(text) = asked.take(params, "datetime") {
+            parts.push(Predicate::interval(
+                Interval::parse(&text).map_err(|e| Problem::invalid_parameter("datetime", e))?,
+            ));
+        }
+        let near = asked.take(params, "near").map(|text| position("near", &text)).transpose()?;
+        match (near, asked.take(params, "radius")) {
+            (_, None) => {}
+            (None, Some(_)) => return Err(Problem::parameter("radius", "given without near=longitude,latitude")),
+            (Some((lon, lat)), Some(text)) => {
+                let radius_m = super::number("radius", &text)?;
+                if radius_m < 0.0 {
+                    return Err(Problem::parameter("radius", format!("{radius_m} metres: expected 0 or more")));
+                }
+                parts.push(Predicate::near(lon, lat, radius_m.min(RADIUS_MAX_M)));
+            }
+        }
+        if let Some(expr) = take_filter(&mut asked, params)? {
+            parts.push(Predicate::bind(&expr, schema).map_err(|e| Problem::invalid_parameter("filter", e))?);
+        }
+        for expr in take_queryables(&mut asked, params, schema)? {
+            parts.push(Predicate::bind(&expr, schema).map_err(|e| {
+                let field = e.field.clone().unwrap_or_default();
+                Problem::invalid_parameter(&field, e)
+            })?);
+        }
+        Ok(Question { predicate: Predicate::and(parts), near, asked: asked.0 })
+    }
+}
+
+/// The names that [`Question::take`] adds to those of its collection.
+pub fn queryable_names(schema: &Schema) -> Vec<&str> {
+    let fields = schema.fields.iter().map(|f| f.name.as_str());
+    std::iter::once(schema.id_name.as_str()).chain(fields).collect()
+}
+
+/// Remembers what was taken.
+#[derive(Default)]
+struct Asked(Vec<String>);
+
+impl Asked {
+    fn take(&mut self, params: &mut Params, name: &'static str) -> Option<String> {
+        let value = params.take(name)?;
+        self.0.push(format!("{name}={value}"));
+        Some(value)
+    }
+}
+
+fn take_filter(asked: &mut Asked, params: &mut Params) -> Result<Option<Expr>> {
+    let lang = asked.take(params, "filter-lang");
+    let system = asked.take(params, "filter-crs").map(|c| Crs::parse("filter-crs", &c)).transpose()?;
+    let Some(text) = asked.take(params, "filter") else {
+        return match (lang, system) {
+            (None, None) => Ok(None),
+            (Some(_), _) => Err(Problem::parameter("filter-lang", "given without a filter")),
+            (None, Some(_)) => Err(Problem::parameter("filter-crs", "given without a filter")),
+        };
+    };
+    let wrong = |e: Invalid| Problem::invalid_parameter("filter", e);
+    let expr = match lang.as_deref() {
+        None | Some("cql2-text") => filter::parse_text(&text).map_err(wrong)?,
+        Some("cql2-json") => {
+            let value = serde_json::from_str(&text)
+                .map_err(|e| Problem::parameter("filter", format!("the filter is not JSON: {e}")))?;
+            filter::parse_json(&value).map_err(wrong)?
+        }
+        Some(other) => {
+            return Err(Problem::parameter("filter-lang", format!("{other:?}: expected cql2-text or cql2-json")));
+        }
+    };
+    Ok(Some(match system {
+        None | Some(Crs::Crs84) => expr,
+        Some(system) => to_lon_lat(expr, system),
+    }))
+}
+
+/// The same filter with its geometries in degrees of longitude and latitude.
+fn to_lon_lat(expr: Expr, crs: Crs) -> Expr {
+    let each = |list: Vec<Expr>| list.into_iter().map(|e| to_lon_lat(e, crs)).collect();
+    match expr {
+        Expr::And(list) => Expr::And(each(list)),
+        Expr::Or(list) => Expr::Or(each(list)),
+        Expr::Not(inner) => Expr::Not(Box::new(to_lon_lat(*inner, crs))),
+        Expr::Spatial { op, left, right } => {
+            Expr::Spatial { op, left: place_to_lon_lat(left, crs), right: place_to_lon_lat(right, crs) }
+        }
+        // Geometries stand in spatial functions only.
+        other => other,
+    }
+}
+
+fn place_to_lon_lat(operand: Operand, crs: Crs) -> Operand {
+    match operand {
+        Operand::Geometry(shape) => Operand::Geometry(crs.geometry_to_lon_lat(&shape)),
+        Operand::Bbox([x1, y1, x2, y2]) => {
+            let ((west, south), (east, north)) = (crs.to_lon_lat(x1, y1), crs.to_lon_lat(x2, y2));
+            Operand::Bbox([west, south, east, north])
+        }
+        other => other,
+    }
+}
+
+/// Queryables given as parameters of their own name: equality, or membership in a list.
+fn take_queryables(asked: &mut Asked, params: &mut Params, schema: &Schema) -> Result<Vec<Expr>> {
+    let mut found = Vec::new();
+    for name in queryable_names(schema) {
+        let Some(text) = params.take_other(name) else { continue };
+        asked.0.push(format!("{name}={text}"));
+        let wrong = |expected: &str| Problem::parameter(name, format!("{text:?} is not {expected}"));
+        let property = Operand::Property(name.to_owned());
+        let kind = schema.field_index(name).map_or(FieldType::Text, |i| schema.fields[i].kind);
+        let value = match kind {
+            FieldType::Text => Operand::Text(text.clone()),
+            FieldType::Int => Operand::Int(text.parse().map_err(|_| wrong("an integer"))?),
+            FieldType::Float => Operand::Float(super::number(name, &text)?),
+            FieldType::Bool => Operand::Bool(text.parse().map_err(|_| wrong("true or false"))?),
+            FieldType::Time => {
+                Operand::Timestamp(time::parse_instant(&text, None).map_err(|e| Problem::invalid_parameter(name, e))?)
+            }
+            FieldType::TextList => {
+                let right = Operand::List(vec![Operand::Text(text.clone())]);
+                found.push(Expr::Array { op: ArrayOp::Contains, left: property, right });
+                continue;
+            }
+        };
+        found.push(Expr::Compare { op: Comparison::Eq, left: property, right: value });
+    }
+    Ok(found)
+}

@@ -1,0 +1,365 @@
+//! The places profile: eight calls on the collection `places`, as clients of an R-tree places API know them.
+//!
+//! `near` is the hot path of the comparison with other servers. It runs on the thread that read the request as long
+//! as it has little to read (the hop to a blocking thread and back costs more than the question), and writes its
+//! answer straight into one buffer.
+
+mod answer;
+mod near;
+
+use crate::body;
+use crate::problem::{Kind, Problem, Result};
+use crate::request::{Context, Path};
+use crate::snapshot as edge;
+use crate::state::AppState;
+use crate::stream::{self, Run};
+use answer::PlaceWriter;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use meridian_model::{BatchBuilder, Field, FieldType, GeometryType, IdRole, Invalid, Schema, builder::Value};
+use meridian_store::{CHUNK_ROWS, Collection, PartView, Settings, Snapshot, StoreError, Write};
+use near::{Circle, Walk};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Name of the collection.
+pub const COLLECTION: &str = "places";
+/// Where the profile lives.
+const BASE: &str = "/api/v0/places";
+/// Places of a page.
+const PAGE: usize = 25;
+/// Radius when none is named, in kilometres.
+const RADIUS_DEFAULT_KM: f64 = 0.5;
+/// Greatest radius in kilometres; a greater one is taken as this one.
+const RADIUS_MAX_KM: f64 = 50.0;
+/// Rows that a question may read on the thread that took the request; more go to a blocking thread.
+const ROWS_INLINE_MAX: usize = 16_384;
+/// Tries to hit a visible row by chance before the first visible one is taken.
+const RANDOM_TRIES: usize = 64;
+
+/// Texts of a place by their names in JSON, in order.
+const TEXTS: [&str; 6] = ["name", "address", "city", "state", "zipCode", "telephoneNumber"];
+
+/// Makes one collection of many first uses.
+#[derive(Default)]
+pub struct Places {
+    making: parking_lot::Mutex<()>,
+}
+
+fn schema() -> Schema {
+    let field =
+        |name: &str| Field { name: name.to_owned(), kind: FieldType::Text, required: name == "name", title: None };
+    Schema {
+        fields: TEXTS.map(field).to_vec(),
+        geometry: Some(GeometryType::Point),
+        id: IdRole::Given,
+        title: Some("Places".to_owned()),
+        ..Schema::default()
+    }
+}
+
+/// The collection, made if it is not there. Making it syncs a folder: call it where blocking is allowed, or when it is there.
+fn make(state: &AppState) -> Result<Arc<Collection>> {
+    let _one_at_a_time = state.places.making.lock();
+    if let Some(collection) = state.store.collection(&state.config.tenant, COLLECTION) {
+        return Ok(collection);
+    }
+    let settings = Settings { durability: state.config.places_durability, ..Settings::default() };
+    match state.store.create(&state.config.tenant, COLLECTION, schema(), settings) {
+        Err(StoreError::Exists { .. }) => state.collection(COLLECTION),
+        made => made.map_err(edge::store_problem),
+    }
+}
+
+async fn collection(state: &AppState) -> Result<Arc<Collection>> {
+    if let Some(collection) = state.store.collection(&state.config.tenant, COLLECTION) {
+        return Ok(collection);
+    }
+    let state = state.clone();
+    tokio::task::spawn_blocking(move || make(&state)).await.map_err(Problem::internal)?
+}
+
+/// `GET /api/v0/places/near/{latitude}/{longitude}`
+pub async fn near(
+    State(state): State<AppState>,
+    Path((latitude, longitude)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+) -> Result<Response> {
+    nearby(&state, &latitude, &longitude, RADIUS_DEFAULT_KM, query.as_deref()).await
+}
+
+/// `GET /api/v0/places/near/{latitude}/{longitude}/{radiusKm}`
+pub async fn near_within(
+    State(state): State<AppState>,
+    Path((latitude, longitude, radius)): Path<(String, String, String)>,
+    RawQuery(query): RawQuery,
+) -> Result<Response> {
+    let radius_km = match radius.parse::<f64>() {
+        Ok(0.0) => RADIUS_DEFAULT_KM,
+        Ok(km) if km.is_finite() && km > 0.0 => km.min(RADIUS_MAX_KM),
+        _ => return Err(field_error("radius", format!("{radius:?} is not a radius in kilometres"))),
+    };
+    nearby(&state, &latitude, &longitude, radius_km, query.as_deref()).await
+}
+
+async fn nearby(
+    state: &AppState,
+    latitude: &str,
+    longitude: &str,
+    radius_km: f64,
+    query: Option<&str>,
+) -> Result<Response> {
+    let lat = coordinate("latitude", latitude, 90.0)?;
+    let lon = coordinate("longitude", longitude, 180.0)?;
+    let page = page(query);
+    let collection = collection(state).await?;
+    let deadline = std::time::Instant::now() + state.config.timeout_default;
+    let run = Run::admit(state, deadline).await?;
+    let snapshot = collection.snapshot();
+    let k = PAGE.saturating_mul(page.saturating_add(1)).min(snapshot.rows() as usize);
+    // The walk looks at trees only, which are always in memory.
+    let walk = Walk::new(&snapshot, Circle::new(lon, lat, radius_km * 1000.0));
+    let short = walk.rows_to_read(k) <= ROWS_INLINE_MAX;
+    let answer = move || -> Result<Vec<u8>> {
+        let (total, hits) = walk.finish(&snapshot, k).map_err(edge::store_problem)?;
+        let shown = hits.get(page.saturating_mul(PAGE)..).unwrap_or_default();
+        let mut out = PlaceWriter::list(&snapshot, total, shown.len());
+        for hit in shown {
+            out.place(hit.part, hit.row, Some(hit.distance_m)).map_err(edge::store_problem)?;
+        }
+        Ok(out.finish())
+    };
+    let bytes = if short { answer()? } else { stream::run(run, move |_| answer()).await? };
+    Ok(json(StatusCode::OK, bytes))
+}
+
+/// `GET /api/v0/places`
+pub async fn list(State(state): State<AppState>, RawQuery(query): RawQuery, context: Context) -> Result<Response> {
+    let page = page(query.as_deref());
+    let collection = collection(&state).await?;
+    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let bytes = stream::run(run, move |control| {
+        let snapshot = collection.snapshot();
+        let rows = page_of_all(&snapshot, page.saturating_mul(PAGE) as u64, control).map_err(edge::problem)?;
+        let mut out = PlaceWriter::list(&snapshot, rows.total, rows.shown.len());
+        for (part, row) in rows.shown {
+            out.place(part, row, None).map_err(edge::store_problem)?;
+        }
+        Ok(out.finish())
+    });
+    Ok(json(StatusCode::OK, bytes.await?))
+}
+
+/// `GET /api/v0/places/{placeId}`
+pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
+    let collection = collection(&state).await?;
+    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    stream::run(run, move |_| {
+        let snapshot = collection.snapshot();
+        match snapshot.find(&id).map_err(edge::store_problem)? {
+            Some((view, row)) => one(&snapshot, &view, row),
+            None => Err(Problem::not_found(format!("there is no place {id:?}"))),
+        }
+    })
+    .await
+}
+
+/// `GET /api/v0/places/random`
+pub async fn random(State(state): State<AppState>, context: Context) -> Result<Response> {
+    let collection = collection(&state).await?;
+    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let shared = state.clone();
+    stream::run(run, move |control| {
+        let snapshot = collection.snapshot();
+        for _ in 0..RANDOM_TRIES {
+            let Some(mut at) = shared.random.next_u64().checked_rem(snapshot.rows()) else { break };
+            for view in snapshot.parts.iter() {
+                match u32::try_from(at).ok().filter(|row| *row < view.rows()) {
+                    Some(row) if view.visible(row..row + 1).map_err(edge::store_problem)?.value(0) => {
+                        return one(&snapshot, view, row);
+                    }
+                    Some(_) => break,
+                    None => at -= u64::from(view.rows()),
+                }
+            }
+        }
+        match page_of_all(&snapshot, 0, control).map_err(edge::problem)?.shown.first() {
+            Some(&(part, row)) => one(&snapshot, &snapshot.parts[part], row),
+            None => Err(Problem::new(Kind::InvalidParameter, "there are no places")),
+        }
+    })
+    .await
+}
+
+/// A place as clients send it; what else they send is ignored.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NewPlace {
+    name: Option<String>,
+    address: Option<String>,
+    city: Option<String>,
+    state: Option<String>,
+    zip_code: Option<String>,
+    telephone_number: Option<String>,
+    latitude: Option<f64>,
+    longitude: Option<f64>,
+}
+
+/// `POST /api/v0/places`
+pub async fn create(State(state): State<AppState>, context: Context, body: Body) -> Result<Response> {
+    let received = body::receive(&state, &context.headers, body).await?;
+    let place: NewPlace = serde_json::from_slice(&received.bytes)
+        .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a place: {e}"))))?;
+    let id = uuid(&state);
+    let collection = collection(&state).await?;
+    let batch = place.into_batch(&collection.schema(), &id)?;
+    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    stream::run(run, move |_| collection.write(Write::new(batch)).map_err(edge::write_problem)).await?;
+    see_other(&format!("{BASE}/{id}"))
+}
+
+/// `DELETE /api/v0/places/{placeId}`: a place that is not there is as gone as one that was deleted.
+pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
+    let collection = collection(&state).await?;
+    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    stream::run(run, move |_| collection.delete(&[id]).map_err(edge::write_problem)).await?;
+    see_other(BASE)
+}
+
+/// `DELETE /api/v0/places/deleteAllPlaces`
+pub async fn delete_all(State(state): State<AppState>, context: Context) -> Result<Response> {
+    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let shared = state.clone();
+    stream::run(run, move |_| {
+        if shared.store.collection(&shared.config.tenant, COLLECTION).is_some() {
+            shared.store.drop_collection(&shared.config.tenant, COLLECTION).map_err(edge::store_problem)?;
+        }
+        make(&shared).map(drop)
+    })
+    .await?;
+    see_other(BASE)
+}
+
+impl NewPlace {
+    fn into_batch(self, schema: &Arc<Schema>, id: &str) -> Result<meridian_model::Batch> {
+        let mut errors: Vec<(&str, String)> = Vec::new();
+        if self.name.as_deref().is_none_or(|n| n.trim().is_empty()) {
+            errors.push(("name", "must not be empty".to_owned()));
+        }
+        for (name, value, limit) in [("latitude", self.latitude, 90.0), ("longitude", self.longitude, 180.0)] {
+            match value {
+                None => errors.push((name, "must not be null".to_owned())),
+                Some(degrees) if !(-limit..=limit).contains(&degrees) => {
+                    errors.push((name, format!("{degrees} is outside -{limit}..{limit}")));
+                }
+                Some(_) => {}
+            }
+        }
+        if !errors.is_empty() {
+            return Err(field_errors(&errors));
+        }
+        let mut builder = BatchBuilder::new(schema.clone());
+        let texts = [self.name, self.address, self.city, self.state, self.zip_code, self.telephone_number];
+        let build = || -> Result<meridian_model::Batch, Invalid> {
+            builder.set_id(id)?;
+            builder.set_point(self.longitude.unwrap_or_default(), self.latitude.unwrap_or_default())?;
+            for (name, text) in TEXTS.iter().zip(texts) {
+                if let (Some(field), Some(text)) = (schema.field_index(name), text) {
+                    builder.set(field, Value::Text(text))?;
+                }
+            }
+            builder.end_event()?;
+            builder.finish()
+        };
+        build().map_err(|e| field_error(e.field.as_deref().unwrap_or("place"), e.detail))
+    }
+}
+
+/// Rows of one page of all places.
+struct PageRows {
+    total: u64,
+    shown: Vec<(usize, u32)>,
+}
+
+/// The places from the `skip`-th on, in order of part and row: whole parts are skipped by their counts.
+fn page_of_all(
+    snapshot: &Snapshot,
+    skip: u64,
+    control: &meridian_query::Control,
+) -> Result<PageRows, meridian_query::QueryError> {
+    let mut order: Vec<usize> = (0..snapshot.parts.len()).collect();
+    order.sort_unstable_by_key(|&p| snapshot.parts[p].number());
+    let mut rows = PageRows { total: 0, shown: Vec::with_capacity(PAGE) };
+    for part in order {
+        let view = &snapshot.parts[part];
+        let mut start = 0;
+        while start < view.rows() {
+            control.check()?;
+            let end = view.rows().min(start + CHUNK_ROWS);
+            let visible = if view.all_visible(start..end) { None } else { Some(view.visible(start..end)?) };
+            let count = visible.as_ref().map_or(u64::from(end - start), |v| v.count_set_bits() as u64);
+            if rows.total + count > skip && rows.shown.len() < PAGE {
+                let seen = (start..end).filter(|row| visible.as_ref().is_none_or(|v| v.value((row - start) as usize)));
+                let before = skip.saturating_sub(rows.total) as usize;
+                let room = PAGE - rows.shown.len();
+                rows.shown.extend(seen.skip(before).take(room).map(|row| (part, row)));
+            }
+            rows.total += count;
+            start = end;
+        }
+    }
+    Ok(rows)
+}
+
+fn one(snapshot: &Snapshot, view: &PartView, row: u32) -> Result<Response> {
+    let bytes = answer::one(snapshot, view, row).map_err(edge::store_problem)?;
+    Ok(json(StatusCode::OK, bytes))
+}
+
+/// The page asked for: a number without its sign, 0 where there is none.
+fn page(query: Option<&str>) -> usize {
+    let value = query.and_then(|q| q.split('&').find_map(|pair| pair.strip_prefix("p=")));
+    value.and_then(|v| v.trim_start_matches('-').parse::<u32>().ok()).map_or(0, |p| p as usize)
+}
+
+fn coordinate(name: &str, text: &str, limit: f64) -> Result<f64> {
+    match text.parse::<f64>() {
+        Ok(degrees) if (-limit..=limit).contains(&degrees) => Ok(degrees),
+        _ => Err(field_error(name, format!("{text:?} is not a number of degrees from -{limit} to {limit}"))),
+    }
+}
+
+fn field_error(field: &str, message: String) -> Problem {
+    field_errors(&[(field, message)])
+}
+
+/// A refusal as the profile's clients know it: `fieldErrors[].field`.
+fn field_errors(errors: &[(&str, String)]) -> Problem {
+    let list: Vec<serde_json::Value> =
+        errors.iter().map(|(field, message)| serde_json::json!({ "field": field, "message": message })).collect();
+    let detail = errors.iter().map(|(field, message)| format!("{field} {message}")).collect::<Vec<_>>().join("; ");
+    let first = errors.first().map_or("", |e| e.0).to_owned();
+    Problem::new(Kind::InvalidBody, detail).with("field", first).with("fieldErrors", list)
+}
+
+fn json(status: StatusCode, bytes: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(bytes));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn see_other(path: &str) -> Result<Response> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::LOCATION, HeaderValue::from_str(path).map_err(Problem::internal)?);
+    Ok((StatusCode::SEE_OTHER, headers).into_response())
+}
+
+/// A random id (RFC 9562, version 4).
+fn uuid(state: &AppState) -> String {
+    let (a, b) = (state.random.next_u64(), state.random.next_u64());
+    let (a, b) = (a & !0xf000 | 0x4000, b & !(0b11 << 62) | 0b10 << 62);
+    format!("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", a >> 32, a >> 16 & 0xffff, a & 0xffff, b >> 48, b & 0xffff_ffff_ffff)
+}

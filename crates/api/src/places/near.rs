@@ -1,0 +1,318 @@
+//! The near kernel of the places profile: how many places lie in a circle, and the first of them by distance.
+//!
+//! One walk over the trees sorts nodes into three: outside the circle, wholly inside, and cut by its edge. Inside
+//! nodes are counted from the tree and read only while they may hold one of the nearest; cut leaves are tested row
+//! by row. Nodes are compared with the circle's box before any trigonometry, and rows are compared by the haversine
+//! of their distance, so that only the places given out cost a square root.
+
+use arrow_array::{Array, Float64Array};
+use meridian_index::{Node, Tree};
+use meridian_model::filter::{distance_to_box_m, farthest_in_box_m};
+use meridian_model::sphere::EARTH_RADIUS_M;
+use meridian_model::{Batch, Bounds, Projection};
+use meridian_store::{CHUNK_ROWS, PartView, Snapshot, StoreError};
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+/// A place found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hit {
+    /// Great-circle distance in metres.
+    pub distance_m: f64,
+    /// Which part of the snapshot.
+    pub part: usize,
+    /// Its row there.
+    pub row: u32,
+}
+
+/// A circle on the globe.
+#[derive(Debug, Clone, Copy)]
+pub struct Circle {
+    lon: f64,
+    lat: f64,
+    radius_m: f64,
+    /// Haversine of the radius.
+    reach: f64,
+    cos_lat: f64,
+    /// Boxes that cover the circle, two where it crosses the antimeridian: west, south, east, north.
+    boxes: [Option<[f64; 4]>; 2],
+}
+
+impl Circle {
+    /// A circle around a position in degrees; the radius is in metres.
+    pub fn new(lon: f64, lat: f64, radius_m: f64) -> Circle {
+        let angle = radius_m / EARTH_RADIUS_M;
+        let half = (angle / 2.0).min(std::f64::consts::FRAC_PI_2).sin();
+        // A hair wider than exact: the boxes only keep work away, the haversine decides.
+        let slack = 1e-9;
+        let (south, north) = (lat - angle.to_degrees() - slack, lat + angle.to_degrees() + slack);
+        let boxes = if south <= -90.0 || north >= 90.0 {
+            [Some([-180.0, south, 180.0, north]), None]
+        } else {
+            let wide = (angle.sin() / lat.to_radians().cos()).clamp(-1.0, 1.0).asin().to_degrees() + slack;
+            let (west, east) = (lon - wide, lon + wide);
+            if west < -180.0 {
+                [Some([-180.0, south, east, north]), Some([west + 360.0, south, 180.0, north])]
+            } else if east > 180.0 {
+                [Some([west, south, 180.0, north]), Some([-180.0, south, east - 360.0, north])]
+            } else {
+                [Some([west, south, east, north]), None]
+            }
+        };
+        Circle { lon, lat, radius_m, reach: half * half, cos_lat: lat.to_radians().cos(), boxes }
+    }
+
+    /// Haversine of the distance to a position in degrees.
+    #[inline]
+    fn haversine(&self, lon: f64, lat: f64) -> f64 {
+        let half_phi = ((lat - self.lat).to_radians() * 0.5).sin();
+        let half_lambda = ((lon - self.lon).to_radians() * 0.5).sin();
+        half_phi * half_phi + self.cos_lat * lat.to_radians().cos() * half_lambda * half_lambda
+    }
+
+    fn touches(&self, bounds: &Bounds) -> bool {
+        self.boxes.iter().flatten().any(|[west, south, east, north]| {
+            bounds.west <= *east && *west <= bounds.east && bounds.south <= *north && *south <= bounds.north
+        })
+    }
+
+    fn may_hold(&self, bounds: &Bounds) -> bool {
+        self.boxes.iter().flatten().any(|[west, south, east, north]| {
+            *west <= bounds.west && bounds.east <= *east && *south <= bounds.south && bounds.north <= *north
+        })
+    }
+}
+
+/// A node wholly inside the circle that has not been read, nearest first.
+struct Inside {
+    nearest_m: f64,
+    part: usize,
+    tree: usize,
+    node: Node,
+}
+
+impl PartialEq for Inside {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Inside {}
+
+impl PartialOrd for Inside {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Inside {
+    /// Reversed: the heap gives the nearest first.
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        other.nearest_m.total_cmp(&self.nearest_m)
+    }
+}
+
+/// What a walk over the trees found: no row has been read yet.
+pub struct Walk {
+    circle: Circle,
+    /// Leaves cut by the edge: part and rows.
+    cut: Vec<(usize, Range<u32>)>,
+    inside: Vec<Inside>,
+}
+
+impl Walk {
+    /// Sorts the nodes of a snapshot by how they stand to a circle.
+    pub fn new(snapshot: &Snapshot, circle: Circle) -> Walk {
+        let mut walk = Walk { circle, cut: Vec::new(), inside: Vec::new() };
+        let mut stack = Vec::with_capacity(64);
+        for (part, view) in snapshot.parts.iter().enumerate() {
+            for (number, tree) in view.trees().iter().enumerate() {
+                stack.extend(tree.root());
+                while let Some(node) = stack.pop() {
+                    walk.visit(part, number, tree, node, &mut stack);
+                }
+            }
+        }
+        walk
+    }
+
+    fn visit(&mut self, part: usize, number: usize, tree: &Tree, node: Node, stack: &mut Vec<Node>) {
+        let circle = &self.circle;
+        let bounds = tree.bounds(node);
+        if !circle.touches(&bounds) {
+            return;
+        }
+        if circle.may_hold(&bounds) && farthest_in_box_m(circle.lon, circle.lat, &bounds) < circle.radius_m {
+            let nearest_m = distance_to_box_m(circle.lon, circle.lat, &bounds);
+            self.inside.push(Inside { nearest_m, part, tree: number, node });
+        } else if tree.is_leaf(node) {
+            self.cut.push((part, tree.rows(node)));
+        } else {
+            stack.extend(tree.children(node));
+        }
+    }
+
+    /// About how many rows the next step may read for the `k` nearest.
+    pub fn rows_to_read(&self, k: usize) -> usize {
+        self.cut.iter().map(|(_, rows)| rows.len()).sum::<usize>() + k
+    }
+
+    /// Counts the places in the circle and finds the `k` nearest, in order of distance, then of writing.
+    pub fn finish(self, snapshot: &Snapshot, k: usize) -> Result<(u64, Vec<Hit>), StoreError> {
+        let Walk { circle, cut, inside } = self;
+        let mut columns = Projection::none(&snapshot.layout);
+        columns.add_geometry(&snapshot.layout);
+        let mut reader =
+            Reader { snapshot, chunks: Chunks::new(columns), best: BinaryHeap::with_capacity(k + 1), k, circle };
+        let mut total = 0;
+        for (part, rows) in cut {
+            total += reader.leaf(part, rows)?;
+        }
+        for entry in &inside {
+            let view = &snapshot.parts[entry.part];
+            let rows = view.trees()[entry.tree].rows(entry.node);
+            total += if view.all_visible(rows.clone()) {
+                rows.len() as u64
+            } else {
+                view.visible(rows)?.count_set_bits() as u64
+            };
+        }
+        let mut heap = BinaryHeap::from(inside);
+        while let Some(entry) = heap.pop() {
+            if reader.is_full_below(entry.nearest_m) {
+                break;
+            }
+            let tree = &snapshot.parts[entry.part].trees()[entry.tree];
+            if tree.is_leaf(entry.node) {
+                reader.leaf(entry.part, tree.rows(entry.node))?;
+                continue;
+            }
+            for node in tree.children(entry.node) {
+                let nearest_m = distance_to_box_m(circle.lon, circle.lat, &tree.bounds(node));
+                heap.push(Inside { nearest_m, node, ..entry });
+            }
+        }
+        Ok((total, reader.hits()))
+    }
+}
+
+/// A place among the nearest so far; the greatest is the first to go.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Candidate {
+    haversine: f64,
+    seq: u64,
+    part: usize,
+    row: u32,
+}
+
+impl Eq for Candidate {}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.haversine.total_cmp(&other.haversine).then(self.seq.cmp(&other.seq))
+    }
+}
+
+struct Reader<'a> {
+    snapshot: &'a Snapshot,
+    chunks: Chunks,
+    best: BinaryHeap<Candidate>,
+    k: usize,
+    circle: Circle,
+}
+
+impl Reader<'_> {
+    /// Whether nothing at this distance or farther can be among the nearest.
+    fn is_full_below(&self, distance_m: f64) -> bool {
+        let half = (distance_m / EARTH_RADIUS_M / 2.0).min(std::f64::consts::FRAC_PI_2).sin();
+        self.best.len() == self.k && self.best.peek().is_none_or(|worst| worst.haversine < half * half)
+    }
+
+    /// Tests the rows of a leaf; answers how many lie in the circle.
+    fn leaf(&mut self, part: usize, rows: Range<u32>) -> Result<u64, StoreError> {
+        let view = &self.snapshot.parts[part];
+        let visible = if view.all_visible(rows.clone()) { None } else { Some(view.visible(rows.clone())?) };
+        let circle = self.circle;
+        let mut seqs: Option<Vec<u64>> = None;
+        let mut total = 0;
+        // A leaf may lie across two blocks.
+        let mut start = rows.start;
+        while start < rows.end {
+            let (batch, first) = self.chunks.get(part, view, start)?;
+            let end = rows.end.min(first + batch.rows() as u32);
+            let Some((lons, lats)) = batch.points() else { return Ok(total) };
+            for row in start..end {
+                let at = (row - first) as usize;
+                let Some(haversine) = within(&circle, lons, lats, at) else { continue };
+                if visible.as_ref().is_some_and(|v| !v.value((row - rows.start) as usize)) {
+                    continue;
+                }
+                total += 1;
+                if self.best.len() == self.k && self.best.peek().is_none_or(|worst| worst.haversine < haversine) {
+                    continue;
+                }
+                let seqs = match &mut seqs {
+                    Some(seqs) => seqs,
+                    none => none.insert(view.seqs(rows.clone())?),
+                };
+                self.best.push(Candidate { haversine, seq: seqs[(row - rows.start) as usize], part, row });
+                if self.best.len() > self.k {
+                    self.best.pop();
+                }
+            }
+            start = end.max(start + 1);
+        }
+        Ok(total)
+    }
+
+    fn hits(self) -> Vec<Hit> {
+        let metres = |h: f64| 2.0 * EARTH_RADIUS_M * h.sqrt().min(1.0).asin();
+        let sorted = self.best.into_sorted_vec();
+        sorted.iter().map(|c| Hit { distance_m: metres(c.haversine), part: c.part, row: c.row }).collect()
+    }
+}
+
+#[inline]
+fn within(circle: &Circle, lons: &Float64Array, lats: &Float64Array, at: usize) -> Option<f64> {
+    let (lon, lat) = (lons.value(at), lats.value(at));
+    let near = circle.boxes.iter().flatten().any(|[w, s, e, n]| *s <= lat && lat <= *n && *w <= lon && lon <= *e);
+    if !near || lons.is_null(at) {
+        return None;
+    }
+    let haversine = circle.haversine(lon, lat);
+    (haversine <= circle.reach).then_some(haversine)
+}
+
+/// Blocks read for one question, so that each is looked up once.
+pub struct Chunks {
+    wanted: Projection,
+    read: Vec<(usize, u32, Batch)>,
+}
+
+impl Chunks {
+    /// Nothing read yet; `wanted` are the columns of all blocks.
+    pub fn new(wanted: Projection) -> Chunks {
+        Chunks { wanted, read: Vec::new() }
+    }
+
+    /// The block that holds a row, and its first row.
+    pub fn get(&mut self, part: usize, view: &PartView, row: u32) -> Result<(&Batch, u32), StoreError> {
+        let first = row - row % CHUNK_ROWS;
+        let found = self.read.iter().rposition(|(p, f, _)| (*p, *f) == (part, first));
+        let at = match found {
+            Some(at) => at,
+            None => {
+                let batch = view.read(first..(first + CHUNK_ROWS).min(view.rows()), &self.wanted)?;
+                self.read.push((part, first, batch));
+                self.read.len() - 1
+            }
+        };
+        Ok((&self.read[at].2, first))
+    }
+}

@@ -1,0 +1,130 @@
+//! The router: every route in one place.
+
+use crate::problem::{Kind, Problem};
+use crate::request::observe;
+use crate::state::AppState;
+use crate::{analysis, collections, conformance, items, landing, openapi, operation, pages, places, tiles, tilesets};
+use axum::Router;
+use axum::extract::Request;
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::middleware;
+use axum::routing::{MethodFilter, on};
+
+/// Routes as they are added, and the list of them.
+struct Table {
+    router: Router<AppState>,
+    listed: Vec<(Method, &'static str)>,
+}
+
+impl Table {
+    fn on<H, T>(mut self, method: Method, path: &'static str, handler: H) -> Table
+    where
+        H: Handler<T, AppState>,
+        T: 'static,
+    {
+        let filter = match method {
+            Method::POST => MethodFilter::POST,
+            Method::PUT => MethodFilter::PUT,
+            Method::PATCH => MethodFilter::PATCH,
+            Method::DELETE => MethodFilter::DELETE,
+            // HEAD is answered by the handler of GET, without the body.
+            _ => MethodFilter::GET,
+        };
+        self.listed.push((method, path));
+        self.router = self.router.route(path, on(filter, handler));
+        self
+    }
+
+    fn get<H, T>(self, path: &'static str, handler: H) -> Table
+    where
+        H: Handler<T, AppState>,
+        T: 'static,
+    {
+        self.on(Method::GET, path, handler)
+    }
+}
+
+fn table() -> Table {
+    use Method as M;
+    Table { router: Router::new(), listed: Vec::new() }
+        .get("/", landing::get)
+        .get("/conformance", conformance::get)
+        .get("/api", openapi::get_30)
+        .get("/openapi.json", openapi::get_31)
+        .get("/collections", collections::list)
+        .get("/collections/{c}", collections::get)
+        .on(M::PUT, "/collections/{c}", collections::put)
+        .on(M::PATCH, "/collections/{c}", collections::patch)
+        .on(M::DELETE, "/collections/{c}", collections::delete)
+        .get("/collections/{c}/schema", collections::schema)
+        .get("/collections/{c}/queryables", collections::queryables)
+        .get("/collections/{c}/items", items::get)
+        .on(M::POST, "/collections/{c}/items", items::write::post)
+        .on(M::DELETE, "/collections/{c}/items", items::write::delete)
+        .get("/collections/{c}/items/{id}", items::feature::get)
+        .on(M::PUT, "/collections/{c}/items/{id}", items::feature::put)
+        .on(M::PATCH, "/collections/{c}/items/{id}", items::feature::patch)
+        .on(M::DELETE, "/collections/{c}/items/{id}", items::feature::delete)
+        .get("/collections/{c}/aggregate", analysis::aggregate)
+        .get("/collections/{c}/density", analysis::density)
+        .get("/collections/{c}/tiles", tiles::list)
+        .get("/collections/{c}/tiles/{tileMatrixSetId}", tiles::tileset)
+        .get("/collections/{c}/tiles/{tileMatrixSetId}/{tileMatrix}/{tileRow}/{tileCol}", tiles::tile)
+        .get("/tileMatrixSets", tilesets::list)
+        .get("/tileMatrixSets/{tileMatrixSetId}", tilesets::definition)
+        .get("/api/v0/places", places::list)
+        .on(M::POST, "/api/v0/places", places::create)
+        .get("/api/v0/places/{placeId}", places::get)
+        .on(M::DELETE, "/api/v0/places/{placeId}", places::delete)
+        .on(M::DELETE, "/api/v0/places/deleteAllPlaces", places::delete_all)
+        .get("/api/v0/places/random", places::random)
+        .get("/api/v0/places/near/{latitude}/{longitude}", places::near)
+        .get("/api/v0/places/near/{latitude}/{longitude}/{radiusKm}", places::near_within)
+        .get("/metrics", operation::metrics)
+        .get("/healthz", operation::health)
+        .get("/readyz", operation::ready)
+        .get("/version", operation::version)
+        .get("/map", pages::map)
+        .get("/assets/{*file}", pages::asset)
+        .get("/favicon.svg", pages::favicon)
+}
+
+/// The templates of all routes.
+pub fn templates() -> Vec<&'static str> {
+    table().listed.into_iter().map(|(_, path)| path).collect()
+}
+
+/// The router over some state.
+pub fn router(state: AppState) -> Router {
+    table()
+        .router
+        .method_not_allowed_fallback(|request: Request| async move {
+            let detail = format!("{} is not served at {}", request.method(), request.uri().path());
+            Problem::new(Kind::MethodNotAllowed, detail)
+        })
+        .fallback(|request: Request| async move {
+            Problem::not_found(format!("there is nothing at {}: see / for what there is", request.uri().path()))
+        })
+        .layer(middleware::from_fn_with_state(state.clone(), observe))
+        .with_state(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::openapi::operations::OPERATIONS;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_description_has_every_route_and_no_other() {
+        let served: BTreeSet<String> = table()
+            .listed
+            .into_iter()
+            .filter(|(_, path)| *path != "/favicon.svg")
+            .map(|(method, path)| format!("{method} {}", path.replace("{*", "{")))
+            .collect();
+        let described: BTreeSet<String> = OPERATIONS.iter().map(|o| format!("{} {}", o.method, o.path)).collect();
+        assert_eq!(served, described);
+    }
+}

@@ -1,0 +1,105 @@
+//! Snapshots at the edge: taking them, saying which one was read, and turning what went wrong into problems.
+
+use crate::problem::{Kind, Problem, Result};
+use crate::respond;
+use axum::http::{HeaderMap, HeaderName};
+use meridian_model::Seq;
+use meridian_query::QueryError;
+use meridian_store::{Collection, Snapshot, StoreError, WriteError};
+use std::time::Duration;
+
+/// Says that some events could not be read because files are damaged: the answer is not whole.
+pub static MISSING: HeaderName = HeaderName::from_static("meridian-missing");
+
+/// The newest snapshot, or the one that a page token names.
+pub fn of(collection: &Collection, seq: Option<Seq>) -> Result<Snapshot> {
+    match seq {
+        None => Ok(collection.snapshot()),
+        Some(seq) => collection.snapshot_at(seq).map_err(|gone| Problem::new(Kind::Gone, gone.to_string())),
+    }
+}
+
+/// Sets the headers that every read carries.
+pub fn set_headers(headers: &mut HeaderMap, snapshot: &Snapshot, now: i64, consistency: &'static str) {
+    let age = Duration::from_micros(now.saturating_sub(snapshot.taken_at).max(0) as u64);
+    respond::set_snapshot(headers, snapshot.seq, age, consistency);
+    if !snapshot.missing.is_empty() {
+        respond::insert(headers, MISSING.clone(), &format!("{} damaged files", snapshot.missing.len()));
+    }
+}
+
+/// A query's error as the client sees it.
+pub fn problem(error: QueryError) -> Problem {
+    match error {
+        QueryError::Deadline => Problem::new(
+            Kind::DeadlineExceeded,
+            "the question was not answered within its time: ask for less, or give more with timeout= (milliseconds)",
+        ),
+        QueryError::Cancelled => Problem::new(Kind::Overloaded, "the question was called off"),
+        QueryError::Gone(gone) => Problem::new(Kind::Gone, gone.to_string()),
+        QueryError::Invalid(invalid) => {
+            let field = invalid.field.clone().unwrap_or_default();
+            Problem::invalid_parameter(&field, invalid)
+        }
+        QueryError::Store(error) => store_problem(error),
+    }
+}
+
+/// A store's error as the client sees it.
+pub fn store_problem(error: StoreError) -> Problem {
+    match error {
+        StoreError::Invalid(invalid) => Problem::invalid_body(invalid),
+        StoreError::Exists { name, .. } => {
+            Problem::new(Kind::Conflict, format!("there is a collection {name:?} already"))
+        }
+        StoreError::ReadOnly { .. } => {
+            Problem::new(Kind::StorageUnavailable, "the server's data folder cannot be written to")
+        }
+        StoreError::Closed => {
+            Problem::new(Kind::NotFound, "the collection was removed, or the server is shutting down")
+        }
+        StoreError::Io { ref source, .. }
+            if matches!(source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) =>
+        {
+            tracing::error!(%error, "the disk is full");
+            Problem::new(Kind::StorageUnavailable, "the server's disk is full")
+        }
+        other => Problem::internal(other),
+    }
+}
+
+/// A refused or failed write as the client sees it.
+pub fn write_problem(error: WriteError) -> Problem {
+    match error {
+        WriteError::Invalid(list) => Problem::invalid_bodies(list),
+        WriteError::Conflict { ids, total } => {
+            let shown = ids.iter().take(5).map(|id| format!("{id:?}")).collect::<Vec<_>>().join(", ");
+            let more = if total > 5 { ", …" } else { "" };
+            Problem::new(
+                Kind::Conflict,
+                format!("{total} of the ids are in the collection already, nothing was written: {shown}{more}"),
+            )
+            .with("ids", ids)
+            .with("total", total)
+        }
+        WriteError::TooLarge { bytes, limit } => Problem::new(
+            Kind::TooLarge,
+            format!("the events take {bytes} bytes: at most {limit} are taken at once, send smaller batches"),
+        )
+        .with("limit_bytes", limit),
+        WriteError::Busy(why) => Problem::new(Kind::Overloaded, why).retry_after(Duration::from_secs(1)),
+        WriteError::Refused(why) => {
+            Problem::new(Kind::StorageUnavailable, format!("the collection takes no writes: {why}"))
+        }
+        WriteError::Failed(why) => {
+            tracing::error!(%why, "a write failed");
+            Problem::new(
+                Kind::StorageUnavailable,
+                "the write failed on the server's disk; whether it is stored is known after a restart",
+            )
+        }
+        WriteError::Closed => {
+            Problem::new(Kind::NotFound, "the collection was removed, or the server is shutting down")
+        }
+    }
+}

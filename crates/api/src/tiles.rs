@@ -1,0 +1,140 @@
+//! `/collections/{c}/tiles`: the events as vector tiles.
+
+use crate::html;
+use crate::items;
+use crate::links::{self, MVT};
+use crate::params::Params;
+use crate::params::format::{self, Format, PAGES};
+use crate::problem::{Problem, Result};
+use crate::request::{Context, Path};
+use crate::respond::{self, Timing};
+use crate::snapshot;
+use crate::state::AppState;
+use crate::stream::{self, Run};
+use crate::tilesets::{self, WEB_MERCATOR_QUAD, ZOOM_MAX};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use meridian_query::{Tile, TileKind};
+use meridian_store::Collection;
+use serde_json::json;
+use std::time::Duration;
+
+/// Whether a tile draws events or counts them.
+static TILE_KIND: HeaderName = HeaderName::from_static("meridian-tile");
+
+/// `GET /collections/{c}/tiles`
+pub async fn list(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    let mut params = Params::parse(context.query.as_deref())?;
+    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
+    params.finish()?;
+    if format == Format::Html {
+        let href = format!("/collections/{}/tiles/{WEB_MERCATOR_QUAD}?f=html", links::escape(&name));
+        let body = format!("<ul><li><a href=\"{href}\">{WEB_MERCATOR_QUAD}</a></li></ul>");
+        return Ok(respond::html(html::page("Vector tiles", &trail(&name), &body)));
+    }
+    let url = context.this_url();
+    let document = json!({
+        "tilesets": [tilesets::tileset(&context, &name, &title(&collection), bbox(&collection), false)],
+        "links": links::self_and_alternates(&url, format, PAGES, "application/json"),
+    });
+    respond::json("application/json", &document)
+}
+
+/// `GET /collections/{c}/tiles/{tileMatrixSetId}`
+pub async fn tileset(
+    State(state): State<AppState>,
+    Path((name, set)): Path<(String, String)>,
+    context: Context,
+) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    tilesets::check(&set)?;
+    let mut params = Params::parse(context.query.as_deref())?;
+    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
+    params.finish()?;
+    if format == Format::Html {
+        let body = format!(
+            "<p>Vector tiles of zoom 0 to {ZOOM_MAX}: <code>/collections/{}/tiles/{WEB_MERCATOR_QUAD}/{{tileMatrix}}/{{tileRow}}/{{tileCol}}</code></p>\
+             <p><a href=\"{}\">On the map</a></p>",
+            html::escape(&links::escape(&name)),
+            html::escape(&html::items::map_of(&name))
+        );
+        return Ok(respond::html(html::page(WEB_MERCATOR_QUAD, &trail(&name), &body)));
+    }
+    let document = tilesets::tileset(&context, &name, &title(&collection), bbox(&collection), true);
+    respond::json("application/json", &document)
+}
+
+/// `GET /collections/{c}/tiles/{tileMatrixSetId}/{tileMatrix}/{tileRow}/{tileCol}`
+pub async fn tile(
+    State(state): State<AppState>,
+    Path((name, set, matrix, row, column)): Path<(String, String, String, String, String)>,
+    context: Context,
+) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    tilesets::check(&set)?;
+    let z: u8 = address(&matrix, ZOOM_MAX.into(), "tile matrix")? as u8;
+    let last = (1u64 << z) - 1;
+    let (row, column) = (address(&row, last, "tile row")? as u32, address(&column, last, "tile column")? as u32);
+    let schema = collection.schema();
+    let mut params = Params::parse(context.query.as_deref())?;
+    let timeout = params.take_timeout()?;
+    match params.take("f").as_deref() {
+        None | Some("mvt") => {}
+        Some(other) => return Err(Problem::parameter("f", format!("{other:?} is not served here: expected mvt"))),
+    }
+    let properties = crate::params::page::take_properties(&mut params, &schema)?;
+    let fields = properties.map(|names| names.iter().filter_map(|n| schema.field_index(n)).collect());
+    let question = items::take_question(params, &schema)?;
+    let question = Tile { predicate: question.predicate, z, row, column, layer: name, fields };
+
+    let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let admission = run.admission;
+    let shared = state.clone();
+    stream::run(run, move |control| {
+        let snapshot = collection.snapshot();
+        let answer = meridian_query::tile(&snapshot, &question, control).map_err(snapshot::problem)?;
+        let mut headers = HeaderMap::new();
+        snapshot::set_headers(&mut headers, &snapshot, shared.now(), "immediate");
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        let (plan, scan) = (Duration::from_micros(answer.stats.plan_us), Duration::from_micros(answer.stats.scan_us));
+        let timing = Timing { admission, plan: Some(plan), scan: Some(scan), encode: None };
+        respond::set_timing(&mut headers, &timing);
+        let kind = match answer.kind {
+            TileKind::Empty => return Ok((StatusCode::NO_CONTENT, headers).into_response()),
+            TileKind::Events => "events",
+            TileKind::Density => "density",
+        };
+        headers.insert(TILE_KIND.clone(), HeaderValue::from_static(kind));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MVT));
+        stream::finished(&shared, headers, answer.bytes)
+    })
+    .await
+}
+
+/// A number in the address of a tile; one that names no tile is 404 (OGC API - Tiles, requirement 7).
+fn address(text: &str, last: u64, what: &str) -> Result<u64> {
+    match text.parse::<u64>() {
+        Ok(n) if n <= last => Ok(n),
+        _ => Err(Problem::not_found(format!("{text:?} is not a {what}: expected 0 to {last}"))),
+    }
+}
+
+fn title(collection: &Collection) -> String {
+    collection.schema().title.clone().unwrap_or_else(|| collection.name().to_owned())
+}
+
+/// The box of the events on the map, if any has a place.
+fn bbox(collection: &Collection) -> Option<[f64; 4]> {
+    let bounds = collection.stats().bounds.filter(|b| !b.is_nowhere())?;
+    Some([bounds.west, bounds.south, bounds.east, bounds.north])
+}
+
+fn trail(name: &str) -> [(&str, String); 3] {
+    [
+        ("Meridian", "/?f=html".to_owned()),
+        ("Collections", "/collections?f=html".to_owned()),
+        (name, format!("/collections/{}?f=html", links::escape(name))),
+    ]
+}

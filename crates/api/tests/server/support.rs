@@ -1,0 +1,220 @@
+//! A real server on a port of its own, and a small client that sees every byte.
+
+use meridian_api::{AppState, ServerConfig, serve};
+use meridian_store::seams::Seams;
+use meridian_store::{Options, Store};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Longest wait for a byte: a test that hangs should say where.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server over a store in memory.
+pub struct Server {
+    pub address: SocketAddr,
+    pub store: Arc<Store>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<std::io::Result<()>>>,
+}
+
+/// An answer, taken whole.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: BTreeMap<String, String>,
+    pub body: Vec<u8>,
+}
+
+impl Server {
+    pub fn start() -> Server {
+        Server::with(ServerConfig::default())
+    }
+
+    pub fn with(config: ServerConfig) -> Server {
+        Server::over(Options::ephemeral(), config)
+    }
+
+    pub fn over(options: Options, config: ServerConfig) -> Server {
+        let seams = Seams::real();
+        let store = Arc::new(Store::open(options, seams.clone()).unwrap());
+        let state = AppState::new(store.clone(), &seams, config);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (told, address) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            runtime.block_on(async move {
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+                told.send(listener.local_addr().unwrap()).unwrap();
+                serve(listener, state, async move { drop(stopped.await) }).await
+            })
+        });
+        Server { address: address.recv().unwrap(), store, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Asks the server to stop and waits until it has.
+    pub fn stop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap().unwrap();
+        }
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[], b"")
+    }
+
+    /// GET that must answer 200 with JSON.
+    pub fn json(&self, path: &str) -> Value {
+        let answer = self.get(path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.json()
+    }
+
+    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let mut stream = self.connect();
+        send(&mut stream, method, path, headers, body);
+        read_answer(&mut BufReader::new(stream)).unwrap_or_else(|e| panic!("{method} {path}: {e}"))
+    }
+
+    pub fn post(&self, path: &str, media_type: &str, body: impl AsRef<[u8]>) -> Answer {
+        self.ask("POST", path, &[("content-type", media_type)], body.as_ref())
+    }
+
+    /// Makes a collection from a SimpleFeatureType spec.
+    pub fn create(&self, name: &str, spec: &str) {
+        let answer =
+            self.ask("PUT", &format!("/collections/{name}"), &[("content-type", "text/plain")], spec.as_bytes());
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
+
+    /// Posts a FeatureCollection that must be taken.
+    pub fn load(&self, name: &str, features: &[Value]) {
+        let body = serde_json::json!({ "type": "FeatureCollection", "features": features }).to_string();
+        let answer = self.post(&format!("/collections/{name}/items"), "application/geo+json", body);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+impl Answer {
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+
+    /// Checks that this is a problem of this status and answers its members.
+    #[track_caller]
+    pub fn problem(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.text());
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        let body = self.json();
+        assert_eq!(body["status"], status);
+        for member in ["type", "title", "detail"] {
+            assert!(body[member].as_str().is_some_and(|t| !t.is_empty()), "{member}: {body}");
+        }
+        body
+    }
+}
+
+/// Writes a request with `Connection: close`.
+pub fn send(stream: &mut TcpStream, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) {
+    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    let sized = headers.iter().any(|(n, _)| n.eq_ignore_ascii_case("content-length"));
+    if !sized && (!body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH")) {
+        head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    head.push_str("\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    // A server that refuses early may stop reading: its answer is still there to be read.
+    let _ = stream.write_all(body);
+}
+
+/// Reads the head of an answer.
+pub fn read_head(reader: &mut impl BufRead) -> std::io::Result<(u16, BTreeMap<String, String>)> {
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let status = line
+        .split(' ')
+        .nth(1)
+        .and_then(|s| s.parse().ok())
+        .ok_or_else(|| std::io::Error::other(format!("no answer: {line:?}")))?;
+    let mut headers = BTreeMap::new();
+    loop {
+        line.clear();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+    }
+    Ok((status, headers))
+}
+
+/// Reads one chunk of a chunked body; empty at its end.
+pub fn read_chunk(reader: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let size = usize::from_str_radix(line.trim_end(), 16)
+        .map_err(|_| std::io::Error::other(format!("broken off: {line:?}")))?;
+    let mut data = vec![0; size + 2];
+    reader.read_exact(&mut data)?;
+    data.truncate(size);
+    Ok(data)
+}
+
+/// Reads a whole answer; a transfer that breaks off is an error.
+pub fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Answer> {
+    let (status, headers) = read_head(reader)?;
+    let mut body = Vec::new();
+    if headers.get("transfer-encoding").is_some_and(|v| v == "chunked") {
+        loop {
+            let chunk = read_chunk(reader)?;
+            if chunk.is_empty() {
+                break;
+            }
+            body.extend(chunk);
+        }
+    } else if let Some(length) = headers.get("content-length") {
+        body.resize(length.parse().unwrap(), 0);
+        reader.read_exact(&mut body)?;
+    }
+    Ok(Answer { status, headers, body })
+}
+
+/// A point feature.
+pub fn point(id: &str, lon: f64, lat: f64, properties: Value) -> Value {
+    serde_json::json!({
+        "type": "Feature",
+        "id": id,
+        "geometry": { "type": "Point", "coordinates": [lon, lat] },
+        "properties": properties,
+    })
+}
