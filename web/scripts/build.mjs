@@ -1,6 +1,6 @@
 // Builds web/dist: `map.html`, served at /map, and `assets/`, served at /assets/. Everything the page needs is in there.
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, rmSync, writeFileSync, existsSync, readdirSync, statSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync, existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -69,6 +69,7 @@ const page = readFileSync(join(web, 'src', 'map.html'), 'utf8')
   .replace('%SCRIPT%', `/assets/${script}`)
   .replace('%STYLE%', `/assets/${style}`);
 writeFileSync(join(dist, 'map.html'), page);
+copyFileSync(join(web, 'src', 'favicon.svg'), join(dist, 'favicon.svg'));
 
 const total = readdirSync(assets).reduce((sum, name) => sum + statSync(join(assets, name)).size, 0);
 console.log(`web/dist: map.html and ${readdirSync(assets).length} assets, ${(total / 1e6).toFixed(2)} MB`);

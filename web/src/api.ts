@@ -87,13 +87,16 @@ interface CollectionJson {
 function collectionOf(json: CollectionJson): Collection {
   const box = json.extent?.spatial?.bbox?.[0];
   const bbox = box && (box.length === 6 ? [box[0], box[1], box[3], box[4]] : box);
-  const [start, end] = (json.extent?.temporal?.interval?.[0] ?? []).map((text) => (text ? Date.parse(text) : NaN));
+  const [start, last] = (json.extent?.temporal?.interval?.[0] ?? []).map((text) => (text ? Date.parse(text) : null));
+  // Where events go on without end the histogram ends today; where they have no beginning, a year before the end.
+  const end = last === null ? Math.max(Date.now(), start ?? 0) : last;
+  const from = start === null && end !== undefined ? end - 365 * 86_400_000 : start;
   return {
     id: json.id,
     title: json.title || json.id,
     description: json.description ?? '',
     bbox: bbox?.length === 4 && bbox.every(Number.isFinite) ? (bbox as [number, number, number, number]) : null,
-    interval: start <= end ? [start, end] : null,
+    interval: typeof from === 'number' && from <= end ? [from, end] : null,
     count: json.itemCount ?? json.numberMatched ?? null,
   };
 }

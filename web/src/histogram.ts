@@ -260,24 +260,24 @@ export class Histogram {
     c.beginPath();
     c.rect(frame.left, 0, frame.right - frame.left, floor);
     c.clip();
+    // Windows without events part the line; a lone one shows as a dot.
+    const known = data.bars.filter((bar) => bar.value !== null);
+    const joined = (a: Bar | undefined, b: Bar | undefined): boolean => Boolean(a && b && b.from - a.to < data.unit * 0.5);
     c.beginPath();
-    let last: Bar | null = null;
-    for (const bar of data.bars) {
-      if (bar.value === null) {
-        last = null;
-        continue;
-      }
-      const x = toX(frame, (bar.from + bar.to) / 2);
-      // Windows without events part the line; a lone window shows as a dot.
-      if (last && bar.from - last.to < data.unit * 0.5) c.lineTo(x, y(bar.value));
-      else {
-        c.moveTo(x + 1.6, y(bar.value));
-        c.arc(x, y(bar.value), 1.2, 0, 2 * Math.PI);
-        c.moveTo(x, y(bar.value));
-      }
-      last = bar;
-    }
+    known.forEach((bar, i) => {
+      const [x, at] = [toX(frame, (bar.from + bar.to) / 2), y(bar.value ?? 0)];
+      if (joined(known[i - 1], bar)) c.lineTo(x, at);
+      else c.moveTo(x, at);
+    });
     c.stroke();
+    c.beginPath();
+    known.forEach((bar, i) => {
+      if (joined(known[i - 1], bar) || joined(bar, known[i + 1])) return;
+      const [x, at] = [toX(frame, (bar.from + bar.to) / 2), y(bar.value ?? 0)];
+      c.moveTo(x + 2, at);
+      c.arc(x, at, 2, 0, 2 * Math.PI);
+    });
+    c.fill();
     c.restore();
     c.textAlign = 'left';
     for (const value of [low, high]) c.fillText(formatValue(value), frame.right + 6, Math.max(PAD.top, Math.min(floor - 6, y(value))));

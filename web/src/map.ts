@@ -129,7 +129,7 @@ function update(change: Partial<View>): void {
   if (changed('when')) add('tiles', 'totals', 'rows');
   if (changed('span')) add('bars');
   if (changed('filter')) add('tiles', 'bars', 'totals', 'rows');
-  if (changed('field')) add('bars', 'totals', 'rows');
+  if (changed('field')) add('tiles', 'bars', 'totals', 'rows');
   if (changed('measure')) add('bars');
   if (changed('shape')) mapView?.setShape(view.shape);
   if (changed('when')) histogram.setBrush(view.when);
@@ -273,8 +273,8 @@ function loadTiles(): void {
   // Playing waits for the picture, so that each step is seen.
   if (player.playing && !mapView.settled()) return;
   const { id } = open.collection;
-  const query = tileParams(question()).toString();
-  const url = `${location.origin}${api.collectionPath(id)}/tiles/WebMercatorQuad/{z}/{y}/{x}${query ? `?${query}` : ''}`;
+  const query = tileParams(question(), view.field);
+  const url = `${location.origin}${api.collectionPath(id)}/tiles/WebMercatorQuad/{z}/{y}/{x}?${query}`;
   mapView.setTiles({ collection: id, url });
 }
 

@@ -225,7 +225,7 @@ export class MapView {
       this.map.easeTo({ center: [...at], zoom: this.map.getZoom() + 2, duration: 500 });
       return;
     }
-    const id: unknown = hit.properties['id'] ?? hit.id;
+    const id: unknown = hit.properties['@id'] ?? hit.properties['id'] ?? hit.id;
     if (id === undefined || id === null) return;
     this.events.clicked(String(id), at);
   }

@@ -45,7 +45,12 @@ export function params(question: Question): URLSearchParams {
   return out;
 }
 
-/** The parameters of the vector tiles: the shape does not cut the map, so that its surroundings stay in sight. */
-export function tileParams(question: Question): URLSearchParams {
-  return params({ ...question, where: null });
+/**
+ * The parameters of the vector tiles. The shape does not cut the map, so that its surroundings stay in sight. Of the
+ * properties only the field that colours the events is asked for: the rest is fetched when an event is looked at.
+ */
+export function tileParams(question: Question, field: string): URLSearchParams {
+  const out = params({ ...question, where: null });
+  out.set('properties', field);
+  return out;
 }

@@ -71,6 +71,7 @@ export class ResultsTable {
   ) {}
 
   show(features: readonly Feature[], schema: Schema, field: string): void {
+    if (!features.length) return this.table.replaceChildren();
     const columns = columnsOf(schema, field);
     const head = make('tr');
     for (const column of columns) head.append(make('th', column.numeric ? 'number' : '', column.title, { scope: 'col' }));

@@ -63,8 +63,8 @@ export interface Overlays {
   readonly chosen: FeatureCollection;
 }
 
-/** A cell of the density tiles has a count and no id; a real event has an id. */
-const IS_CELL: ExpressionSpecification = ['all', ['has', 'count'], ['!', ['has', 'id']]];
+/** A cell of the density tiles has a count and no id; an event has an id, under `@id` if a property is called `id`. */
+const IS_CELL: ExpressionSpecification = ['all', ['has', 'count'], ['!', ['has', 'id']], ['!', ['has', '@id']]];
 const IS_EVENT: ExpressionSpecification = ['!', IS_CELL];
 
 /** Radius in pixels of a density cell by its count, on a logarithmic scale. */

@@ -245,7 +245,8 @@ function tile(c, query, z, row, col) {
     const [fw, fs, fe, fn] = boxOf(f);
     return fe >= w && fw <= e && fn >= s && fs <= n;
   });
-  let features = inside.map((f) => ({ type: 'Feature', geometry: f.geometry, properties: { ...f.properties, id: f.id } }));
+  const names = query.has('properties') ? query.get('properties').split(',').filter(Boolean) : Object.keys(c.properties);
+  let features = inside.map((f) => ({ type: 'Feature', geometry: f.geometry, properties: { ...Object.fromEntries(names.map((n) => [n, f.properties[n]])), id: f.id } }));
   if (inside.length > TILE_POINTS_MAX) {
     const cells = new Map();
     for (const f of inside) {
@@ -257,7 +258,7 @@ function tile(c, query, z, row, col) {
     features = [...cells].map(([key, count]) => ({
       type: 'Feature',
       geometry: { type: 'Point', coordinates: [lngOf(col + (Math.floor(key / CELLS) + 0.5) / CELLS, z), latOf(row + ((key % CELLS) + 0.5) / CELLS, z)] },
-      properties: { count },
+      properties: { count, density: true },
     }));
   }
   const made = new GeoJSONVT({ type: 'FeatureCollection', features }, { maxZoom: z, indexMaxZoom: 0, buffer: 64 }).getTile(z, col, row);
@@ -291,6 +292,7 @@ function answer(collections, method, url, send) {
   const parts = url.pathname.split('/').filter(Boolean).map(decodeURIComponent);
   const query = url.searchParams;
   if (parts[0] === 'map') return send(200, TYPES.html, readFileSync(join(dist, 'map.html')));
+  if (parts[0] === 'favicon.svg') return send(200, 'image/svg+xml', readFileSync(join(dist, 'favicon.svg')));
   if (parts[0] === 'assets' && parts.length === 2 && existsSync(join(dist, 'assets', parts[1]))) {
     return send(200, TYPES[parts[1].split('.').pop()] ?? 'application/octet-stream', createReadStream(join(dist, 'assets', parts[1])));
   }

@@ -210,9 +210,9 @@ describe('questions', () => {
     assert.equal(page.query.cqlName('a"b'), '"a""b"');
   });
 
-  it('leave the shape out of the tiles', () => {
+  it('leave the shape out of the tiles, and all properties but the one that colours', () => {
     const where = { kind: 'circle', center: [0, 0], radius: 5 };
-    assert.equal(page.query.tileParams({ where, when: null, filter: 'mag > 5', geometry: 'geometry' }).toString(), 'filter=mag+%3E+5&filter-lang=cql2-text');
+    assert.equal(page.query.tileParams({ where, when: null, filter: 'mag > 5', geometry: 'geometry' }, 'mag').toString(), 'filter=mag+%3E+5&filter-lang=cql2-text&properties=mag');
   });
 });
 
