@@ -20,6 +20,7 @@ mod listed;
 mod mvt;
 mod natural;
 mod nearest;
+mod rows;
 mod scan;
 mod shape;
 mod simplify;
@@ -28,6 +29,9 @@ mod tile;
 mod token;
 mod track;
 mod windows;
+
+#[cfg(test)]
+mod tests;
 
 pub use aggregate::{
     Aggregate, Aggregated, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, aggregate,
@@ -39,6 +43,7 @@ pub use error::QueryError;
 pub use explain::{Explanation, explain};
 pub use groups::{BY_VALUES_MAX, TOTALS_MAX};
 pub use items::{Answer, Hits, Items, Order, SORTED_LIMIT_MAX, items, select};
+pub use rows::{ROWS_MAX, matching_rows};
 pub use sort::{SORT_KEYS_MAX, SortKey, SortTarget, TEXT_BYTES_COMPARED};
 pub use tile::{
     TILE_BYTES_MAX, TILE_CELLS, TILE_EVENTS_MAX, TILE_TEXT_BYTES_MAX, Tile, TileAnswer, TileKind, ZOOM_MAX, tile,

@@ -1,0 +1,7 @@
+//! Every kind of question against a naive scan, over memory trees and segments mixed.
+
+mod items;
+mod numbers;
+mod pictures;
+mod stops;
+mod world;

@@ -1,0 +1,226 @@
+//! Aggregates, counts and density against the oracle.
+
+use super::world::*;
+use crate::aggregate::{Aggregate, ByValue, Function, FunctionValue, Group, aggregate};
+use crate::windows::{Window, Windows};
+use meridian_model::Seq;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn all_functions() -> Vec<Function> {
+    vec![
+        Function::Count,
+        Function::CountOf(2),
+        Function::Sum(2),
+        Function::Avg(2),
+        Function::Min(2),
+        Function::Max(2),
+        Function::CountOf(3),
+        Function::Sum(3),
+        Function::Avg(3),
+        Function::Min(3),
+        Function::Max(3),
+    ]
+}
+
+fn group_of(event: &Event, windows: Option<&Windows>, by: Option<usize>) -> (Option<Window>, Option<ByValue>) {
+    let window = windows.filter(|_| event.start != i64::MIN).map(|w| w.window_of(event.start));
+    let by = by.map(|by| match by {
+        2 => event.n.map_or(ByValue::Null, ByValue::Int),
+        4 => event.s.clone().map_or(ByValue::Null, ByValue::Text),
+        _ => event.b.map_or(ByValue::Null, ByValue::Bool),
+    });
+    (window, by)
+}
+
+/// Compares a group with the plain totals of its events.
+fn same(group: &Group, events: &[&Event]) -> Result<(), TestCaseError> {
+    prop_assert_eq!(group.count, events.len() as u64);
+    let ints: Vec<i64> = events.iter().filter_map(|e| e.n).collect();
+    let floats: Vec<f64> = events.iter().filter_map(|e| e.x).collect();
+    let int = |n: Option<i64>| n.map_or(FunctionValue::Null, |n| FunctionValue::Int(n.into()));
+    let float = |x: Option<f64>| x.map_or(FunctionValue::Null, FunctionValue::Float);
+    let v = &group.values;
+    prop_assert_eq!(v[0], FunctionValue::Int(events.len() as i128));
+    prop_assert_eq!(v[1], FunctionValue::Int(ints.len() as i128));
+    prop_assert_eq!(v[2], int((!ints.is_empty()).then(|| ints.iter().sum())));
+    prop_assert_eq!(v[4], int(ints.iter().min().copied()));
+    prop_assert_eq!(v[5], int(ints.iter().max().copied()));
+    prop_assert_eq!(v[6], FunctionValue::Int(floats.len() as i128));
+    prop_assert_eq!(v[9], float(floats.iter().copied().reduce(f64::min)));
+    prop_assert_eq!(v[10], float(floats.iter().copied().reduce(f64::max)));
+    let near = |value: FunctionValue, expected: Option<f64>, magnitude: f64| match (value, expected) {
+        (FunctionValue::Float(x), Some(y)) => (x - y).abs() <= 2e-12 * magnitude,
+        (FunctionValue::Null, None) => true,
+        _ => false,
+    };
+    let (sum, magnitude) = (floats.iter().sum::<f64>(), floats.iter().map(|x| x.abs()).sum::<f64>());
+    let any = !floats.is_empty();
+    prop_assert!(near(v[7], any.then_some(sum), magnitude), "{:?} is not {}", v[7], sum);
+    prop_assert!(near(v[8], any.then(|| sum / floats.len() as f64), magnitude));
+    let mean = (!ints.is_empty()).then(|| ints.iter().sum::<i64>() as f64 / ints.len() as f64);
+    prop_assert!(near(v[3], mean, 1.0));
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn aggregates_are_the_oracles(
+        kind in kinds(),
+        ops in ops(),
+        asked in prop::collection::vec((
+            filters(),
+            prop::option::of(prop::sample::select(vec!["PT1H", "PT6H", "P1D", "P1W", "P1M", "P1Y", "PT7H"])),
+            prop::sample::select(vec!["UTC", "Europe/Paris", "America/St_Johns"]),
+            prop::option::of(prop::sample::select(vec![2usize, 4, 5])),
+        ), 1..8),
+    ) {
+        let world = World::after(kind, &ops);
+        let snapshot = world.collection.snapshot();
+        for (filter, window, zone, by) in asked {
+            let windows = window.map(|w| Windows::parse(w, zone).unwrap());
+            let question = Aggregate {
+                predicate: filter.predicate(&world),
+                functions: all_functions(),
+                windows: windows.clone(),
+                by,
+                empty: false,
+            };
+            if kind.times == Times::None && windows.is_some() {
+                prop_assert!(aggregate(&snapshot, &question, &world.control()).is_err());
+                continue;
+            }
+            let groups = aggregate(&snapshot, &question, &world.control()).unwrap().groups;
+            let mut expected: BTreeMap<(bool, Option<Window>, Option<ByValue>), Vec<&Event>> = BTreeMap::new();
+            if windows.is_none() && by.is_none() {
+                expected.insert((true, None, None), Vec::new());
+            }
+            for event in filter.matching(&world) {
+                let (window, by) = group_of(event, windows.as_ref(), by);
+                expected.entry((window.is_none(), window, by)).or_default().push(event);
+            }
+            let found: Vec<_> = groups.iter().map(|g| (g.window.is_none(), g.window, g.by.clone())).collect();
+            prop_assert_eq!(&found, &expected.keys().cloned().collect::<Vec<_>>(), "{:?}", &filter);
+            for (group, events) in groups.iter().zip(expected.values()) {
+                same(group, events)?;
+            }
+            // Asked for empty windows, the same groups stand among others that are empty and leave no gap.
+            let filled = aggregate(&snapshot, &Aggregate { empty: true, ..question }, &world.control());
+            if let (Ok(filled), true) = (filled, by.is_none()) {
+                let windows: Vec<Window> = filled.groups.iter().filter_map(|g| g.window).collect();
+                prop_assert!(windows.windows(2).all(|w| w[0].end == w[1].start));
+                let full: Vec<Group> = filled.groups.into_iter().filter(|g| g.count > 0 || g.window.is_none()).collect();
+                prop_assert_eq!(full, groups);
+            }
+        }
+    }
+
+    #[test]
+    fn counts_and_densities_are_the_oracles(
+        kind in kinds(),
+        ops in ops(),
+        asked in prop::collection::vec((filters(), bboxes(), 1u32..20, 1u32..20), 1..8),
+    ) {
+        let world = World::after(kind, &ops);
+        let snapshot = world.collection.snapshot();
+        for (filter, bbox, width, height) in asked {
+            let predicate = filter.predicate(&world);
+            let matching = filter.matching(&world);
+            let (count, _) = crate::count(&snapshot, &predicate, u64::MAX, &world.control()).unwrap();
+            prop_assert_eq!(count, Some(matching.len() as u64), "{:?}", &filter);
+            let rows = crate::matching_rows(&snapshot, &predicate, &world.control()).unwrap();
+            prop_assert_eq!(rows.iter().map(|(_, rows)| rows.len()).sum::<usize>(), matching.len());
+            let question = crate::Density { predicate, bbox, width, height };
+            let counts = crate::density(&snapshot, &question, &world.control()).unwrap().counts;
+            let mut expected = vec![0u64; (width * height) as usize];
+            let [west, south, east, north] = bbox;
+            for (lon, lat) in matching.iter().filter_map(|e| e.centre()) {
+                let crosses = west > east;
+                let inside = if crosses { lon >= west || lon <= east } else { west <= lon && lon <= east };
+                if !inside || lat < south || lat > north {
+                    continue;
+                }
+                let span = if crosses { east - west + 360.0 } else { east - west };
+                let dx = if crosses && lon < west { lon + 360.0 - west } else { lon - west };
+                let column = if span > 0.0 { (dx / span * f64::from(width)) as u32 } else { 0 }.min(width - 1);
+                let dy = north - lat;
+                let row = if north > south { (dy / (north - south) * f64::from(height)) as u32 } else { 0 }.min(height - 1);
+                expected[(row * width + column) as usize] += 1;
+            }
+            prop_assert_eq!(counts, expected, "{:?} {:?}", &filter, bbox);
+        }
+    }
+}
+
+fn event(n: i64, start: i64) -> Event {
+    Event {
+        id: String::new(),
+        spot: Spot::Point(f64::from((n % 300) as i32) * 0.5, f64::from((n % 100) as i32) * 0.5),
+        start,
+        end: start,
+        n: Some(n),
+        x: Some(n as f64 * 0.5),
+        s: None,
+        b: None,
+        seq: Seq(0),
+    }
+}
+
+#[test]
+fn a_whole_collection_is_summed_without_reading_a_block() {
+    let kind = Kind { places: Places::Points, times: Times::Instant, made_ids: true };
+    let mut world = World::new(kind);
+    world.apply(&Op::Write((0..20_000).map(|n| event(n, n * 1_000)).collect()));
+    for _ in 0..2 {
+        let question = Aggregate {
+            predicate: Filter::All.predicate(&world),
+            functions: vec![Function::Sum(2), Function::Max(3)],
+            windows: None,
+            by: None,
+            empty: false,
+        };
+        let snapshot = world.collection.snapshot();
+        let answer = aggregate(&snapshot, &question, &world.control()).unwrap();
+        assert_eq!(answer.groups[0].values[0], FunctionValue::Int(19_999 * 10_000));
+        assert_eq!(answer.groups[0].values[1], FunctionValue::Float(19_999.0 * 0.5));
+        assert_eq!((answer.stats.blocks_read, answer.stats.events_tested), (0, 0));
+        assert_eq!(crate::count(&snapshot, &question.predicate, 0, &world.control()).unwrap().0, Some(20_000));
+        world.apply(&Op::Flush);
+    }
+}
+
+#[test]
+fn a_histogram_of_a_segment_reads_only_where_windows_cut() {
+    let kind = Kind { places: Places::Points, times: Times::Instant, made_ids: true };
+    let mut world = World::new(kind);
+    // Two days, an event each 8.64 s, places all over: in space-time order every leaf is cut by every hour.
+    world.apply(&Op::Write((0..20_000).map(|n| event((n * 7_919) % 20_000, n * 8_640_000)).collect()));
+    world.apply(&Op::Flush);
+    let question = Aggregate {
+        predicate: Filter::All.predicate(&world),
+        functions: vec![Function::Count, Function::Sum(2)],
+        windows: Some(Windows::parse("PT1H", "UTC").unwrap()),
+        by: None,
+        empty: false,
+    };
+    let answer = aggregate(&world.collection.snapshot(), &question, &world.control()).unwrap();
+    assert_eq!(answer.groups.len(), 48);
+    assert_eq!(answer.groups.iter().map(|g| g.count).sum::<u64>(), 20_000);
+    assert!(answer.stats.nodes_whole > 48, "{:?}", answer.stats);
+    // Every block is cut by an hour somewhere, but only the leaves at the cut are read of it.
+    assert!(answer.stats.blocks_read <= 60, "{:?}", answer.stats);
+}
+
+#[test]
+fn functions_are_read_and_named() {
+    let kind = Kind { places: Places::Points, times: Times::Instant, made_ids: true };
+    let schema = schema_of(kind);
+    let functions = Function::parse("count, sum(n),avg(x)", &schema).unwrap();
+    assert_eq!(functions, [Function::Count, Function::Sum(2), Function::Avg(3)]);
+    assert_eq!(functions.iter().map(|f| f.name(&schema)).collect::<Vec<_>>(), ["count", "sum(n)", "avg(x)"]);
+    for bad in ["", "median(n)", "sum", "sum(", "sum(s)", "sum(nothing)", "count,"] {
+        assert_eq!(Function::parse(bad, &schema).unwrap_err().field.as_deref(), Some("function"), "{bad}");
+    }
+}
