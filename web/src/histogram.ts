@@ -65,8 +65,10 @@ export class Histogram {
     this.window.addEventListener('keydown', (e) => this.key(e, 'window'));
   }
 
+  /** Null while the data are on their way. */
   show(data: HistogramData | null): void {
     this.data = data;
+    this.root.classList.toggle('waiting', data === null);
     this.draw();
   }
 

@@ -68,6 +68,7 @@ function run(name: keyof typeof work, task: (signal: AbortSignal) => Promise<voi
 }
 
 function showProblem(error: unknown): void {
+  for (const id of ['table-scroll', 'histogram']) $(id).classList.remove('waiting');
   const problem = error instanceof api.Problem ? error : new api.Problem('Something went wrong', error instanceof Error ? error.message : String(error), 0, '');
   if (problem.field === 'filter' && view.filter) {
     showFilterProblem(problem.detail || problem.title);
@@ -200,6 +201,7 @@ function openCollection(): void {
   showFilterProblem('');
   choose(null);
   histogram.show(null);
+  $('no-rows').hidden = true;
   mapView?.setTiles(null);
   mapView?.setScale(null);
   table.show([], { fields: [], geometry: null, times: [] }, '');
@@ -348,10 +350,12 @@ function loadRows(path?: string, before: readonly string[] = []): void {
   if (!open) return;
   const { collection, schema } = open;
   $('table').classList.add('stale');
+  $('table-scroll').classList.toggle('waiting', $('table').childElementCount === 0);
   run('rows', async (signal) => {
     const first = path ?? api.itemsPath(collection.id, params(question()), PAGE);
     const page = await api.page(first, signal);
     rows = { path: first, before, next: page.next };
+    $('table-scroll').classList.remove('waiting');
     table.show(page.features, schema, view.field);
     $('table').classList.remove('stale');
     $('table').hidden = page.features.length === 0;
@@ -420,6 +424,7 @@ function showControls(): void {
   $('measure-room').hidden = $<HTMLSelectElement>('field').options.length < 2;
   for (const button of document.querySelectorAll<HTMLButtonElement>('[data-draw]')) button.disabled = !placed || !open?.total;
   if (!open || open.total === 0) {
+    $('table-scroll').classList.remove('waiting');
     $('count').textContent = open ? '0' : '–';
     $('rows').textContent = '';
     $('stats').hidden = true;

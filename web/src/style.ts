@@ -280,7 +280,7 @@ export function mapStyle(palette: Palette, tiles: EventTiles | null, scale: Fiel
     veil: { type: 'geojson', data: overlays.veil },
     chosen: { type: 'geojson', data: overlays.chosen },
   };
-  if (tiles) sources.events = { type: 'vector', tiles: [tiles.url], minzoom: 0, maxzoom: 14 };
+  if (tiles) sources.events = { type: 'vector', tiles: [tiles.url], minzoom: 0, maxzoom: 18 };
   return {
     version: 8,
     name: 'Meridian',

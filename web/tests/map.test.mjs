@@ -461,16 +461,30 @@ describe('the map page', { timeout: 900_000 }, () => {
     assert.match(await page.textContent('#overlay'), /no collection “no-such-thing”/);
   });
 
-  step('fits a phone, in the dark', async () => {
-    await page.emulateMedia({ colorScheme: 'dark' });
-    await page.setViewportSize({ width: 390, height: 844 });
-    await show(CALIFORNIA);
-    const { wide, background } = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth, background: getComputedStyle(document.documentElement).backgroundColor }));
-    assert.ok(wide <= 390, `the page is ${wide} pixels wide`);
-    const [red] = background.match(/\d+/g).map(Number);
-    assert.ok(red < 60, background);
-    assert.ok((await page.locator('#map').boundingBox()).height > 250);
-    await page.setViewportSize({ width: 1280, height: 800 });
-    await page.emulateMedia({ colorScheme: 'light' });
+  step('fits a phone, in the dark, and draws with a finger', async () => {
+    const phone = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, colorScheme: 'dark' });
+    const desk = page;
+    page = await phone.newPage();
+    try {
+      page.setDefaultTimeout(PATIENCE);
+      watch(page);
+      await show(CALIFORNIA);
+      const { wide, background } = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth, background: getComputedStyle(document.documentElement).backgroundColor }));
+      assert.ok(wide <= 390, `the page is ${wide} pixels wide`);
+      const [red] = background.match(/\d+/g).map(Number);
+      assert.ok(red < 60, background);
+      assert.ok((await page.locator('#map').boundingBox()).height > 250);
+      await page.tap('[data-draw=box]');
+      for (const [lng, lat] of [[-121, 35.5], [-117, 38.5]]) {
+        const at = await onScreen(lng, lat);
+        await page.touchscreen.tap(at.x, at.y);
+      }
+      await page.waitForFunction(() => location.hash.includes('s=box:'));
+      await counts({ bbox: (await hashValue('s')).slice('box:'.length) });
+      await rest();
+    } finally {
+      await phone.close();
+      page = desk;
+    }
   });
 });
