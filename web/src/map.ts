@@ -214,7 +214,7 @@ function openCollection(): void {
       select.prepend(make('option', '', id, { value: id }));
       select.value = id;
       showOverlay(guide.unknownCollection(id));
-      return;
+      return showControls();
     }
     select.value = id;
     const [collection, schema, groups, wrong] = await Promise.all([
@@ -405,14 +405,16 @@ function chip(text: string, clear: (() => void) | null, what: string): HTMLEleme
 function showControls(): void {
   const timed = Boolean(open?.schema.times.length && open.collection.interval && open.total);
   const placed = open?.schema.geometry !== null;
+  // While a collection opens the room of the histogram is kept, so that the map does not change its size.
+  const waiting = !open && $('overlay').hidden;
   $('about').textContent = open ? open.collection.description : '';
   document.title = open ? `${open.collection.title} · Meridian` : 'Map · Meridian';
-  $('histogram').hidden = !timed;
-  document.querySelector<HTMLElement>('.timeline-head')!.hidden = !timed;
+  $('histogram').hidden = $('timeline-head').hidden = !timed && !waiting;
+  for (const id of ['play', 'speed']) $<HTMLButtonElement>(id).disabled = !timed;
   $('timeline-note').hidden = timed || !open || open.total === 0;
   $('timeline-note').textContent = 'These events have no time: there is nothing to play.';
-  $('timeline').hidden = !timed && $('timeline-note').hidden;
-  $('when').textContent = view.when ? formatRange(view.when, resolutionOf(view.when)) : 'All time';
+  $('timeline').hidden = $('histogram').hidden && $('timeline-note').hidden;
+  $('when').textContent = waiting ? '' : view.when ? formatRange(view.when, resolutionOf(view.when)) : 'All time';
   $('clear-time').hidden = !view.when;
   $('zoom-time').hidden = !view.when || !shown || view.when[1] - view.when[0] > 0.98 * (shown.span[1] - shown.span[0]);
   $('all-time').hidden = !view.span;
