@@ -1,1 +1,75 @@
-fn main() {}
+//! The `meridian` program: one small file per subcommand.
+//!
+//! Start reading at [`Command`]; each variant's file holds its arguments, its help and its `run`. Exit
+//! codes are those of [`failure::Failure`]: 0 done, 1 it ran and the answer is bad, 2 wrong usage,
+//! 3 the server (or the store in a data folder) refused or cannot be reached.
+
+mod args;
+mod client;
+mod collection;
+mod commands;
+mod config;
+mod failure;
+mod http;
+mod load;
+mod output;
+mod schema_arg;
+mod table;
+mod units;
+
+use clap::{Parser, Subcommand};
+use commands::{aggregate, check, create, export, query, serve};
+use std::process::ExitCode;
+
+/// Freed memory goes back in large pieces, and threads that parse, index and answer do not wait for each other.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A search server for events in space and time.
+#[derive(Parser, Debug)]
+#[command(
+    name = "meridian",
+    version,
+    max_term_width = 100,
+    after_help = "\
+First steps:
+  meridian load quakes data/usgs-earthquakes/earthquakes.csv.zst     makes the collection and fills it
+  meridian query quakes --filter \"mag > 7\"                           asks it
+  meridian serve                                                     map and API on http://127.0.0.1:7117
+
+Each command has examples: meridian load --help"
+)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Serve(serve::ServeArgs),
+    Create(create::CreateArgs),
+    Load(load::LoadArgs),
+    Query(query::QueryArgs),
+    Aggregate(aggregate::AggregateArgs),
+    Export(export::ExportArgs),
+    Check(check::CheckArgs),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Program::parse().command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Create(args) => create::run(&args),
+        Command::Load(args) => load::run(&args),
+        Command::Query(args) => query::run(&args),
+        Command::Aggregate(args) => aggregate::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Check(args) => check::run(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("meridian: {failure}");
+            ExitCode::from(failure.code())
+        }
+    }
+}

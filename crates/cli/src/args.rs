@@ -1,0 +1,139 @@
+//! What several commands take: where to work, and which events.
+
+use crate::failure::Failure;
+use clap::Args;
+use meridian_model::{Interval, Invalid, filter};
+use std::path::{Path, PathBuf};
+
+/// Folder used where neither a folder nor a server is named.
+const FOLDER: &str = "./meridian-data";
+
+/// Where a command works.
+#[derive(Args, Debug, Clone)]
+pub struct TargetArgs {
+    /// Work on this data folder [default: ./meridian-data]
+    #[arg(long, value_name = "DIR", help_heading = "Where")]
+    pub data: Option<PathBuf>,
+    /// Work on the server at this address instead [default: $MERIDIAN_URL, where neither is given]
+    #[arg(long, value_name = "URL", help_heading = "Where")]
+    pub url: Option<String>,
+}
+
+/// Where a command works, decided.
+pub enum Target {
+    /// A data folder that no server has open.
+    Folder(PathBuf),
+    /// A running server.
+    Server(String),
+}
+
+impl TargetArgs {
+    /// `--url` wins over `--data`, and both win over `MERIDIAN_URL`.
+    pub fn resolve(&self) -> Target {
+        let from_environment = || std::env::var("MERIDIAN_URL").ok().filter(|u| !u.is_empty());
+        match (&self.url, &self.data) {
+            (Some(url), _) => Target::Server(url.clone()),
+            (None, Some(folder)) => Target::Folder(folder.clone()),
+            (None, None) => match from_environment() {
+                Some(url) => Target::Server(url),
+                None => Target::Folder(PathBuf::from(FOLDER)),
+            },
+        }
+    }
+}
+
+/// Refuses a folder that is not there, for commands that only read.
+pub fn folder_exists(folder: &Path) -> Result<(), Failure> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "there is no data folder {}: name one with --data, or a server with --url",
+        folder.display()
+    )))
+}
+
+/// Which events.
+#[derive(Args, Debug, Clone, Default)]
+pub struct SelectionArgs {
+    /// Only events in this box: west,south,east,north in degrees (west > east crosses the antimeridian)
+    #[arg(long, value_name = "W,S,E,N", allow_hyphen_values = true, help_heading = "Which events")]
+    pub bbox: Option<String>,
+    /// Only events of this time: an instant, a date, or START/END with .. for an open end
+    #[arg(long, value_name = "TIME", help_heading = "Which events")]
+    pub datetime: Option<String>,
+    /// Only events that match this CQL2 text, such as "mag > 5 AND type = 'earthquake'"
+    #[arg(long, value_name = "CQL2", help_heading = "Which events")]
+    pub filter: Option<String>,
+    /// Only events within so many metres of a point, nearest first: LON,LAT,METRES
+    #[arg(long, value_name = "LON,LAT,METRES", allow_hyphen_values = true, help_heading = "Which events")]
+    pub near: Option<String>,
+}
+
+impl SelectionArgs {
+    /// The parameters of a request, checked as far as they can be without knowing the collection.
+    pub fn parameters(&self) -> Result<Vec<(&'static str, String)>, Failure> {
+        let mut out = Vec::new();
+        if let Some(bbox) = &self.bbox {
+            numbers("--bbox", bbox, &[4, 6], "west,south,east,north in degrees, such as -10,35,5,45")?;
+            out.push(("bbox", bbox.clone()));
+        }
+        if let Some(datetime) = &self.datetime {
+            Interval::parse(datetime).map_err(|e| Failure::option("--datetime", &e))?;
+            out.push(("datetime", datetime.clone()));
+        }
+        if let Some(text) = &self.filter {
+            filter::parse_text(text).map_err(|e| Failure::option("--filter", &e))?;
+            out.push(("filter", text.clone()));
+        }
+        if let Some(near) = &self.near {
+            let n = numbers("--near", near, &[3], "longitude,latitude,metres, such as 2.35,48.86,5000")?;
+            meridian_model::geometry::validate_position(n[0], n[1]).map_err(|e| Failure::option("--near", &e))?;
+            if n[2] < 0.0 {
+                return Err(Failure::Usage(format!("--near: {} metres: expected 0 or more", n[2])));
+            }
+            out.push(("near", format!("{},{}", n[0], n[1])));
+            out.push(("radius", n[2].to_string()));
+        }
+        Ok(out)
+    }
+}
+
+fn numbers(option: &str, text: &str, counts: &[usize], expected: &str) -> Result<Vec<f64>, Failure> {
+    let numbers: Option<Vec<f64>> =
+        text.split(',').map(|n| n.trim().parse().ok().filter(|n: &f64| n.is_finite())).collect();
+    match numbers {
+        Some(numbers) if counts.contains(&numbers.len()) => Ok(numbers),
+        _ => Err(Failure::option(option, &Invalid::new(format!("{text:?}: expected {expected}")))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_are_found_before_anything_is_asked() {
+        let good = SelectionArgs {
+            bbox: Some("-10,35,5,45".to_owned()),
+            datetime: Some("2026-01-01/..".to_owned()),
+            filter: Some("mag > 5".to_owned()),
+            near: Some("2.35,48.86,5e3".to_owned()),
+        };
+        let names: Vec<&str> = good.parameters().unwrap().iter().map(|p| p.0).collect();
+        assert_eq!(names, ["bbox", "datetime", "filter", "near", "radius"]);
+        for (bad, option) in [
+            (SelectionArgs { bbox: Some("1,2,3,4,5".to_owned()), ..Default::default() }, "--bbox"),
+            (SelectionArgs { bbox: Some("1,2,3,NaN".to_owned()), ..Default::default() }, "--bbox"),
+            (SelectionArgs { datetime: Some("yesterday".to_owned()), ..Default::default() }, "--datetime"),
+            (SelectionArgs { filter: Some("mag >".to_owned()), ..Default::default() }, "--filter"),
+            (SelectionArgs { near: Some("48,200,5".to_owned()), ..Default::default() }, "--near"),
+            (SelectionArgs { near: Some("2,48".to_owned()), ..Default::default() }, "--near"),
+            (SelectionArgs { near: Some("2,48,-1".to_owned()), ..Default::default() }, "--near"),
+        ] {
+            let error = bad.parameters().unwrap_err();
+            assert_eq!(error.code(), 2);
+            assert!(error.to_string().starts_with(option), "{error}");
+        }
+    }
+}

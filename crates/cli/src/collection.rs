@@ -1,0 +1,126 @@
+//! One collection to be made and written to: in a data folder, straight into its store, or on a server.
+
+use crate::args::Target;
+use crate::config::durability_name;
+use crate::failure::Failure;
+use crate::http::Server;
+use crate::units::duration_iso;
+use meridian_formats::Format;
+use meridian_model::{Batch, Schema, Seq, schema_json};
+use meridian_store::seams::Seams;
+use meridian_store::{Collection, Options, Settings, Store, Write};
+use std::sync::Arc;
+
+/// The tenant of a data folder that only one tenant uses.
+pub const TENANT: &str = "default";
+
+/// Where a collection is.
+pub struct Place {
+    name: String,
+    schema: Option<Arc<Schema>>,
+    inner: Inner,
+}
+
+enum Inner {
+    Folder { store: Arc<Store>, collection: Option<Arc<Collection>> },
+    Server(Server),
+}
+
+/// What became of the events of a batch.
+pub struct Taken {
+    /// Now in the collection.
+    pub written: u64,
+    /// In the collection already, from a batch with the same key.
+    pub before: u64,
+}
+
+impl Place {
+    /// Opens the folder (making it where it is not there) or asks the server.
+    pub fn open(target: Target, name: &str) -> Result<Place, Failure> {
+        meridian_model::schema::validate_name("collection", name).map_err(|e| Failure::Usage(e.to_string()))?;
+        let (schema, inner) = match target {
+            Target::Folder(folder) => {
+                let store = Arc::new(Store::open(Options::at(folder), Seams::real())?);
+                let collection = store.collection(TENANT, name);
+                (collection.as_ref().map(|c| c.schema()), Inner::Folder { store, collection })
+            }
+            Target::Server(url) => {
+                let server = Server::at(&url)?;
+                let document = server.find_json(&["collections", name, "schema"], &[])?;
+                let schema = document.map(|d| schema_json::from_json(&d)).transpose().map_err(|e| {
+                    Failure::Refused(format!("the server's schema of {name} is not one this program knows: {e}"))
+                })?;
+                (schema.map(Arc::new), Inner::Server(server))
+            }
+        };
+        Ok(Place { name: name.to_owned(), schema, inner })
+    }
+
+    /// The collection's schema; `None` where there is no such collection.
+    pub fn schema(&self) -> Option<Arc<Schema>> {
+        self.schema.clone()
+    }
+
+    /// Makes the collection.
+    pub fn create(&mut self, schema: &Schema, settings: &Settings) -> Result<(), Failure> {
+        match &mut self.inner {
+            Inner::Folder { store, collection } => {
+                let made = store.create(TENANT, &self.name, schema.clone(), settings.clone())?;
+                self.schema = Some(made.schema());
+                *collection = Some(made);
+            }
+            Inner::Server(server) => {
+                let body = schema_json::to_json(schema, &self.name, "").to_string();
+                let mut parameters = vec![("durability", durability_name(settings.durability).to_owned())];
+                if let Some(retention) = settings.retention {
+                    parameters.push(("retention", duration_iso(retention)));
+                }
+                server.put(&["collections", &self.name], &parameters, "application/schema+json", body.as_bytes())?;
+                self.schema = Some(Arc::new(schema.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a batch; with the same key again it changes nothing.
+    pub fn write(&self, batch: Batch, key: String) -> Result<Taken, Failure> {
+        match &self.inner {
+            Inner::Folder { collection: Some(collection), .. } => {
+                let written = collection.write(Write::new(batch).with_key(key))?;
+                Ok(Taken { written: written.written, before: written.duplicates })
+            }
+            Inner::Folder { collection: None, .. } => {
+                Err(Failure::Refused(format!("there is no collection {}", self.name)))
+            }
+            Inner::Server(server) => {
+                let body = encode(&batch)?;
+                let path = ["collections", &self.name, "items"];
+                let answer = server.post(&path, Format::Arrow.media_type(), Some(&key), &body)?;
+                let count = |name: &str| answer.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
+                Ok(Taken { written: count("written"), before: count("duplicates") })
+            }
+        }
+    }
+
+    /// Ends the work; a folder is closed cleanly.
+    pub fn close(self) -> Result<(), Failure> {
+        match self.inner {
+            Inner::Folder { store, .. } => Ok(store.close()?),
+            Inner::Server(_) => Ok(()),
+        }
+    }
+}
+
+/// A batch as an Arrow stream, the shortest way into a server.
+fn encode(batch: &Batch) -> Result<Vec<u8>, Failure> {
+    let failed = |e: String| Failure::Bad(format!("a batch could not be encoded: {e}"));
+    let mut out = Vec::with_capacity(batch.bytes());
+    let mut writer =
+        meridian_formats::writer(Format::Arrow, batch.schema(), None).map_err(|e| failed(e.to_string()))?;
+    // Made ids are the server's to make; what stands in their place is not read.
+    let seqs = vec![Seq(0); batch.rows()];
+    writer.start(&mut out).map_err(|e| failed(e.to_string()))?;
+    writer.write(batch, &seqs, &mut out).map_err(|e| failed(e.to_string()))?;
+    writer.finish(&mut out).map_err(|e| failed(e.to_string()))?;
+    Ok(out)
+}

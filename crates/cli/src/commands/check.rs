@@ -1,0 +1,40 @@
+//! `meridian check`: everything in a data folder read and verified.
+
+use crate::args::folder_exists;
+use crate::failure::Failure;
+use crate::output::say;
+use clap::Args;
+use meridian_store::seams::Seams;
+use meridian_store::{Options, Store};
+use std::path::PathBuf;
+
+/// Read everything in a data folder and verify every checksum and tree
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  meridian check
+  meridian check --data /srv/events
+
+Ends with 0 where all is well, with 1 and a list of what is bad otherwise. The folder must not be in use.")]
+pub struct CheckArgs {
+    /// Folder to check
+    #[arg(long, value_name = "DIR", default_value = "./meridian-data")]
+    pub data: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(args: &CheckArgs) -> Result<(), Failure> {
+    folder_exists(&args.data)?;
+    let store = Store::open(Options::at(&args.data), Seams::real())?;
+    let problems = store.check();
+    for problem in &problems {
+        say(&problem.to_string());
+    }
+    store.close()?;
+    if problems.is_empty() {
+        say(&format!("{}: everything is in order", args.data.display()));
+        return Ok(());
+    }
+    let things = if problems.len() == 1 { "problem" } else { "problems" };
+    Err(Failure::Bad(format!("{}: {} {things}", args.data.display(), problems.len())))
+}

@@ -1,0 +1,153 @@
+//! `meridian serve`: the server.
+
+use crate::config::{self, Config};
+use crate::failure::Failure;
+use crate::output::say;
+use clap::Args;
+use meridian_api::AppState;
+use meridian_store::seams::Seams;
+use meridian_store::{Options, Store};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Serve collections over HTTP: OGC API, map, places profile
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  meridian serve                                   ./meridian-data on http://127.0.0.1:7117
+  meridian serve --data /srv/events --listen 0.0.0.0:7117
+  meridian serve --ephemeral                       keep everything in memory
+  meridian serve --show-config > meridian.toml     every setting, its meaning and its default
+  meridian serve --config meridian.toml
+
+Ctrl-C or SIGTERM ends it cleanly: running requests finish, everything is on disk.")]
+pub struct ServeArgs {
+    /// Address and port to listen on; port 0 takes a free one [default: 127.0.0.1:7117]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// Folder that holds the data; made where it is not there [default: ./meridian-data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Settings, in TOML; what the command line says goes before
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Keep everything in memory and acknowledge at once: nothing survives the process
+    #[arg(long)]
+    pub ephemeral: bool,
+    /// Part that this process plays: all (gateway, owner and scan come with the cluster)
+    #[arg(long, value_name = "ROLE")]
+    pub role: Option<String>,
+    /// Durability of the collection that the places profile makes: local or ephemeral [default: local]
+    #[arg(long, value_name = "DURABILITY")]
+    pub places_durability: Option<String>,
+    /// Print the settings that would hold, and end
+    #[arg(long)]
+    pub show_config: bool,
+}
+
+/// Runs the command; comes back when the server was told to stop.
+pub fn run(args: &ServeArgs) -> Result<(), Failure> {
+    let config = settings(args)?;
+    if args.show_config {
+        say(config.show().trim_end());
+        return Ok(());
+    }
+    match config.role.as_str() {
+        "all" => {}
+        "gateway" | "owner" | "scan" => {
+            return Err(Failure::Usage(format!(
+                "--role {}: this version runs as one process: expected all; the other parts come with the cluster",
+                config.role
+            )));
+        }
+        other => return Err(Failure::Usage(format!("--role {other}: expected all, gateway, owner or scan"))),
+    }
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_env("MERIDIAN_LOG")
+                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")),
+        )
+        .init();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
+    runtime.block_on(serve(config))
+}
+
+fn settings(args: &ServeArgs) -> Result<Config, Failure> {
+    let mut config = match &args.config {
+        Some(file) => Config::read(file)?,
+        None => Config::default(),
+    };
+    if let Some(listen) = &args.listen {
+        config.listen.clone_from(listen);
+    }
+    if let Some(data) = &args.data {
+        config.store.data.clone_from(data);
+    }
+    if let Some(role) = &args.role {
+        config.role.clone_from(role);
+    }
+    if let Some(name) = &args.places_durability {
+        config.server.places_durability =
+            config::durability(name).map_err(|e| Failure::Usage(format!("--places-durability: {e}")))?;
+    }
+    config.store.ephemeral |= args.ephemeral;
+    if config.store.ephemeral {
+        let memory = Options::ephemeral();
+        config.store = Options { data: memory.data, ephemeral: true, ..config.store };
+    }
+    Ok(config)
+}
+
+async fn serve(config: Config) -> Result<(), Failure> {
+    // Before the listener: a signal that comes early must not find the default handler.
+    let stop = stop_signal()?;
+    // The port first, so that a wrong address is told before a large log is read back.
+    let listener = TcpListener::bind(&config.listen)
+        .await
+        .map_err(|e| Failure::Usage(format!("--listen {}: cannot listen there: {e}", config.listen)))?;
+    let address = listener.local_addr().map_err(|e| Failure::Refused(format!("no local address: {e}")))?;
+    let seams = Seams::real();
+    let (options, for_open) = (config.store.clone(), seams.clone());
+    let opened = tokio::task::spawn_blocking(move || Store::open(options, for_open)).await;
+    let store = Arc::new(opened.map_err(|e| Failure::Refused(format!("opening the data folder failed: {e}")))??);
+    let events: u64 = store.list(&config.server.tenant).iter().map(|c| c.stats().events).sum();
+    let what = if config.store.ephemeral {
+        "in memory, nothing survives this process".to_owned()
+    } else {
+        format!("data in {}", config.store.data.display())
+    };
+    say(&format!(
+        "Meridian {} serves {} collections, {} events on http://{address} ({what})\n\
+         map http://{address}/map   API http://{address}/   end with Ctrl-C",
+        env!("CARGO_PKG_VERSION"),
+        store.list(&config.server.tenant).len(),
+        crate::units::count_text(events),
+    ));
+    let state = AppState::new(store.clone(), &seams, config.server);
+    let served = meridian_api::serve(listener, state, stop).await;
+    let closing = store.clone();
+    let closed = tokio::task::spawn_blocking(move || closing.close()).await;
+    served.map_err(|e| Failure::Refused(format!("the server stopped: {e}")))?;
+    closed.map_err(|e| Failure::Refused(format!("closing the data folder failed: {e}")))??;
+    say("stopped; everything is on disk");
+    Ok(())
+}
+
+/// Completes at Ctrl-C or SIGTERM.
+fn stop_signal() -> Result<impl Future<Output = ()> + Send, Failure> {
+    let failed = |e: std::io::Error| Failure::Refused(format!("cannot watch for signals: {e}"));
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}

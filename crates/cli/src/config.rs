@@ -1,0 +1,362 @@
+//! The settings of `meridian serve`: one table of names, meanings, limits and defaults.
+//!
+//! The file is TOML. Every setting is checked when the server starts, and a mistake names the key. The
+//! same table prints the defaults (`meridian serve --show-config`), so that what is documented is what is read.
+
+use crate::failure::Failure;
+use crate::units;
+use meridian_api::ServerConfig;
+use meridian_store::{Durability, Options};
+use std::path::{Path, PathBuf};
+use toml::Value;
+
+/// Everything that `meridian serve` can be told.
+pub struct Config {
+    /// Address to listen on.
+    pub listen: String,
+    /// Part that this process plays.
+    pub role: String,
+    /// Data folder, caches and limits of the store.
+    pub store: Options,
+    /// Limits of the server.
+    pub server: ServerConfig,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            listen: "127.0.0.1:7117".to_owned(),
+            role: "all".to_owned(),
+            store: Options::at("./meridian-data"),
+            server: ServerConfig::default(),
+        }
+    }
+}
+
+/// One setting: its key in the file, its meaning, and how it is shown and set.
+struct Setting {
+    key: &'static str,
+    help: &'static str,
+    get: fn(&Config) -> Value,
+    set: fn(&mut Config, &Value) -> Result<(), String>,
+}
+
+/// A size in bytes: a whole number, or a text such as "64 MiB".
+macro_rules! size {
+    ($key:literal, $help:literal, $($place:ident).+, $min:expr, $max:expr) => {
+        Setting {
+            key: $key,
+            help: $help,
+            get: |c| Value::String(units::size_text(c.$($place).+ as u64)),
+            set: |c, v| {
+                c.$($place).+ = within(size(v)?, $min, $max, units::size_text)? as _;
+                Ok(())
+            },
+        }
+    };
+}
+
+/// A whole number.
+macro_rules! count {
+    ($key:literal, $help:literal, $($place:ident).+, $min:expr, $max:expr) => {
+        Setting {
+            key: $key,
+            help: $help,
+            get: |c| Value::Integer(c.$($place).+ as i64),
+            set: |c, v| {
+                let n = v.as_integer().and_then(|n| u64::try_from(n).ok()).ok_or("expected a whole number")?;
+                c.$($place).+ = within(n, $min, $max, |n| n.to_string())? as _;
+                Ok(())
+            },
+        }
+    };
+}
+
+/// A length of time: a text such as "30s" or "PT30S".
+macro_rules! duration {
+    ($key:literal, $help:literal, $($place:ident).+, $min:literal, $max:literal) => {
+        Setting {
+            key: $key,
+            help: $help,
+            get: |c| Value::String(units::duration_text(c.$($place).+)),
+            set: |c, v| {
+                let text = v.as_str().ok_or("expected a length of time such as \"30s\", \"5m\" or \"1d\"")?;
+                let value = units::duration(text)?;
+                let (min, max) = (units::duration($min)?, units::duration($max)?);
+                if value < min || value > max {
+                    return Err(format!("{text:?} is outside {} to {}", $min, $max));
+                }
+                c.$($place).+ = value;
+                Ok(())
+            },
+        }
+    };
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        key: "server.listen",
+        help: "Address and port to listen on.",
+        get: |c| Value::String(c.listen.clone()),
+        set: |c, v| text(v).map(|t| c.listen = t),
+    },
+    Setting {
+        key: "server.role",
+        help: "Part that this process plays; only \"all\" exists so far.",
+        get: |c| Value::String(c.role.clone()),
+        set: |c, v| text(v).map(|t| c.role = t),
+    },
+    Setting {
+        key: "server.public_url",
+        help: "Address under which clients reach the server, for links; empty: taken from each request.",
+        get: |c| Value::String(c.server.public_url.clone().unwrap_or_default()),
+        set: |c, v| {
+            let url = text(v)?;
+            if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
+                return Err(format!("{url:?}: expected an address such as https://events.example.org"));
+            }
+            c.server.public_url = (!url.is_empty()).then(|| url.trim_end_matches('/').to_owned());
+            Ok(())
+        },
+    },
+    duration!(
+        "server.shutdown_grace",
+        "How long a shutdown waits for running requests.",
+        server.shutdown_grace,
+        "0s",
+        "1h"
+    ),
+    Setting {
+        key: "store.data",
+        help: "Folder that holds the data.",
+        get: |c| Value::String(c.store.data.display().to_string()),
+        set: |c, v| text(v).map(|t| c.store.data = PathBuf::from(t)),
+    },
+    Setting {
+        key: "store.ephemeral",
+        help: "Keep everything in memory; nothing survives the process.",
+        get: |c| Value::Boolean(c.store.ephemeral),
+        set: |c, v| v.as_bool().map(|b| c.store.ephemeral = b).ok_or_else(|| "expected true or false".to_owned()),
+    },
+    size!("store.cache_bytes", "Most memory for blocks kept for readers.", store.cache_bytes, MIB, TIB),
+    size!("store.memory_bytes", "Most memory for events not yet in a segment.", store.memory_bytes, MIB, TIB),
+    size!("store.log_bytes", "Most log that a collection keeps before it is flushed.", store.log_bytes, MIB, TIB),
+    size!("store.log_file_bytes", "Size of one log file.", store.log_file_bytes, MIB, 4 * GIB),
+    duration!("store.key_memory", "How long an idempotency key is remembered.", store.key_memory, "1m", "366d"),
+    count!("store.keys_max", "Most idempotency keys remembered by a collection.", store.keys_max, 1_000, 100_000_000),
+    duration!(
+        "store.snapshot_memory",
+        "How long a page token stays good after its last use.",
+        store.snapshot_memory,
+        "5m",
+        "7d"
+    ),
+    duration!("store.write_wait", "How long a write waits for room.", store.write_wait, "0s", "10m"),
+    Setting {
+        key: "ingest.batch_bytes",
+        help: "Largest batch, and largest request body; a larger one gets 413.",
+        get: |c| Value::String(units::size_text(c.store.batch_bytes)),
+        set: |c, v| {
+            let bytes = within(size(v)?, 64 * KIB, GIB, units::size_text)?;
+            c.store.batch_bytes = bytes;
+            c.server.body_bytes_max = bytes as usize;
+            Ok(())
+        },
+    },
+    size!("ingest.body_bytes_total", "Most bytes of bodies held at once.", server.body_bytes_total, MIB, TIB),
+    duration!("ingest.body_stall", "Longest silence within a body; then 408.", server.body_stall, "1s", "1h"),
+    duration!("ingest.body_grace", "Time before the least speed of a body counts.", server.body_grace, "1s", "1h"),
+    size!("ingest.body_rate_min", "Least average speed of a body in bytes a second.", server.body_rate_min, 0, GIB),
+    count!("requests.connections_max", "Most connections held at once.", server.connections_max, 1, 1_000_000),
+    count!("requests.running_max", "Most requests worked on at once.", server.requests_running_max, 1, 100_000),
+    count!(
+        "requests.waiting_max",
+        "Most requests that wait; later ones get 503 at once.",
+        server.requests_waiting_max,
+        0,
+        1_000_000
+    ),
+    duration!("requests.wait", "Longest wait for a place; then 503.", server.admission_wait, "0s", "10m"),
+    duration!("requests.timeout", "Deadline of a request that names none.", server.timeout_default, "1ms", "1d"),
+    duration!("requests.timeout_stream", "The same for whole results.", server.timeout_stream, "1ms", "1d"),
+    duration!("requests.timeout_max", "Longest deadline that a request may ask for.", server.timeout_max, "1ms", "7d"),
+    duration!("requests.head_timeout", "Longest time for the head of a request.", server.head_timeout, "1s", "1h"),
+    duration!(
+        "answers.stall",
+        "Longest time that a client may take nothing of its answer.",
+        server.write_stall,
+        "1s",
+        "1h"
+    ),
+    size!("answers.chunk_bytes", "Aimed size of one piece of an answer.", server.chunk_bytes, KIB, 16 * MIB),
+    count!("answers.chunks_waiting_max", "Pieces that wait for a slow client.", server.chunks_waiting_max, 1, 1_000),
+    size!("answers.bytes_total", "Most bytes of answers that wait, all together.", server.answer_bytes_total, MIB, TIB),
+    Setting {
+        key: "places.durability",
+        help: "Durability of the collection that the places profile makes: \"local\" or \"ephemeral\".",
+        get: |c| Value::String(durability_name(c.server.places_durability).to_owned()),
+        set: |c, v| {
+            c.server.places_durability = durability(&text(v)?)?;
+            Ok(())
+        },
+    },
+];
+
+fn text(value: &Value) -> Result<String, String> {
+    value.as_str().map(str::to_owned).ok_or_else(|| "expected a text in quotes".to_owned())
+}
+
+fn size(value: &Value) -> Result<u64, String> {
+    let expected = "expected a size such as \"64 MiB\", or a number of bytes";
+    match value {
+        Value::Integer(n) => u64::try_from(*n).map_err(|_| expected.to_owned()),
+        Value::String(text) => units::size(text),
+        _ => Err(expected.to_owned()),
+    }
+}
+
+fn within(n: u64, min: u64, max: u64, show: impl Fn(u64) -> String) -> Result<u64, String> {
+    if (min..=max).contains(&n) { Ok(n) } else { Err(format!("{} is outside {} to {}", show(n), show(min), show(max))) }
+}
+
+/// Reads the name of a durability.
+pub fn durability(name: &str) -> Result<Durability, String> {
+    match name {
+        "ephemeral" => Ok(Durability::Ephemeral),
+        "local" => Ok(Durability::Local),
+        "replicated" => Err("\"replicated\" comes with the cluster: expected \"local\" or \"ephemeral\"".to_owned()),
+        _ => Err(format!("{name:?}: expected \"local\" or \"ephemeral\"")),
+    }
+}
+
+/// The name of a durability.
+pub fn durability_name(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Ephemeral => "ephemeral",
+        Durability::Local => "local",
+        Durability::Replicated => "replicated",
+    }
+}
+
+impl Config {
+    /// The defaults, changed by what the file says.
+    pub fn read(path: &Path) -> Result<Config, Failure> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| Failure::Usage(format!("--config: {} cannot be read: {e}", path.display())))?;
+        Config::parse(&text).map_err(|e| Failure::Usage(format!("--config: {}: {e}", path.display())))
+    }
+
+    fn parse(text: &str) -> Result<Config, String> {
+        let document: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string().trim_end().to_owned())?;
+        let mut config = Config::default();
+        for (section, content) in &document {
+            let Value::Table(content) = content else {
+                return Err(format!("{section}: expected a section, as in [{section}]; sections: {}", sections()));
+            };
+            for (name, value) in content {
+                let key = format!("{section}.{name}");
+                let setting = SETTINGS.iter().find(|s| s.key == key).ok_or_else(|| unknown(section, &key))?;
+                (setting.set)(&mut config, value).map_err(|e| format!("{key}: {e}"))?;
+            }
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    /// What no single setting can say.
+    fn check(&self) -> Result<(), String> {
+        if self.store.memory_bytes < 2 * self.store.batch_bytes {
+            return Err(format!(
+                "store.memory_bytes: {} does not hold two batches of ingest.batch_bytes ({})",
+                units::size_text(self.store.memory_bytes),
+                units::size_text(self.store.batch_bytes)
+            ));
+        }
+        if self.server.body_bytes_total < self.server.body_bytes_max {
+            return Err("ingest.body_bytes_total: must hold at least one body of ingest.batch_bytes".to_owned());
+        }
+        if self.server.timeout_max < self.server.timeout_default.max(self.server.timeout_stream) {
+            return Err(
+                "requests.timeout_max: must be at least requests.timeout and requests.timeout_stream".to_owned()
+            );
+        }
+        Ok(())
+    }
+
+    /// The settings as a file that [`Config::read`] takes, each with its meaning.
+    pub fn show(&self) -> String {
+        let mut out = String::new();
+        let mut last = "";
+        for setting in SETTINGS {
+            let (section, name) = setting.key.split_once('.').unwrap_or(("", setting.key));
+            if section != last {
+                let gap = if last.is_empty() { "" } else { "\n" };
+                out.push_str(&format!("{gap}[{section}]\n"));
+                last = section;
+            }
+            out.push_str(&format!("# {}\n{name} = {}\n", setting.help, (setting.get)(self)));
+        }
+        out
+    }
+}
+
+fn sections() -> String {
+    let mut names: Vec<&str> = SETTINGS.iter().filter_map(|s| s.key.split('.').next()).collect();
+    names.dedup();
+    names.join(", ")
+}
+
+fn unknown(section: &str, key: &str) -> String {
+    let prefix = format!("{section}.");
+    let near: Vec<&str> = SETTINGS.iter().map(|s| s.key).filter(|k| k.starts_with(&prefix)).collect();
+    if near.is_empty() {
+        format!("{key}: there is no such setting; sections: {}", sections())
+    } else {
+        format!("{key}: there is no such setting; in this section: {}", near.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_what_is_read() {
+        let mut config = Config::default();
+        config.listen = "0.0.0.0:80".to_owned();
+        config.store.cache_bytes = 3 * GIB + 1;
+        config.server.public_url = Some("https://example.org".to_owned());
+        config.server.admission_wait = std::time::Duration::from_millis(1_500);
+        let back = Config::parse(&config.show()).unwrap();
+        assert_eq!(back.show(), config.show());
+        assert_eq!(Config::parse("").unwrap().show(), Config::default().show());
+    }
+
+    #[test]
+    fn mistakes_name_the_key() {
+        for (text, words) in [
+            ("[store]\ncache = 1", ["store.cache", "store.cache_bytes"]),
+            ("[stores]\ncache = 1", ["stores.cache", "sections"]),
+            ("listen = 1", ["listen", "section"]),
+            ("[store]\ncache_bytes = \"many\"", ["store.cache_bytes", "64 MiB"]),
+            ("[store]\ncache_bytes = -1", ["store.cache_bytes", "64 MiB"]),
+            ("[store]\ncache_bytes = 1", ["store.cache_bytes", "outside"]),
+            ("[store]\nephemeral = 1", ["store.ephemeral", "true or false"]),
+            ("[requests]\ntimeout = \"soon\"", ["requests.timeout", "soon"]),
+            ("[requests]\ntimeout = 5", ["requests.timeout", "length of time"]),
+            ("[requests]\nrunning_max = 0", ["requests.running_max", "outside"]),
+            ("[places]\ndurability = \"replicated\"", ["places.durability", "cluster"]),
+            ("[server]\npublic_url = \"example.org\"", ["server.public_url", "https://"]),
+            ("[store]\nmemory_bytes = \"64 MiB\"", ["store.memory_bytes", "two batches"]),
+            ("[store", ["line 1", "store"]),
+        ] {
+            let error = Config::parse(text).err().unwrap();
+            assert!(words.iter().all(|w| error.contains(w)), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A server seen from the command line: requests, refusals and patience.
+
+use crate::failure::Failure;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use std::io::Read;
+use std::time::Duration;
+use ureq::http::Response;
+use ureq::{Agent, Body};
+
+/// Longest answer kept in memory; whole results are streamed instead.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
+/// How often a write that the server was too busy for is sent again; its key makes that safe.
+const ATTEMPTS: u32 = 8;
+/// What stands for itself in a query string.
+const PLAIN: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b',').remove(b':');
+
+/// A running server.
+pub struct Server {
+    base: String,
+    agent: Agent,
+}
+
+/// A parameter of a request, by name.
+pub type Parameter = (&'static str, String);
+
+impl Server {
+    /// A server at this address; nothing is sent yet.
+    pub fn at(url: &str) -> Result<Server, Failure> {
+        let base = url.trim_end_matches('/').to_owned();
+        if base.starts_with("https://") {
+            return Err(Failure::Usage(format!(
+                "--url: {url}: this program speaks http only; put it beside the server or behind a proxy that speaks TLS"
+            )));
+        }
+        if !base.starts_with("http://") || base.len() <= "http://".len() {
+            return Err(Failure::Usage(format!("--url: {url:?}: expected an address such as http://127.0.0.1:7117")));
+        }
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(Duration::from_secs(10)))
+            .timeout_per_read(Some(Duration::from_secs(120)))
+            .timeout_per_write(Some(Duration::from_secs(120)))
+            .user_agent(concat!("meridian/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Ok(Server { base, agent: config.into() })
+    }
+
+    /// The address of a path with parameters.
+    fn address(&self, path: &[&str], parameters: &[Parameter]) -> String {
+        let mut url = self.base.clone();
+        for step in path {
+            url.push('/');
+            url.extend(utf8_percent_encode(step, PLAIN));
+        }
+        for (i, (name, value)) in parameters.iter().enumerate() {
+            url.push(if i == 0 { '?' } else { '&' });
+            url.push_str(name);
+            url.push('=');
+            url.extend(utf8_percent_encode(value, PLAIN));
+        }
+        url
+    }
+
+    fn unreachable(&self, error: &ureq::Error) -> Failure {
+        Failure::Refused(format!(
+            "cannot reach {}: {error}; is the server running? `meridian serve` starts one",
+            self.base
+        ))
+    }
+
+    /// Asks; the answer has not been read yet and may be a refusal.
+    fn get(&self, path: &[&str], parameters: &[Parameter]) -> Result<Response<Body>, Failure> {
+        self.agent.get(self.address(path, parameters)).call().map_err(|e| self.unreachable(&e))
+    }
+
+    /// Asks for a JSON document; `None` if there is no such thing (404).
+    pub fn find_json(&self, path: &[&str], parameters: &[Parameter]) -> Result<Option<Value>, Failure> {
+        let response = self.get(path, parameters)?;
+        if response.status() == 404 {
+            return Ok(None);
+        }
+        let body = read(accept(response)?)?;
+        serde_json::from_slice(&body)
+            .map(Some)
+            .map_err(|e| Failure::Refused(format!("{} answered what is not JSON: {e}", self.base)))
+    }
+
+    /// Asks for a document and gives its bytes as they come.
+    pub fn stream(&self, path: &[&str], parameters: &[Parameter]) -> Result<impl Read + use<>, Failure> {
+        Ok(accept(self.get(path, parameters)?)?.into_body().into_with_config().limit(u64::MAX).reader())
+    }
+
+    /// Puts a document; the status comes back where it is not a refusal.
+    pub fn put(&self, path: &[&str], parameters: &[Parameter], kind: &str, body: &[u8]) -> Result<u16, Failure> {
+        let sent = self.agent.put(self.address(path, parameters)).content_type(kind).send(body);
+        Ok(accept(sent.map_err(|e| self.unreachable(&e))?)?.status().as_u16())
+    }
+
+    /// Posts a batch under a key, again and again while the server is too busy to take it.
+    pub fn post(&self, path: &[&str], kind: &str, key: Option<&str>, body: &[u8]) -> Result<Value, Failure> {
+        let url = self.address(path, &[]);
+        for attempt in 1.. {
+            let mut request = self.agent.post(&url).content_type(kind);
+            if let Some(key) = key {
+                request = request.header("Idempotency-Key", key);
+            }
+            let response = match request.send(body) {
+                Ok(response) => response,
+                // The server may have taken it: only a key makes sending again safe.
+                Err(_) if key.is_some() && attempt < ATTEMPTS => {
+                    std::thread::sleep(Duration::from_millis(200) * attempt);
+                    continue;
+                }
+                Err(error) => return Err(self.unreachable(&error)),
+            };
+            let busy = matches!(response.status().as_u16(), 429 | 503);
+            if busy && attempt < ATTEMPTS {
+                let after = response.headers().get("retry-after").and_then(|v| v.to_str().ok()?.parse().ok());
+                std::thread::sleep(Duration::from_secs(after.unwrap_or(1u64).clamp(1, 30)));
+                continue;
+            }
+            let body = read(accept(response)?)?;
+            return serde_json::from_slice(&body)
+                .map_err(|e| Failure::Refused(format!("{} answered what is not JSON: {e}", self.base)));
+        }
+        Err(Failure::Refused(format!("{} stayed too busy", self.base)))
+    }
+}
+
+/// Lets a good answer pass and turns a refusal into its sentence.
+fn accept(response: Response<Body>) -> Result<Response<Body>, Failure> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    let body = response.into_body().into_with_config().limit(1 << 20).read_to_vec().unwrap_or_default();
+    Err(Failure::Refused(match refusal(&body) {
+        Some(reason) => format!("refused ({}): {reason}", status.as_u16()),
+        None => format!("refused ({status})"),
+    }))
+}
+
+/// The sentence of a problem document (RFC 9457).
+fn refusal(body: &[u8]) -> Option<String> {
+    let problem: Value = serde_json::from_slice(body).ok()?;
+    let text = |key: &str| problem.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
+    let detail = text("detail").or(text("title"))?;
+    let line = problem.get("line").and_then(Value::as_u64).map(|n| format!("line {n}: ")).unwrap_or_default();
+    let field = text("field").map(|f| format!("{f}: ")).unwrap_or_default();
+    Some(format!("{line}{field}{detail}"))
+}
+
+fn read(response: Response<Body>) -> Result<Vec<u8>, Failure> {
+    response
+        .into_body()
+        .into_with_config()
+        .limit(ANSWER_BYTES_MAX)
+        .read_to_vec()
+        .map_err(|e| Failure::Refused(format!("the answer broke off: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_escaped() {
+        let server = Server::at("http://127.0.0.1:1/").unwrap();
+        let url = server.address(&["collections", "a b", "items"], &[("filter", "a = 'ä&b'".to_owned())]);
+        assert_eq!(url, "http://127.0.0.1:1/collections/a%20b/items?filter=a%20%3D%20%27%C3%A4%26b%27");
+        for bad in ["127.0.0.1:7117", "https://x", "http://", ""] {
+            assert!(Server::at(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_unreachable_server_is_named() {
+        // Port 9 (discard) on loopback: nothing listens there.
+        let error = Server::at("http://127.0.0.1:9").unwrap().find_json(&["collections"], &[]).unwrap_err();
+        assert_eq!(error.code(), 3);
+        assert!(error.to_string().contains("http://127.0.0.1:9"), "{error}");
+    }
+}

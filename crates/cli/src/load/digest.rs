@@ -1,0 +1,53 @@
+//! The name of a batch: a digest of everything read from an input up to its end.
+
+use meridian_model::{Batch, Invalid};
+use std::io::{self, Write};
+use twox_hash::XxHash3_128;
+
+/// Names the batches of one input so that the same events get the same names however often they are sent.
+///
+/// The digest runs over the decoded events, not over the bytes of the file: a load that broke off is
+/// resumed with the same keys, a file mended behind its last good batch keeps the keys of what is in
+/// already, and a pipe, which cannot be read twice, is named as well as a file.
+pub struct Digest {
+    hash: XxHash3_128,
+    ordinal: u64,
+    salt: u64,
+}
+
+impl Digest {
+    /// Starts an input. The salt is 0, but where a load is to count as new.
+    pub fn new(salt: u64) -> Digest {
+        Digest { hash: XxHash3_128::new(), ordinal: 0, salt }
+    }
+
+    /// The idempotency key of the next batch.
+    pub fn key(&mut self, batch: &Batch) -> Result<String, Invalid> {
+        let record = batch.to_record_batch()?;
+        let failed = |e: arrow_schema::ArrowError| Invalid::new(format!("a batch could not be encoded: {e}"));
+        let mut writer =
+            arrow_ipc::writer::StreamWriter::try_new(Hashed(&mut self.hash), &record.schema()).map_err(failed)?;
+        writer.write(&record).and_then(|()| writer.finish()).map_err(failed)?;
+        drop(writer);
+        let ordinal = self.ordinal;
+        self.ordinal += 1;
+        Ok(format!("load:{:032x}:{ordinal}{}", self.hash.finish_128(), salt_text(self.salt)))
+    }
+}
+
+fn salt_text(salt: u64) -> String {
+    if salt == 0 { String::new() } else { format!(":{salt:x}") }
+}
+
+struct Hashed<'a>(&'a mut XxHash3_128);
+
+impl Write for Hashed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

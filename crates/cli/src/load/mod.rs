@@ -1,0 +1,307 @@
+//! `meridian load`: files and pipes into a collection.
+
+mod digest;
+mod progress;
+mod source;
+mod track;
+
+use crate::args::TargetArgs;
+use crate::collection::Place;
+use crate::config;
+use crate::failure::Failure;
+use crate::output::say;
+use crate::schema_arg;
+use crate::units::count_text;
+use clap::Args;
+use digest::Digest;
+use meridian_formats::{BatchLimits, Epoch, EventReader, Format, OnError, ReadError, ReadOptions, Unknown};
+use meridian_model::{Batch, Invalid, Schema};
+use meridian_store::Settings;
+use progress::Progress;
+use source::Source;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc;
+
+/// Events of one batch; together with the bytes this decides where inputs are cut, and so what a resumed load repeats.
+const BATCH: BatchLimits = BatchLimits { rows: 50_000, bytes: 16 << 20 };
+
+/// Load events from files or a pipe
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  meridian load earthquakes data/usgs-earthquakes/earthquakes.csv.zst
+  meridian load ships ais.csv.zst --object vessel
+  meridian load storms storms.csv.zst --track storm_id        joins the positions of each storm to a line
+  meridian load sensors log.csv --zone Europe/Paris           for times without a zone
+  zcat day.ndjson.gz | meridian load clicks - --format ndjson
+  meridian load ships more.csv --url http://127.0.0.1:7117    into a running server
+
+A collection that is not there is made from the first input and shown. Files are cut into batches that are in
+whole or not at all; a load that broke off can be run again and doubles nothing (for a day). It stops at the first
+bad line and says what is in. Compression (gzip, zstd) is seen by content.")]
+pub struct LoadArgs {
+    /// Collection to load into
+    pub collection: String,
+    /// Files, or - for standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// auto, geojson, geojsonseq, ndjson, csv, gdelt, geoparquet or arrow
+    #[arg(long, default_value = "auto")]
+    pub format: String,
+    /// Schema for a new collection: a JSON Schema file, or a spec such as "name:String,dtg:Date,*geom:Point"
+    #[arg(long, value_name = "FILE|SPEC", help_heading = "New collections")]
+    pub schema: Option<String>,
+    /// What its events survive: local (kill and power loss) or ephemeral (nothing)
+    #[arg(long, default_value = "local", help_heading = "New collections")]
+    pub durability: String,
+    /// Field that names the object an event belongs to (a ship, a sensor)
+    #[arg(long, value_name = "FIELD", help_heading = "New collections")]
+    pub object: Option<String>,
+    /// Join consecutive positions of each object, named by this field, to one line
+    #[arg(long, value_name = "FIELD", conflicts_with_all = ["schema", "object"], help_heading = "New collections")]
+    pub track: Option<String>,
+    /// Column of the longitude [found by name: lon, lng, long, longitude, x]
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
+    pub lon: Option<String>,
+    /// Column of the latitude [found by name: lat, latitude, y]
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
+    pub lat: Option<String>,
+    /// Column of geometry: WKT in text, WKB in Parquet and Arrow [found by name: geometry, geom, wkt]
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
+    pub geometry: Option<String>,
+    /// Column of the time [found by name: time, timestamp, date, datetime, dtg]
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
+    pub time: Option<String>,
+    /// Column of the id [found by name: id]
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
+    pub id: Option<String>,
+    /// Leave out columns that the collection does not know, instead of refusing them
+    #[arg(long, help_heading = "Columns")]
+    pub ignore_unknown: bool,
+    /// Zone of times that carry none: an IANA name such as Europe/Paris, or an offset such as +02:00
+    #[arg(long, value_name = "ZONE", help_heading = "Values")]
+    pub zone: Option<String>,
+    /// Unit of times written as whole numbers since 1970: s, ms or us
+    #[arg(long, value_name = "UNIT", help_heading = "Values")]
+    pub epoch: Option<String>,
+    /// Character between CSV fields, or tab [told from the content]
+    #[arg(long, value_name = "CHARACTER", help_heading = "Values")]
+    pub delimiter: Option<String>,
+    /// Word that stands for no value in CSV, such as NA; may be repeated
+    #[arg(long, value_name = "WORD", help_heading = "Values")]
+    pub null: Vec<String>,
+    /// Load what was loaded before once more, as new events
+    #[arg(long)]
+    pub again: bool,
+    /// Say nothing but what went wrong
+    #[arg(long, short)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &LoadArgs) -> Result<(), Failure> {
+    let format = match args.format.as_str() {
+        "auto" => None,
+        name => Some(Format::from_name(name).ok_or_else(|| {
+            let names = Format::ALL.map(Format::name).join(", ");
+            Failure::Usage(format!("--format: {name:?}: expected auto, {names}"))
+        })?),
+    };
+    let options = read_options(args)?;
+    let given = args.schema.as_deref().map(schema_arg::read).transpose()?;
+    let durability = config::durability(&args.durability).map_err(|e| Failure::Usage(format!("--durability: {e}")))?;
+    let settings = Settings { durability, ..Settings::default() };
+    let mut place = Place::open(args.target.resolve(), &args.collection)?;
+    let mut total = Counts::default();
+    for path in &args.files {
+        let source = Source::open(path, format)?;
+        let base = match (&args.track, place.schema(), &given) {
+            (None, Some(schema), _) => schema,
+            (None, None, Some(given)) => Arc::new(given.clone()),
+            _ => Arc::new(source.infer(&options)?),
+        };
+        let schema = match &args.track {
+            Some(track) => Arc::new(track::track_schema(&base, track).map_err(|e| Failure::Usage(e.to_string()))?),
+            None => base.clone(),
+        };
+        match place.schema() {
+            None => {
+                let schema = with_object(&schema, args.object.as_deref())?;
+                place.create(&schema, &settings)?;
+                if !args.quiet {
+                    let shown = schema_arg::describe(&schema);
+                    say(&format!("made collection {} from {}:\n{shown}", args.collection, source.name));
+                }
+            }
+            Some(there) if args.track.is_some() && !same_events(&there, &schema) => {
+                return Err(Failure::Usage(format!(
+                    "{}: its lines do not fit the collection {}, which was made from other columns",
+                    source.name, args.collection
+                )));
+            }
+            Some(_) => {}
+        }
+        let Some(schema) = place.schema() else { continue };
+        let counts = load(source, base, schema, &options, args, &place)?;
+        total.written += counts.written;
+        total.before += counts.before;
+    }
+    if !args.quiet {
+        say(&format!("{}: {} events in{}", args.collection, count_text(total.written), total.before_text()));
+    }
+    place.close()
+}
+
+/// How many events went in, and how many were in already from a load that broke off.
+#[derive(Default, Clone, Copy)]
+struct Counts {
+    written: u64,
+    before: u64,
+}
+
+impl Counts {
+    fn before_text(&self) -> String {
+        match self.before {
+            0 => String::new(),
+            n => format!(", {} were in already from an earlier load", count_text(n)),
+        }
+    }
+}
+
+fn read_options(args: &LoadArgs) -> Result<ReadOptions, Failure> {
+    let delimiter = match args.delimiter.as_deref() {
+        None => None,
+        Some("tab" | "\\t" | "\t") => Some(b'\t'),
+        Some(one) if one.len() == 1 => Some(one.as_bytes()[0]),
+        Some(other) => {
+            return Err(Failure::Usage(format!("--delimiter: {other:?}: expected one character, or tab")));
+        }
+    };
+    let epoch = match args.epoch.as_deref() {
+        None => None,
+        Some("s") => Some(Epoch::Seconds),
+        Some("ms") => Some(Epoch::Millis),
+        Some("us") => Some(Epoch::Micros),
+        Some(other) => return Err(Failure::Usage(format!("--epoch: {other:?}: expected s, ms or us"))),
+    };
+    let zone = args.zone.as_deref().map(meridian_model::time::zone).transpose();
+    Ok(ReadOptions {
+        lon: args.lon.clone(),
+        lat: args.lat.clone(),
+        geometry: args.geometry.clone(),
+        time: args.time.clone(),
+        id: args.id.clone(),
+        delimiter,
+        nulls: args.null.clone(),
+        zone: zone.map_err(|e| Failure::option("--zone", &Invalid { field: None, ..e }))?,
+        epoch,
+        unknown: if args.ignore_unknown { Unknown::Ignore } else { Unknown::Refuse },
+        on_error: OnError::First,
+        ..ReadOptions::default()
+    })
+}
+
+fn with_object(schema: &Schema, object: Option<&str>) -> Result<Schema, Failure> {
+    let mut schema = schema.clone();
+    if let Some(name) = object {
+        let index = schema.field_index(name).ok_or_else(|| {
+            let names: Vec<&str> = schema.fields.iter().map(|f| f.name.as_str()).collect();
+            Failure::Usage(format!(
+                "--object: {name:?} is not a field of this input: expected one of {}",
+                names.join(", ")
+            ))
+        })?;
+        schema.object = Some(index);
+        schema.validate().map_err(|e| Failure::option("--object", &e))?;
+    }
+    Ok(schema)
+}
+
+/// Whether two schemas take the same events.
+fn same_events(a: &Schema, b: &Schema) -> bool {
+    let kinds = |s: &Schema| s.fields.iter().map(|f| (f.name.clone(), f.kind)).collect::<Vec<_>>();
+    kinds(a) == kinds(b) && a.geometry == b.geometry && a.time == b.time
+}
+
+/// Reads on one thread and writes on this one, so that parsing and the log's disk work side by side.
+fn load(
+    source: Source,
+    base: Arc<Schema>,
+    schema: Arc<Schema>,
+    options: &ReadOptions,
+    args: &LoadArgs,
+    place: &Place,
+) -> Result<Counts, Failure> {
+    let name = source.name.clone();
+    let mut progress = Progress::start(&name, source.size, source.read.clone(), args.quiet);
+    let read_as = if args.track.is_some() { &base } else { &schema };
+    let events = source.reader(read_as.clone(), options).map_err(|e| bad(&name, &e, Counts::default()))?;
+    let mut events: Box<dyn EventReader> = match &args.track {
+        None => events,
+        Some(track) => {
+            Box::new(track::TrackReader::new(events, base, schema, track).map_err(|e| Failure::Usage(e.to_string()))?)
+        }
+    };
+    let mut digest = Digest::new(if args.again { salt() } else { 0 });
+    let mut counts = Counts::default();
+    let outcome = std::thread::scope(|scope| {
+        let (send, receive) = mpsc::sync_channel::<Result<Batch, ReadError>>(1);
+        scope.spawn(move || {
+            loop {
+                let next = events.next_batch(&BATCH);
+                let last = !matches!(next, Ok(Some(_)));
+                if let Some(next) = next.transpose()
+                    && send.send(next).is_err()
+                {
+                    return;
+                }
+                if last {
+                    return;
+                }
+            }
+        });
+        for batch in receive {
+            let batch = batch.map_err(|e| bad(&name, &e, counts))?;
+            let key = digest.key(&batch).map_err(|e| Failure::Bad(format!("{name}: {e}")))?;
+            let rows = batch.rows() as u64;
+            let taken = place.write(batch, key).map_err(|e| stopped(&name, e, counts))?;
+            counts.written += taken.written;
+            counts.before += taken.before;
+            progress.add(rows);
+        }
+        Ok(())
+    });
+    progress.end(usize::from(outcome.is_err()));
+    outcome.map(|()| counts)
+}
+
+fn salt() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(1, |d| d.as_nanos() as u64 | 1)
+}
+
+fn bad(name: &str, error: &ReadError, counts: Counts) -> Failure {
+    Failure::Bad(format!("{name}: {}\n{}", source::reason(error), whats_in(counts)))
+}
+
+fn stopped(name: &str, error: Failure, counts: Counts) -> Failure {
+    let text = |e: String| format!("{name}: {e}\n{}", whats_in(counts));
+    match error {
+        Failure::Bad(e) => Failure::Bad(text(e)),
+        Failure::Usage(e) => Failure::Usage(text(e)),
+        Failure::Refused(e) => Failure::Refused(text(e)),
+    }
+}
+
+fn whats_in(counts: Counts) -> String {
+    match counts.written + counts.before {
+        0 => "nothing of it is in".to_owned(),
+        n => format!(
+            "its first {} events are in; when the cause is mended, load it again: what is in is not doubled",
+            count_text(n)
+        ),
+    }
+}

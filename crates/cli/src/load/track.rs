@@ -1,0 +1,365 @@
+//! Positions into lines: consecutive rows of one object become one event.
+
+use meridian_formats::{BatchLimits, EventReader, ReadError};
+use meridian_model::builder::Value;
+use meridian_model::{
+    Batch, BatchBuilder, Field, FieldColumn, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole,
+};
+use std::sync::Arc;
+
+/// The schema of the lines that positions of `base` make.
+///
+/// Each line has the object's name, `points` (how many positions it has) and, where positions have a
+/// time, `start` and `end`. Numbers of the positions become `NAME_min` and `NAME_max`; of other values
+/// the first that is there is kept under its name.
+pub fn track_schema(base: &Schema, track: &str) -> Result<Schema, Invalid> {
+    let object = object_field(base, track)?;
+    if base.geometry != Some(GeometryType::Point) {
+        return Err(Invalid::field("--track", "only points can be joined to lines, and this input has none"));
+    }
+    let instant = match base.time {
+        TimeRole::Interval { .. } => {
+            return Err(Invalid::field("--track", "these positions have intervals: expected one instant each"));
+        }
+        TimeRole::Instant(i) => Some(i),
+        TimeRole::None => None,
+    };
+    let field = |name: &str, kind, required| Field { name: name.to_owned(), kind, required, title: None };
+    let mut fields = vec![field(track, base.fields[object].kind, true)];
+    let time = if instant.is_some() {
+        fields.push(field("start", FieldType::Time, true));
+        fields.push(field("end", FieldType::Time, true));
+        TimeRole::Interval { start: 1, end: 2 }
+    } else {
+        TimeRole::None
+    };
+    fields.push(field("points", FieldType::Int, true));
+    for (i, f) in base.fields.iter().enumerate() {
+        if i == object || Some(i) == instant {
+            continue;
+        }
+        if f.kind.is_numeric() {
+            fields.push(field(&format!("{}_min", f.name), f.kind, false));
+            fields.push(field(&format!("{}_max", f.name), f.kind, false));
+        } else {
+            fields.push(field(&f.name, f.kind, false));
+        }
+    }
+    let schema = Schema {
+        fields,
+        geometry: Some(GeometryType::MultiLine),
+        time,
+        id: IdRole::Made,
+        id_name: "id".to_owned(),
+        object: Some(0),
+        ..base.clone()
+    };
+    schema.validate()?;
+    Ok(schema)
+}
+
+fn object_field(base: &Schema, track: &str) -> Result<usize, Invalid> {
+    let names = || base.fields.iter().map(|f| f.name.as_str()).collect::<Vec<_>>().join(", ");
+    let index = base.field_index(track).ok_or_else(|| {
+        Invalid::field("--track", format!("{track:?} is not a field of this input: expected one of {}", names()))
+    })?;
+    match base.fields[index].kind {
+        FieldType::Text | FieldType::Int => Ok(index),
+        other => {
+            Err(Invalid::field("--track", format!("{track:?} is a {}: expected a name or a number", other.word())))
+        }
+    }
+}
+
+/// Reads positions and gives lines.
+pub struct TrackReader {
+    positions: Box<dyn EventReader>,
+    base: Arc<Schema>,
+    builder: BatchBuilder,
+    object: usize,
+    instant: Option<usize>,
+    open: Option<Track>,
+    ended: bool,
+}
+
+/// The line in hand.
+struct Track {
+    object: Value,
+    points: Vec<(f64, f64)>,
+    times: Option<(i64, i64)>,
+    /// Least and greatest (numbers) or first (others) value of each field of the positions.
+    values: Vec<(Value, Value)>,
+}
+
+impl TrackReader {
+    /// A reader of lines over a reader of positions of the schema `base`; `schema` is [`track_schema`]'s.
+    pub fn new(
+        positions: Box<dyn EventReader>,
+        base: Arc<Schema>,
+        schema: Arc<Schema>,
+        track: &str,
+    ) -> Result<TrackReader, Invalid> {
+        let object = object_field(&base, track)?;
+        let instant = if let TimeRole::Instant(i) = base.time { Some(i) } else { None };
+        Ok(TrackReader {
+            positions,
+            base,
+            builder: BatchBuilder::new(schema),
+            object,
+            instant,
+            open: None,
+            ended: false,
+        })
+    }
+
+    fn take(&mut self, batch: &Batch) -> Result<(), Invalid> {
+        for row in 0..batch.rows() {
+            let object = value(batch, self.object, row);
+            if self.open.as_ref().is_none_or(|t| t.object != object) {
+                self.close()?;
+                let empty = vec![(Value::Null, Value::Null); self.base.fields.len()];
+                self.open = Some(Track { object, points: Vec::new(), times: None, values: empty });
+            }
+            let Some(track) = &mut self.open else { continue };
+            if let Some(geo_types::Geometry::Point(p)) = batch.geometry(row) {
+                track.points.push((p.x(), p.y()));
+            }
+            if self.instant.is_some() {
+                let (time, _) = batch.interval(row);
+                let (start, end) = track.times.unwrap_or((time, time));
+                track.times = Some((start.min(time), end.max(time)));
+            }
+            for (field, (low, high)) in track.values.iter_mut().enumerate() {
+                let value = value(batch, field, row);
+                if value == Value::Null {
+                    continue;
+                }
+                if *low == Value::Null {
+                    (*low, *high) = (value.clone(), value);
+                } else if less(&value, low) {
+                    *low = value;
+                } else if less(high, &value) {
+                    *high = value;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the line in hand.
+    fn close(&mut self) -> Result<(), Invalid> {
+        let Some(track) = self.open.take() else { return Ok(()) };
+        if let Some(shape) = line(&track.points) {
+            self.builder.set_geometry(&shape)?;
+        }
+        let points = track.points.len() as i64;
+        let mut values = vec![track.object];
+        if let Some((start, end)) = track.times {
+            values.extend([Value::Time(start), Value::Time(end)]);
+        }
+        values.push(Value::Int(points));
+        for (i, (low, high)) in track.values.into_iter().enumerate() {
+            if i == self.object || Some(i) == self.instant {
+                continue;
+            }
+            values.push(low);
+            if self.base.fields[i].kind.is_numeric() {
+                values.push(high);
+            }
+        }
+        for (field, value) in values.into_iter().enumerate() {
+            self.builder.set(field, value)?;
+        }
+        self.builder.end_event()
+    }
+
+    fn advance(&mut self, limits: &BatchLimits) -> Result<(), ReadError> {
+        while !self.ended && self.builder.rows() < limits.rows && self.builder.bytes() < limits.bytes {
+            match self.positions.next_batch(limits)? {
+                Some(batch) => self.take(&batch)?,
+                None => {
+                    self.ended = true;
+                    self.close()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl EventReader for TrackReader {
+    fn next_batch(&mut self, limits: &BatchLimits) -> Result<Option<Batch>, ReadError> {
+        if let Err(error) = self.advance(limits) {
+            self.ended = true;
+            self.open = None;
+            return Err(match error {
+                ReadError::Invalid(mut mistakes) => {
+                    mistakes.iter_mut().for_each(|m| m.line = m.line.or(Some(self.positions.line())));
+                    ReadError::Invalid(mistakes)
+                }
+                io => io,
+            });
+        }
+        if self.builder.rows() == 0 {
+            return Ok(None);
+        }
+        Ok(Some(self.builder.finish()?))
+    }
+
+    fn line(&self) -> u64 {
+        self.positions.line()
+    }
+}
+
+fn value(batch: &Batch, field: usize, row: usize) -> Value {
+    use arrow_array::Array;
+    let Some(column) = batch.field(field) else { return Value::Null };
+    match column {
+        FieldColumn::Text(c) if c.is_valid(row) => Value::Text(c.value(row).to_owned()),
+        FieldColumn::Int(c) if c.is_valid(row) => Value::Int(c.value(row)),
+        FieldColumn::Float(c) if c.is_valid(row) => Value::Float(c.value(row)),
+        FieldColumn::Bool(c) if c.is_valid(row) => Value::Bool(c.value(row)),
+        FieldColumn::Time(c) if c.is_valid(row) => Value::Time(c.value(row)),
+        FieldColumn::TextList(c) if c.is_valid(row) => {
+            use arrow_array::cast::AsArray;
+            let list = c.value(row);
+            let texts = list.as_string_opt::<i32>().map(|t| t.iter().flatten().map(str::to_owned).collect());
+            texts.map_or(Value::Null, Value::TextList)
+        }
+        _ => Value::Null,
+    }
+}
+
+/// Whether one number is less than another; of values without an order the first stays.
+fn less(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => a < b,
+        (Value::Float(a), Value::Float(b)) => a < b,
+        _ => false,
+    }
+}
+
+/// A line through the points, in parts where it crosses the antimeridian (RFC 7946, 3.1.9). A single
+/// position makes a line from it to itself.
+fn line(points: &[(f64, f64)]) -> Option<geo_types::Geometry<f64>> {
+    let mut parts: Vec<Vec<(f64, f64)>> = vec![vec![*points.first()?]];
+    for pair in points.windows(2) {
+        let ((lon1, lat1), (lon2, lat2)) = (pair[0], pair[1]);
+        if (lon2 - lon1).abs() > 180.0 {
+            let edge = 180f64.copysign(lon1);
+            let unwrapped = lon2 + 360f64.copysign(lon1);
+            // Both on the antimeridian, once from each side: the line crosses where it is.
+            let share = if unwrapped == lon1 { 0.0 } else { (edge - lon1) / (unwrapped - lon1) };
+            let lat = lat1 + (lat2 - lat1) * share;
+            if let Some(part) = parts.last_mut() {
+                part.push((edge, lat));
+            }
+            parts.push(vec![(-edge, lat)]);
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push((lon2, lat2));
+        }
+    }
+    for part in &mut parts {
+        if let [only] = part[..] {
+            part.push(only);
+        }
+    }
+    let mut lines: Vec<geo_types::LineString<f64>> = parts.into_iter().map(Into::into).collect();
+    Some(match lines.len() {
+        1 => lines.remove(0).into(),
+        _ => geo_types::MultiLineString(lines).into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Given(Vec<Batch>);
+
+    impl EventReader for Given {
+        fn next_batch(&mut self, _: &BatchLimits) -> Result<Option<Batch>, ReadError> {
+            Ok(if self.0.is_empty() { None } else { Some(self.0.remove(0)) })
+        }
+
+        fn line(&self) -> u64 {
+            7
+        }
+    }
+
+    fn base() -> Arc<Schema> {
+        Arc::new(
+            meridian_model::schema_spec::parse("ship:String,dtg:Date,speed:Double,flag:String,*geom:Point").unwrap(),
+        )
+    }
+
+    /// Positions (ship, seconds, lon, lat, speed) in batches of two.
+    fn lines_of(rows: &[(&str, i64, f64, f64, f64)]) -> Vec<Batch> {
+        let base = base();
+        let batches = rows
+            .chunks(2)
+            .map(|rows| {
+                let mut builder = BatchBuilder::new(base.clone());
+                for (ship, time, lon, lat, speed) in rows {
+                    builder.set(0, Value::Text((*ship).to_owned())).unwrap();
+                    builder.set(1, Value::Time(*time)).unwrap();
+                    builder.set(2, Value::Float(*speed)).unwrap();
+                    builder.set(3, Value::Text(format!("flag of {time}"))).unwrap();
+                    builder.set_point(*lon, *lat).unwrap();
+                    builder.end_event().unwrap();
+                }
+                builder.finish().unwrap()
+            })
+            .collect();
+        let schema = Arc::new(track_schema(&base, "ship").unwrap());
+        let mut reader = TrackReader::new(Box::new(Given(batches)), base, schema, "ship").unwrap();
+        let mut out = Vec::new();
+        while let Some(batch) = reader.next_batch(&BatchLimits { rows: 1, bytes: 1 << 20 }).unwrap() {
+            out.push(batch);
+        }
+        out
+    }
+
+    #[test]
+    fn consecutive_positions_become_a_line() {
+        let lines = Batch::concat(&lines_of(&[
+            ("a", 10, 1.0, 1.0, 5.0),
+            ("a", 5, 2.0, 1.0, 3.0),
+            ("a", 20, 3.0, 2.0, 9.0),
+            ("b", 30, 7.0, 7.0, 1.0),
+            ("a", 40, 0.0, 0.0, 2.0),
+        ]))
+        .unwrap();
+        assert_eq!(lines.rows(), 3);
+        assert_eq!(lines.interval(0), (5, 20));
+        let Some(geo_types::Geometry::LineString(line)) = lines.geometry(0) else { panic!("expected a line") };
+        assert_eq!(line.0.len(), 3);
+        let names: Vec<&str> = lines.schema().fields.iter().map(|f| f.name.as_str()).collect();
+        assert_eq!(names, ["ship", "start", "end", "points", "speed_min", "speed_max", "flag"]);
+        assert_eq!(value(&lines, 3, 0), Value::Int(3));
+        assert_eq!((value(&lines, 4, 0), value(&lines, 5, 0)), (Value::Float(3.0), Value::Float(9.0)));
+        assert_eq!(value(&lines, 6, 0), Value::Text("flag of 10".to_owned()));
+        assert_eq!(value(&lines, 3, 1), Value::Int(1));
+    }
+
+    #[test]
+    fn a_line_over_the_antimeridian_is_cut_there() {
+        for (from, to, edge) in [(179.0, -179.0, 180.0), (-178.0, 180.0, -180.0), (180.0, -180.0, 180.0)] {
+            let lines = lines_of(&[("a", 1, from, 10.0, 0.0), ("a", 2, to, 12.0, 0.0)]);
+            let Some(geo_types::Geometry::MultiLineString(parts)) = lines[0].geometry(0) else { panic!("one line") };
+            assert_eq!(parts.0[0].0[1].x, edge);
+            assert_eq!(parts.0[1].0[0].x, -edge);
+            assert_eq!(parts.0[0].0[1].y, parts.0[1].0[0].y);
+            assert!((10.0..=12.0).contains(&parts.0[0].0[1].y));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_joined_is_refused() {
+        let base = base();
+        assert!(track_schema(&base, "boat").unwrap_err().detail.contains("ship, dtg, speed, flag"));
+        assert!(track_schema(&base, "speed").is_err());
+        assert!(track_schema(&Schema { geometry: None, ..(*base).clone() }, "ship").is_err());
+    }
+}

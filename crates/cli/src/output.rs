@@ -1,0 +1,61 @@
+//! Standard output, which may be a pipe that its reader closes early.
+
+use crate::failure::Failure;
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
+
+/// Prints lines; a reader that has gone is no error.
+pub fn say(text: &str) {
+    let _ = writeln!(io::stdout().lock(), "{text}");
+}
+
+/// Gives standard output to `write`; a reader that has gone ends it quietly.
+pub fn with_stdout(write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut out = Watched { inner: BufWriter::with_capacity(1 << 16, io::stdout().lock()), gone: false };
+    let outcome = write(&mut out);
+    let flushed = out.flush();
+    if out.gone {
+        return Ok(());
+    }
+    outcome?;
+    flushed.map_err(|e| unwritable(&e))
+}
+
+/// Copies an answer, telling a broken answer from a full disk.
+pub fn copy(from: &mut dyn Read, to: &mut dyn Write) -> Result<u64, Failure> {
+    let mut buffer = vec![0; 1 << 16];
+    let mut bytes = 0;
+    loop {
+        let n = match from.read(&mut buffer) {
+            Ok(0) => return Ok(bytes),
+            Ok(n) => n,
+            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            Err(e) => return Err(Failure::Refused(format!("the answer broke off: {e}"))),
+        };
+        to.write_all(&buffer[..n]).map_err(|e| unwritable(&e))?;
+        bytes += n as u64;
+    }
+}
+
+/// The output cannot be written.
+pub fn unwritable(error: &io::Error) -> Failure {
+    Failure::Refused(format!("the output cannot be written: {error}"))
+}
+
+struct Watched<W> {
+    inner: W,
+    gone: bool,
+}
+
+impl<W: Write> Write for Watched<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let outcome = self.inner.write(bytes);
+        self.gone |= matches!(&outcome, Err(e) if e.kind() == ErrorKind::BrokenPipe);
+        outcome
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let outcome = self.inner.flush();
+        self.gone |= matches!(&outcome, Err(e) if e.kind() == ErrorKind::BrokenPipe);
+        outcome
+    }
+}

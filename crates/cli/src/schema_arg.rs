@@ -1,0 +1,63 @@
+//! Schemas as the command line takes and shows them.
+
+use crate::failure::Failure;
+use crate::table::Table;
+use meridian_model::{IdRole, Invalid, Mode, Schema, TimeRole, schema_json, schema_spec};
+use std::path::Path;
+
+/// Reads `--schema`: a file that holds a JSON Schema or a spec, or a spec itself.
+pub fn read(argument: &str) -> Result<Schema, Failure> {
+    let path = Path::new(argument);
+    let (text, from) = if path.is_file() {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| Failure::Usage(format!("--schema: {argument} cannot be read: {e}")))?;
+        (text, argument)
+    } else {
+        (argument.to_owned(), "--schema")
+    };
+    parse(&text).map_err(|e| {
+        let hint = if path.is_file() || text.contains(':') { "" } else { " (and there is no file of this name)" };
+        Failure::Usage(format!("{from}: {e}{hint}"))
+    })
+}
+
+fn parse(text: &str) -> Result<Schema, Invalid> {
+    if text.trim_start().starts_with('{') {
+        let document = serde_json::from_str(text).map_err(|e| Invalid::new(format!("not JSON: {e}")))?;
+        schema_json::from_json(&document)
+    } else {
+        schema_spec::parse(text.trim())
+    }
+}
+
+/// The schema as a person reads it: a line a field, and what plays which part.
+pub fn describe(schema: &Schema) -> String {
+    let mut table = Table::new(["  field", "type", "part"]);
+    let made = match schema.id {
+        IdRole::Given => "id, given",
+        IdRole::Made => "id, made by the server",
+    };
+    table.push(vec![format!("  {}", schema.id_name), "string".to_owned(), made.to_owned()]);
+    if let Some(kind) = schema.geometry {
+        table.push(vec![format!("  {}", schema.geometry_name), kind.word().to_owned(), "where".to_owned()]);
+    }
+    for (i, field) in schema.fields.iter().enumerate() {
+        let mut parts = Vec::new();
+        match schema.time {
+            TimeRole::Instant(t) if t == i => parts.push("when"),
+            TimeRole::Interval { start, .. } if start == i => parts.push("when, start"),
+            TimeRole::Interval { end, .. } if end == i => parts.push("when, end"),
+            _ if field.required => parts.push("required"),
+            _ => {}
+        }
+        if schema.object == Some(i) {
+            parts.push("object");
+        }
+        table.push(vec![format!("  {}", field.name), field.kind.word().to_owned(), parts.join(", ")]);
+    }
+    let mut out = Vec::new();
+    // Writing to memory cannot fail.
+    let _ = table.print(&mut out);
+    let mode = if schema.mode == Mode::Latest { "  mode latest: readers see each object's last event\n" } else { "" };
+    format!("{}{mode}", String::from_utf8_lossy(&out))
+}

@@ -1,0 +1,116 @@
+//! Rows as a table that a person reads.
+
+use crate::failure::Failure;
+use std::io::{self, Read, Write};
+
+/// Widest cell; longer ones are cut with an ellipsis.
+const CELL_MAX: usize = 36;
+/// Rows held to find the widths of the columns.
+const ROWS_MAX: usize = 10_000;
+
+/// A table to be printed once all of it is there.
+pub struct Table {
+    head: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these column names.
+    pub fn new<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Table {
+        Table { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
+    }
+
+    /// Reads comma-separated values with a header line, as the server and the writers make them.
+    pub fn from_csv(bytes: impl Read) -> Result<Table, Failure> {
+        let broken = |e: csv::Error| Failure::Refused(format!("the answer broke off: {e}"));
+        let mut reader = csv::Reader::from_reader(bytes);
+        let mut table = Table::new(reader.headers().map_err(broken)?);
+        for record in reader.records().take(ROWS_MAX) {
+            table.rows.push(record.map_err(broken)?.iter().map(str::to_owned).collect());
+        }
+        Ok(table)
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, row: Vec<String>) {
+        self.rows.push(row);
+    }
+
+    /// Drops the rows after the first so many.
+    pub fn keep(&mut self, rows: usize) {
+        self.rows.truncate(rows);
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Prints the columns aligned, numbers to the right; columns without any value are left out.
+    pub fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        let cell = |row: &[String], i: usize| shorten(row.get(i).map_or("", String::as_str));
+        let columns: Vec<usize> = (0..self.head.len())
+            .filter(|&i| self.rows.is_empty() || self.rows.iter().any(|r| r.get(i).is_some_and(|c| !c.is_empty())))
+            .collect();
+        let widths: Vec<(usize, bool)> = columns
+            .iter()
+            .map(|&i| {
+                let cells = || self.rows.iter().map(|r| cell(r, i));
+                let widest = cells().map(|c| c.chars().count()).max().unwrap_or(0);
+                let numbers = cells().all(|c| c.is_empty() || c.parse::<f64>().is_ok()) && !self.rows.is_empty();
+                (widest.max(self.head[i].chars().count().min(CELL_MAX)), numbers)
+            })
+            .collect();
+        let mut line = |text: &dyn Fn(usize) -> String| -> io::Result<()> {
+            let mut whole = String::new();
+            for (&i, &(width, right)) in columns.iter().zip(&widths) {
+                let text = text(i);
+                let gap = " ".repeat(width.saturating_sub(text.chars().count()));
+                let padded = if right { format!("{gap}{text}") } else { format!("{text}{gap}") };
+                whole.push_str(&padded);
+                whole.push_str("  ");
+            }
+            writeln!(out, "{}", whole.trim_end())
+        };
+        line(&|i| shorten(&self.head[i]))?;
+        for row in &self.rows {
+            line(&|i| cell(row, i))?;
+        }
+        Ok(())
+    }
+}
+
+/// One line of at most [`CELL_MAX`] characters, without control characters.
+fn shorten(text: &str) -> String {
+    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match clean.char_indices().nth(CELL_MAX) {
+        None => clean,
+        Some(_) => clean.chars().take(CELL_MAX - 1).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_empty_ones_vanish() {
+        let csv = "name,empty,n\nshort,,7\n\"a, b\",,1234.5\n";
+        let table = Table::from_csv(csv.as_bytes()).unwrap();
+        assert_eq!(table.rows(), 2);
+        let mut out = Vec::new();
+        table.print(&mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "name        n\nshort       7\na, b   1234.5\n");
+    }
+
+    #[test]
+    fn long_and_odd_cells_stay_on_their_line() {
+        let mut table = Table::new(["x"]);
+        table.push(vec!["ä\n".repeat(100)]);
+        let mut out = Vec::new();
+        table.print(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.lines().count(), 2);
+        assert_eq!(text.lines().nth(1).unwrap().chars().count(), CELL_MAX);
+    }
+}

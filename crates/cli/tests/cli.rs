@@ -1,0 +1,266 @@
+//! The command line as a user and a script see it.
+
+mod common;
+
+use common::{Server, command, count_in_folder, data, meridian, meridian_with_input, send};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+const SPOTS: &str = "id,lon,lat,time,name,size\n\
+    a,2.35,48.86,2026-01-01T00:00:00Z,Paris,2.5\n\
+    b,13.4,52.52,2026-01-02T00:00:00Z,\"Berlin, Mitte\",3.5\n\
+    c,-74.0,40.71,2026-01-03T00:00:00Z,New York,\n";
+
+fn spots(folder: &Path) {
+    let args = ["load", "spots", "-", "--format", "csv", "--data", text(folder)];
+    meridian_with_input(&args, SPOTS.as_bytes()).ended(0);
+}
+
+#[test]
+fn help_has_examples_for_every_command() {
+    for name in ["serve", "create", "load", "query", "aggregate", "export", "check"] {
+        let run = meridian(&[name, "--help"]).ended(0);
+        assert!(run.out.contains("Examples:"), "{name}:\n{}", run.out);
+        assert!(run.out.contains(&format!("meridian {name}")), "{name}:\n{}", run.out);
+    }
+    assert!(meridian(&["--version"]).ended(0).out.starts_with("meridian "));
+    meridian(&["no-such-command"]).ended(2);
+    meridian(&[] as &[&str]).ended(2);
+}
+
+#[test]
+fn an_inferred_collection_is_shown_and_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = text(folder.path());
+    let args = ["load", "spots", "-", "--format", "csv", "--data", at];
+    let run = meridian_with_input(&args, SPOTS.as_bytes()).ended(0);
+    for words in ["made collection spots", "id, given", "Point", "date-time", "when", "number", "3 events in"] {
+        assert!(run.out.contains(words), "{words:?} in:\n{}", run.out);
+    }
+
+    let run = meridian(&["query", "spots", "--data", at]).ended(0).says(&["3 events"]);
+    assert!(run.out.lines().count() == 4 && run.out.contains("Berlin, Mitte"), "{}", run.out);
+    let run = meridian(&["query", "spots", "--limit", "1", "--data", at]).ended(0).says(&["there are more"]);
+    assert_eq!(run.out.lines().count(), 2, "{}", run.out);
+    let run = meridian(&["query", "spots", "--filter", "size > 3", "--format", "csv", "--data", at]).ended(0);
+    assert!(run.out.lines().count() == 2 && run.out.contains("Berlin"), "{}", run.out);
+    let run = meridian(&["query", "spots", "--bbox", "-80,30,10,60", "--format", "ndjson", "--data", at]).ended(0);
+    assert_eq!(run.out.lines().count(), 2, "{}", run.out);
+    let run =
+        meridian(&["query", "spots", "--datetime", "2026-01-02/..", "--format", "geojson", "--data", at]).ended(0);
+    let whole: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(whole["features"].as_array().unwrap().len(), 2);
+    let run = meridian(&["query", "spots", "--near", "2,48,2000000", "--format", "ndjson", "--data", at]).ended(0);
+    let first: Value = serde_json::from_str(run.out.lines().next().unwrap()).unwrap();
+    assert_eq!((first["id"].as_str(), run.out.lines().count()), (Some("a"), 2));
+    let run = meridian(&["query", "spots", "--sortby=-size", "--limit", "2", "--format", "csv", "--data", at]).ended(0);
+    assert!(run.out.lines().nth(1).unwrap().contains("Berlin"), "{}", run.out);
+    meridian(&["query", "spots", "--filter", "size > 99", "--data", at]).ended(0).says(&["no event matches"]);
+
+    let run =
+        meridian(&["aggregate", "spots", "--function", "count,avg(size)", "--format", "json", "--data", at]).ended(0);
+    let answer: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(
+        (answer["groups"][0]["count"].as_u64(), answer["groups"][0]["avg(size)"].as_f64()),
+        (Some(3), Some(3.0))
+    );
+    let run = meridian(&["aggregate", "spots", "--by", "name", "--format", "csv", "--data", at]).ended(0);
+    assert_eq!(run.out.lines().count(), 4, "{}", run.out);
+    let run = meridian(&["aggregate", "spots", "--window", "P1D", "--data", at]).ended(0);
+    assert_eq!(run.out.lines().count(), 4, "{}", run.out);
+    meridian(&["check", "--data", at]).ended(0);
+}
+
+#[test]
+fn what_is_exported_is_loaded_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    spots(&from);
+    for ending in ["parquet", "csv", "ndjson", "arrow", "geojsons"] {
+        let file = folder.path().join(format!("spots.{ending}"));
+        meridian(&["export", "spots", text(&file), "--data", text(&from)]).ended(0);
+        meridian(&["load", ending, text(&file), "--data", text(&to)]).ended(0);
+        let rows = |collection: &str, data: &Path| {
+            let run = meridian(&["query", collection, "--format", "ndjson", "--data", text(data)]).ended(0);
+            let mut rows: Vec<Value> = run.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+            rows.sort_by_key(|r| r["id"].to_string());
+            rows
+        };
+        assert_eq!(rows(ending, &to), rows("spots", &from), "{ending}");
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(left.iter().all(|n| !n.to_string_lossy().contains("partial")), "{left:?}");
+}
+
+#[test]
+fn storms_become_lines_and_ships_objects() {
+    let folder = tempfile::tempdir().unwrap();
+    let (at, storms) = (text(folder.path()), data("atlantic-storms/storms.csv.zst"));
+    meridian(&["load", "storms", text(&storms), "--track", "storm_id", "--data", at, "--quiet"]).ended(0);
+    assert_eq!(count_in_folder("storms", folder.path()), 692);
+    let filter = ["--filter", "wind_kt_max > 155", "--format", "geojson", "--data", at];
+    let run = meridian(&[&["query", "storms"][..], &filter[..]].concat()).ended(0);
+    let whole: Value = serde_json::from_str(&run.out).unwrap();
+    let lines = whole["features"].as_array().unwrap();
+    assert!(!lines.is_empty());
+    for line in lines {
+        assert!(line["geometry"]["type"].as_str().unwrap().ends_with("LineString"), "{line}");
+        assert!(line["properties"]["start"].as_str() < line["properties"]["end"].as_str(), "{line}");
+    }
+    let ships = data("us-ais-20220103/ais.csv.zst");
+    let run = meridian(&["load", "ships", text(&ships), "--object", "vessel", "--data", at]).ended(0);
+    assert!(run.out.contains("object"), "{}", run.out);
+    assert_eq!(count_in_folder("ships", folder.path()), 99_999);
+}
+
+#[test]
+fn the_same_commands_work_on_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"));
+    let load = ["load", "spots", "-", "--format", "csv", "--url", &server.url];
+    meridian_with_input(&load, SPOTS.as_bytes()).ended(0);
+    for format in ["table", "csv", "ndjson", "geojson"] {
+        let run = meridian(&["query", "spots", "--format", format, "--url", &server.url]).ended(0);
+        assert!(run.out.contains("Berlin"), "{format}: {}", run.out);
+    }
+    meridian(&["aggregate", "spots", "--by", "name", "--url", &server.url]).ended(0);
+    let file = folder.path().join("out.parquet");
+    meridian(&["export", "spots", text(&file), "--url", &server.url]).ended(0);
+    assert!(std::fs::read(&file).unwrap().starts_with(b"PAR1"));
+    // The environment names the server where the command line names nothing.
+    let by_environment = command(&["query", "spots"]).env("MERIDIAN_URL", &server.url).output().unwrap();
+    assert!(by_environment.status.success());
+    let elsewhere = text(folder.path());
+    let by_data = command(&["query", "spots", "--data", elsewhere]).env("MERIDIAN_URL", &server.url).output().unwrap();
+    assert_eq!(by_data.status.code(), Some(3), "--data goes before MERIDIAN_URL");
+    // --url goes before --data.
+    meridian(&["query", "spots", "--data", elsewhere, "--url", &server.url]).ended(0);
+}
+
+#[test]
+fn exit_codes_say_who_is_to_blame() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = text(folder.path());
+    spots(folder.path());
+    // 2: the command line is wrong.
+    for args in [
+        &["query", "spots", "--filter", "size >", "--data", at][..],
+        &["query", "spots", "--bbox", "1,2,3,4,5", "--data", at],
+        &["query", "spots", "--datetime", "yesterday", "--data", at],
+        &["query", "spots", "--limit", "0", "--data", at],
+        &["query", "spots", "--limit", "x", "--data", at],
+        &["query", "spots", "--format", "xml", "--data", at],
+        &["query", "spots", "--sortby", "size", "--format", "csv", "--data", at],
+        &["query", "spots", "--data", "/no/such/folder"],
+        &["query", "spots", "--url", "ftp://x"],
+        &["load", "spots", "/no/such/file", "--data", at],
+        &["load", "spots", "x", "--zone", "Nowhere/Town", "--data", at],
+        &["load", "spots", "x", "--format", "docx", "--data", at],
+        &["create", "new", "--schema", "name:Strin", "--data", at],
+        &["create", "no/good", "--schema", "name:String", "--data", at],
+        &["export", "spots", "spots.xlsx", "--data", at],
+        &["serve", "--role", "gateway"],
+        &["serve", "--role", "king"],
+        &["serve", "--listen", "nowhere:99999"],
+    ] {
+        let run = meridian(args).ended(2);
+        assert!(!run.err.is_empty(), "{args:?}");
+    }
+    // 3: whoever keeps the data refused, or is not there.
+    for args in [
+        &["query", "no-such-collection", "--data", at][..],
+        &["query", "spots", "--filter", "no_such_field = 1", "--data", at],
+        &["create", "spots", "--schema", "name:String", "--data", at],
+        &["query", "spots", "--url", "http://127.0.0.1:9"],
+        &["load", "spots", text(&data("README.md")), "--format", "csv", "--url", "http://127.0.0.1:9"],
+    ] {
+        let run = meridian(args).ended(3);
+        assert!(!run.err.is_empty(), "{args:?}");
+    }
+    // 1: it ran, and the answer is bad.
+    meridian_with_input(&["load", "spots", "-", "--format", "csv", "--data", at], b"lon,lat\n1,x\n").ended(1);
+}
+
+#[test]
+fn a_signal_ends_the_server_cleanly() {
+    for signal in ["INT", "TERM"] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(folder.path());
+        server.create("spots", "name:String,*geom:Point");
+        let body = r#"{"type":"Feature","geometry":{"type":"Point","coordinates":[1,2]},"properties":{"name":"x"}}"#;
+        let path = "/collections/spots/items";
+        let (status, text) = server.post(path, "application/geo+json", None, body.as_bytes()).unwrap();
+        assert!(matches!(status, 200 | 201), "{status} {text}");
+        assert_eq!(server.stop(signal), Some(0));
+        assert_eq!(count_in_folder("spots", folder.path()), 1);
+    }
+}
+
+#[test]
+fn an_ephemeral_server_keeps_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = command(&["serve", "--ephemeral", "--listen", "127.0.0.1:0"])
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    send(child.id(), "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "an ephemeral server wrote to its folder");
+
+    let server = Server::start_with(&["--ephemeral"]);
+    let load = ["load", "spots", "-", "--format", "csv", "--url", &server.url];
+    meridian_with_input(&load, SPOTS.as_bytes()).ended(0);
+    meridian(&["query", "spots", "--url", &server.url]).ended(0).says(&["3 events"]);
+}
+
+#[test]
+fn settings_are_checked_at_start_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("meridian.toml");
+    let shown = meridian(&["serve", "--show-config", "--listen", "127.0.0.1:0"]).ended(0).out;
+    assert!(shown.contains("cache_bytes") && shown.contains("listen = \"127.0.0.1:0\""), "{shown}");
+    std::fs::write(&file, shown.replace("./meridian-data", text(&folder.path().join("data")))).unwrap();
+    let server = Server::start_with(&["--config", text(&file)]);
+    assert_eq!(server.get("/collections").0, 200);
+    drop(server);
+    for (config, words) in [
+        ("[store]\ncache = 1\n", "store.cache: there is no such setting"),
+        ("[requests]\ntimeout = \"soon\"\n", "requests.timeout: \"soon\" is not a length of time"),
+        ("[store]\n[store]\n", "duplicate"),
+    ] {
+        std::fs::write(&file, config).unwrap();
+        meridian(&["serve", "--config", text(&file)]).ended(2).says(&[words]);
+    }
+    meridian(&["serve", "--config", "/no/such.toml"]).ended(2).says(&["/no/such.toml"]);
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = text(folder.path());
+    let mut csv = "lon,lat,name\n".to_owned();
+    (0..50_000).for_each(|n| csv.push_str(&format!("1,2,some name that is a little longer {n}\n")));
+    meridian_with_input(&["load", "many", "-", "--format", "csv", "--data", at], csv.as_bytes()).ended(0);
+    let mut child = command(&["query", "many", "--format", "csv", "--data", at])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        (output.status.code(), output.stderr.len()),
+        (Some(0), 0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

@@ -1,0 +1,254 @@
+//! The real program, run as a user runs it.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The program under test.
+pub const MERIDIAN: &str = env!("CARGO_BIN_EXE_meridian");
+
+/// How long anything may take before a test gives up; generous, for machines that do other things too.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The project's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A file of the project's real data.
+pub fn data(path: &str) -> PathBuf {
+    root().join("data").join(path)
+}
+
+/// What a run of the program said and how it ended.
+pub struct Run {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Run {
+    /// The run ended with this exit code; standard error is shown otherwise.
+    #[track_caller]
+    pub fn ended(self, code: i32) -> Run {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
+
+    /// Standard error holds all of these.
+    #[track_caller]
+    pub fn says(self, words: &[&str]) -> Run {
+        for word in words {
+            assert!(self.err.contains(word), "expected {word:?} in:\n{}", self.err);
+        }
+        self
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Run {
+        Run {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// The program with these arguments, outside of any server that the tester has set.
+pub fn command<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Command {
+    let mut command = Command::new(MERIDIAN);
+    command.args(args).env_remove("MERIDIAN_URL").stdin(Stdio::null());
+    command
+}
+
+/// Runs the program to its end.
+pub fn meridian<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Run {
+    command(args).output().unwrap().into()
+}
+
+/// Runs the program with bytes on its standard input.
+pub fn meridian_with_input<S: AsRef<std::ffi::OsStr>>(args: &[S], input: &[u8]) -> Run {
+    let mut child = command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The program may end before it has read all: that is its right, not an error.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap().into()
+}
+
+/// A running server; killed when dropped.
+pub struct Server {
+    child: Child,
+    pub url: String,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts `meridian serve` on a free port over this folder.
+    pub fn start(folder: &Path) -> Server {
+        Server::start_with(&["--data", folder.to_str().unwrap()])
+    }
+
+    /// Starts `meridian serve` on a free port with these arguments.
+    #[track_caller]
+    pub fn start_with(args: &[&str]) -> Server {
+        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let log = std::env::temp_dir().join(format!("meridian-test-{}-{n}.log", std::process::id()));
+        let mut child = command(&["serve", "--listen", "127.0.0.1:0"])
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let first = lines.next().and_then(Result::ok).unwrap_or_default();
+        let url = first.split_whitespace().find(|w| w.starts_with("http://")).map(str::to_owned);
+        let Some(url) = url else {
+            let _ = child.wait();
+            panic!("the server did not start: {first}\n{}", std::fs::read_to_string(&log).unwrap_or_default());
+        };
+        // The rest of its output is read, so that it never waits for a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        Server { child, url, log }
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it wrote to standard error.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// `kill -9`.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Sends a signal and waits for the end; gives the exit code.
+    pub fn stop(mut self, signal: &str) -> Option<i32> {
+        send(self.child.id(), signal);
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(begun.elapsed() < PATIENCE, "the server does not end at {signal}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Asks with GET; gives status and body.
+    pub fn get(&self, path: &str) -> (u16, String) {
+        answer(agent().get(format!("{}{path}", self.url)).call())
+    }
+
+    /// Asks with GET for JSON; the answer must be good.
+    #[track_caller]
+    pub fn json(&self, path: &str) -> Value {
+        let (status, body) = self.get(path);
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    /// Makes a collection from a spec.
+    #[track_caller]
+    pub fn create(&self, collection: &str, spec: &str) {
+        meridian(&["create", collection, "--schema", spec, "--url", &self.url]).ended(0);
+    }
+
+    /// Posts a body; gives status and answer, or what broke.
+    pub fn post(&self, path: &str, kind: &str, key: Option<&str>, body: &[u8]) -> Result<(u16, String), String> {
+        post(&self.url, path, kind, key, body)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_file(&self.log);
+    }
+}
+
+/// Posts a body to a server by its address.
+pub fn post(url: &str, path: &str, kind: &str, key: Option<&str>, body: &[u8]) -> Result<(u16, String), String> {
+    let mut request = agent().post(format!("{url}{path}")).content_type(kind);
+    if let Some(key) = key {
+        request = request.header("Idempotency-Key", key);
+    }
+    let mut response = request.send(body).map_err(|e| e.to_string())?;
+    let text = response.body_mut().read_to_string().map_err(|e| e.to_string())?;
+    Ok((response.status().as_u16(), text))
+}
+
+/// A client that takes refusals as answers.
+pub fn agent() -> ureq::Agent {
+    ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE)).build().into()
+}
+
+fn answer(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> (u16, String) {
+    let mut response = response.unwrap();
+    let mut body = String::new();
+    response.body_mut().with_config().limit(u64::MAX).reader().read_to_string(&mut body).unwrap();
+    (response.status().as_u16(), body)
+}
+
+/// Sends a signal to a process that this test started.
+pub fn send(pid: u32, signal: &str) {
+    let status = Command::new("kill").arg(format!("-{signal}")).arg(pid.to_string()).status().unwrap();
+    assert!(status.success());
+}
+
+/// The program must be there; `make test` installs it.
+#[track_caller]
+pub fn need(program: &str, package: &str) {
+    let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert!(found.is_ok(), "{program} is needed: apt-get install {package} (make test does it)");
+}
+
+/// Number of events of a collection, counted by the program over a folder.
+#[track_caller]
+pub fn count_in_folder(collection: &str, folder: &Path) -> u64 {
+    let run = meridian(&["aggregate", collection, "--data", folder.to_str().unwrap(), "--format", "json"]).ended(0);
+    counted(&serde_json::from_str(&run.out).unwrap())
+}
+
+/// The count of an aggregate of one group.
+#[track_caller]
+pub fn counted(answer: &Value) -> u64 {
+    answer["groups"][0]["count"].as_u64().unwrap_or_else(|| panic!("no count in {answer}"))
+}
+
+/// A small generator of numbers, so that a failing run can be had again from its seed.
+pub struct Random(pub u64);
+
+impl Random {
+    /// From `MERIDIAN_TEST_SEED`, or from the clock.
+    pub fn new() -> Random {
+        let seed = std::env::var("MERIDIAN_TEST_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(|| {
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64
+        });
+        println!("MERIDIAN_TEST_SEED={seed}");
+        Random(seed | 1)
+    }
+
+    /// The next number (xorshift64*).
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}

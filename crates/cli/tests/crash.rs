@@ -1,0 +1,132 @@
+//! Kills the real server at random moments while it is written to, and looks for every acknowledged event.
+
+mod common;
+
+use common::{MERIDIAN, Random, Server, meridian};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Least number of kills.
+const KILLS: u32 = 25;
+/// Clients that write at the same time.
+const WRITERS: u64 = 4;
+
+/// What a client knows of a batch it sent.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Known {
+    /// The server said it is in.
+    Acknowledged,
+    /// No answer came: it is in whole, or not at all.
+    Unanswered,
+}
+
+/// Batches sent so far: name to (events, what is known).
+type Sent = Mutex<HashMap<String, (u64, Known)>>;
+
+fn body(batch: &str, events: u64) -> String {
+    let mut out = String::new();
+    for n in 0..events {
+        let (lon, lat) = ((n * 37 % 360) as f64 - 180.0, (n * 17 % 180) as f64 - 90.0);
+        writeln!(
+            out,
+            r#"{{"type":"Feature","geometry":{{"type":"Point","coordinates":[{lon},{lat}]}},"properties":{{"batch":"{batch}","n":{n},"dtg":"2026-01-{:02}T00:00:{:02}Z"}}}}"#,
+            n % 28 + 1,
+            n % 60,
+        )
+        .unwrap();
+    }
+    out
+}
+
+fn send(url: &str, batch: &str, events: u64) -> Result<(u16, String), String> {
+    common::post(url, "/collections/events/items", "application/x-ndjson", Some(batch), body(batch, events).as_bytes())
+}
+
+/// One client: batch after batch until the server is gone.
+fn write(url: &str, sent: &Sent, next: &AtomicU64, stop: &AtomicBool, mut random: Random) {
+    while !stop.load(Ordering::Relaxed) {
+        let batch = format!("b{}", next.fetch_add(1, Ordering::Relaxed));
+        let events = 1 + random.below(120);
+        sent.lock().unwrap().insert(batch.clone(), (events, Known::Unanswered));
+        match send(url, &batch, events) {
+            Ok((200 | 201, _)) => {
+                sent.lock().unwrap().insert(batch, (events, Known::Acknowledged));
+            }
+            Ok((status, text)) => panic!("{batch}: {status} {text}"),
+            Err(_) => return,
+        }
+    }
+}
+
+/// Events by batch, as the server finds them.
+fn found(server: &Server) -> HashMap<String, u64> {
+    let (status, body) = server.get("/collections/events/items?f=csv&properties=batch");
+    assert_eq!(status, 200, "{body}");
+    let mut reader = csv::Reader::from_reader(body.as_bytes());
+    let column = reader.headers().unwrap().iter().position(|h| h == "batch").unwrap();
+    let mut counts = HashMap::new();
+    for record in reader.records() {
+        *counts.entry(record.unwrap()[column].to_owned()).or_insert(0) += 1;
+    }
+    counts
+}
+
+#[test]
+fn every_acknowledged_event_survives_kill_9_and_no_batch_is_half_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random::new();
+    let until = std::env::var("MERIDIAN_CHAOS_SECONDS").ok().and_then(|s| s.parse().ok());
+    let until = until.map(|s| Instant::now() + Duration::from_secs(s));
+    let (sent, next) = (Sent::default(), AtomicU64::new(0));
+    let mut kills = 0;
+    Server::start(folder.path()).create("events", "batch:String,n:Long,dtg:Date,*geom:Point");
+
+    while kills < KILLS || until.is_some_and(|end| Instant::now() < end) {
+        let server = Server::start(folder.path());
+        let counts = found(&server);
+        for (batch, (events, known)) in sent.lock().unwrap().iter_mut() {
+            let there = counts.get(batch).copied().unwrap_or(0);
+            match known {
+                Known::Acknowledged => assert_eq!(there, *events, "{batch} was acknowledged; kill {kills}"),
+                Known::Unanswered => {
+                    assert!(there == 0 || there == *events, "{batch}: {there} of {events} are there; kill {kills}");
+                    // What a client does that got no answer: it sends again, and nothing is doubled.
+                    let (status, text) = send(&server.url, batch, *events).unwrap();
+                    assert!(matches!(status, 200 | 201), "{batch}: {status} {text}");
+                    *known = Known::Acknowledged;
+                }
+            }
+        }
+        assert!(counts.keys().all(|b| sent.lock().unwrap().contains_key(b)), "events that nobody sent");
+
+        let stop = AtomicBool::new(false);
+        let pause = Duration::from_millis(5 + random.below(300));
+        let url = server.url.clone();
+        std::thread::scope(|scope| {
+            for _ in 0..WRITERS {
+                let random = Random(random.next() | 1);
+                scope.spawn(|| write(&url, &sent, &next, &stop, random));
+            }
+            std::thread::sleep(pause);
+            server.kill();
+            stop.store(true, Ordering::Relaxed);
+        });
+        kills += 1;
+    }
+
+    let server = Server::start(folder.path());
+    let counts = found(&server);
+    let sent = sent.into_inner().unwrap();
+    let acknowledged = sent.values().filter(|(_, known)| *known == Known::Acknowledged).count();
+    println!("{kills} kills, {} batches sent, {acknowledged} acknowledged, {MERIDIAN}", sent.len());
+    assert!(acknowledged as u32 > kills, "the clients hardly wrote: {acknowledged} batches in {kills} rounds");
+    for (batch, (events, known)) in &sent {
+        let there = counts.get(batch).copied().unwrap_or(0);
+        assert!(there == *events || (there == 0 && *known == Known::Unanswered), "{batch}: {there} of {events}");
+    }
+    assert_eq!(server.stop("TERM"), Some(0));
+    meridian(&["check", "--data", folder.path().to_str().unwrap()]).ended(0);
+}
