@@ -5,7 +5,8 @@
 //! one [`Invalid`], which names the field or line to blame and says what was expected.
 //!
 //! Start reading at [`Schema`] (what a collection holds), then [`Batch`] (events as columns), then
-//! [`Bounds`] (the box in longitude, latitude and time that every index in Meridian is made of).
+//! [`Bounds`] (the box in longitude, latitude and time that every index in Meridian is made of), then
+//! [`filter::Predicate`] (what every question becomes).
 
 pub mod batch;
 pub mod bounds;
@@ -14,6 +15,7 @@ pub mod error;
 pub mod filter;
 pub mod geometry;
 pub mod layout;
+mod ring;
 pub mod schema;
 pub mod schema_json;
 pub mod schema_spec;

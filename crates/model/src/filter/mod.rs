@@ -35,3 +35,6 @@ pub use parse_text::{DEPTH_MAX, parse_text};
 pub use predicate::Predicate;
 pub use region::{FieldRange, Region, Relation};
 pub use write::{to_json, to_text};
+
+#[cfg(test)]
+mod tests;

@@ -132,15 +132,18 @@ impl Parser {
                 });
             }
         }
-        let is_constant = self.peek().is_word("TRUE") || self.peek().is_word("FALSE");
-        let value = self.operand("a condition")?;
-        if let Operand::Bool(value) = value
-            && is_constant
-            && !matches!(self.peek(), Token::Symbol("=" | "<>" | "!=" | "<" | "<=" | ">" | ">="))
-        {
-            return Ok(Expr::Bool(value));
+        match self.operand("a condition")? {
+            Operand::Bool(value) if !self.condition_follows() => Ok(Expr::Bool(value)),
+            value => self.condition(value),
         }
-        self.condition(value)
+    }
+
+    /// Whether what comes next makes a condition of the value before it.
+    fn condition_follows(&self) -> bool {
+        match self.peek() {
+            Token::Symbol(symbol) => *symbol == "!=" || Comparison::from_text(symbol).is_some(),
+            next => ["IS", "NOT", "LIKE", "BETWEEN", "IN"].iter().any(|word| next.is_word(word)),
+        }
     }
 
     /// What follows the left side of a comparison.

@@ -103,7 +103,8 @@ impl Predicate {
     /// A property is a field by name, the geometry by [`Schema::geometry_name`] (or `geometry`), or a given id by
     /// [`Schema::id_name`] (or `id`). A `DATE` is a whole day in UTC. A text next to a time is read as a time. Text is
     /// ordered by Unicode code point. Geometry is planar in degrees and as written: a `BBOX` with `west > east` crosses
-    /// the antimeridian, other shapes do not.
+    /// the antimeridian, other shapes do not. Of the spatial functions, those other than `S_INTERSECTS` and
+    /// `S_DISJOINT` take valid geometries of one kind only.
     pub fn bind(expr: &Expr, schema: &Schema) -> Result<Predicate, Invalid> {
         bind(expr, schema)
     }

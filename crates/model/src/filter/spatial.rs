@@ -1,4 +1,8 @@
 //! CQL2's spatial functions, planar in degrees.
+//!
+//! `S_INTERSECTS` and `S_DISJOINT` are exact for any shape, whatever its rings do. The other relations are those of
+//! Simple Features (DE-9IM) and, like them, mean something only of valid shapes: of a stored multi-polygon whose
+//! parts overlap, the answer is that of the matrix as it comes out.
 
 use super::expr::SpatialOp;
 use super::outcomes::Outcomes;

@@ -361,7 +361,7 @@ mod tests {
         for (pattern, text, expected) in cases {
             assert_eq!(Pattern::new(pattern, false).matches(text), expected, "{text:?} LIKE {pattern:?}");
         }
-        assert!(Pattern::new("STRA_E%", true).matches(&fold("straße")) == fold("straße").starts_with("stra"));
+        assert!(Pattern::new("STRA__E%", true).matches(&fold("straße")));
         assert!(Pattern::new("Éa%", true).matches(&fold("éAbc")));
     }
 
