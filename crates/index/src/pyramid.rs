@@ -371,7 +371,9 @@ impl PyramidBuilder {
 
     fn add(&mut self, new: Cell) {
         match self.pending.last_mut() {
-            Some(last) if (last.bin, last.cell) == (new.bin, new.cell) => last.count += new.count,
+            Some(last) if (last.bin, last.cell) == (new.bin, new.cell) => {
+                last.count = last.count.saturating_add(new.count);
+            }
             _ => self.pending.push(new),
         }
         // Sorting in only once the pending ones are half as many keeps the whole work within n log n.

@@ -14,6 +14,8 @@ enum Damage {
     Set(Index, u8),
     /// In the first bytes, where lengths stand.
     SetEarly(Index, u8),
+    /// Eight bytes of one value at a multiple of eight, where numbers stand.
+    Fill(Index, u8),
     Cut(Index),
     Append(Vec<u8>),
     Remove(Index),
@@ -23,6 +25,8 @@ fn damages() -> impl Strategy<Value = Vec<Damage>> {
     let damage = prop_oneof![
         2 => (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Damage::Set(at, byte)),
         4 => (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Damage::SetEarly(at, byte)),
+        3 => (any::<Index>(), prop_oneof![Just(0u8), Just(0x7f), Just(0x80), Just(0xff)])
+            .prop_map(|(at, byte)| Damage::Fill(at, byte)),
         1 => any::<Index>().prop_map(Damage::Cut),
         1 => prop::collection::vec(any::<u8>(), 1..100).prop_map(Damage::Append),
         1 => any::<Index>().prop_map(Damage::Remove),
@@ -37,6 +41,10 @@ fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
             _ if bytes.is_empty() => {}
             Damage::Set(at, byte) => bytes[at.index(len)] = *byte,
             Damage::SetEarly(at, byte) => bytes[at.index(len.min(96))] = *byte,
+            Damage::Fill(at, byte) => {
+                let from = at.index(len) / 8 * 8;
+                bytes[from..len.min(from + 8)].fill(*byte);
+            }
             Damage::Cut(at) => bytes.truncate(at.index(len)),
             Damage::Append(more) => bytes.extend(more),
             Damage::Remove(at) => {
@@ -195,4 +203,19 @@ fn the_encoding_of_pyramids_of_version_one_stays() {
         array([1u64, 2].map(u64::to_le_bytes).concat());
     }
     assert_eq!(builder.finish().encode(), expected);
+}
+
+#[test]
+fn counts_too_great_to_add_stay_at_the_greatest() {
+    let mut builder = PyramidBuilder::new(&schema(Kind { geometry: None, time: Clock::Instant }));
+    builder.push_point(10.0, 20.0, 0);
+    let mut bytes = builder.finish().encode();
+    // The only count of the base layer: its bins, firsts and cells stand at 128, 192 and 256.
+    assert_eq!(bytes[320..328], 1u64.to_le_bytes());
+    bytes[320..328].fill(0xff);
+    let pyramid = CountPyramid::decode(&bytes).unwrap();
+    let merged = CountPyramid::merge(&[&pyramid, &pyramid]).unwrap();
+    let mut counts = [0];
+    assert!(merged.add_counts(&TileCells { z: 0, x: 0, y: 0, bits: 0 }, &Interval::ALWAYS, &mut counts));
+    assert_eq!(counts, [u64::MAX]);
 }
