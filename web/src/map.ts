@@ -15,7 +15,7 @@ import { Player } from './player';
 import { params, tileParams, type Question } from './query';
 import { anchorOf, eventCard, idOf, ResultsTable } from './results';
 import { describe, type ShapeKind } from './shapes';
-import { CELL_LAYER, DARK, LIGHT, type FieldScale } from './style';
+import { CELL_LAYER, DARK, fieldScale, LIGHT, type FieldScale } from './style';
 import { formatRange, resolutionOf, windowFor, type Range } from './time';
 
 /** Events on a page of the table. */
@@ -264,7 +264,7 @@ function fillFields(numeric: readonly api.Field[]): void {
   const select = $<HTMLSelectElement>('field');
   select.replaceChildren(make('option', '', 'none', { value: '' }), ...numeric.map((f) => make('option', '', f.title, { value: f.name })));
   select.value = view.field;
-  const first = numeric[0];
+  const first = numeric.find((f) => f.kind === 'float') ?? numeric[0];
   $<HTMLInputElement>('filter').placeholder = first ? `such as ${first.name} > 5` : 'all events';
 }
 
@@ -291,9 +291,10 @@ function loadScale(): void {
   }
   const { id } = open.collection;
   run('scale', async (signal) => {
-    const [group] = await api.aggregate(id, [`min(${field})`, `max(${field})`], new URLSearchParams(), signal);
-    const [low, high] = [group?.[`min(${field})`], group?.[`max(${field})`]];
-    scale = typeof low === 'number' && typeof high === 'number' && low < high ? { field, low, high } : null;
+    const functions = ['min', 'avg', 'max'].map((name) => `${name}(${field})`);
+    const [group] = await api.aggregate(id, functions, new URLSearchParams(), signal);
+    const [low, average, high] = functions.map((name) => Number(group?.[name] ?? NaN));
+    scale = fieldScale(field, low, average, high);
     mapView?.setScale(scale);
     showLegend();
   });
@@ -452,7 +453,7 @@ function showLegend(): void {
   const bar = make('i');
   bar.style.background = `linear-gradient(90deg, ${ramp.join(',')})`;
   const ends = make('span');
-  const labels = cells || !scale ? ['1', '100', '30k'] : [formatValue(scale.low), formatValue(scale.high)];
+  const labels = cells || !scale ? ['1', '100', '30k'] : [scale.stops[0], scale.stops[2], scale.stops[4]].map(formatValue);
   ends.append(...labels.map((text) => make('span', '', text)));
   legend.replaceChildren(make('b', '', cells || !scale ? 'Events in a cell' : scale.field), bar, ends);
 }

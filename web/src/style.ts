@@ -94,19 +94,33 @@ function cellColor({ ramp }: Palette): ExpressionSpecification {
   ];
 }
 
-/** Colour of single events: by the chosen field over the range it has here, or one colour. */
-export function eventColor(palette: Palette, scale: FieldScale | null): ExpressionSpecification | string {
-  if (!scale || !(scale.low < scale.high)) return palette.point;
-  const { field, low, high } = scale;
-  const stops = palette.ramp.flatMap((color, i) => [low + ((high - low) * i) / 4, color]);
-  const value: ExpressionSpecification = ['to-number', ['get', field], low];
-  return ['case', ['has', field], ['interpolate', ['linear'], value, ...stops] as unknown as ExpressionSpecification, palette.city];
-}
-
+/** The values of a field that the five colours of the ramp stand for. */
 export interface FieldScale {
   readonly field: string;
-  readonly low: number;
-  readonly high: number;
+  readonly stops: readonly [number, number, number, number, number];
+}
+
+/** How strongly the colours of a skewed field are bent towards its many small values. */
+const BEND = 400;
+
+/**
+ * The scale of a field from its least to its greatest value: even, or bent where few values are far above the rest (such
+ * as populations), as the average tells; null when there is nothing to tell apart.
+ */
+export function fieldScale(field: string, low: number, average: number, high: number): FieldScale | null {
+  if (!(low < high)) return null;
+  const skewed = low >= 0 && average - low < (high - low) / 8;
+  const at = (t: number): number => low + (high - low) * (skewed ? (BEND ** t - 1) / (BEND - 1) : t);
+  return { field, stops: [low, at(0.25), at(0.5), at(0.75), high] };
+}
+
+/** Colour of single events: by the chosen field, or one colour. */
+export function eventColor(palette: Palette, scale: FieldScale | null): ExpressionSpecification | string {
+  if (!scale) return palette.point;
+  const { field, stops } = scale;
+  const pairs = stops.flatMap((stop, i) => [stop, palette.ramp[i]]);
+  const value: ExpressionSpecification = ['to-number', ['get', field], stops[0]];
+  return ['case', ['has', field], ['interpolate', ['linear'], value, ...pairs] as unknown as ExpressionSpecification, palette.city];
 }
 
 /** What the events layer shows. */

@@ -27,6 +27,7 @@ const WINDOWS: readonly (readonly [iso: string, ms: number])[] = [
   ['P1W', 7 * DAY],
   ['P1M', MONTH],
   ['P3M', 3 * MONTH],
+  ['P6M', 6 * MONTH],
   ['P1Y', YEAR],
   ['P5Y', 5 * YEAR],
   ['P10Y', 10 * YEAR],

@@ -346,7 +346,7 @@ describe('the map page', { timeout: 900_000 }, () => {
   });
 
   step('shows an event that is clicked on the map', async () => {
-    await show('c=earthquakes&m=11/38.8/-122.8');
+    await show('c=earthquakes&m=10/38.8/-122.8&q=mag+>=+2.5');
     const hit = await page.evaluate(() => {
       const map = window.meridianMap;
       const box = map.getContainer().getBoundingClientRect();

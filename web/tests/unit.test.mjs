@@ -9,7 +9,7 @@ const source = join(dirname(dirname(fileURLToPath(import.meta.url))), 'src');
 let page;
 
 before(async () => {
-  const names = ['bars', 'hash', 'numbers', 'query', 'shapes', 'time'];
+  const names = ['bars', 'hash', 'numbers', 'query', 'shapes', 'style', 'time'];
   const { outputFiles } = await build({
     stdin: { contents: names.map((name) => `export * as ${name} from './${name}';`).join('\n'), resolveDir: source, loader: 'ts' },
     bundle: true,
@@ -235,6 +235,20 @@ describe('shapes', () => {
     assert.equal(selfCrossing([[0, 0], [2, 2], [2, 0], [0, 2]]), true);
     assert.equal(selfCrossing([[0, 0], [2, 0], [2, 2], [0, 2]]), false);
     assert.equal(selfCrossing([[0, 0], [4, 0], [4, 4], [2, 1], [0, 4]]), false);
+  });
+});
+
+describe('colours', () => {
+  it('follow a field evenly, and bend where few values tower above the rest', () => {
+    const { eventColor, fieldScale, LIGHT } = page.style;
+    assert.deepEqual(fieldScale('mag', -2, 1.5, 8).stops, [-2, 0.5, 3, 5.5, 8]);
+    const bent = fieldScale('pop', 0, 40, 1400).stops;
+    assert.ok(bent[2] > 40 && bent[2] < 100, bent.join());
+    assert.ok(bent.every((v, i) => i === 0 || v > bent[i - 1]));
+    assert.equal(bent[4], 1400);
+    assert.equal(fieldScale('mag', 3, 3, 3), null);
+    assert.equal(fieldScale('mag', NaN, NaN, NaN), null);
+    assert.equal(eventColor(LIGHT, null), LIGHT.point);
   });
 });
 
