@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::seams::{Disk, OpenMode};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn put_u16(bytes: &mut Vec<u8>, n: u16) {
     bytes.extend_from_slice(&n.to_le_bytes());
@@ -135,7 +135,9 @@ pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, StoreEr
 
 /// Writes a file whole and durably: beside its place, synced, renamed into it, folder synced.
 pub(crate) fn replace_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let beside = path.with_extension("new");
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
     let file = disk.open(&beside, OpenMode::Create).map_err(StoreError::io("create", &beside))?;
     file.write_at(0, bytes).map_err(StoreError::io("write", &beside))?;
     file.sync().map_err(StoreError::io("sync", &beside))?;

@@ -104,23 +104,23 @@ pub struct Collection {
 /// Wakes the threads that flush and merge.
 #[derive(Debug, Default)]
 pub(crate) struct Wake {
-    pending: Mutex<bool>,
+    calls: Mutex<u64>,
     changed: Condvar,
 }
 
 impl Wake {
     pub(crate) fn wake(&self) {
-        *self.pending.lock() = true;
+        *self.calls.lock() += 1;
         self.changed.notify_all();
     }
 
-    /// Waits to be woken, or a while.
-    pub(crate) fn wait(&self, at_most: std::time::Duration) {
-        let mut pending = self.pending.lock();
-        if !*pending {
-            self.changed.wait_for(&mut pending, at_most);
+    /// Waits for a call that came after those seen, or a while.
+    pub(crate) fn wait(&self, seen: &mut u64, at_most: std::time::Duration) {
+        let mut calls = self.calls.lock();
+        if *calls == *seen {
+            self.changed.wait_for(&mut calls, at_most);
         }
-        *pending = false;
+        *seen = *calls;
     }
 }
 
@@ -457,6 +457,7 @@ impl Collection {
     fn work(&self, job: Job) -> Result<(), StoreError> {
         let output = job.run(&self.shared, &self.stop);
         let result = self.core.lock().install(job, output);
+        self.wake.wake();
         let _lock = self.room_lock.lock();
         self.room.notify_all();
         result

@@ -5,16 +5,18 @@
 //!   or when the log passes `log_bytes`. All memory trees go into segments together.
 //! - **Merge of memory trees**: four of a like size that a writer found too large to merge on its way.
 //! - **Merge of segments** (size-tiered): segments of one flush or merge over one range form a run. Where four runs
-//!   of a like size (within a factor of four) lie in one range of time, they become one run, together with all smaller
-//!   ones in that range. A run of which a third is dead is written anew by itself. Merges of more than
-//!   [`MERGE_ROWS_MAX`] rows are not begun: runs beyond a quarter of that stay as they are.
+//!   of a like size (within a factor of four) cover one stretch of time, they are merged, together with all smaller
+//!   ones in their range, and cut into ranges anew. A run of which a third is dead is written anew by itself. Merges
+//!   of more than [`MERGE_ROWS_MAX`] rows are not begun: runs beyond a quarter of that stay as they are.
 //!
-//! So an event is rewritten at most once per factor of four between a flush and the largest run: write amplification
-//! grows with the logarithm of the collection, and a question meets at most three runs of each size.
+//! So at any time a question meets at most three runs of each size, and an event is rewritten about once per factor of
+//! four between a flush and the largest run: write amplification grows with the logarithm of the collection. The work
+//! ends: the ranges of what a merge writes are apart, so no stretch of time is covered by more runs than before, and
+//! the one that was chosen is covered by three fewer at least.
 
 use crate::codec::{frame, put_bytes, put_u32, put_u64, read_file, replace_file, unframe};
 use crate::dead::DeadRows;
-use crate::error::StoreError;
+use crate::error::{Problem, StoreError};
 use crate::manifest::{Manifest, SegmentEntry, dead_name, keys_name, segment_name};
 use crate::merge::{Merged, RowMaps, dead_of, merge_runs_mapped, merge_to_segments, open_segments};
 use crate::part::{Context, Part};
@@ -147,7 +149,7 @@ impl Partition {
         let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
         for (i, e) in self.entries.iter().enumerate() {
             let Some(meta) = self.segments.get(&e.part.number) else { continue };
-            if self.frozen.contains(&e.part.number) {
+            if self.frozen.contains(&e.part.number) || self.unmergeable.contains(&e.part.number) {
                 continue;
             }
             let run = runs.entry(meta.run).or_insert(Run { entries: Vec::new(), rows: 0, dead: 0, range: meta.range });
@@ -162,11 +164,18 @@ impl Partition {
         ranges.sort_unstable();
         ranges.dedup();
         for range in ranges {
-            let inside: Vec<&Run> = runs.iter().filter(|r| range.holds(&r.range)).collect();
+            let over: Vec<&Run> = runs.iter().filter(|r| r.range.holds(&range)).collect();
             let mut tiers: BTreeMap<u32, usize> = BTreeMap::new();
-            inside.iter().for_each(|r| *tiers.entry(tier(r)).or_default() += 1);
+            over.iter().for_each(|r| *tiers.entry(tier(r)).or_default() += 1);
             for (crowded, _) in tiers.iter().filter(|(_, n)| **n >= RUNS_MERGED) {
-                let taken: Vec<&&Run> = inside.iter().filter(|r| tier(r) <= *crowded).collect();
+                let widest = over.iter().filter(|r| tier(r) <= *crowded).map(|r| r.range).max().unwrap_or(range);
+                let taken: Vec<&Run> = runs
+                    .iter()
+                    .filter(|r| {
+                        let chosen = tier(r) <= *crowded && r.range.holds(&range);
+                        chosen || (tier(r) < *crowded && widest.holds(&r.range))
+                    })
+                    .collect();
                 if taken.iter().map(|r| r.rows).sum::<u64>() <= MERGE_ROWS_MAX {
                     return Some(taken.iter().flat_map(|r| r.entries.iter().copied()).collect());
                 }
@@ -198,6 +207,9 @@ impl Partition {
     /// Puts the outcome of a job in the place of its inputs. On an error the inputs stay.
     pub(crate) fn install(&mut self, job: Job, output: Result<Output, StoreError>) -> Result<(), StoreError> {
         self.thaw(&job);
+        if let Err(StoreError::Corrupt { path, .. }) = &output {
+            self.set_aside(&job, path);
+        }
         let result = match output? {
             Output::Run(part, maps) => {
                 let rows: Vec<u32> = part.iter().map(|p| p.rows).collect();
@@ -210,6 +222,18 @@ impl Partition {
         };
         self.publish();
         result
+    }
+
+    /// Leaves a segment that turned out to be damaged out of merges: its good blocks stay served where they are, and
+    /// the merge is not tried again and again.
+    fn set_aside(&mut self, job: &Job, path: &Path) {
+        let damaged = |e: &&Entry| e.part.segment().is_some_and(|s| s.path == path);
+        for input in job.inputs.iter().filter(damaged) {
+            self.unmergeable.push(input.part.number);
+            let detail = "part of it is damaged, found by a merge; what is good stays served".to_owned();
+            self.problems.push(Problem { path: path.to_owned(), detail });
+        }
+        self.publish();
     }
 
     /// Dead rows of the outputs: those of the inputs as they are now, deaths during the job included.

@@ -106,6 +106,8 @@ pub(crate) struct Partition {
     pub(crate) refuses: Option<String>,
     /// Parts that a job in hand works on.
     pub(crate) frozen: Vec<u64>,
+    /// Segments that merges leave alone because they are damaged.
+    pub(crate) unmergeable: Vec<u64>,
     /// Set by the first flush asked for, until it is done.
     pub(crate) flush_wanted: bool,
 }

@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn every_unit_falls_into_one_range() {
-        let bins: Vec<(i64, u64)> = (-50..200).map(|bin| (bin * 3, 1 + (bin.unsigned_abs() * 7919) % 50)).collect();
+        let bins: Vec<(i64, u64)> = (-50i64..200).map(|bin| (bin * 3, 1 + (bin.unsigned_abs() * 7919) % 50)).collect();
         for rows_min in [1, 100, 1_000, 1_000_000] {
             let ranges = cut(&bins, rows_min);
             for (bin, _) in &bins {

@@ -103,6 +103,7 @@ pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError>
         position,
         refuses: None,
         frozen: Vec::new(),
+        unmergeable: Vec::new(),
         flush_wanted: false,
     };
     partition.open_files()?;

@@ -31,6 +31,7 @@ const PARTITION: &str = "p0";
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Pause after a failed flush or merge.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
+const AFTER_FAILURE_STEPS: u32 = 40;
 
 type Collections = BTreeMap<(String, String), Arc<Collection>>;
 
@@ -379,9 +380,10 @@ impl Inner {
         let start = |(name, step): (&str, fn(&Inner) -> bool)| {
             let inner = self.clone();
             std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+                let mut seen = 0;
                 while !inner.closed.load(Ordering::Acquire) {
                     if !step(&inner) {
-                        inner.wake.wait(LOOK_EVERY);
+                        inner.wake.wait(&mut seen, LOOK_EVERY);
                     }
                 }
             })
@@ -422,7 +424,12 @@ impl Inner {
             Err(StoreError::Closed) => false,
             Err(e) => {
                 tracing::error!(collection = %collection.name(), error = %e, "a {what} failed and will be tried again");
-                self.wake.wait(AFTER_FAILURE);
+                // Writers that wait for room must not turn this into a busy loop, so only the end cuts the pause short.
+                for _ in 0..AFTER_FAILURE_STEPS {
+                    if !self.closed.load(Ordering::Acquire) {
+                        std::thread::sleep(AFTER_FAILURE / AFTER_FAILURE_STEPS);
+                    }
+                }
                 false
             }
         }

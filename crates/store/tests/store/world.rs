@@ -1,0 +1,149 @@
+//! A store over a disk in memory, and events to put into it.
+
+use meridian_model::builder::Value;
+use meridian_model::{Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Projection, Schema, Seq, TimeRole};
+use meridian_store::seams::{Clock, ManualClock, MemoryDisk, Seams, SeededRandom};
+use meridian_store::{Collection, Options, Settings, Snapshot, Store};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub const DAY: i64 = 86_400_000_000;
+pub const START: i64 = 1_700_000_000_000_000;
+
+/// One event, as tests think of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    pub id: String,
+    pub n: i64,
+    pub time: i64,
+    pub place: Option<(f64, f64)>,
+}
+
+impl Event {
+    pub fn new(id: impl Into<String>, n: i64) -> Event {
+        // Spread over the world and over two years by the number.
+        let h = (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let lon = (h % 36_000) as f64 / 100.0 - 180.0;
+        let lat = (h / 36_000 % 18_000) as f64 / 100.0 - 90.0;
+        let time = START + (h >> 40) as i64 % 730 * DAY + n % 1000;
+        Event { id: id.into(), n, time, place: (n % 13 != 0).then_some((lon, lat)) }
+    }
+}
+
+pub fn schema(id: IdRole) -> Schema {
+    let field = |name: &str, kind, required| Field { name: name.into(), kind, required, title: None };
+    Schema {
+        fields: vec![
+            field("at", FieldType::Time, true),
+            field("n", FieldType::Int, false),
+            field("x", FieldType::Float, false),
+            field("name", FieldType::Text, false),
+        ],
+        geometry: Some(GeometryType::Point),
+        time: TimeRole::Instant(0),
+        id,
+        ..Schema::default()
+    }
+}
+
+pub fn batch(schema: &Arc<Schema>, events: &[Event]) -> Batch {
+    let mut builder = BatchBuilder::new(schema.clone());
+    for event in events {
+        builder.set_id(event.id.as_str()).unwrap();
+        if let Some((lon, lat)) = event.place {
+            builder.set_point(lon, lat).unwrap();
+        }
+        builder.set(0, Value::Time(event.time)).unwrap();
+        builder.set(1, Value::Int(event.n)).unwrap();
+        if event.n % 5 != 0 {
+            builder.set(2, Value::Float(event.n as f64 / 7.0)).unwrap();
+        }
+        builder.set(3, Value::Text(format!("name of {}", event.n))).unwrap();
+        builder.end_event().unwrap();
+    }
+    builder.finish().unwrap()
+}
+
+pub fn options() -> Options {
+    Options {
+        background: false,
+        log_file_bytes: 16 << 10,
+        segment_rows_min: 64,
+        segment_rows_max: 8192,
+        cache_bytes: 1 << 20,
+        ..Options::at("/data")
+    }
+}
+
+/// A disk, a clock, and the options to open a store with.
+pub struct World {
+    pub disk: MemoryDisk,
+    pub clock: Arc<ManualClock>,
+    pub options: Options,
+}
+
+impl World {
+    pub fn new() -> World {
+        World { disk: MemoryDisk::new(), clock: Arc::new(ManualClock::new(START)), options: options() }
+    }
+
+    pub fn seams(&self) -> Seams {
+        Seams {
+            disk: Arc::new(self.disk.clone()),
+            clock: self.clock.clone() as Arc<dyn Clock>,
+            random: Arc::new(SeededRandom::new(7)),
+        }
+    }
+
+    pub fn open(&self) -> Store {
+        Store::open(self.options.clone(), self.seams()).unwrap()
+    }
+
+    /// Opens a store with one collection, made where it is not there.
+    pub fn with_collection(&self, id: IdRole) -> (Store, Arc<Collection>) {
+        let store = self.open();
+        let collection = match store.collection("t", "c") {
+            Some(collection) => collection,
+            None => store.create("t", "c", schema(id), Settings::default()).unwrap(),
+        };
+        (store, collection)
+    }
+
+    /// Files whose path contains this text.
+    pub fn files(&self, text: &str) -> Vec<(PathBuf, u64)> {
+        let files = self.disk.files();
+        files.into_iter().filter(|(path, _)| path.to_string_lossy().contains(text)).collect()
+    }
+}
+
+/// What a snapshot shows, as (id, number, n), sorted; reads every part in full and checks it on the way.
+pub fn content(snapshot: &Snapshot) -> Vec<(String, u64, i64)> {
+    let mut found = Vec::new();
+    for part in snapshot.parts.iter() {
+        let rows = 0..part.rows();
+        let batch = part.read(rows.clone(), &Projection::all(&snapshot.layout)).unwrap();
+        let seqs = part.seqs(rows.clone()).unwrap();
+        let visible = part.visible(rows.clone()).unwrap();
+        assert_eq!(part.trees().last().map_or(0, |t| t.all_rows().end), part.rows());
+        if part.all_visible(rows.clone()) {
+            assert_eq!(visible.count_set_bits(), rows.len());
+        }
+        let Some(meridian_model::FieldColumn::Int(n)) = batch.field(1) else { panic!("n was not read") };
+        for row in 0..rows.len() {
+            if visible.value(row) {
+                found.push((batch.id_of(row, Seq(seqs[row])), seqs[row], n.value(row)));
+            }
+        }
+        if let Some(order) = part.time_order() {
+            let times = order.read(rows.clone()).unwrap();
+            assert_eq!(times.rows.len(), rows.len());
+            let instants: Vec<i64> = (0..rows.len()).map(|row| times.batch.interval(row).0).collect();
+            assert!(instants.is_sorted());
+            for (place, row) in times.rows.values().iter().enumerate() {
+                assert_eq!(instants[place], batch.interval(*row as usize).0);
+            }
+        }
+    }
+    found.sort();
+    found
+}
