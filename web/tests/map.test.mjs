@@ -346,7 +346,7 @@ describe('the map page', { timeout: 900_000 }, () => {
   });
 
   step('shows an event that is clicked on the map', async () => {
-    await show('c=earthquakes&m=10/38.8/-122.8&q=mag+>=+2.5');
+    await show('c=earthquakes&m=6/-22/-69');
     const hit = await page.evaluate(() => {
       const map = window.meridianMap;
       const box = map.getContainer().getBoundingClientRect();
