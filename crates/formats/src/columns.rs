@@ -295,7 +295,7 @@ impl Column {
                 Some(list) => Value::TextList(list),
             },
             Column::Binary(_) | Column::Points { .. } => {
-                let detail = format!("a column of bytes or points where a {} was expected", spec.kind.word());
+                let detail = format!("a column of bytes or points where {} was expected", spec.kind.noun());
                 return Err(Invalid::field(&spec.name, detail));
             }
         };

@@ -9,6 +9,9 @@ use std::sync::Arc;
 pub(crate) const LON: &[&str] = &["lon", "lng", "long", "longitude", "x", "@lon"];
 /// Customary names of latitudes, the likeliest first.
 pub(crate) const LAT: &[&str] = &["lat", "latitude", "y", "@lat"];
+/// Customary names of longitude and latitude that belong together, the likeliest first.
+pub(crate) const PAIRS: &[(&str, &str)] =
+    &[("lon", "lat"), ("lng", "lat"), ("long", "lat"), ("longitude", "latitude"), ("@lon", "@lat"), ("x", "y")];
 /// Customary names of shapes.
 pub(crate) const GEOMETRY: &[&str] = &["geometry", "geom", "wkt", "the_geom", "shape", "geo", "wkb_geometry"];
 /// Customary names of the primary instant, the likeliest first.

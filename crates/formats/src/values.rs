@@ -24,7 +24,7 @@ pub(crate) fn set_json(
     let named = |builder: &BatchBuilder, mistake| blame(mistake, &builder.schema().fields[field].name);
     let wrong = |builder: &BatchBuilder, found: &str| {
         let spec = &builder.schema().fields[field];
-        Err(Invalid::field(&spec.name, format!("{found} where a {} was expected", spec.kind.word())))
+        Err(Invalid::field(&spec.name, format!("{found} where {} was expected", spec.kind.noun())))
     };
     match json.peek() {
         Some(b'{') => return wrong(builder, "an object"),
@@ -81,7 +81,7 @@ pub(crate) fn set_text(
 ) -> Result<(), Invalid> {
     let spec = &builder.schema().fields[field];
     let wrong = || {
-        let what = format!("{:?} where a {} was expected", shorten(text), spec.kind.word());
+        let what = format!("{:?} where {} was expected", shorten(text), spec.kind.noun());
         Err(Invalid::field(&spec.name, what))
     };
     let bare = text.trim_matches([' ', '\t']);

@@ -34,6 +34,8 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
             let name = guess.columns[column].name.clone();
             let values = Column::of(batch.column(position), &name).map_err(Fault::stop)?;
             let is_shape = geo.geometry.as_ref() == Some(&name);
+            // A column has its type even where it has no value.
+            guess.columns[column].kinds |= if is_shape { kinds::SHAPE } else { kind_of_type(&values) };
             (0..rows).for_each(|row| note(&mut guess, column, &values, row, is_shape));
         }
         guess.events += rows as u64;
@@ -41,15 +43,29 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
     Ok(guess)
 }
 
+fn kind_of_type(values: &Column) -> u8 {
+    match values {
+        // Text may turn out to be times or shapes.
+        Column::Null | Column::Text(_) => 0,
+        Column::Int(_) => kinds::INT,
+        Column::Float(_) => kinds::FLOAT,
+        Column::Bool(_) => kinds::BOOL,
+        Column::Time(times) if times.zoned => kinds::TIME,
+        Column::Time(_) => kinds::LOCAL_TIME,
+        Column::List { .. } => kinds::LIST,
+        Column::Binary(_) | Column::Points { .. } => kinds::SHAPE,
+    }
+}
+
 fn note(guess: &mut Guess, column: usize, values: &Column, row: usize, is_shape: bool) {
     match values {
         Column::Null => {}
         Column::Text(texts) => note_text(guess, column, texts, row, is_shape),
         Column::Int(a) if a.is_valid(row) => {
-            guess.saw(column, kinds::INT);
+            guess.saw_number(column, kinds::INT, a.value(row) as f64);
             guess.saw_id(column, itoa::Buffer::new().format(a.value(row)));
         }
-        Column::Float(a) if a.is_valid(row) => guess.saw(column, kinds::FLOAT),
+        Column::Float(a) if a.is_valid(row) => guess.saw_number(column, kinds::FLOAT, a.value(row)),
         Column::Bool(a) if a.is_valid(row) => guess.saw(column, kinds::BOOL),
         Column::Int(_) | Column::Float(_) | Column::Bool(_) => {}
         Column::Time(times) => {

@@ -2,7 +2,7 @@
 
 use crate::instant;
 use crate::options::ReadOptions;
-use crate::roles::{GEOMETRY, ID, INTERVALS, LAT, LON, TIME, rank};
+use crate::roles::{GEOMETRY, ID, INTERVALS, LAT, LON, PAIRS, TIME, rank};
 use meridian_model::schema::NAME_BYTES_MAX;
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole};
 use std::collections::{HashMap, HashSet};
@@ -32,6 +32,8 @@ pub(crate) struct Column {
     pub(crate) values: u64,
     shape: Option<GeometryType>,
     ids: Option<Ids>,
+    /// Greatest magnitude of its numbers.
+    magnitude: f64,
 }
 
 /// Whether the ids of a sample are all there and all different.
@@ -76,7 +78,7 @@ impl Guess {
             None => rank(name, ID).is_some(),
         };
         let ids = may_be_id.then(Ids::default);
-        self.columns.push(Column { name: name.to_owned(), kinds: 0, values: 0, shape: None, ids });
+        self.columns.push(Column { name: name.to_owned(), kinds: 0, values: 0, shape: None, ids, magnitude: 0.0 });
         self.index.insert(name.to_owned(), self.columns.len() - 1);
         self.columns.len() - 1
     }
@@ -86,6 +88,13 @@ impl Guess {
         let column = &mut self.columns[column];
         column.kinds |= kind;
         column.values += 1;
+    }
+
+    /// Notes a number in a column.
+    pub(crate) fn saw_number(&mut self, column: usize, kind: u8, value: f64) {
+        self.saw(column, kind);
+        let column = &mut self.columns[column];
+        column.magnitude = column.magnitude.max(value.abs());
     }
 
     /// Notes a geometry in a column.
@@ -178,21 +187,41 @@ impl Guess {
     }
 
     fn take_geometry(&mut self, schema: &mut Schema, options: &ReadOptions) {
-        let numeric = |c: &Column| c.values > 0 && c.kinds & !(kinds::INT | kinds::FLOAT) == 0;
         let shape = |c: &Column| c.kinds == kinds::SHAPE;
-        let pair = self.find(&options.lon, LON, numeric).zip(self.find(&options.lat, LAT, numeric));
-        if let Some((lon, lat)) = pair.filter(|_| options.geometry.is_none()) {
+        let of_points = options.lon.is_some() || options.lat.is_some();
+        let shapes = if of_points { None } else { self.find(&options.geometry, GEOMETRY, shape) };
+        if let Some(at) = shapes {
+            self.take_shapes(at, schema);
+        } else if let Some((lon, lat)) = self.find_point(options) {
             self.remove(lon.max(lat));
             self.remove(lon.min(lat));
             schema.geometry = Some(GeometryType::Point);
-        } else if let Some(at) = self
-            .find(&options.geometry, GEOMETRY, shape)
-            .or_else(|| self.columns.iter().position(|c| c.kinds == kinds::SHAPE))
-        {
-            let column = self.remove(at);
-            schema.geometry = Some(column.shape.unwrap_or(GeometryType::Any));
-            schema.geometry_name = column.name;
+        } else if let Some(at) = self.columns.iter().position(shape) {
+            self.take_shapes(at, schema);
         }
+    }
+
+    fn take_shapes(&mut self, at: usize, schema: &mut Schema) {
+        let column = self.remove(at);
+        schema.geometry = Some(column.shape.unwrap_or(GeometryType::Any));
+        schema.geometry_name = column.name;
+    }
+
+    /// The columns of longitude and latitude: named by options, else by names that belong together,
+    /// else by any two customary names.
+    fn find_point(&self, options: &ReadOptions) -> Option<(usize, usize)> {
+        let numeric = |c: &Column| c.values > 0 && c.kinds & !(kinds::INT | kinds::FLOAT) == 0;
+        // What is called x and y is more often projected than not.
+        let passes = |c: &Column, edge: f64| numeric(c) && (c.name.len() > 1 || c.magnitude <= edge);
+        let (east, north) = (|c: &Column| passes(c, 180.0), |c: &Column| passes(c, 90.0));
+        if options.lon.is_none() && options.lat.is_none() {
+            let pair =
+                |(lon, lat): &(&str, &str)| Some((self.find(&None, &[lon], east)?, self.find(&None, &[lat], north)?));
+            if let Some(pair) = PAIRS.iter().find_map(pair) {
+                return Some(pair);
+            }
+        }
+        self.find(&options.lon, LON, east).zip(self.find(&options.lat, LAT, north))
     }
 
     fn take_id(&mut self, schema: &mut Schema, options: &ReadOptions) {

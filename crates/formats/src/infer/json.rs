@@ -136,10 +136,10 @@ fn members(json: &mut Json<'_>, guess: &mut Guess, options: &ReadOptions) -> Res
             Scalar::Null => {}
             Scalar::Bool(_) => guess.saw(column, kinds::BOOL),
             Scalar::Number(Number::Int(id)) => {
-                guess.saw(column, kinds::INT);
+                guess.saw_number(column, kinds::INT, id as f64);
                 guess.saw_id(column, itoa::Buffer::new().format(id));
             }
-            Scalar::Number(Number::Float(_)) => guess.saw(column, kinds::FLOAT),
+            Scalar::Number(Number::Float(x)) => guess.saw_number(column, kinds::FLOAT, x),
             Scalar::Text(text) => {
                 guess.saw(column, time_kind(&text).unwrap_or(kinds::TEXT));
                 guess.saw_id(column, &text);

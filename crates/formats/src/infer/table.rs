@@ -56,7 +56,10 @@ fn note(guess: &mut Guess, column: usize, text: &str) {
         let kind = wkt::read(text).ok().flatten().and_then(|shape| shape.kind());
         return guess.saw_shape(column, kind);
     }
-    guess.saw(column, kind(text));
+    match kind(text) {
+        number @ (kinds::INT | kinds::FLOAT) => guess.saw_number(column, number, text.parse().unwrap_or(0.0)),
+        other => guess.saw(column, other),
+    }
 }
 
 /// The narrowest kind of a text. What has leading zeros or a plus is a code and not a number.

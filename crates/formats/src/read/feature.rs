@@ -215,8 +215,9 @@ pub(crate) fn check_crs(json: &mut Json<'_>) -> Result<(), Invalid> {
     if known.iter().any(|name| text.contains(name)) {
         return Ok(());
     }
+    let shown: String = text.trim().chars().take(200).collect();
     Err(Invalid::field(
         "crs",
-        format!("the reference system {} is not taken: expected longitude and latitude (CRS84)", shorten(text.trim())),
+        format!("the reference system {shown} is not taken: expected longitude and latitude (CRS84)"),
     ))
 }

@@ -122,6 +122,8 @@ impl<R: Records> Events<R> {
 
     fn give_up(&mut self, error: ReadError) -> ReadError {
         self.ended = true;
+        // Nothing of a bad batch is given out, also not by a later call.
+        self.builder = BatchBuilder::new(self.builder.schema().clone());
         match error {
             ReadError::Invalid(more) => {
                 self.mistakes.extend(more);
