@@ -37,7 +37,7 @@ let rows: { path: string; before: readonly string[]; next: string | null } | nul
 const work: Record<Part | 'open' | 'item' | 'scale' | 'filter', Latest> = {
   open: new Latest(0),
   item: new Latest(0),
-  scale: new Latest(0),
+  scale: new Latest(120),
   filter: new Latest(0),
   tiles: new Latest(60),
   bars: new Latest(160),
@@ -134,7 +134,7 @@ function update(change: Partial<View>): void {
   if (changed('measure')) add('bars');
   if (changed('shape')) mapView?.setShape(view.shape);
   if (changed('when')) histogram.setBrush(view.when);
-  if (changed('field')) loadScale();
+  if (changed('field', 'shape', 'when', 'filter') && !player.playing) loadScale();
   if (changed('filter')) $<HTMLInputElement>('filter').value = view.filter;
   refresh(parts);
 }
@@ -280,19 +280,20 @@ function loadTiles(): void {
   mapView.setTiles({ collection: id, url });
 }
 
-/** The range of the chosen field in the whole collection: colours stay the same wherever the map is moved. */
+/** The range of the chosen field in the shape, time and filter, wherever the map stands: moving it changes no colour. */
 function loadScale(): void {
-  scale = null;
-  mapView?.setScale(null);
   const { field } = view;
   if (!open || !field) {
     work.scale.cancel();
+    scale = null;
+    mapView?.setScale(null);
     return showLegend();
   }
   const { id } = open.collection;
+  const query = params({ ...question(), where: open.schema.geometry === null ? null : view.shape });
   run('scale', async (signal) => {
     const functions = ['min', 'avg', 'max'].map((name) => `${name}(${field})`);
-    const [group] = await api.aggregate(id, functions, new URLSearchParams(), signal);
+    const [group] = await api.aggregate(id, functions, query, signal);
     const [low, average, high] = functions.map((name) => Number(group?.[name] ?? NaN));
     scale = fieldScale(field, low, average, high);
     mapView?.setScale(scale);
@@ -388,7 +389,7 @@ function applyFilter(): void {
 
 function choose(feature: Feature | null, at = feature && anchorOf(feature.geometry)): void {
   table.mark(feature ? idOf(feature) : '');
-  const card = feature && open ? eventCard(feature, open.schema, open.collection.id) : null;
+  const card = feature && open ? eventCard(feature, open.schema, view.field, open.collection.id) : null;
   mapView?.choose(feature, at, card, () => choose(null));
 }
 
@@ -478,7 +479,9 @@ const player = new Player(
     $('play').setAttribute('aria-pressed', String(playing));
     const word = $('play').querySelector('span');
     if (word) word.textContent = playing ? 'Pause' : 'Play';
-    if (!playing && open) refresh(new Set<Part>(['tiles', 'totals', 'rows']));
+    if (playing || !open) return;
+    loadScale();
+    refresh(new Set<Part>(['tiles', 'totals', 'rows']));
   },
 );
 

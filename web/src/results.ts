@@ -52,9 +52,12 @@ interface Column {
   readonly time: boolean;
 }
 
-/** Times first, then the chosen field, then the rest in the order of the schema. */
+/** What events are called by: it tells them apart at a glance, wherever it stands in the schema. */
+const NAMING = /^(name|title|label|place)$/i;
+
+/** Times first, then the chosen field, then names, then the rest in the order of the schema. */
 function columnsOf(schema: Schema, field: string): Column[] {
-  const rank = (name: string): number => (schema.times.includes(name) ? 0 : name === field ? 1 : 2);
+  const rank = (name: string): number => (schema.times.includes(name) ? 0 : name === field ? 1 : NAMING.test(name) ? 2 : 3);
   return schema.fields
     .slice()
     .sort((a, b) => rank(a.name) - rank(b.name))
@@ -114,7 +117,7 @@ export class ResultsTable {
 }
 
 /** What the popup shows of an event. */
-export function eventCard(feature: Feature, schema: Schema, collection: string): HTMLElement {
+export function eventCard(feature: Feature, schema: Schema, field: string, collection: string): HTMLElement {
   const card = make('div', 'card');
   const id = idOf(feature);
   const properties = feature.properties ?? {};
@@ -125,10 +128,11 @@ export function eventCard(feature: Feature, schema: Schema, collection: string):
     card.append(make('p', 'card-time', Number.isNaN(ms) ? when : `${formatEventTime(when)} UTC`));
   }
   const list = make('dl');
-  const titles = new Map(schema.fields.map((field) => [field.name, field.title]));
-  for (const [name, value] of Object.entries(properties)) {
-    if (name === time || value === null || value === '') continue;
-    list.append(make('dt', '', titles.get(name) ?? name), make('dd', '', formatProperty(value, true)));
+  for (const { name, title, time: isTime } of columnsOf(schema, field)) {
+    const value: unknown = properties[name];
+    if (name === time || value === null || value === undefined || value === '') continue;
+    const text = isTime && typeof value === 'string' ? formatEventTime(value) : formatProperty(value, true);
+    list.append(make('dt', '', title), make('dd', '', text));
   }
   card.append(list);
   const foot = make('p', 'card-foot');

@@ -32,7 +32,7 @@ export const LIGHT: Palette = {
   rim: '#ffffff',
   shape: '#2f54c8',
   veil: '#33475b',
-  veilOpacity: 0.1,
+  veilOpacity: 0.07,
 };
 
 export const DARK: Palette = {
