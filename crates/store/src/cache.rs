@@ -2,6 +2,7 @@
 
 use crate::keys::{Filter, KeyRows};
 use arrow_array::{Array, ArrayRef};
+use meridian_index::CountPyramid;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ pub(crate) enum Block {
     Keys(Arc<KeyRows>),
     /// The filter of the key sidecar.
     Filter(Arc<Filter>),
+    /// Counts per map cell.
+    Pyramid(Arc<CountPyramid>),
 }
 
 /// Which block: the number of the part in this process, and the block's number in its file.
@@ -34,6 +37,7 @@ impl Weighter<BlockKey, Block> for Weight {
             Block::Array(array) => array.get_array_memory_size() as u64,
             Block::Keys(keys) => 12 * keys.keys.len() as u64,
             Block::Filter(filter) => filter.bytes() as u64,
+            Block::Pyramid(pyramid) => pyramid.bytes() as u64,
         }
     }
 }

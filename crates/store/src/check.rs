@@ -8,7 +8,7 @@ use crate::keys::hash;
 use crate::maintenance::read_dead;
 use crate::manifest::{Manifest, keys_name};
 use crate::part::{CHUNK_ROWS, Context, Fill, Part, PartView};
-use meridian_index::{Forest, ForestBuilder, Grid};
+use meridian_index::{Forest, ForestBuilder, Grid, PyramidBuilder};
 use meridian_model::{IdRole, Projection, Seq};
 use std::sync::Arc;
 
@@ -63,6 +63,7 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
     let view = PartView { part: part.clone(), dead: Arc::new(DeadRows::default()), seq: Seq(u64::MAX), context: then };
     let grid = Grid::of(&schema);
     let mut forest = ForestBuilder::new(&schema);
+    let mut pyramid = PyramidBuilder::new(&schema);
     let mut last = None;
     let mut keys = Vec::with_capacity(part.rows as usize);
     for from in (0..part.rows).step_by(CHUNK_ROWS as usize) {
@@ -80,6 +81,7 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
             return Err(wrong("the greatest number of a block is not what the footer says"));
         }
         forest.push(&batch, &order).map_err(|e| wrong(&e.to_string()))?;
+        pyramid.push(&batch);
         match (context.rule.role, batch.ids()) {
             (IdRole::Given, Some(ids)) => {
                 keys.extend(ids.iter().map(|id| hash(context.rule.seed, id.unwrap_or("").as_bytes())));
@@ -89,6 +91,9 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
     }
     if !same(&forest.finish(), &part.forest) {
         return Err(wrong("its trees are not those of its events"));
+    }
+    if segment.pyramid()?.is_some_and(|found| *found != pyramid.finish()) {
+        return Err(wrong("its counts per map cell are not those of its events"));
     }
     check_keys(part, keys)?;
     check_time(&view, &schema)

@@ -88,6 +88,7 @@ pub const KEY_BYTES_MAX: usize = 255;
 pub struct Collection {
     tenant: String,
     name: String,
+    created: i64,
     pub(crate) shared: Arc<Shared>,
     pub(crate) core: Mutex<Partition>,
     queue: Queue<Request, Done>,
@@ -129,6 +130,7 @@ impl Collection {
         Arc::new(Collection {
             tenant: tenant.to_owned(),
             name: name.to_owned(),
+            created: partition.manifest.created,
             shared: partition.shared.clone(),
             core: Mutex::new(partition),
             queue: Queue::new(),
@@ -163,7 +165,7 @@ impl Collection {
 
     /// When it was made, in microseconds since 1970.
     pub fn created(&self) -> i64 {
-        self.core.lock().manifest.created
+        self.created
     }
 
     fn state(&self) -> Arc<State> {

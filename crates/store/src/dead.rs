@@ -6,6 +6,9 @@ use meridian_model::Seq;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Dead rows of one chunk in order, each with its death.
+type Deaths = Vec<(u32, u64)>;
+
 /// The dead rows of one part, each with the number of the write that killed it.
 ///
 /// A value never changes once readers see it: a writer clones it (cheap: rows are kept by chunk, and chunks are
@@ -13,7 +16,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeadRows {
     /// By chunk of [`CHUNK_ROWS`] rows; missing ones at the end are empty.
-    chunks: Vec<Option<Arc<Vec<(u32, u64)>>>>,
+    chunks: Vec<Option<Arc<Deaths>>>,
     count: u64,
 }
 

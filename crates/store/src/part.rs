@@ -9,7 +9,7 @@ use crate::segment::Segment;
 use crate::stats::Counters;
 use arrow_array::{ArrayRef, UInt32Array};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
-use meridian_index::{Forest, Key, Tree};
+use meridian_index::{CountPyramid, Forest, Key, Tree};
 use meridian_model::{Batch, Bounds, IdRole, Layout, Projection, Schema, Seq};
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct Part {
 #[derive(Debug)]
 pub(crate) enum Body {
     Run(Run),
-    Segment(Segment),
+    Segment(Box<Segment>),
 }
 
 /// Whether blocks read from disk are kept in the cache.
@@ -296,6 +296,12 @@ impl PartView {
         }
     }
 
+    /// Counts of all rows (visible or not) per map cell and bin of time, where the part has them: segments of
+    /// collections of points.
+    pub fn pyramid(&self) -> Result<Option<Arc<CountPyramid>>, StoreError> {
+        self.part.segment().map_or(Ok(None), |segment| segment.pyramid())
+    }
+
     /// The row with this id that the snapshot sees.
     pub fn find_id(&self, id: &str) -> Result<Option<u32>, StoreError> {
         let found = self.part.find(self.context.rule, &self.context.layout, id)?;
@@ -338,7 +344,12 @@ impl TimeOrder<'_> {
         };
         let context = &self.view.context;
         context.counters.add_blocks_read(blocks_of(&places));
-        let (columns, rows) = segment.time_rows(places, &context.layout)?;
+        let (mut columns, rows) = segment.time_rows(places, &context.layout)?;
+        for column in context.schema.numeric_fields().into_iter().map(|field| context.layout.field(field)) {
+            // Added to the schema after the segment was written.
+            let kind = context.layout.columns[column].data_type();
+            columns[column].get_or_insert_with(|| arrow_array::new_null_array(kind, rows.len()));
+        }
         let batch = Batch::new(context.schema.clone(), context.layout.clone(), rows.len(), columns)?;
         Ok(TimeRows { batch, rows })
     }

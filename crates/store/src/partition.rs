@@ -351,8 +351,12 @@ impl Partition {
                     let what = Remembered { position: record.position, events: record.events, time: record.time };
                     remembered.push((record.key.clone(), what));
                 }
+                let position = record.position;
                 if let Err(detail) = replay_one(&mut stage, &context, record) {
+                    stage.next = position + 1;
                     self.problems.push(Problem { path: self.shared.dir.join("log"), detail });
+                    let why = "an acknowledged write could not be replayed; see the problems listed";
+                    self.refuses.get_or_insert(why.to_owned());
                 }
             }
             let position = stage.next - 1;

@@ -33,6 +33,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 const AFTER_FAILURE_STEPS: u32 = 40;
 
+/// One step of a thread: says whether there was something to do.
+type Step = fn(&Inner) -> bool;
 type Collections = BTreeMap<(String, String), Arc<Collection>>;
 
 /// An open data folder (or, ephemeral, a store in memory).
@@ -261,7 +263,9 @@ fn check_marker(seams: &Seams, root: &Path) -> Result<(), StoreError> {
         Ok(bytes) => parse_marker(&path, &bytes),
         Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
             let others = disk.list(root).map_err(StoreError::io("list", root))?;
-            if let Some(other) = others.iter().find(|n| !n.starts_with(MARKER.trim_end_matches("json")) && *n != LOCK) {
+            // A marker half made, the lock, and what a file system puts into its root are no reason.
+            let ours = |name: &str| name.starts_with(MARKER) || name == LOCK || name == "lost+found";
+            if let Some(other) = others.iter().find(|n| !ours(n)) {
                 return Err(Invalid::field(
                     "data",
                     format!(
@@ -375,9 +379,8 @@ impl Inner {
 
     fn start_threads(self: &Arc<Self>) -> Result<Vec<JoinHandle<()>>, StoreError> {
         // One thread for flushes and one for merges: a long merge never keeps a flush waiting.
-        let lanes: [(&str, fn(&Inner) -> bool); 2] =
-            [("meridian-flush", Inner::flush_step), ("meridian-merge", Inner::merge_step)];
-        let start = |(name, step): (&str, fn(&Inner) -> bool)| {
+        let lanes: [(&str, Step); 2] = [("meridian-flush", Inner::flush_step), ("meridian-merge", Inner::merge_step)];
+        let start = |(name, step): (&str, Step)| {
             let inner = self.clone();
             std::thread::Builder::new().name(name.to_owned()).spawn(move || {
                 let mut seen = 0;

@@ -44,6 +44,8 @@ struct Node {
     durable: Vec<u8>,
     /// Changes since the last sync, in order.
     pending: Vec<Change>,
+    /// Open files: a file that was removed stays as long as there are any.
+    handles: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -144,6 +146,7 @@ impl MemoryDisk {
         // Files in the order of their names, so that one seed tears one way.
         for id in state.names.values() {
             let Some(node) = state.nodes.get_mut(id) else { continue };
+            node.handles = 0;
             let pending = std::mem::take(&mut node.pending);
             if let CrashStyle::Tear(random) = style {
                 let whole = random.next_u64() as usize % (pending.len() + 1);
@@ -251,8 +254,21 @@ impl State {
     }
 
     fn forget_unnamed(&mut self, id: u64) {
-        if !self.names.values().any(|n| *n == id) && !self.durable_names.values().any(|n| *n == id) {
+        let named = self.names.values().chain(self.durable_names.values()).any(|n| *n == id);
+        if !named && self.nodes.get(&id).is_some_and(|node| node.handles == 0) {
             self.nodes.remove(&id);
+        }
+    }
+}
+
+impl Drop for MemoryFile {
+    fn drop(&mut self) {
+        let mut state = self.disk.state.lock();
+        if state.life == self.life
+            && let Some(node) = state.nodes.get_mut(&self.node)
+        {
+            node.handles -= 1;
+            state.forget_unnamed(self.node);
         }
     }
 }
@@ -290,6 +306,9 @@ impl Disk for MemoryDisk {
             (OpenMode::Read, Some(id)) => id,
             (_, None) => return Err(ErrorKind::NotFound.into()),
         };
+        if let Some(node) = state.nodes.get_mut(&node) {
+            node.handles += 1;
+        }
         Ok(Arc::new(MemoryFile { disk: self.clone(), node, life: state.life, path: path.to_owned() }))
     }
 
@@ -306,12 +325,8 @@ impl Disk for MemoryDisk {
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
         state.changeable()?;
-        // A file that is open stays readable through its handle, as on a real disk: only a node without any name and
-        // without a handle could go, and handles are not counted, so on a tracked disk it stays until the crash.
         let id = state.names.remove(path).ok_or(ErrorKind::NotFound)?;
-        if !self.tracked {
-            state.forget_unnamed(id);
-        }
+        state.forget_unnamed(id);
         Ok(())
     }
 

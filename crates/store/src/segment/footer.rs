@@ -45,6 +45,8 @@ pub(crate) struct Footer {
     pub(crate) first_key_block: u32,
     pub(crate) filter_block: Option<u32>,
     pub(crate) forest_block: u32,
+    /// Counts per map cell, of collections of points.
+    pub(crate) pyramid_block: Option<u32>,
     pub(crate) time: Option<TimeColumns>,
     pub(crate) blocks: Vec<BlockRef>,
 }
@@ -77,6 +79,7 @@ impl Footer {
         put_u32(&mut b, self.first_key_block);
         put_u32(&mut b, self.filter_block.unwrap_or(NONE));
         put_u32(&mut b, self.forest_block);
+        put_u32(&mut b, self.pyramid_block.unwrap_or(NONE));
         let columns = self.time.as_ref().map_or(&[][..], |t| &t.columns);
         put_u16(&mut b, columns.len() as u16);
         columns.iter().for_each(|c| put_u16(&mut b, *c));
@@ -106,6 +109,7 @@ impl Footer {
         let first_key_block = r.u32()?;
         let filter_block = Some(r.u32()?).filter(|b| *b != NONE);
         let forest_block = r.u32()?;
+        let pyramid_block = Some(r.u32()?).filter(|b| *b != NONE);
         let time_columns = (0..r.u16()?).map(|_| r.u16()).collect::<Result<Vec<_>, _>>()?;
         let (first_block, time_forest) = (r.u32()?, r.u32()?);
         let time = (!time_columns.is_empty()).then_some(TimeColumns {
@@ -129,6 +133,7 @@ impl Footer {
             first_key_block,
             filter_block,
             forest_block,
+            pyramid_block,
             time,
             blocks,
         };
@@ -149,6 +154,7 @@ impl Footer {
             && within(self.first_key_block, self.key_fences.len())
             && self.filter_block.is_none_or(|b| within(b, 1))
             && within(self.forest_block, 1)
+            && self.pyramid_block.is_none_or(|b| within(b, 1))
             && self.time.as_ref().is_none_or(|t| {
                 within(t.first_block, time_blocks)
                     && within(t.forest_block, 1)

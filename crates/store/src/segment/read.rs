@@ -14,7 +14,7 @@ use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_buffer::Buffer;
 use arrow_schema::{DataType, Field};
-use meridian_index::{Forest, Tree};
+use meridian_index::{CountPyramid, Forest, Tree};
 use meridian_model::Layout;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -120,7 +120,7 @@ impl Segment {
             chunk_seq_max: footer.chunk_seq_max.clone(),
             seq_min: footer.seq_min,
             seq_max: footer.seq_max,
-            body: Body::Segment(Segment {
+            body: Body::Segment(Box::new(Segment {
                 place: place.clone(),
                 file,
                 path: path.to_owned(),
@@ -132,7 +132,7 @@ impl Segment {
                 footer,
                 time_forest,
                 obsolete: AtomicBool::new(false),
-            }),
+            })),
         })
     }
 
@@ -192,6 +192,19 @@ impl Segment {
         }
     }
 
+    /// Counts per map cell, where the segment has them.
+    pub(crate) fn pyramid(&self) -> Result<Option<Arc<CountPyramid>>, StoreError> {
+        let Some(block) = self.footer.pyramid_block else { return Ok(None) };
+        let found = self.block(block, "the counts per map cell", Fill::Keep, |bytes| {
+            let pyramid = CountPyramid::decode_shared(&bytes).map_err(|e| e.to_string())?;
+            Ok(Block::Pyramid(Arc::new(pyramid)))
+        })?;
+        match found {
+            Block::Pyramid(pyramid) => Ok(Some(pyramid)),
+            _ => Err(self.corrupt("a block of another kind")),
+        }
+    }
+
     /// Candidate rows of a key.
     pub(crate) fn rows_of_key(&self, key: u64) -> Result<Vec<u32>, StoreError> {
         if let Some(block) = self.footer.filter_block {
@@ -206,8 +219,8 @@ impl Segment {
         // Equal keys may run over the end of a page, so start at the last page that begins below the key.
         let first = fences.partition_point(|fence| *fence < key).saturating_sub(1);
         let mut rows = Vec::new();
-        for page in first..fences.len() {
-            if fences[page] > key {
+        for (page, fence) in fences.iter().enumerate().skip(first) {
+            if *fence > key {
                 break;
             }
             rows.extend_from_slice(self.key_page(page as u32)?.rows_of(key));

@@ -10,8 +10,8 @@ use crate::part::{CHUNK_ROWS, KeyRule, join};
 use crate::seams::{Disk, DiskFile, OpenMode};
 use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
 use arrow_schema::Field;
-use meridian_index::{ForestBuilder, Key};
-use meridian_model::{Batch, FieldColumn, IdRole, Layout, Schema, TimeRole};
+use meridian_index::{ForestBuilder, Key, PyramidBuilder};
+use meridian_model::{Batch, FieldColumn, GeometryType, IdRole, Layout, Schema, TimeRole};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,6 +50,7 @@ pub(crate) struct SegmentWriter {
     rows: u32,
     blocks: Vec<BlockRef>,
     forest: ForestBuilder,
+    pyramid: Option<PyramidBuilder>,
     seq_min: u64,
     seq_max: u64,
     chunk_seq_max: Vec<u64>,
@@ -91,6 +92,7 @@ impl SegmentWriter {
             rows: 0,
             blocks: Vec::new(),
             forest: ForestBuilder::new(schema),
+            pyramid: (schema.geometry == Some(GeometryType::Point)).then(|| PyramidBuilder::new(schema)),
             seq_min: u64::MAX,
             seq_max: 0,
             chunk_seq_max: Vec::new(),
@@ -111,10 +113,13 @@ impl SegmentWriter {
     pub(crate) fn push(&mut self, batch: &Batch, keys: &[Key], seqs: &[u64]) -> Result<(), StoreError> {
         let path = self.path.clone();
         let bug = |detail: String| StoreError::corrupt(&path, detail);
-        if self.rows % CHUNK_ROWS != 0 || batch.rows() > CHUNK_ROWS as usize || batch.rows() != seqs.len() {
+        if !self.rows.is_multiple_of(CHUNK_ROWS) || batch.rows() > CHUNK_ROWS as usize || batch.rows() != seqs.len() {
             return Err(bug("rows were not handed over by chunk".to_owned()));
         }
         self.forest.push(batch, keys).map_err(|e| bug(e.to_string()))?;
+        if let Some(pyramid) = &mut self.pyramid {
+            pyramid.push(batch);
+        }
         for (i, key) in keys.iter().enumerate() {
             let at = (key.class(), key.bucket());
             if self.buckets.last().is_none_or(|(class, bucket, _)| (*class, *bucket) != at) {
@@ -192,6 +197,10 @@ impl SegmentWriter {
         let forest = std::mem::replace(&mut self.forest, ForestBuilder::new(&self.schema)).finish();
         let forest_block = self.blocks.len() as u32;
         self.block(&forest.encode(), false)?;
+        let pyramid_block = self.pyramid.is_some().then_some(self.blocks.len() as u32);
+        if let Some(pyramid) = self.pyramid.take() {
+            self.block(&pyramid.finish().encode(), true)?;
+        }
         let time = self.write_time()?;
         let footer = Footer {
             rows: self.rows,
@@ -205,6 +214,7 @@ impl SegmentWriter {
             first_key_block,
             filter_block,
             forest_block,
+            pyramid_block,
             time,
             blocks: std::mem::take(&mut self.blocks),
         };
@@ -257,8 +267,8 @@ impl SegmentWriter {
         for places in times.chunks(CHUNK_ROWS as usize) {
             let rows = UInt32Array::from(places.iter().map(|(_, row)| *row).collect::<Vec<_>>());
             let mut batch = vec![None; self.layout.columns.len()];
-            for i in 0..columns.len() {
-                let taken = arrow_select::take::take(&columns[i], &rows, None);
+            for (i, values) in columns.iter().enumerate() {
+                let taken = arrow_select::take::take(values, &rows, None);
                 let taken = taken.map_err(|e| wrong(&self.path, e.to_string()))?;
                 let column = self.time_columns[i];
                 let field = self.layout.columns[column].clone();

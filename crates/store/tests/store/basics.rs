@@ -137,6 +137,7 @@ fn a_snapshot_does_not_change_and_can_be_had_again() {
     c.write(Write::new(batch(&c.schema(), &events(0, 1000))).replacing()).unwrap();
     c.delete(&["id-3".to_owned()]).unwrap();
     c.flush().unwrap();
+    let of_files = c.snapshot();
     c.maintain().unwrap();
     assert_eq!(content(&old), before);
     assert_eq!(content(&c.snapshot_at(old.seq).unwrap()), before);
@@ -149,10 +150,11 @@ fn a_snapshot_does_not_change_and_can_be_had_again() {
     assert_eq!(c.stats().events, 999);
     let gone = c.snapshot_at(old.seq).unwrap_err();
     assert!(gone.to_string().contains("five minutes"));
-    // The snapshot in hand reads files that no manifest names any more.
     assert_eq!(content(&old), before);
+    // A snapshot in hand reads files that no manifest names any more.
+    assert_eq!(content(&of_files).len(), 999);
     let files = world.files(".segment").len();
-    drop(old);
+    drop(of_files);
     assert!(world.files(".segment").len() < files);
     assert!(c.snapshot_at(meridian_model::Seq(u64::MAX)).is_err());
 }
@@ -183,6 +185,8 @@ fn fields_added_later_are_null_in_older_events() {
         let read = part.read(0..part.rows(), &Projection::all(&snapshot.layout)).unwrap();
         let column = read.column(snapshot.layout.field(4)).unwrap();
         assert_eq!(column.null_count(), part.rows() as usize);
+        let order = part.time_order().unwrap().read(0..part.rows()).unwrap();
+        assert_eq!(order.batch.column(snapshot.layout.field(4)).unwrap().null_count(), part.rows() as usize);
     }
     assert_eq!(store.check(), []);
 }
