@@ -191,6 +191,15 @@ fn duration(text: &str) -> Result<Duration, Invalid> {
     }
 }
 
+/// A retention as ISO 8601, in days where it is whole days.
+pub(crate) fn retention_text(retention: Duration) -> String {
+    const DAY_S: u64 = 86_400;
+    match (retention.as_secs() / DAY_S, retention.as_secs() % DAY_S, retention.subsec_micros()) {
+        (days, 0, 0) if days > 0 => format!("P{days}D"),
+        _ => schema_json::duration_text(retention.as_micros() as i64),
+    }
+}
+
 /// Reads a JSON Schema, or a SimpleFeatureType spec.
 fn read_schema(headers: &HeaderMap, bytes: &[u8]) -> Result<Schema> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
@@ -303,7 +312,7 @@ fn describe(context: &Context, collection: &Collection) -> Value {
         document["extent"] = extent;
     }
     if let Some(retention) = settings.retention {
-        document["retention"] = json!(schema_json::duration_text(retention.as_micros() as i64));
+        document["retention"] = json!(retention_text(retention));
     }
     if let Some(bytes) = settings.retention_bytes {
         document["retention_bytes"] = json!(bytes);

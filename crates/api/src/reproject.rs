@@ -17,7 +17,7 @@ pub fn reproject(batch: &Batch, crs: Crs) -> Result<Batch> {
             let mut xs = Vec::with_capacity(batch.rows());
             let mut ys = Vec::with_capacity(batch.rows());
             for row in 0..batch.rows() {
-                let position = lons.is_valid(row).then(|| crs.from_lon_lat(lons.value(row), lats.value(row)));
+                let position = lons.is_valid(row).then(|| crs.of_lon_lat(lons.value(row), lats.value(row)));
                 xs.push(position.map(|p| p.0));
                 ys.push(position.map(|p| p.1));
             }

@@ -23,7 +23,7 @@ use tower::Service;
 
 /// What a connection over the limit is told.
 const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n\
-Retry-After: 1\r\nConnection: close\r\nContent-Length: 131\r\n\r\n\
+Retry-After: 1\r\nConnection: close\r\nContent-Length: 116\r\n\r\n\
 {\"type\":\"urn:meridian:problem:overloaded\",\"title\":\"Server overloaded\",\"status\":503,\"detail\":\"too many connections\"}\n";
 
 /// Serves on `listener` until `shutdown` completes, then lets running requests finish for at most

@@ -3,7 +3,7 @@
 use super::items::map_of;
 use super::{escape, facts, grouped, page};
 use crate::links;
-use meridian_model::{Bounds, Schema, TimeRole, schema_json, time};
+use meridian_model::{Bounds, Schema, TimeRole, time};
 use meridian_store::{CollectionStats, Durability, Settings};
 use serde_json::Value;
 use std::fmt::Write;
@@ -69,7 +69,7 @@ pub fn one(name: &str, schema: &Schema, stats: &CollectionStats, settings: &Sett
     };
     rows.push(("Durability", durability.to_owned()));
     if let Some(retention) = settings.retention {
-        rows.push(("Retention", escape(&schema_json::duration_text(retention.as_micros() as i64)).into_owned()));
+        rows.push(("Retention", crate::collections::retention_text(retention)));
     }
     if let Some(bytes) = settings.retention_bytes {
         rows.push(("Retention", format!("{} bytes", grouped(bytes))));

@@ -80,12 +80,12 @@ pub(super) async fn answer(
 /// A line through the points; where it crosses the antimeridian it is cut there (RFC 7946, 3.1.9).
 fn geometry(points: &[TrackPoint], crs: Crs) -> Value {
     let write = |line: &Vec<(f64, f64)>| -> Vec<Value> {
-        line.iter().map(|&(lon, lat)| crs.from_lon_lat(lon, lat)).map(|(x, y)| json!([x, y])).collect()
+        line.iter().map(|&(lon, lat)| crs.of_lon_lat(lon, lat)).map(|(x, y)| json!([x, y])).collect()
     };
     match points {
         [] => Value::Null,
         [only] => {
-            let (x, y) = crs.from_lon_lat(only.lon, only.lat);
+            let (x, y) = crs.of_lon_lat(only.lon, only.lat);
             json!({ "type": "Point", "coordinates": [x, y] })
         }
         _ => {

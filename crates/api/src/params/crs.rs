@@ -56,7 +56,7 @@ impl Crs {
     }
 
     /// From longitude and latitude in degrees to this system's axes in order.
-    pub fn from_lon_lat(self, lon: f64, lat: f64) -> (f64, f64) {
+    pub fn of_lon_lat(self, lon: f64, lat: f64) -> (f64, f64) {
         match self {
             Crs::Crs84 => (lon, lat),
             Crs::Epsg4326 => (lat, lon),
@@ -82,7 +82,7 @@ impl Crs {
 
     /// A geometry in degrees, in this system.
     pub fn of_geometry(self, geometry: &Geometry<f64>) -> Geometry<f64> {
-        geometry.map_coords(|Coord { x, y }| self.from_lon_lat(x, y).into())
+        geometry.map_coords(|Coord { x, y }| self.of_lon_lat(x, y).into())
     }
 
     /// A geometry of this system, in degrees.
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn mercator_comes_back() {
-        let (x, y) = Crs::Epsg3857.from_lon_lat(180.0, MERCATOR_LATITUDE_MAX);
+        let (x, y) = Crs::Epsg3857.of_lon_lat(180.0, MERCATOR_LATITUDE_MAX);
         assert!((x - 20_037_508.342_789_244).abs() < 1e-6 && (y - x).abs() < 1e-6, "{x} {y}");
         let (lon, lat) = Crs::Epsg3857.to_lon_lat(x, y);
         assert!((lon - 180.0).abs() < 1e-9 && (lat - MERCATOR_LATITUDE_MAX).abs() < 1e-9);

@@ -1,5 +1,8 @@
 //! The server from outside: real sockets, a real store in memory.
 
+// Clippy takes only the test functions themselves for tests.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 mod bad_input;

@@ -1,1 +1,324 @@
-//! Follows.
+//! Reading events: conditions, orders, pages, formats, numbers.
+
+use crate::support::{Server, point};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Twenty quakes on a diagonal: longitude and latitude i, magnitude i / 2, on the i-th hour.
+fn quakes() -> Server {
+    let server = Server::start();
+    server.create("q", "mag:Double,n:Integer,note:String,dtg:Date,*geom:Point:srid=4326");
+    let all: Vec<Value> = (0..20)
+        .map(|i| {
+            let time = format!("2026-01-31T{i:02}:00:00Z");
+            let note = if i % 2 == 0 { "even" } else { "odd" };
+            point("", f64::from(i), f64::from(i), json!({"mag": f64::from(i) / 2.0, "n": i, "note": note, "dtg": time}))
+        })
+        .collect();
+    server.load("q", &all);
+    server
+}
+
+/// The `n` of the events of a page, in order.
+fn ns(page: &Value) -> Vec<i64> {
+    page["features"].as_array().unwrap().iter().map(|f| f["properties"]["n"].as_i64().unwrap()).collect()
+}
+
+fn sorted(mut ns: Vec<i64>) -> Vec<i64> {
+    ns.sort_unstable();
+    ns
+}
+
+fn next(page: &Value) -> Option<String> {
+    let links = page["links"].as_array().unwrap();
+    let href = links.iter().find(|l| l["rel"] == "next")?["href"].as_str().unwrap();
+    Some(href.strip_prefix("http://localhost").unwrap().to_owned())
+}
+
+#[test]
+fn conditions_choose_events() {
+    let server = quakes();
+    let filter_json = "%7B%22op%22:%22%3E=%22,%22args%22:[%7B%22property%22:%22n%22%7D,18]%7D";
+    // The box 2..5 in Mercator metres, and a polygon of 4326 whose axes are latitude, longitude.
+    let mercator = "222638.98,222684.20,556597.46,557305.26";
+    for (query, expected) in [
+        ("bbox=2,2,5,5", vec![2, 3, 4, 5]),
+        ("bbox=2,2,-9,5,5,99", vec![2, 3, 4, 5]),
+        ("bbox=19,-90,1,90", vec![0, 1, 19]),
+        ("bbox=1,2,5,6&bbox-crs=http://www.opengis.net/def/crs/EPSG/0/4326", vec![2, 3, 4, 5]),
+        (
+            &format!("bbox={mercator}&bbox-crs=http%3A%2F%2Fwww.opengis.net%2Fdef%2Fcrs%2FEPSG%2F0%2F3857"),
+            vec![2, 3, 4, 5],
+        ),
+        ("datetime=2026-01-31T03:00:00Z", vec![3]),
+        ("datetime=2026-01-31T18:00:00Z/..", vec![18, 19]),
+        ("datetime=../2026-01-31T01:00:00Z", vec![0, 1]),
+        ("filter=mag%3E8.5%20AND%20note='even'", vec![18]),
+        (&format!("filter={filter_json}&filter-lang=cql2-json"), vec![18, 19]),
+        ("filter=S_INTERSECTS(geom,POLYGON((0%200,0%202.5,2.5%202.5,2.5%200,0%200)))", vec![0, 1, 2]),
+        ("filter=S_INTERSECTS(geom,BBOX(0,1,5,2))&filter-crs=http://www.opengis.net/def/crs/EPSG/0/4326", vec![1, 2]),
+        ("near=3,3&radius=160000", vec![2, 3, 4]),
+        ("note=odd&datetime=2026-01-31T17:30:00Z/..", vec![19]),
+        ("n=7", vec![7]),
+        ("mag=2.5", vec![5]),
+        ("dtg=2026-01-31T04:00:00Z", vec![4]),
+        ("n=7&note=even", vec![]),
+    ] {
+        let page = server.json(&format!("/collections/q/items?limit=100&{query}"));
+        assert_eq!(sorted(ns(&page)), expected, "{query}");
+        assert_eq!(
+            (&page["numberMatched"], &page["numberReturned"]),
+            (&json!(expected.len()), &json!(expected.len())),
+            "{query}"
+        );
+    }
+}
+
+#[test]
+fn near_orders_by_distance_and_tells_it() {
+    let server = quakes();
+    let page = server.json("/collections/q/items?near=7.1,7.1&limit=3");
+    assert_eq!(ns(&page), [7, 8, 6]);
+    let metres = page["features"][0]["distance"].as_f64().unwrap();
+    assert!((15_600.0..15_800.0).contains(&metres), "{metres}");
+    let second = server.json(&next(&page).unwrap());
+    assert_eq!(ns(&second), [9, 5, 10]);
+    let k = server.json("/collections/q/items?near=7.1,7.1&nearest=4&limit=3");
+    assert_eq!((ns(&k), ns(&server.json(&next(&k).unwrap()))), (vec![7, 8, 6], vec![9]));
+    assert_eq!(next(&server.json(&next(&k).unwrap())), None);
+}
+
+#[test]
+fn events_are_sorted_and_their_properties_chosen() {
+    let server = quakes();
+    let page = server.json("/collections/q/items?sortby=note,-n&limit=12&properties=n,note");
+    assert_eq!(ns(&page), [18, 16, 14, 12, 10, 8, 6, 4, 2, 0, 19, 17]);
+    assert_eq!(page["features"][0]["properties"], json!({"n": 18, "note": "even"}));
+    assert_eq!(ns(&server.json(&next(&page).unwrap())), [15, 13, 11, 9, 7, 5, 3, 1]);
+    let none = server.json("/collections/q/items?properties=geom&limit=1");
+    assert_eq!(none["features"][0]["properties"], json!({}));
+}
+
+#[test]
+fn limits_have_a_default_and_a_cap() {
+    let server = quakes();
+    let page = server.json("/collections/q/items");
+    assert_eq!((page["numberReturned"].as_u64(), page["numberMatched"].as_u64()), (Some(10), Some(20)));
+    assert!(page["timeStamp"].as_str().unwrap().ends_with('Z'));
+    let capped = server.json("/collections/q/items?limit=99999999999999999999");
+    assert_eq!(capped["numberReturned"], 20);
+    assert_eq!(next(&capped), None);
+    // A page that ends with the last event has no next one.
+    let exact = server.json("/collections/q/items?limit=20");
+    assert_eq!((exact["numberReturned"].as_u64(), next(&exact)), (Some(20), None));
+}
+
+#[test]
+fn answers_say_what_they_were_read_from() {
+    let server = quakes();
+    let answer = server.get("/collections/q/items?limit=1");
+    assert_eq!(answer.header("content-type"), "application/geo+json");
+    assert_eq!(answer.header("content-crs"), "<http://www.opengis.net/def/crs/OGC/1.3/CRS84>");
+    assert_eq!((answer.header("meridian-consistency"), answer.header("age")), ("immediate", "0"));
+    assert_eq!(answer.header("meridian-snapshot").len(), 13);
+    assert!(answer.header("server-timing").starts_with("admission;dur="));
+    let before = answer.header("meridian-snapshot").to_owned();
+    server.load("q", &[point("", 0.5, 0.5, json!({"mag": 1, "n": 99, "note": "x", "dtg": "2026-01-31T00:00:00Z"}))]);
+    assert!(
+        server.get("/collections/q/items?limit=1&consistency=eventual").header("meridian-snapshot") > before.as_str()
+    );
+}
+
+#[test]
+fn other_systems_of_coordinates_are_served() {
+    let server = quakes();
+    for (crs, expected) in [
+        ("http://www.opengis.net/def/crs/OGC/1.3/CRS84", [2.0, 3.0]),
+        ("http://www.opengis.net/def/crs/EPSG/0/4326", [3.0, 2.0]),
+        ("http://www.opengis.net/def/crs/EPSG/0/3857", [222_638.981_586, 334_111.171_402]),
+    ] {
+        server.ask("DELETE", "/collections/q/items?filter=TRUE", &[], b"");
+        server.load("q", &[point("", 2.0, 3.0, json!({"mag": 1, "n": 1, "note": "x", "dtg": "2026-01-31T00:00:00Z"}))]);
+        let answer = server.get(&format!("/collections/q/items?crs={crs}"));
+        assert_eq!(answer.header("content-crs"), format!("<{crs}>"));
+        let feature = answer.json()["features"][0].clone();
+        for (a, b) in feature["geometry"]["coordinates"].as_array().unwrap().iter().zip(expected) {
+            assert!((a.as_f64().unwrap() - b).abs() < 1e-5, "{feature}");
+        }
+        let one = server.json(&format!("/collections/q/items/{}?crs={crs}", feature["id"].as_str().unwrap()));
+        assert_eq!(one["geometry"], feature["geometry"]);
+    }
+    server.get("/collections/q/items?crs=http://www.opengis.net/def/crs/EPSG/0/3857&f=parquet").problem(400);
+}
+
+#[test]
+fn every_format_is_served_whole_and_by_pages() {
+    let server = quakes();
+    let lines = |path: &str| server.get(path).text().lines().count();
+    assert_eq!(lines("/collections/q/items?f=ndjson"), 20);
+    assert_eq!(lines("/collections/q/items?f=geojsonseq"), 20);
+    assert_eq!(lines("/collections/q/items?f=csv"), 21);
+    let accepted = server.ask("GET", "/collections/q/items", &[("accept", "text/csv")], b"");
+    assert!(accepted.header("content-type").starts_with("text/csv"), "{}", accepted.header("content-type"));
+    let arrow = server.get("/collections/q/items?f=arrow");
+    assert_eq!(arrow.body[..4], [0xff; 4]);
+    let parquet = server.get("/collections/q/items?f=parquet");
+    assert_eq!((&parquet.body[..4], &parquet.body[parquet.body.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
+    assert_eq!(parquet.header("content-type"), "application/vnd.apache.parquet");
+
+    let mut path = "/collections/q/items?f=ndjson&limit=7".to_owned();
+    let mut seen = Vec::new();
+    loop {
+        let page = server.get(&path);
+        seen.extend(
+            page.text().lines().map(|l| serde_json::from_str::<Value>(l).unwrap()["properties"]["n"].as_i64().unwrap()),
+        );
+        let Some((next, _)) = page.header("link").split_once('>') else { break };
+        path = next.strip_prefix("<http://localhost").unwrap().to_owned();
+    }
+    assert_eq!(sorted(seen), (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn paging_neither_skips_nor_repeats_while_writes_go_on() {
+    let server = quakes();
+    let mut path = "/collections/q/items?limit=3".to_owned();
+    let mut seen = Vec::new();
+    let mut snapshots = BTreeSet::new();
+    for page in 0.. {
+        let answer = server.get(&path);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        snapshots.insert(answer.header("meridian-snapshot").to_owned());
+        let body = answer.json();
+        seen.extend(ns(&body));
+        // Between pages: new events everywhere, and one of the old ones goes.
+        let fresh: Vec<Value> = (0..50)
+            .map(|i| {
+                point(
+                    "",
+                    f64::from(i % 20),
+                    f64::from(i % 20),
+                    json!({"mag": 1, "n": 1000 + i, "note": "new", "dtg": "2026-01-31T05:00:00Z"}),
+                )
+            })
+            .collect();
+        server.load("q", &fresh);
+        server.ask("DELETE", &format!("/collections/q/items?filter=n%3D{page}"), &[], b"");
+        match next(&body) {
+            Some(next) => path = next,
+            None => break,
+        }
+    }
+    assert_eq!(sorted(seen), (0..20).collect::<Vec<_>>());
+    assert_eq!(snapshots.len(), 1, "all pages read one snapshot");
+}
+
+#[test]
+fn tokens_belong_to_their_question() {
+    let server = quakes();
+    let page = server.json("/collections/q/items?limit=3&note=odd");
+    let path = next(&page).unwrap();
+    let token = path.split_once("token=").unwrap().1;
+    assert_eq!(server.get(&format!("/collections/q/items?limit=5&note=odd&token={token}")).status, 200);
+    let other = server.get(&format!("/collections/q/items?limit=3&note=even&token={token}")).problem(400);
+    assert_eq!(other["field"], "token");
+    server.get("/collections/q/items?token=nonsense").problem(400);
+    server.get(&format!("/collections/q/items?limit=3&note=odd&token={}", &token[..token.len() - 3])).problem(400);
+}
+
+#[test]
+fn explain_tells_what_was_pruned() {
+    let server = quakes();
+    let told = server.json("/collections/q/items?bbox=2,2,5,5&explain=true");
+    for member in ["nodes_visited", "blocks_read", "events_tested", "events_matched"] {
+        assert!(told[member].as_u64().is_some_and(|n| n > 0), "{member}: {told}");
+    }
+    assert_eq!(told["events_matched"], 4);
+    assert!(told["plan_ms"].as_f64().is_some() && told["scan_ms"].as_f64().is_some());
+    assert!(told["plan"].as_array().unwrap().iter().all(Value::is_string));
+    // The sum over all is told by the roots of the trees: no event is looked at.
+    let told = server.json("/collections/q/aggregate?function=count,sum(mag)&explain=true");
+    assert_eq!((&told["events_tested"], &told["blocks_read"]), (&json!(0), &json!(0)), "{told}");
+}
+
+#[test]
+fn aggregates_group_by_window_and_field() {
+    let server = quakes();
+    let all = server.json("/collections/q/aggregate?function=count,sum(n),avg(mag),min(n),max(n)");
+    assert_eq!(all, json!({"groups": [{"count": 20, "sum(n)": 190, "avg(mag)": 4.75, "min(n)": 0, "max(n)": 19}]}));
+    let by = server.json("/collections/q/aggregate?function=count,sum(n)&by=note&bbox=0,0,9,9");
+    assert_eq!(
+        by["groups"],
+        json!([{"by": "even", "count": 5, "sum(n)": 20}, {"by": "odd", "count": 5, "sum(n)": 25}])
+    );
+    let windows = server.json("/collections/q/aggregate?window=PT12H");
+    assert_eq!(
+        windows["groups"],
+        json!([
+            {"window": "2026-01-31T00:00:00Z/2026-01-31T12:00:00Z", "count": 12},
+            {"window": "2026-01-31T12:00:00Z/2026-02-01T00:00:00Z", "count": 8}
+        ])
+    );
+    let zoned = server.json("/collections/q/aggregate?window=P1D&zone=Asia/Tokyo");
+    assert_eq!(zoned["groups"][0], json!({"window": "2026-01-30T15:00:00Z/2026-01-31T15:00:00Z", "count": 15}));
+    for (bad, field) in [
+        ("function=median(n)", "function"),
+        ("function=sum(note)", "function"),
+        ("window=1h", "window"),
+        ("window=P1D&zone=Nowhere", "zone"),
+        ("by=none", "by"),
+        ("zone=UTC", "zone"),
+        ("f=csv", "f"),
+    ] {
+        assert_eq!(server.get(&format!("/collections/q/aggregate?{bad}")).problem(400)["field"], field, "{bad}");
+    }
+}
+
+#[test]
+fn densities_are_counts_row_by_row_from_the_north_west() {
+    let server = quakes();
+    let density = server.json("/collections/q/density?bbox=0,0,20,20&width=2&height=2");
+    assert_eq!(density["counts"], json!([0, 9, 10, 1]));
+    assert_eq!((&density["width"], &density["height"]), (&json!(2), &json!(2)));
+    assert_eq!(server.json("/collections/q/density?width=1&height=1&n=3")["counts"], json!([1]));
+    for bad in ["width=0", "width=x", "height=99999", "bbox=1,2,3"] {
+        server.get(&format!("/collections/q/density?{bad}")).problem(400);
+    }
+}
+
+#[test]
+fn a_track_is_one_line_in_order_of_time() {
+    let server = Server::start();
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "geometry": {"format": "geometry-point", "x-ogc-role": "primary-geometry"},
+            "ship": {"type": "string", "x-meridian-object": true},
+            "at": {"type": "string", "format": "date-time", "x-ogc-role": "primary-instant"}
+        },
+        "required": ["at"]
+    });
+    let made = server.ask(
+        "PUT",
+        "/collections/ships",
+        &[("content-type", "application/schema+json")],
+        schema.to_string().as_bytes(),
+    );
+    assert_eq!(made.status, 201, "{}", made.text());
+    let position = |ship: &str, lon: f64, hour: u32| {
+        point("", lon, 1.0, json!({"ship": ship, "at": format!("2026-01-31T{hour:02}:00:00Z")}))
+    };
+    server.load("ships", &[position("a", 3.0, 3), position("b", 9.0, 1), position("a", 1.0, 1), position("a", 2.0, 2)]);
+    let track = server.json("/collections/ships/items?track=a");
+    assert_eq!(track["geometry"], json!({"type": "LineString", "coordinates": [[1.0, 1.0], [2.0, 1.0], [3.0, 1.0]]}));
+    assert_eq!(
+        (&track["properties"]["events"], &track["properties"]["start"]),
+        (&json!(3), &json!("2026-01-31T01:00:00Z"))
+    );
+    let simple = server.json("/collections/ships/items?track=a&simplify=100000");
+    assert_eq!(simple["geometry"]["coordinates"].as_array().unwrap().len(), 2);
+    assert_eq!(server.json("/collections/ships/items?track=none")["geometry"], Value::Null);
+    server.get("/collections/ships/items?simplify=5").problem(400);
+    server.get("/collections/ships/items?track=a&f=csv").problem(400);
+    quakes().get("/collections/q/items?track=a").problem(400);
+}

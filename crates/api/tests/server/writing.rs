@@ -108,7 +108,7 @@ fn a_bad_batch_is_refused_whole_with_every_line() {
     let problem = server.post("/collections/q/items", "application/x-ndjson", lines.join("\n")).problem(400);
     let at: Vec<u64> = problem["errors"].as_array().unwrap().iter().map(|e| e["line"].as_u64().unwrap()).collect();
     assert_eq!(at, [4, 8, 9, 251], "{problem}");
-    assert_eq!((&problem["line"], &problem["field"]), (&json!(4), &json!("geom")), "{problem}");
+    assert_eq!((&problem["line"], &problem["field"]), (&json!(4), &json!("geometry")), "{problem}");
     assert_eq!(server.json("/collections/q")["itemCount"], 0);
     let many = vec![quake(200.0, 1.0).to_string(); 150].join("\n");
     let problem = server.post("/collections/q/items", "application/x-ndjson", many).problem(400);
