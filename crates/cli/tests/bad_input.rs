@@ -112,7 +112,8 @@ fn files_that_are_cut_off_or_are_none_are_named() {
     let head = "id,lon,lat,time,name,size,n\n";
     let rows: String = (0..5_000).map(|n| format!("r{n},1,2,2026-01-01T00:00:00Z,x,1,{n}\n")).collect();
     let whole = format!("{head}{rows}");
-    let file = folder.path().join("input");
+    let files = tempfile::tempdir().unwrap();
+    let file = files.path().join("input");
 
     let zipped = |bytes: &[u8]| {
         let mut child =
@@ -144,7 +145,7 @@ fn files_that_are_cut_off_or_are_none_are_named() {
     check(b"PAR1 and then nothing", "geoparquet", &["arquet"]);
 
     // A Parquet file that lost its footer.
-    let parquet = folder.path().join("spots.parquet");
+    let parquet = files.path().join("spots.parquet");
     meridian(&["export", "spots", text(&parquet), "--data", at]).ended(0);
     let bytes = std::fs::read(&parquet).unwrap();
     check(&bytes[..bytes.len() - 20], "geoparquet", &["arquet"]);
@@ -209,6 +210,42 @@ fn a_folder_that_is_no_folder_or_cannot_be_written_is_refused() {
     // /proc takes no folders, from nobody: the one place that is read-only even for root.
     let run = meridian(&["create", "c", "--schema", "name:String", "--data", "/proc/meridian"]).ended(3);
     assert!(run.err.contains("/proc/meridian"), "{}", run.err);
+}
+
+#[test]
+fn a_folder_of_a_newer_version_is_refused_and_left_alone() {
+    let folder = folder();
+    let at = text(folder.path());
+    let marker = folder.path().join("meridian.json");
+    let mine = std::fs::read_to_string(&marker).unwrap();
+    let mut document: serde_json::Value = serde_json::from_str(&mine).unwrap();
+    document["format"] = 99.into();
+    let newer = document.to_string();
+    std::fs::write(&marker, &newer).unwrap();
+    meridian(&["query", "spots", "--data", at]).ended(3).says(&["version 99", "newer"]);
+    meridian(&["serve", "--listen", "127.0.0.1:0", "--data", at]).ended(3).says(&["version 99", "newer"]);
+    assert_eq!(std::fs::read_to_string(&marker).unwrap(), newer);
+    std::fs::write(&marker, &mine).unwrap();
+    assert_eq!(count_in_folder("spots", folder.path()), 2);
+}
+
+#[test]
+fn check_names_the_damaged_file() {
+    let folder = folder();
+    let at = text(folder.path());
+    meridian(&["check", "--data", at]).ended(0);
+    let segments = folder.path().join("tenants/default/spots/p0/segments");
+    let file = std::fs::read_dir(&segments)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .find(|p| p.extension().is_some_and(|e| e == "segment"));
+    let file = file.unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    std::fs::write(&file, bytes).unwrap();
+    let run = meridian(&["check", "--data", at]).ended(1);
+    assert!(run.out.contains(file.file_name().unwrap().to_str().unwrap()), "{}{}", run.out, run.err);
 }
 
 #[test]

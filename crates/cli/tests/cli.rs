@@ -136,7 +136,8 @@ fn the_same_commands_work_on_a_server() {
     // The environment names the server where the command line names nothing.
     let by_environment = command(&["query", "spots"]).env("MERIDIAN_URL", &server.url).output().unwrap();
     assert!(by_environment.status.success());
-    let elsewhere = text(folder.path());
+    let empty = tempfile::tempdir().unwrap();
+    let elsewhere = text(empty.path());
     let by_data = command(&["query", "spots", "--data", elsewhere]).env("MERIDIAN_URL", &server.url).output().unwrap();
     assert_eq!(by_data.status.code(), Some(3), "--data goes before MERIDIAN_URL");
     // --url goes before --data.

@@ -65,13 +65,32 @@ fn write(url: &str, sent: &Sent, next: &AtomicU64, stop: &AtomicBool, mut random
 fn found(server: &Server) -> HashMap<String, u64> {
     let (status, body) = server.get("/collections/events/items?f=csv&properties=batch");
     assert_eq!(status, 200, "{body}");
-    let mut reader = csv::Reader::from_reader(body.as_bytes());
+    by_batch(&body)
+}
+
+fn by_batch(csv: &str) -> HashMap<String, u64> {
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let column = reader.headers().unwrap().iter().position(|h| h == "batch").unwrap();
     let mut counts = HashMap::new();
     for record in reader.records() {
         *counts.entry(record.unwrap()[column].to_owned()).or_insert(0) += 1;
     }
     counts
+}
+
+/// A reader beside the writers: whatever it sees of a batch is all of it. Ends with the server.
+fn watch(url: &str, sent: &Sent) {
+    let ask = || {
+        let mut response =
+            common::agent().get(format!("{url}/collections/events/items?f=csv&properties=batch")).call()?;
+        response.body_mut().with_config().limit(u64::MAX).read_to_string()
+    };
+    while let Ok(body) = ask() {
+        for (batch, there) in by_batch(&body) {
+            let events = sent.lock().unwrap()[&batch].0;
+            assert_eq!(there, events, "{batch} is half there for a reader");
+        }
+    }
 }
 
 #[test]
@@ -110,6 +129,7 @@ fn every_acknowledged_event_survives_kill_9_and_no_batch_is_half_there() {
                 let random = Random(random.next() | 1);
                 scope.spawn(|| write(&url, &sent, &next, &stop, random));
             }
+            scope.spawn(|| watch(&url, &sent));
             std::thread::sleep(pause);
             server.kill();
             stop.store(true, Ordering::Relaxed);

@@ -32,7 +32,22 @@ pub struct BatchBuilder {
     place: PlaceBuilder,
     fields: Vec<FieldBuilder>,
     /// Values of the event in hand, by field.
-    pending: Vec<Value>,
+    pending: Vec<Pending>,
+    /// Texts of the event in hand, after each other: one buffer for all events instead of a string for each text.
+    texts: String,
+}
+
+/// A value of the event in hand, already of its field's type.
+#[derive(Debug, Clone, PartialEq)]
+enum Pending {
+    Null,
+    /// A range of the texts of the event.
+    Text(usize, usize),
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Time(i64),
+    TextList(Vec<String>),
 }
 
 /// One value of a field.
@@ -54,6 +69,7 @@ pub enum Value {
     TextList(Vec<String>),
 }
 
+#[allow(clippy::large_enum_variant, reason = "one for each batch in the making, never moved")]
 enum PlaceBuilder {
     None,
     Points { lon: Float64Builder, lat: Float64Builder, pending: Option<(f64, f64)> },
@@ -96,7 +112,7 @@ impl BatchBuilder {
                 FieldType::TextList => FieldBuilder::TextList(ListBuilder::new(StringBuilder::new())),
             })
             .collect();
-        let pending = vec![Value::Null; schema.fields.len()];
+        let pending = vec![Pending::Null; schema.fields.len()];
         BatchBuilder {
             schema,
             layout,
@@ -107,6 +123,7 @@ impl BatchBuilder {
             place,
             fields,
             pending,
+            texts: String::new(),
         }
     }
 
@@ -190,28 +207,20 @@ impl BatchBuilder {
     pub fn set(&mut self, field: usize, value: Value) -> Result<(), Invalid> {
         let spec = &self.schema.fields[field];
         let wrong =
-            |found: &str| Invalid::field(&spec.name, format!("{found} where a {} was expected", spec.kind.word()));
-        let value = match (spec.kind, value) {
-            (_, Value::Null) => Value::Null,
-            (FieldType::Text, Value::Text(text)) => {
-                if text.len() > TEXT_BYTES_MAX {
-                    return Err(Invalid::field(
-                        &spec.name,
-                        format!("a text of {} bytes is too long: at most {TEXT_BYTES_MAX}", text.len()),
-                    ));
-                }
-                Value::Text(text)
-            }
-            (FieldType::Int, Value::Int(n)) => Value::Int(n),
-            (FieldType::Int, Value::Float(x)) if x.fract() == 0.0 && x.abs() < 9.0e15 => Value::Int(x as i64),
-            (FieldType::Float, Value::Int(n)) => Value::Float(n as f64),
-            (FieldType::Float, Value::Float(x)) if x.is_finite() => Value::Float(x),
+            |found: &str| Invalid::field(&spec.name, format!("{found} where {} was expected", spec.kind.noun()));
+        self.pending[field] = match (spec.kind, value) {
+            (_, Value::Null) => Pending::Null,
+            (FieldType::Text, Value::Text(text)) => return self.set_text(field, &text),
+            (FieldType::Int, Value::Int(n)) => Pending::Int(n),
+            (FieldType::Int, Value::Float(x)) if x.fract() == 0.0 && x.abs() < 9.0e15 => Pending::Int(x as i64),
+            (FieldType::Float, Value::Int(n)) => Pending::Float(n as f64),
+            (FieldType::Float, Value::Float(x)) if x.is_finite() => Pending::Float(x),
             (FieldType::Float, Value::Float(x)) => return Err(wrong(&format!("{x}"))),
-            (FieldType::Bool, Value::Bool(b)) => Value::Bool(b),
+            (FieldType::Bool, Value::Bool(b)) => Pending::Bool(b),
             (FieldType::Time, Value::Time(t)) => {
-                Value::Time(time::in_range(t, &t).map_err(|e| Invalid { field: Some(spec.name.clone()), ..e })?)
+                Pending::Time(time::in_range(t, &t).map_err(|e| Invalid { field: Some(spec.name.clone()), ..e })?)
             }
-            (FieldType::TextList, Value::TextList(list)) => Value::TextList(list),
+            (FieldType::TextList, Value::TextList(list)) => Pending::TextList(list),
             (_, Value::Text(text)) => return Err(wrong(&format!("the text {:?}", shorten(&text)))),
             (_, Value::Int(n)) => return Err(wrong(&format!("the integer {n}"))),
             (_, Value::Float(x)) => return Err(wrong(&format!("the number {x}"))),
@@ -219,13 +228,26 @@ impl BatchBuilder {
             (_, Value::Time(t)) => return Err(wrong(&format!("the time {}", time::format_instant(t)))),
             (_, Value::TextList(_)) => return Err(wrong("a list")),
         };
-        self.pending[field] = value;
         Ok(())
     }
 
-    /// Sets a text field by index without taking the text over.
+    /// As [`BatchBuilder::set`] with a text, without taking the text over.
     pub fn set_text(&mut self, field: usize, text: &str) -> Result<(), Invalid> {
-        self.set(field, Value::Text(text.to_owned()))
+        let spec = &self.schema.fields[field];
+        if spec.kind != FieldType::Text {
+            let detail = format!("the text {:?} where {} was expected", shorten(text), spec.kind.noun());
+            return Err(Invalid::field(&spec.name, detail));
+        }
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(Invalid::field(
+                &spec.name,
+                format!("a text of {} bytes is too long: at most {TEXT_BYTES_MAX}", text.len()),
+            ));
+        }
+        let from = self.texts.len();
+        self.texts.push_str(text);
+        self.pending[field] = Pending::Text(from, self.texts.len());
+        Ok(())
     }
 
     /// Checks what the event in hand lacks and adds it.
@@ -234,15 +256,15 @@ impl BatchBuilder {
             return Err(Invalid::field(&self.schema.id_name, "the event has no id, which this collection requires"));
         }
         for (spec, value) in self.schema.fields.iter().zip(&self.pending) {
-            if spec.required && *value == Value::Null {
+            if spec.required && *value == Pending::Null {
                 return Err(Invalid::field(
                     &spec.name,
-                    format!("no value where this collection requires a {}", spec.kind.word()),
+                    format!("no value where this collection requires {}", spec.kind.noun()),
                 ));
             }
         }
         if let TimeRole::Interval { start, end } = self.schema.time
-            && let (Value::Time(from), Value::Time(to)) = (&self.pending[start], &self.pending[end])
+            && let (Pending::Time(from), Pending::Time(to)) = (&self.pending[start], &self.pending[end])
             && from > to
         {
             return Err(Invalid::field(
@@ -260,8 +282,9 @@ impl BatchBuilder {
         }
         self.bytes += self.place.end_event();
         for (builder, value) in self.fields.iter_mut().zip(&mut self.pending) {
-            self.bytes += builder.append(std::mem::replace(value, Value::Null));
+            self.bytes += builder.append(std::mem::replace(value, Pending::Null), &self.texts);
         }
+        self.texts.clear();
         self.rows += 1;
         Ok(())
     }
@@ -269,7 +292,8 @@ impl BatchBuilder {
     /// Forgets the event in hand.
     pub fn abandon_event(&mut self) {
         self.id_pending = None;
-        self.pending.fill(Value::Null);
+        self.pending.fill(Pending::Null);
+        self.texts.clear();
         match &mut self.place {
             PlaceBuilder::None => {}
             PlaceBuilder::Points { pending, .. } => *pending = None,
@@ -328,33 +352,33 @@ impl PlaceBuilder {
 
 impl FieldBuilder {
     /// Appends a value of the right type (or null) and says about how many bytes it took.
-    fn append(&mut self, value: Value) -> usize {
+    fn append(&mut self, value: Pending, texts: &str) -> usize {
         match (self, value) {
-            (FieldBuilder::Text(b), Value::Text(text)) => {
-                b.append_value(&text);
-                4 + text.len()
+            (FieldBuilder::Text(b), Pending::Text(from, to)) => {
+                b.append_value(&texts[from..to]);
+                4 + to - from
             }
             (FieldBuilder::Text(b), _) => {
                 b.append_null();
                 4
             }
             (FieldBuilder::Int(b), value) => {
-                b.append_option(if let Value::Int(n) = value { Some(n) } else { None });
+                b.append_option(if let Pending::Int(n) = value { Some(n) } else { None });
                 8
             }
             (FieldBuilder::Float(b), value) => {
-                b.append_option(if let Value::Float(x) = value { Some(x) } else { None });
+                b.append_option(if let Pending::Float(x) = value { Some(x) } else { None });
                 8
             }
             (FieldBuilder::Bool(b), value) => {
-                b.append_option(if let Value::Bool(x) = value { Some(x) } else { None });
+                b.append_option(if let Pending::Bool(x) = value { Some(x) } else { None });
                 1
             }
             (FieldBuilder::Time(b), value) => {
-                b.append_option(if let Value::Time(t) = value { Some(t) } else { None });
+                b.append_option(if let Pending::Time(t) = value { Some(t) } else { None });
                 8
             }
-            (FieldBuilder::TextList(b), Value::TextList(list)) => {
+            (FieldBuilder::TextList(b), Pending::TextList(list)) => {
                 let bytes = list.iter().map(|t| t.len() + 4).sum::<usize>();
                 list.iter().for_each(|t| b.values().append_value(t));
                 b.append(true);

@@ -116,6 +116,9 @@ async fn serve(config: Config) -> Result<(), Failure> {
     let (options, for_open) = (config.store.clone(), seams.clone());
     let opened = tokio::task::spawn_blocking(move || Store::open(options, for_open)).await;
     let store = Arc::new(opened.map_err(|e| Failure::Refused(format!("opening the data folder failed: {e}")))??);
+    for problem in store.problems() {
+        tracing::error!("{problem}");
+    }
     let events: u64 = store.list(&config.server.tenant).iter().map(|c| c.stats().events).sum();
     let what = if config.store.ephemeral {
         "in memory, nothing survives this process".to_owned()
