@@ -1,10 +1,14 @@
 //! Shapes on the globe: checks, boxes and well-known binary.
 
 use crate::error::Invalid;
+use crate::ring::{self, RingFault};
 use crate::schema::GeometryType;
 use geo::CoordsIter;
 use geo::algorithm::bounding_rect::BoundingRect;
-use geo::algorithm::validation::Validation;
+use geo::coordinate_position::CoordPos;
+use geo::dimensions::Dimensions;
+use geo::relate::IntersectionMatrix;
+use geo::{Intersects, PreparedGeometry, Relate};
 use geo_types::{Geometry, Polygon};
 
 /// Most vertices of one geometry.
@@ -81,7 +85,52 @@ pub fn validate(geometry: &Geometry<f64>) -> Result<(), Invalid> {
 }
 
 fn validate_polygon(polygon: &Polygon<f64>) -> Result<(), Invalid> {
-    polygon.check_validation().map_err(|e| Invalid::field("geometry", format!("the polygon is not valid: {e}")))
+    let wrong = |what: String| Invalid::field("geometry", format!("the polygon is not valid: {what}"));
+    for (i, ring) in std::iter::once(polygon.exterior()).chain(polygon.interiors()).enumerate() {
+        let name = || if i == 0 { "the exterior ring".to_owned() } else { format!("the interior ring {i}") };
+        ring::check(&ring.0).map_err(|fault| {
+            wrong(match fault {
+                RingFault::TooFew => format!("{} must have at least 3 distinct points", name()),
+                RingFault::Crosses => format!("{} has a self-intersection", name()),
+                RingFault::TooIntricate => format!("{} is too intricate to be checked: simplify it", name()),
+            })
+        })?;
+    }
+    if polygon.interiors().is_empty() { Ok(()) } else { validate_holes(polygon).map_err(wrong) }
+}
+
+/// Checks that holes lie in the outer ring and apart from each other; they may touch at points.
+fn validate_holes(polygon: &Polygon<f64>) -> Result<(), String> {
+    let outer = Polygon::new(polygon.exterior().clone(), vec![]);
+    let outer = PreparedGeometry::from(&outer);
+    let on_a_line =
+        |m: &IntersectionMatrix| m.get(CoordPos::OnBoundary, CoordPos::OnBoundary) == Dimensions::OneDimensional;
+    let holes: Vec<_> = polygon.interiors().iter().map(|ring| Polygon::new(ring.clone(), vec![])).collect();
+    let boxes: Vec<_> = holes.iter().map(|hole| hole.bounding_rect()).collect();
+    for (i, hole) in holes.iter().enumerate() {
+        let prepared = PreparedGeometry::from(hole);
+        let matrix = outer.relate(&prepared);
+        if !matrix.is_contains() {
+            return Err(format!("the interior ring {} is not contained in the exterior ring", i + 1));
+        }
+        if on_a_line(&matrix) {
+            return Err(format!("the interior ring {} and the exterior ring meet on a line", i + 1));
+        }
+        for (j, other) in holes.iter().enumerate().skip(i + 1) {
+            // Boxes that do not meet settle most pairs; thousands of islands would take for ever otherwise.
+            if let (Some(a), Some(b)) = (boxes[i], boxes[j])
+                && !a.intersects(&b)
+            {
+                continue;
+            }
+            let matrix = prepared.relate(other);
+            let overlap = matrix.get(CoordPos::Inside, CoordPos::Inside) == Dimensions::TwoDimensional;
+            if overlap || on_a_line(&matrix) {
+                return Err(format!("the interior rings {} and {} overlap", i + 1, j + 1));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// West, south, east and north of a geometry; `None` if it has no position.

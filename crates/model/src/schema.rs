@@ -38,6 +38,18 @@ impl FieldType {
             FieldType::TextList => "list of strings",
         }
     }
+
+    /// The word for this type with its article, for sentences.
+    pub fn noun(self) -> &'static str {
+        match self {
+            FieldType::Text => "a string",
+            FieldType::Int => "an integer",
+            FieldType::Float => "a number",
+            FieldType::Bool => "a boolean",
+            FieldType::Time => "a date-time",
+            FieldType::TextList => "a list of strings",
+        }
+    }
 }
 
 /// One named, typed property of an event.
