@@ -12,12 +12,14 @@ use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::groups::{Groups, Members};
 use crate::listed::find_ids;
-use crate::scan::{Candidates, Matched, Run, Scan, Step, search_step};
+use crate::parallel::{Task, add_tasks, slices, work};
+use crate::scan::{Candidates, Matched, Run, Scan, Step, chunk_end, search_step};
 use crate::windows::{Finder, Window, Windows};
+use arrow_buffer::BooleanBuffer;
 use meridian_index::{NodeRef, Number};
 use meridian_model::filter::{Predicate, Region};
-use meridian_model::{Batch, FieldColumn, FieldType, Interval, Invalid, Projection, Schema, TimeRole};
-use meridian_store::{PartView, Snapshot};
+use meridian_model::{Batch, Bounds, FieldColumn, FieldType, Interval, Invalid, Projection, Schema, TimeRole};
+use meridian_store::Snapshot;
 
 /// What to work out for each group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,9 +44,13 @@ pub const FUNCTIONS_MAX: usize = 64;
 impl Function {
     /// Reads a list such as `count,sum(price),avg(price)`.
     pub fn parse(text: &str, schema: &Schema) -> Result<Vec<Function>, Invalid> {
-        let functions = text.split(',').map(|part| Function::parse_one(part.trim(), schema)).collect::<Result<Vec<_>, _>>()?;
+        let functions =
+            text.split(',').map(|part| Function::parse_one(part.trim(), schema)).collect::<Result<Vec<_>, _>>()?;
         if functions.len() > FUNCTIONS_MAX {
-            return Err(Invalid::field("function", format!("at most {FUNCTIONS_MAX} functions can be asked for at once")));
+            return Err(Invalid::field(
+                "function",
+                format!("at most {FUNCTIONS_MAX} functions can be asked for at once"),
+            ));
         }
         Ok(functions)
     }
@@ -163,6 +169,16 @@ pub struct Aggregated {
 
 /// Answers a question for numbers over the events of a snapshot.
 pub fn aggregate(snapshot: &Snapshot, question: &Aggregate, control: &Control) -> Result<Aggregated, QueryError> {
+    aggregate_in(slices(snapshot.rows()), snapshot, question, control)
+}
+
+/// The same in so many slices.
+pub(crate) fn aggregate_in(
+    slices: usize,
+    snapshot: &Snapshot,
+    question: &Aggregate,
+    control: &Control,
+) -> Result<Aggregated, QueryError> {
     let started = control.elapsed_us();
     control.check()?;
     let schema = &snapshot.schema;
@@ -178,8 +194,20 @@ pub fn aggregate(snapshot: &Snapshot, question: &Aggregate, control: &Control) -
             }
         }
         None => {
+            let mut tasks = Vec::new();
+            let mut dead = Vec::new();
             for part in scan.parts() {
-                worker.part(&mut scan, part)?;
+                dead.push(worker.plan(&mut scan, part, &mut tasks)?);
+            }
+            let parts = work(
+                &mut scan,
+                &tasks,
+                slices,
+                |scan| Worker::new(scan, question),
+                |worker, scan, task| worker.task(scan, task, &dead[task.part as usize]),
+            )?;
+            for part in parts {
+                worker.groups.merge(part.groups)?;
             }
         }
     }
@@ -204,7 +232,10 @@ fn check(question: &Aggregate, schema: &Schema) -> Result<(), Invalid> {
         let kind = schema.fields.get(by).map(|f| f.kind);
         if !matches!(kind, Some(FieldType::Text | FieldType::Int | FieldType::Bool)) {
             let kind = kind.map_or("nothing", FieldType::word);
-            return Err(Invalid::field("by", format!("groups cannot be made by a {kind}: expected a string, an integer or a boolean")));
+            return Err(Invalid::field(
+                "by",
+                format!("groups cannot be made by a {kind}: expected a string, an integer or a boolean"),
+            ));
         }
     }
     Ok(())
@@ -254,33 +285,51 @@ impl Worker {
         }
     }
 
-    fn part(&mut self, scan: &mut Scan, part: u32) -> Result<(), QueryError> {
+    /// Adds the tasks of a part: over its order of time where that answers the question. Then the rows that have
+    /// died come back, which that order cannot leave out by itself.
+    fn plan(&self, scan: &mut Scan, part: u32, tasks: &mut Vec<Task>) -> Result<DeadInTime, QueryError> {
         let view = scan.part(part).clone();
-        if self.time_order
-            && let Some(order) = view.time_order()
-            && view.all_visible(0..view.rows())
-        {
-            let mut candidates = Candidates::new(order.trees(), 0);
-            while let Some(run) = self.next(scan, &view, &mut candidates, true)? {
-                scan.control.check()?;
-                scan.stats.blocks_read += 1;
-                let batch = order.read(run.rows.clone())?.batch;
-                let rows = match run.whole {
-                    true => Matched::Range(run.rows.clone()),
-                    false => {
-                        scan.stats.events_tested += run.rows.len() as u64;
-                        let mask = scan.predicate.evaluate(&batch);
-                        Matched::Rows(mask.set_indices().map(|i| run.rows.start + i as u32).collect())
-                    }
-                };
-                scan.stats.events_matched += rows.len() as u64;
-                self.rows(&rows, &batch, run.rows.start)?;
+        let rows = 0..view.rows();
+        if let Some(order) = view.time_order().filter(|_| self.time_order && view.none_newer(rows.clone())) {
+            let dead: Vec<u32> = view.dead_rows(rows).take(DEAD_MAX + 1).collect();
+            if dead.len() <= DEAD_MAX {
+                add_tasks(tasks, part, order.trees(), true);
+                return DeadInTime::of(scan, part, dead);
+            }
+        }
+        add_tasks(tasks, part, view.trees(), false);
+        Ok(DeadInTime::default())
+    }
+
+    fn task(&mut self, scan: &mut Scan, task: &Task, dead: &DeadInTime) -> Result<(), QueryError> {
+        let view = scan.part(task.part).clone();
+        let mut candidates = task.candidates();
+        let Some(order) = view.time_order().filter(|_| task.by_time) else {
+            let visible = |node: &NodeRef<'_>| view.all_visible(node.rows());
+            while let Some(run) = self.next(scan, &visible, &mut candidates)? {
+                self.run(scan, task.part, &run)?;
             }
             return Ok(());
-        }
-        let mut candidates = Candidates::new(view.trees(), 0);
-        while let Some(run) = self.next(scan, &view, &mut candidates, false)? {
-            self.run(scan, part, &run)?;
+        };
+        let visible = |node: &NodeRef<'_>| !dead.some_in(&node.bounds());
+        while let Some(run) = self.next(scan, &visible, &mut candidates)? {
+            scan.control.check()?;
+            scan.stats.blocks_read += 1;
+            let read = order.read(run.rows.clone())?;
+            let mut mask = (!run.whole).then(|| {
+                scan.stats.events_tested += run.rows.len() as u64;
+                scan.predicate.evaluate(&read.batch)
+            });
+            if !dead.rows.is_empty() {
+                let alive = BooleanBuffer::collect_bool(run.rows.len(), |i| !dead.holds(read.rows.value(i)));
+                mask = Some(mask.map_or_else(|| alive.clone(), |m| &m & &alive));
+            }
+            let rows = match mask {
+                None => Matched::Range(run.rows.clone()),
+                Some(mask) => Matched::Rows(mask.set_indices().map(|i| run.rows.start + i as u32).collect()),
+            };
+            scan.stats.events_matched += rows.len() as u64;
+            self.rows(&rows, &read.batch, run.rows.start)?;
         }
         Ok(())
     }
@@ -289,9 +338,8 @@ impl Worker {
     fn next(
         &mut self,
         scan: &mut Scan,
-        view: &PartView,
+        all_visible: &dyn Fn(&NodeRef<'_>) -> bool,
         candidates: &mut Candidates,
-        all_visible: bool,
     ) -> Result<Option<Run>, QueryError> {
         let mut failed = None;
         let mut matched = 0;
@@ -302,7 +350,7 @@ impl Worker {
                 return step;
             }
             match self.members(node) {
-                Some(members) if all_visible || view.all_visible(node.rows()) => {
+                Some(members) if all_visible(node) => {
                     matched += node.rows().len() as u64;
                     if let Err(error) = self.groups.add_node(&members, node) {
                         failed = Some(error);
@@ -379,6 +427,43 @@ impl Worker {
         let windows = self.finder.as_mut().zip(starts);
         let by = self.by.and_then(|by| batch.field(by));
         self.groups.add_rows(rows.iter().map(|r| (r - first) as usize), batch, windows, by)
+    }
+}
+
+/// Dead rows of a part that has an order of time.
+#[derive(Debug, Default)]
+struct DeadInTime {
+    /// In order of row.
+    rows: Vec<u32>,
+    /// Their times, in order of time.
+    times: Vec<i64>,
+}
+
+/// Dead rows beyond which the order of time is not worth its corrections.
+const DEAD_MAX: usize = 1 << 16;
+
+impl DeadInTime {
+    fn of(scan: &mut Scan, part: u32, rows: Vec<u32>) -> Result<DeadInTime, QueryError> {
+        let mut columns = Projection::none(&scan.layout);
+        columns.add_time(&scan.layout, scan.schema());
+        let mut times = Vec::with_capacity(rows.len());
+        for run in rows.chunk_by(|a, b| chunk_end(*a) == chunk_end(*b)) {
+            let (Some(&first), Some(&last)) = (run.first(), run.last()) else { continue };
+            let batch = scan.read(part, first..last + 1, &columns)?;
+            times.extend(run.iter().map(|row| batch.interval((row - first) as usize).0));
+        }
+        times.sort_unstable();
+        Ok(DeadInTime { rows, times })
+    }
+
+    /// Whether a dead row may stand in the time of a box.
+    fn some_in(&self, bounds: &Bounds) -> bool {
+        let first = self.times.partition_point(|&time| time < bounds.start);
+        self.times.get(first).is_some_and(|&time| time <= bounds.end)
+    }
+
+    fn holds(&self, row: u32) -> bool {
+        self.rows.binary_search(&row).is_ok()
     }
 }
 

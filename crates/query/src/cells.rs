@@ -5,6 +5,7 @@
 
 use crate::error::QueryError;
 use crate::listed::find_ids;
+use crate::parallel::{add_tasks, slices, work};
 use crate::scan::{Candidates, Run, Scan, Step, search_step};
 use arrow_array::Array;
 use meridian_index::{MERCATOR_LAT_MAX, mercator_cell};
@@ -25,6 +26,7 @@ pub(crate) enum Where {
 /// A grid of cells, numbered row by row from the north-west.
 pub(crate) trait Cells {
     /// Number of cells.
+    #[cfg(test)]
     fn len(&self) -> usize;
     /// The cell of a place in degrees.
     fn cell(&self, lon: f64, lat: f64) -> Option<usize>;
@@ -80,6 +82,7 @@ fn part(length: f64, span: f64, count: u32) -> usize {
 }
 
 impl Cells for DegreeCells {
+    #[cfg(test)]
     fn len(&self) -> usize {
         self.width as usize * self.height as usize
     }
@@ -92,9 +95,8 @@ impl Cells for DegreeCells {
 
     fn place(&self, bounds: &Bounds) -> Where {
         let [west, south, east, north] = self.bbox;
-        let touches = |w: f64, e: f64| {
-            bounds.west <= e && w <= bounds.east && bounds.south <= north && south <= bounds.north
-        };
+        let touches =
+            |w: f64, e: f64| bounds.west <= e && w <= bounds.east && bounds.south <= north && south <= bounds.north;
         let touched = if self.crosses() { touches(west, 180.0) || touches(-180.0, east) } else { touches(west, east) };
         if !touched {
             return Where::Outside;
@@ -124,6 +126,7 @@ impl TileGrid {
 }
 
 impl Cells for TileGrid {
+    #[cfg(test)]
     fn len(&self) -> usize {
         1 << (2 * self.bits)
     }
@@ -154,7 +157,7 @@ impl Cells for TileGrid {
 }
 
 /// Adds the events of a question to the counts of cells.
-pub(crate) fn count_into(scan: &mut Scan, cells: &impl Cells, counts: &mut [u64]) -> Result<(), QueryError> {
+pub(crate) fn count_into(scan: &mut Scan, cells: &(impl Cells + Sync), counts: &mut [u64]) -> Result<(), QueryError> {
     let mut boxes = Projection::none(&scan.layout);
     boxes.add_boxes(&scan.layout);
     let columns = scan.columns_with(&boxes);
@@ -164,8 +167,26 @@ pub(crate) fn count_into(scan: &mut Scan, cells: &impl Cells, counts: &mut [u64]
         }
         return Ok(());
     }
+    let mut tasks = Vec::new();
     for part in scan.parts() {
-        count_part(scan, part, &columns, cells, counts)?;
+        add_tasks(&mut tasks, part, scan.part(part).trees(), false);
+    }
+    let slices = slices(scan.snapshot.rows());
+    if slices == 1 {
+        return tasks
+            .iter()
+            .try_for_each(|task| count_candidates(scan, task.part, &mut task.candidates(), &columns, cells, counts));
+    }
+    let none = || vec![0; counts.len()];
+    let made = work(
+        scan,
+        &tasks,
+        slices,
+        |_| none(),
+        |counts, scan, task| count_candidates(scan, task.part, &mut task.candidates(), &columns, cells, counts),
+    )?;
+    for part in made {
+        counts.iter_mut().zip(part).for_each(|(count, more)| *count += more);
     }
     Ok(())
 }
@@ -178,8 +199,19 @@ pub(crate) fn count_part(
     cells: &impl Cells,
     counts: &mut [u64],
 ) -> Result<(), QueryError> {
+    let mut candidates = Candidates::new(scan.part(part).trees(), 0);
+    count_candidates(scan, part, &mut candidates, columns, cells, counts)
+}
+
+fn count_candidates(
+    scan: &mut Scan,
+    part: u32,
+    candidates: &mut Candidates,
+    columns: &Projection,
+    cells: &impl Cells,
+    counts: &mut [u64],
+) -> Result<(), QueryError> {
     let view = scan.part(part).clone();
-    let mut candidates = Candidates::new(view.trees(), 0);
     loop {
         let mut matched = 0;
         let Scan { stats, predicate, .. } = &mut *scan;
@@ -242,9 +274,7 @@ pub(crate) fn centre(batch: &Batch, row: usize) -> Option<(f64, f64)> {
         return lon.is_valid(row).then(|| (lon.value(row), lat.value(row)));
     }
     let [west, south, east, north] = batch.sides()?;
-    west.is_valid(row).then(|| {
-        ((west.value(row) + east.value(row)) * 0.5, (south.value(row) + north.value(row)) * 0.5)
-    })
+    west.is_valid(row).then(|| ((west.value(row) + east.value(row)) * 0.5, (south.value(row) + north.value(row)) * 0.5))
 }
 
 #[cfg(test)]

@@ -89,7 +89,23 @@ impl Ints {
     }
 }
 
+impl Ints {
+    fn merge(&mut self, other: &Ints) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+}
+
 impl Floats {
+    fn merge(&mut self, other: &Floats) {
+        self.count += other.count;
+        self.sum.merge(&other.sum);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
     fn none() -> Floats {
         Floats { count: 0, sum: FloatSum::default(), min: f64::INFINITY, max: f64::NEG_INFINITY }
     }
@@ -267,6 +283,29 @@ impl Groups {
         Ok(())
     }
 
+    /// Adds the groups of another slice of the same question.
+    pub(crate) fn merge(&mut self, other: Groups) -> Result<(), Invalid> {
+        for (theirs, &window) in other.windows.iter().enumerate() {
+            let value = match (&mut self.by, &other.by) {
+                (Some(mine), Some(by)) => match by.list.get(other.values[theirs] as usize) {
+                    Some(value) => mine.number_of(value)?,
+                    None => 0,
+                },
+                _ => 0,
+            };
+            let group = self.group(window, value)? as usize;
+            self.counts[group] += other.counts[theirs];
+            for (mine, field) in self.fields.iter_mut().zip(&other.fields) {
+                match (&mut mine.totals, &field.totals) {
+                    (Totals::Ints(mine), Totals::Ints(all)) => mine[group].merge(&all[theirs]),
+                    (Totals::Floats(mine), Totals::Floats(all)) => mine[group].merge(&all[theirs]),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The number of a group, made if it is new.
     fn group(&mut self, window: Option<Window>, value: u32) -> Result<u32, Invalid> {
         let key = (window.map_or(NO_WINDOW, |w| w.start), value);
@@ -376,13 +415,21 @@ impl Groups {
 }
 
 fn too_many() -> Invalid {
-    Invalid::field("window", format!("these are too many groups (more than {TOTALS_MAX} totals): ask for longer windows, fewer functions or a shorter time"))
+    Invalid::field(
+        "window",
+        format!(
+            "these are too many groups (more than {TOTALS_MAX} totals): ask for longer windows, fewer functions or a shorter time"
+        ),
+    )
 }
 
 impl Values {
     fn next(&mut self, value: ByValue) -> Result<u32, Invalid> {
         if self.list.len() >= BY_VALUES_MAX {
-            return Err(Invalid::field("by", format!("the property has more than {BY_VALUES_MAX} different values: filter, or group by another one")));
+            return Err(Invalid::field(
+                "by",
+                format!("the property has more than {BY_VALUES_MAX} different values: filter, or group by another one"),
+            ));
         }
         self.list.push(value);
         Ok(self.list.len() as u32 - 1)

@@ -2,8 +2,9 @@
 //!
 //! It promises that every question reads one [`meridian_store::Snapshot`] and nothing else; that it stops within
 //! one block's work of its deadline or of being called off ([`Control`]); that its memory is bounded whatever it
-//! finds; and that answers are exact (DESIGN, rule 7), aggregates from tree nodes included. It starts no
-//! task, speaks no protocol and holds no state between questions: a page begins at a [`Place`].
+//! finds; and that answers are exact (DESIGN, rule 7), aggregates from tree nodes included. It speaks no
+//! protocol and keeps nothing between questions but counts of parts that never change (`pyramids.rs`): a page
+//! begins at a [`Place`]. Big aggregates and densities use at most half of the processors (`parallel.rs`).
 //!
 //! Start reading at [`items()`], then `scan.rs`, which all questions share.
 
@@ -20,6 +21,8 @@ mod listed;
 mod mvt;
 mod natural;
 mod nearest;
+mod parallel;
+mod pyramids;
 mod rows;
 mod scan;
 mod shape;
@@ -33,9 +36,7 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-pub use aggregate::{
-    Aggregate, Aggregated, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, aggregate,
-};
+pub use aggregate::{Aggregate, Aggregated, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, aggregate};
 pub use control::{CancelFlag, Control, Stats};
 pub use count::{CHEAP_EVENTS, count};
 pub use density::{DENSITY_CELLS_MAX, Density, DensityCounts, density};
@@ -43,6 +44,7 @@ pub use error::QueryError;
 pub use explain::{Explanation, explain};
 pub use groups::{BY_VALUES_MAX, TOTALS_MAX};
 pub use items::{Answer, Hits, Items, Order, SORTED_LIMIT_MAX, items, select};
+pub use pyramids::PYRAMID_BYTES_MAX;
 pub use rows::{ROWS_MAX, matching_rows};
 pub use sort::{SORT_KEYS_MAX, SortKey, SortTarget, TEXT_BYTES_COMPARED};
 pub use tile::{

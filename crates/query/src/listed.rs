@@ -51,11 +51,7 @@ pub(crate) fn find_ids(scan: &mut Scan, ids: &[String]) -> Result<Vec<(u32, Run)
 }
 
 /// Events by id, in natural order.
-pub(crate) fn by_id_natural(
-    scan: &mut Scan,
-    ids: &[String],
-    after: Option<(Key, Seq)>,
-) -> Result<Listed, QueryError> {
+pub(crate) fn by_id_natural(scan: &mut Scan, ids: &[String], after: Option<(Key, Seq)>) -> Result<Listed, QueryError> {
     let mut found = Vec::new();
     for (part, run) in find_ids(scan, ids)? {
         if scan.test(part, &run)?.is_empty() {
@@ -90,8 +86,7 @@ pub(crate) fn near_if_few(scan: &mut Scan, sought: &Sought) -> Result<Option<(Li
         let mut candidates = Candidates::new(scan.part(part).trees(), 0);
         let from = runs.len();
         let predicate = scan.predicate.clone();
-        while let Some(run) =
-            candidates.next(&mut scan.stats, &mut |node, whole| search_step(&predicate, node, whole))
+        while let Some(run) = candidates.next(&mut scan.stats, &mut |node, whole| search_step(&predicate, node, whole))
         {
             count += run.rows.len() as u64;
             runs.push((part, run));

@@ -108,8 +108,7 @@ impl Stream {
     fn advance(&mut self, scan: &mut Scan) {
         if self.run.is_none() {
             let predicate = &scan.predicate;
-            self.run =
-                self.candidates.next(&mut scan.stats, &mut |node, whole| search_step(predicate, node, whole));
+            self.run = self.candidates.next(&mut scan.stats, &mut |node, whole| search_step(predicate, node, whole));
         }
     }
 

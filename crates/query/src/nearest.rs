@@ -120,9 +120,7 @@ impl Nearest {
         }
         // A leaf may lie across the end of a chunk: then it is two runs.
         let mut leaf = Candidates::below(&owner, node, whole);
-        while let Some(run) =
-            leaf.next(&mut crate::control::Stats::default(), &mut |_, whole| Step::Rows { whole })
-        {
+        while let Some(run) = leaf.next(&mut crate::control::Stats::default(), &mut |_, whole| Step::Rows { whole }) {
             let (heap, sought) = (&mut self.heap, &self.sought);
             measure(scan, part, &run, &self.columns, sought, |distance_m, pick| {
                 if sought.wants(distance_m, pick.seq) {

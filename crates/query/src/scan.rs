@@ -218,9 +218,9 @@ pub(crate) struct Scan {
     pub(crate) stats: Stats,
     pub(crate) grid: Grid,
     /// What the predicate reads.
-    test_columns: Projection,
+    test_columns: Arc<Projection>,
     /// What keys are made of.
-    key_columns: Projection,
+    key_columns: Arc<Projection>,
 }
 
 impl Scan {
@@ -240,8 +240,8 @@ impl Scan {
             predicate: predicate.clone(),
             control: control.clone(),
             stats,
-            test_columns,
-            key_columns,
+            test_columns: Arc::new(test_columns),
+            key_columns: Arc::new(key_columns),
         }
     }
 
@@ -280,8 +280,8 @@ impl Scan {
 
     /// The rows of a run that match and are visible.
     pub(crate) fn test(&mut self, part: u32, run: &Run) -> Result<Matched, QueryError> {
-        let found = self.test_with(part, run, &self.test_columns.clone()).map(|(found, _)| found)?;
-        Ok(found)
+        let columns = self.test_columns.clone();
+        self.test_with(part, run, &columns).map(|(found, _)| found)
     }
 
     /// The same, and the batch of the run with the predicate's columns and `columns`, if it was read.
@@ -323,12 +323,13 @@ impl Scan {
 
     /// The columns of the predicate and of `more`.
     pub(crate) fn columns_with(&self, more: &Projection) -> Projection {
-        let mut columns = self.test_columns.clone();
+        let mut columns = Projection::clone(&self.test_columns);
         columns.union(more);
         columns
     }
 
-    pub(crate) fn key_columns(&self) -> &Projection {
+    /// What keys, boxes and times are made of.
+    pub(crate) fn key_columns(&self) -> &Arc<Projection> {
         &self.key_columns
     }
 
@@ -414,9 +415,8 @@ impl Scan {
         let mut spans: std::collections::HashMap<(u32, u32), (Range<u32>, usize)> = std::collections::HashMap::new();
         for pick in picks {
             let next = spans.len();
-            let (span, _) = spans
-                .entry((pick.part, pick.row / CHUNK_ROWS))
-                .or_insert_with(|| (pick.row..pick.row + 1, next));
+            let (span, _) =
+                spans.entry((pick.part, pick.row / CHUNK_ROWS)).or_insert_with(|| (pick.row..pick.row + 1, next));
             *span = span.start.min(pick.row)..span.end.max(pick.row + 1);
         }
         let mut wanted: Vec<(usize, u32, Range<u32>)> =

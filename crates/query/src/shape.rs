@@ -102,8 +102,7 @@ impl Canvas {
     fn clip(&self, a: Point, b: Point) -> Option<(Point, Point)> {
         let (dx, dy) = (b.0 - a.0, b.1 - a.1);
         let (mut from, mut to) = (0.0f64, 1.0f64);
-        for (step, room) in
-            [(-dx, a.0 - self.low), (dx, self.high - a.0), (-dy, a.1 - self.low), (dy, self.high - a.1)]
+        for (step, room) in [(-dx, a.0 - self.low), (dx, self.high - a.0), (-dy, a.1 - self.low), (dy, self.high - a.1)]
         {
             if step == 0.0 {
                 if room < 0.0 {

@@ -269,7 +269,11 @@ impl Sorter {
         for part in scan.parts() {
             for tree in 0..scan.part(part).trees().len() {
                 if let Some(root) = scan.part(part).trees()[tree].root() {
-                    self.push(scan, &mut heap, Open { best: None, descending: false, part, tree, node: root, whole: false });
+                    self.push(
+                        scan,
+                        &mut heap,
+                        Open { best: None, descending: false, part, tree, node: root, whole: false },
+                    );
                 }
             }
         }
@@ -288,13 +292,13 @@ impl Sorter {
             }
             let mut candidates = Candidates::below(&tree, open.node, open.whole);
             let predicate = scan.predicate.clone();
-            while let Some(run) = candidates.next(&mut scan.stats, &mut |node, whole| {
-                match search_step(&predicate, node, whole) {
+            while let Some(run) =
+                candidates.next(&mut scan.stats, &mut |node, whole| match search_step(&predicate, node, whole) {
                     Step::Rows { whole } if !node.is_leaf() => Step::Descend { whole },
                     _ if self.is_hopeless(self.best_of(node).as_ref()) => Step::Skip,
                     step => step,
-                }
-            }) {
+                })
+            {
                 self.read(scan, open.part, &run)?;
             }
         }

@@ -5,14 +5,15 @@
 //! 4096 along a side, with their id under `id` (under `@id` if a property is called `id`) and their
 //! properties. More events, or more bytes than [`TILE_BYTES_MAX`], become a grid of [`TILE_CELLS`] by
 //! [`TILE_CELLS`] cells: each that holds events is a point at its centre with `count` and `density=true`, events
-//! counting as in [`crate::density()`]. So no tile is larger than [`TILE_BYTES_MAX`], and one of low zoom
-//! costs what its nodes cost.
+//! counting as in [`crate::density()`]. So no tile is larger than [`TILE_BYTES_MAX`]. Points of an interval of time
+//! (or all) are counted from pyramids at low zoom, others from nodes where these lie in one cell.
 
-use crate::cells::{TileGrid, count_into};
+use crate::cells::{TileGrid, count_into, count_part};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::items::{Items, Order, items};
 use crate::mvt::{EXTENT, Layer, Shape, Value};
+use crate::pyramids::count_tile;
 use crate::scan::Scan;
 use crate::shape::Canvas;
 use arrow_array::Array;
@@ -87,7 +88,9 @@ pub fn tile(snapshot: &Snapshot, question: &Tile, control: &Control) -> Result<T
     let (z, x, y) = (question.z, question.column, question.row);
     let side = 1u64 << z.min(63);
     if z > ZOOM_MAX || u64::from(x) >= side || u64::from(y) >= side {
-        return Err(Invalid::new(format!("there is no tile {z}/{y}/{x}: expected a tile matrix up to {ZOOM_MAX}")).into());
+        return Err(
+            Invalid::new(format!("there is no tile {z}/{y}/{x}: expected a tile matrix up to {ZOOM_MAX}")).into()
+        );
     }
     let mut stats = Stats::default();
     let mut answer = match events(snapshot, question, control, &mut stats)? {
@@ -125,8 +128,7 @@ fn events(
     if found.is_none_or(|found| found > TILE_EVENTS_MAX as u64) {
         return Ok(None);
     }
-    let wanted =
-        Items { predicate, order: Order::Natural, limit: Some(TILE_EVENTS_MAX + 1), after: None, projection };
+    let wanted = Items { predicate, order: Order::Natural, limit: Some(TILE_EVENTS_MAX + 1), after: None, projection };
     let mut answer = items(snapshot, &wanted, control)?;
     let canvas = Canvas::new(question.z, question.column, question.row, BUFFER, TOLERANCE);
     let id_key = if schema.field_index("id").is_some() { "@id" } else { "id" };
@@ -171,16 +173,24 @@ fn bbox(question: &Tile) -> [f64; 4] {
 }
 
 /// The tile as counts.
-fn cells(
-    snapshot: &Snapshot,
-    question: &Tile,
-    control: &Control,
-    stats: &mut Stats,
-) -> Result<TileAnswer, QueryError> {
+fn cells(snapshot: &Snapshot, question: &Tile, control: &Control, stats: &mut Stats) -> Result<TileAnswer, QueryError> {
     let grid = TileGrid { z: question.z, x: question.column, y: question.row, bits: CELL_BITS };
     let mut counts = vec![0u64; (TILE_CELLS * TILE_CELLS) as usize];
     let mut scan = Scan::new(snapshot, &question.predicate, control);
-    count_into(&mut scan, &grid, &mut counts)?;
+    match question.predicate.as_interval() {
+        None => count_into(&mut scan, &grid, &mut counts)?,
+        // All events of an interval of time: what maps ask for most.
+        Some(interval) => {
+            let mut boxes = Projection::none(&scan.layout);
+            boxes.add_boxes(&scan.layout);
+            let columns = scan.columns_with(&boxes);
+            for part in scan.parts() {
+                if !count_tile(&mut scan, part, &grid, &interval, &mut counts)? {
+                    count_part(&mut scan, part, &columns, &grid, &mut counts)?;
+                }
+            }
+        }
+    }
     stats.merge(&scan.stats);
     let size = (EXTENT / TILE_CELLS) as i32;
     let mut layer = Layer::new(&question.layer);

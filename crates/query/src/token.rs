@@ -127,7 +127,8 @@ impl Token {
 
     /// Reads what [`Token::encode`] wrote.
     pub fn decode(text: &str) -> Result<Token, Invalid> {
-        let wrong = |why: &str| Invalid::field("token", format!("the page token {why}: take it as it stands in a next link"));
+        let wrong =
+            |why: &str| Invalid::field("token", format!("the page token {why}: take it as it stands in a next link"));
         if text.len() > TOKEN_CHARS_MAX {
             return Err(wrong("is too long"));
         }

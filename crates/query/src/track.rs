@@ -58,8 +58,7 @@ pub fn of_object(schema: &Schema, object: &str) -> Result<Predicate, Invalid> {
         })?),
         _ => Operand::Text(object.to_owned()),
     };
-    let same =
-        Expr::Compare { op: Comparison::Eq, left: Operand::Property(field.name.clone()), right: value };
+    let same = Expr::Compare { op: Comparison::Eq, left: Operand::Property(field.name.clone()), right: value };
     Predicate::bind(&same, schema)
 }
 

@@ -198,6 +198,15 @@ impl Predicate {
         matches!(*self.0, Node::Constant(true))
     }
 
+    /// The interval, where this asks for nothing but the primary time: [`Interval::ALWAYS`] if for nothing at all.
+    pub fn as_interval(&self) -> Option<Interval> {
+        match *self.0 {
+            Node::Constant(true) => Some(Interval::ALWAYS),
+            Node::Primary(interval) => Some(interval),
+            _ => None,
+        }
+    }
+
     /// Whether this matches no event, whatever it holds.
     pub fn is_none(&self) -> bool {
         matches!(*self.0, Node::Constant(false))

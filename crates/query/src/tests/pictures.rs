@@ -147,7 +147,10 @@ fn crowd(count: i64) -> Vec<Event> {
     (0..count)
         .map(|n| Event {
             id: String::new(),
-            spot: Spot::Point(((n * 7_919) % 36_000) as f64 * 0.01 - 180.0, ((n * 104_729) % 17_000) as f64 * 0.01 - 85.0),
+            spot: Spot::Point(
+                ((n * 7_919) % 36_000) as f64 * 0.01 - 180.0,
+                ((n * 104_729) % 17_000) as f64 * 0.01 - 85.0,
+            ),
             start: n * 1_000_000,
             end: n * 1_000_000,
             n: Some(n),
@@ -173,7 +176,8 @@ fn a_crowded_tile_becomes_counts_that_add_up() {
         for (lon, lat) in world.live.iter().filter_map(Event::centre) {
             let Some((x, y)) = mercator_cell(lon, lat, u32::from(z) + 6) else { continue };
             if x / TILE_CELLS == column && y / TILE_CELLS == row {
-                *expected.entry(((x % TILE_CELLS * 64 + 32) as i32, (y % TILE_CELLS * 64 + 32) as i32)).or_default() += 1;
+                *expected.entry(((x % TILE_CELLS * 64 + 32) as i32, (y % TILE_CELLS * 64 + 32) as i32)).or_default() +=
+                    1;
             }
         }
         if z == 0 {
@@ -187,6 +191,50 @@ fn a_crowded_tile_becomes_counts_that_add_up() {
                 found.insert(feature.paths[0][0], *count);
             }
             assert_eq!(found, expected);
+        }
+    }
+}
+
+#[test]
+fn tiles_of_a_large_segment_are_counted_from_its_pyramid() {
+    let mut world = World::new(Kind { places: Places::Points, times: Times::Instant, made_ids: true });
+    // Three weeks and a bit, so that there are whole bins and rests.
+    let mut events = crowd(90_000);
+    events.iter_mut().enumerate().for_each(|(i, e)| {
+        e.s = None;
+        e.start = i as i64 * 22_000_000;
+        e.end = e.start;
+    });
+    world.apply(&Op::Write(events));
+    world.apply(&Op::Flush);
+    let read = |world: &World| world.collection.stats().blocks_read;
+    ask(&world, &Filter::All, 0, 0, 0);
+    let before = read(&world);
+    let answer = ask(&world, &Filter::All, 0, 0, 0);
+    assert_eq!((answer.kind, answer.stats.blocks_read), (TileKind::Density, 0));
+    assert_eq!(read(&world), before);
+    world.apply(&Op::Delete(7));
+    let week = 7 * 24 * HOUR;
+    for filter in [Filter::All, Filter::During(week / 2, 2 * week + 5 * HOUR), Filter::During(i64::MIN, week + 1)] {
+        for (z, row, column) in [(0u8, 0u32, 0u32), (2, 1, 3)] {
+            let answer = ask(&world, &filter, z, row, column);
+            let mut expected: HashMap<(i32, i32), i64> = HashMap::new();
+            for (lon, lat) in filter.matching(&world).iter().filter_map(|e| e.centre()) {
+                let Some((x, y)) = mercator_cell(lon, lat, u32::from(z) + 6) else { continue };
+                if x / TILE_CELLS == column && y / TILE_CELLS == row {
+                    let cell = ((x % TILE_CELLS * 64 + 32) as i32, (y % TILE_CELLS * 64 + 32) as i32);
+                    *expected.entry(cell).or_default() += 1;
+                }
+            }
+            if answer.kind != TileKind::Density {
+                continue;
+            }
+            let count = |f: &crate::mvt::tests::Decoded| match f.get("count") {
+                Some(OwnedValue::Int(count)) => (f.paths[0][0], *count),
+                other => panic!("{other:?}"),
+            };
+            let found: HashMap<_, _> = decode(&answer.bytes).2.iter().map(count).collect();
+            assert_eq!(found, expected, "{filter:?} {z}/{row}/{column}");
         }
     }
 }
@@ -208,8 +256,7 @@ fn few_events_with_long_properties_do_not_pass_the_bound() {
 fn tiles_that_do_not_exist_are_refused() {
     let world = World::new(Kind { places: Places::Points, times: Times::Instant, made_ids: true });
     for (z, row, column) in [(0u8, 1u32, 0u32), (3, 0, 8), (25, 0, 0)] {
-        let question =
-            Tile { predicate: Predicate::all(), z, row, column, layer: "events".to_owned(), fields: None };
+        let question = Tile { predicate: Predicate::all(), z, row, column, layer: "events".to_owned(), fields: None };
         assert!(tile(&world.collection.snapshot(), &question, &world.control()).is_err());
     }
     assert_eq!(ask(&world, &Filter::All, 3, 7, 7).kind, TileKind::Empty);

@@ -65,7 +65,12 @@ fn a_deadline_stops_the_next_block() {
     assert_eq!(store_blocks(&world), before);
     // And none of the other questions begins.
     let snapshot = world.collection.snapshot();
-    let question = crate::Density { predicate: everything(&world).predicate, bbox: [-180.0, -90.0, 180.0, 90.0], width: 3, height: 3 };
+    let question = crate::Density {
+        predicate: everything(&world).predicate,
+        bbox: [-180.0, -90.0, 180.0, 90.0],
+        width: 3,
+        height: 3,
+    };
     assert!(matches!(crate::density(&snapshot, &question, &control), Err(QueryError::Deadline)));
     assert!(matches!(items(&snapshot, &everything(&world), &control), Err(QueryError::Deadline)));
     assert_eq!(store_blocks(&world), before);

@@ -4,9 +4,7 @@ use crate::control::{CancelFlag, Control};
 use meridian_index::{Grid, Key};
 use meridian_model::builder::Value;
 use meridian_model::filter::{Predicate, parse_text};
-use meridian_model::{
-    BatchBuilder, Bounds, Field, FieldType, GeometryType, IdRole, Interval, Schema, Seq, TimeRole,
-};
+use meridian_model::{BatchBuilder, Bounds, Field, FieldType, GeometryType, IdRole, Interval, Schema, Seq, TimeRole};
 use meridian_store::seams::{ManualClock, MemoryDisk, Seams, SeededRandom};
 use meridian_store::{Collection, Options, Settings, Store, Write};
 use proptest::prelude::*;
@@ -84,7 +82,8 @@ pub(crate) struct World {
 }
 
 pub(crate) fn schema_of(kind: Kind) -> Arc<Schema> {
-    let field = |name: &str, kind: FieldType, required: bool| Field { name: name.to_owned(), kind, required, title: None };
+    let field =
+        |name: &str, kind: FieldType, required: bool| Field { name: name.to_owned(), kind, required, title: None };
     let time = match kind.times {
         Times::None => TimeRole::None,
         Times::Instant => TimeRole::Instant(0),
@@ -110,11 +109,8 @@ pub(crate) fn schema_of(kind: Kind) -> Arc<Schema> {
 impl World {
     pub(crate) fn new(kind: Kind) -> World {
         let clock = Arc::new(ManualClock::new(1_700_000_000_000_000));
-        let seams = Seams {
-            disk: Arc::new(MemoryDisk::new()),
-            clock: clock.clone(),
-            random: Arc::new(SeededRandom::new(7)),
-        };
+        let seams =
+            Seams { disk: Arc::new(MemoryDisk::new()), clock: clock.clone(), random: Arc::new(SeededRandom::new(7)) };
         let options = Options { background: false, ..Options::at("/data") };
         let store = Store::open(options, seams).unwrap();
         let schema = schema_of(kind);
@@ -326,9 +322,7 @@ impl Filter {
                 let hit = if w > e { touches(*w, 180.0) || touches(-180.0, *e) } else { touches(*w, *e) };
                 (event.spot != Spot::Nowhere).then_some(hit)
             }
-            Filter::During(start, end) => {
-                Some(kind.times == Times::None || event.start <= *end && *start <= event.end)
-            }
+            Filter::During(start, end) => Some(kind.times == Times::None || event.start <= *end && *start <= event.end),
             Filter::Near(lon, lat, radius) => {
                 (event.spot != Spot::Nowhere).then(|| event.distance_m(*lon, *lat) <= *radius)
             }
@@ -409,12 +403,11 @@ pub(crate) fn instants() -> impl Strategy<Value = i64> {
 }
 
 fn spans() -> impl Strategy<Value = (i64, i64)> {
-    (instants(), prop_oneof![Just(0i64), 0..HOUR, 0..1000 * HOUR], 0u8..10).prop_map(|(start, length, open)| {
-        match open {
-            0 => (i64::MIN, start),
-            1 => (start, i64::MAX),
-            _ => (start, start + length),
-        }
+    (instants(), prop_oneof![Just(0i64), 0..HOUR, 0..1000 * HOUR], 0u8..10).prop_map(|(start, length, open)| match open
+    {
+        0 => (i64::MIN, start),
+        1 => (start, i64::MAX),
+        _ => (start, start + length),
     })
 }
 

@@ -1,0 +1,111 @@
+//! Big questions on several threads, without starving the others.
+//!
+//! A question is cut into tasks, each the rows below one node. It is given at most half of the machine's
+//! processors ([`slices`]), from a pool that all questions share; small ones stay on the thread that asked.
+//! Which slice gets which task follows from their numbers alone, so that sums of floats come out the same
+//! each time.
+
+use crate::control::Stats;
+use crate::error::QueryError;
+use crate::scan::{Candidates, Scan};
+use meridian_index::{Node, Tree};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+/// Rows from which on a question is worth several threads.
+pub(crate) const PARALLEL_ROWS: u64 = 1 << 20;
+/// Level of the nodes that make a task: some 260,000 rows.
+const TASK_LEVEL: u8 = 3;
+
+/// The rows below one node of a part.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    pub(crate) part: u32,
+    tree: Tree,
+    node: Node,
+    /// Whether the tree is over the part's order of time.
+    pub(crate) by_time: bool,
+}
+
+impl Task {
+    pub(crate) fn candidates(&self) -> Candidates {
+        Candidates::below(&self.tree, self.node, false)
+    }
+}
+
+/// Cuts the trees of a part into tasks.
+pub(crate) fn add_tasks(tasks: &mut Vec<Task>, part: u32, trees: &[Tree], by_time: bool) {
+    for tree in trees {
+        let mut open: Vec<Node> = tree.root().into_iter().collect();
+        while let Some(node) = open.pop() {
+            if node.level() > TASK_LEVEL {
+                open.extend(tree.children(node).rev());
+            } else {
+                tasks.push(Task { part, tree: tree.clone(), node, by_time });
+            }
+        }
+    }
+}
+
+/// How many threads a question over so many rows may use.
+pub(crate) fn slices(rows: u64) -> usize {
+    if rows < PARALLEL_ROWS { 1 } else { threads().div_ceil(2) }
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// `None` where the system gives no threads: then questions stay on the thread that asked.
+static POOL: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+    ThreadPoolBuilder::new().num_threads(threads()).thread_name(|i| format!("query-{i}")).build().ok()
+});
+
+/// Works off tasks in `slices` slices; what each slice made is given in their order. The costs are added to the
+/// scan's. After an error in one slice the others stop at their next task.
+pub(crate) fn work<T: Send>(
+    scan: &mut Scan,
+    tasks: &[Task],
+    slices: usize,
+    make: impl Fn(&Scan) -> T + Sync,
+    task: impl Fn(&mut T, &mut Scan, &Task) -> Result<(), QueryError> + Sync,
+) -> Result<Vec<T>, QueryError> {
+    let pool = POOL.as_ref().filter(|_| slices > 1 && tasks.len() > 1);
+    let Some(pool) = pool else {
+        let mut made = make(scan);
+        tasks.iter().try_for_each(|t| task(&mut made, scan, t))?;
+        return Ok(vec![made]);
+    };
+    let failed = AtomicBool::new(false);
+    let slots: Vec<Mutex<Option<Slice<T>>>> = (0..slices).map(|_| Mutex::new(None)).collect();
+    let scan_ref = &*scan;
+    pool.scope(|scope| {
+        for (i, slot) in slots.iter().enumerate() {
+            let (failed, make, task) = (&failed, &make, &task);
+            scope.spawn(move |_| {
+                let mut scan = scan_ref.fork();
+                let mut made = make(&scan);
+                let mut mine = tasks.iter().skip(i).step_by(slices).take_while(|_| !failed.load(Ordering::Relaxed));
+                let result = mine.try_for_each(|t| task(&mut made, &mut scan, t));
+                failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                let slice = Slice { stats: scan.stats, result: result.map(|()| made) };
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(slice);
+            });
+        }
+    });
+    let mut all = Vec::with_capacity(slices);
+    for slot in slots {
+        if let Some(slice) = slot.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            scan.stats.merge(&slice.stats);
+            all.push(slice.result);
+        }
+    }
+    all.into_iter().collect()
+}
+
+/// What came of one slice.
+struct Slice<T> {
+    stats: Stats,
+    result: Result<T, QueryError>,
+}
