@@ -14,11 +14,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_model::{Schema, time};
-use meridian_query::{Aggregate, Aggregated, ByValue, Function, FunctionValue, Group, Windows};
+use meridian_query::{Aggregate, Aggregated, ByValue, Function, FunctionValue, Group, Stats, Windows};
 use meridian_store::Snapshot;
 use serde_json::Value;
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most columns or rows of a density grid.
 pub const SIDE_MAX: usize = 4096;
@@ -54,7 +54,7 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
     stream::run(run, move |control| {
         let snapshot = collection.snapshot();
         let answer = meridian_query::aggregate(&snapshot, &question, control).map_err(snapshot::problem)?;
-        let (plan_us, scan_us) = (answer.stats.plan_us, answer.stats.scan_us);
+        let encoding = Instant::now();
         let bytes = if explain {
             let mut account = items::explain_document(&snapshot, &answer.stats);
             account["groups"] = answer.groups.len().into();
@@ -64,7 +64,7 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
             write_groups(&answer, &question.functions, &snapshot.schema, &mut out)?;
             out
         };
-        let headers = head(&shared, &snapshot, admission, plan_us, scan_us);
+        let headers = head(&shared, &snapshot, admission, &answer.stats, encoding.elapsed());
         stream::finished(&shared, headers, bytes)
     })
     .await
@@ -94,7 +94,7 @@ pub async fn density(State(state): State<AppState>, Path(name): Path<String>, co
     stream::run(run, move |control| {
         let snapshot = collection.snapshot();
         let answer = meridian_query::density(&snapshot, &question, control).map_err(snapshot::problem)?;
-        let (plan_us, scan_us) = (answer.stats.plan_us, answer.stats.scan_us);
+        let encoding = Instant::now();
         let bytes = if explain {
             serde_json::to_vec(&items::explain_document(&snapshot, &answer.stats)).map_err(Problem::internal)?
         } else {
@@ -110,7 +110,7 @@ pub async fn density(State(state): State<AppState>, Path(name): Path<String>, co
             out.extend_from_slice(b"]}");
             out
         };
-        let headers = head(&shared, &snapshot, admission, plan_us, scan_us);
+        let headers = head(&shared, &snapshot, admission, &answer.stats, encoding.elapsed());
         stream::finished(&shared, headers, bytes)
     })
     .await
@@ -138,12 +138,13 @@ fn side(params: &mut Params, name: &'static str) -> Result<u32> {
     }
 }
 
-fn head(state: &AppState, snapshot: &Snapshot, admission: Duration, plan_us: u64, scan_us: u64) -> HeaderMap {
+fn head(state: &AppState, snapshot: &Snapshot, admission: Duration, stats: &Stats, encode: Duration) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     snapshot::set_headers(&mut headers, snapshot, state.now(), "immediate");
-    let (plan, scan) = (Some(Duration::from_micros(plan_us)), Some(Duration::from_micros(scan_us)));
-    respond::set_timing(&mut headers, &Timing { admission, plan, scan, encode: None });
+    let (plan, scan) = (Duration::from_micros(stats.plan_us), Duration::from_micros(stats.scan_us));
+    let timing = Timing { admission, plan: Some(plan), scan: Some(scan), encode: Some(encode) };
+    respond::set_timing(&mut headers, &timing);
     headers
 }
 

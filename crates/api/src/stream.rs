@@ -46,10 +46,14 @@ impl Run {
     pub async fn admit(state: &AppState, deadline: Instant) -> Result<Run> {
         let asked = Instant::now();
         let permit = state.limiter.admit(deadline).await?;
-        let admission = asked.elapsed();
+        Ok(Run::holding(state, permit, asked.elapsed(), deadline))
+    }
+
+    /// A run with a place that was waited for already.
+    pub fn holding(state: &AppState, permit: Permit, admission: Duration, deadline: Instant) -> Run {
         let left = deadline.saturating_duration_since(Instant::now());
         let control = Control::new(state.clock.clone(), left, CancelFlag::new());
-        Ok(Run { control, admission, deadline, permit })
+        Run { control, admission, deadline, permit }
     }
 }
 
@@ -143,8 +147,9 @@ pub async fn stream(
     work: impl FnOnce(&mut Sink, &Control) -> Result<()> + Send + 'static,
 ) -> Result<Response> {
     let Run { control, deadline, permit, .. } = run;
-    let guard = CancelOnDrop(control.cancel_flag().clone());
     let (sender, mut pieces) = mpsc::channel(state.config.chunks_waiting_max.max(1));
+    // Declared after the channel and so dropped before it: the flag is up when the question finds nobody listening.
+    let guard = CancelOnDrop(control.cancel_flag().clone());
     let chunk_bytes = state.config.chunk_bytes.max(1024);
     let mut sink = Sink {
         buffer: Vec::with_capacity(chunk_bytes * 5 / 4),
@@ -187,8 +192,9 @@ pub async fn stream(
 
 /// The body of a streamed answer.
 struct Pieces {
-    pieces: mpsc::Receiver<Piece>,
+    /// First, and so dropped before the channel: the flag is up when the question finds nobody listening.
     _guard: CancelOnDrop,
+    pieces: mpsc::Receiver<Piece>,
     ended: bool,
 }
 

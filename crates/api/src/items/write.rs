@@ -19,15 +19,15 @@ use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions};
 use meridian_model::seq::BATCH_EVENTS_MAX;
 use meridian_model::{Batch, Invalid, Schema};
 use meridian_query::{Items, Order};
-use meridian_store::{OnConflict, Write};
+use meridian_store::{KEY_BYTES_MAX, OnConflict, Write};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Longest idempotency key in bytes.
-const KEY_BYTES_MAX: usize = 256;
+/// Most events that one deletion by filter takes: their ids are held in memory until they are gone.
+const DELETED_MAX: usize = 4_000_000;
 /// Formats that a body may have.
 const TAKEN: [Format; 5] = [Format::GeoJson, Format::GeoJsonSeq, Format::NdJson, Format::Csv, Format::Arrow];
 
@@ -100,6 +100,10 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
         for hits in meridian_query::items(&snapshot, &items, control).map_err(edge::problem)? {
             let hits = hits.map_err(edge::problem)?;
             ids.extend((0..hits.batch.rows()).map(|row| hits.batch.id_of(row, hits.seqs[row])));
+            if ids.len() > DELETED_MAX {
+                let detail = format!("more than {DELETED_MAX} events match, nothing was deleted: delete them in parts");
+                return Err(Problem::parameter("filter", detail));
+            }
         }
         // Found on one snapshot, deleted as one change: either all of them are gone or, on an error, none.
         let deleted = collection.delete(&ids).map_err(edge::write_problem)?;

@@ -60,7 +60,9 @@ const EVENTS: &[(&str, &str)] = &[
 const EVENT: &[(&str, &str)] = &[("application/geo+json", "Feature"), ("text/html", "Page")];
 const WRITTEN: &[(&str, &str)] = &[("application/json", "Written")];
 const DELETED: &[(&str, &str)] = &[("application/json", "Deleted")];
-const QUESTION: &[&str] = &[
+const TILE: &[&str] = &[
+    "properties",
+    "queryable",
     "bbox",
     "bbox-crs",
     "datetime",
@@ -120,7 +122,7 @@ pub const OPERATIONS: &[Operation] = &[
     op!("GET" "/collections/{c}/density" "getDensity" "Analysis" "Counts on a grid", &["bbox", "bbox-crs", "width", "height", "datetime", "filter", "filter-lang", "filter-crs", "near", "radius", "explain", "timeout", "Meridian-Timeout", "queryable"], None, 200 "Counts row by row from the north-west.", &[("application/json", "Density")]),
     op!("GET" "/collections/{c}/tiles" "getTilesets" "Tiles" "The vector tilesets of a collection", &["f"], None, 200 "Tilesets, with a TileJSON-like description.", PAGE),
     op!("GET" "/collections/{c}/tiles/{tileMatrixSetId}" "getTileset" "Tiles" "One vector tileset", &["f"], None, 200 "The tileset.", PAGE),
-    op!("GET" "/collections/{c}/tiles/{tileMatrixSetId}/{tileMatrix}/{tileRow}/{tileCol}" "getTile" "Tiles" "One vector tile (row before column)", QUESTION, None, 200 "The tile; one without events is 204.", &[("application/vnd.mapbox-vector-tile", "Binary")]),
+    op!("GET" "/collections/{c}/tiles/{tileMatrixSetId}/{tileMatrix}/{tileRow}/{tileCol}" "getTile" "Tiles" "One vector tile (row before column)", TILE, None, 200 "The tile; one without events is 204.", &[("application/vnd.mapbox-vector-tile", "Binary")]),
     op!("GET" "/tileMatrixSets" "getTileMatrixSets" "Tiles" "The tile matrix sets", &["f"], None, 200 "Their list.", PAGE),
     op!("GET" "/tileMatrixSets/{tileMatrixSetId}" "getTileMatrixSet" "Tiles" "One tile matrix set", &["f"], None, 200 "Its definition.", PAGE),
     op!("GET" "/api/v0/places" "listPlaces" "Places" "All places, 25 a page", &["p"], None, 200 "A page of places.", &[("application/json", "Places")]),

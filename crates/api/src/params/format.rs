@@ -62,9 +62,7 @@ impl Format {
 
     fn of_media_type(media_type: &str) -> Option<Format> {
         Some(match media_type {
-            "application/geo+json" | "application/json" | "application/schema+json" | "*/*" | "application/*" => {
-                Format::Json
-            }
+            "application/json" | "*/*" | "application/*" => Format::Json,
             "text/html" | "application/xhtml+xml" | "text/*" => Format::Html,
             "text/csv" => Format::Csv,
             "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/x-jsonlines" => {
@@ -73,6 +71,8 @@ impl Format {
             "application/geo+json-seq" | "application/json-seq" => Format::GeoJsonSeq,
             "application/vnd.apache.arrow.stream" => Format::Arrow,
             "application/vnd.apache.parquet" | "application/x-parquet" => Format::Parquet,
+            // Clients name what a resource is: OpenAPI, a problem, a schema. All of it is JSON.
+            other if other.ends_with("+json") => Format::Json,
             _ => return None,
         })
     }

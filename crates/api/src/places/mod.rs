@@ -23,6 +23,7 @@ use meridian_store::{CHUNK_ROWS, Collection, PartView, Settings, Snapshot, Store
 use near::{Circle, Walk};
 use serde::Deserialize;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Name of the collection.
 pub const COLLECTION: &str = "places";
@@ -115,8 +116,8 @@ async fn nearby(
     let lon = coordinate("longitude", longitude, 180.0)?;
     let page = page(query);
     let collection = collection(state).await?;
-    let deadline = std::time::Instant::now() + state.config.timeout_default;
-    let run = Run::admit(state, deadline).await?;
+    let deadline = Instant::now() + state.config.timeout_default;
+    let permit = state.limiter.admit(deadline).await?;
     let snapshot = collection.snapshot();
     let k = PAGE.saturating_mul(page.saturating_add(1)).min(snapshot.rows() as usize);
     // The walk looks at trees only, which are always in memory.
@@ -131,7 +132,12 @@ async fn nearby(
         }
         Ok(out.finish())
     };
-    let bytes = if short { answer()? } else { stream::run(run, move |_| answer()).await? };
+    let bytes = if short {
+        answer()?
+    } else {
+        let run = Run::holding(state, permit, Duration::ZERO, deadline);
+        stream::run(run, move |_| answer()).await?
+    };
     Ok(json(StatusCode::OK, bytes))
 }
 

@@ -12,6 +12,7 @@ use meridian_model::sphere::EARTH_RADIUS_M;
 use meridian_model::{Batch, Bounds, Projection};
 use meridian_store::{CHUNK_ROWS, PartView, Snapshot, StoreError};
 use std::collections::BinaryHeap;
+use std::f64::consts::FRAC_PI_2;
 use std::ops::Range;
 
 /// A place found.
@@ -30,44 +31,77 @@ pub struct Hit {
 pub struct Circle {
     lon: f64,
     lat: f64,
-    radius_m: f64,
-    /// Haversine of the radius.
+    /// Haversine of the radius. All distances here are compared as haversines.
     reach: f64,
+    sin_lat: f64,
     cos_lat: f64,
+    /// Whether all angles in the circle's box are below [`SMALL`], so that short series stand for sines and cosines.
+    small: bool,
     /// Boxes that cover the circle, two where it crosses the antimeridian: west, south, east, north.
     boxes: [Option<[f64; 4]>; 2],
+}
+
+/// Angles in radians up to which [`sin_small`] and [`cos_small`] are exact to the last digits of a double.
+const SMALL: f64 = 0.06;
+
+/// Sine of a small angle: the first term left out is below 3e-17.
+#[inline]
+fn sin_small(x: f64) -> f64 {
+    let x2 = x * x;
+    x * (1.0 - x2 / 6.0 * (1.0 - x2 / 20.0 * (1.0 - x2 / 42.0)))
+}
+
+/// Cosine of a small angle: the first term left out is below 1e-16.
+#[inline]
+fn cos_small(x: f64) -> f64 {
+    let x2 = x * x;
+    1.0 - x2 / 2.0 * (1.0 - x2 / 12.0 * (1.0 - x2 / 30.0 * (1.0 - x2 / 56.0)))
+}
+
+/// Haversine of a distance in metres, which grows with it up to half the globe.
+fn haversine_of(distance_m: f64) -> f64 {
+    let half = (distance_m / EARTH_RADIUS_M / 2.0).clamp(0.0, FRAC_PI_2).sin();
+    half * half
 }
 
 impl Circle {
     /// A circle around a position in degrees; the radius is in metres.
     pub fn new(lon: f64, lat: f64, radius_m: f64) -> Circle {
         let angle = radius_m / EARTH_RADIUS_M;
-        let half = (angle / 2.0).min(std::f64::consts::FRAC_PI_2).sin();
         // A hair wider than exact: the boxes only keep work away, the haversine decides.
         let slack = 1e-9;
         let (south, north) = (lat - angle.to_degrees() - slack, lat + angle.to_degrees() + slack);
+        let (sin_lat, cos_lat) = lat.to_radians().sin_cos();
+        let mut small = false;
         let boxes = if south <= -90.0 || north >= 90.0 {
             [Some([-180.0, south, 180.0, north]), None]
         } else {
-            let wide = (angle.sin() / lat.to_radians().cos()).clamp(-1.0, 1.0).asin().to_degrees() + slack;
+            let wide = (angle.sin() / cos_lat).clamp(-1.0, 1.0).asin().to_degrees() + slack;
             let (west, east) = (lon - wide, lon + wide);
             if west < -180.0 {
                 [Some([-180.0, south, east, north]), Some([west + 360.0, south, 180.0, north])]
             } else if east > 180.0 {
                 [Some([west, south, 180.0, north]), Some([-180.0, south, east - 360.0, north])]
             } else {
+                small = angle < SMALL && wide.to_radians() < SMALL;
                 [Some([west, south, east, north]), None]
             }
         };
-        Circle { lon, lat, radius_m, reach: half * half, cos_lat: lat.to_radians().cos(), boxes }
+        Circle { lon, lat, reach: haversine_of(radius_m), sin_lat, cos_lat, small, boxes }
     }
 
-    /// Haversine of the distance to a position in degrees.
+    /// Haversine of the distance to a position in degrees; where `small`, one in the circle's box.
     #[inline]
     fn haversine(&self, lon: f64, lat: f64) -> f64 {
-        let half_phi = ((lat - self.lat).to_radians() * 0.5).sin();
-        let half_lambda = ((lon - self.lon).to_radians() * 0.5).sin();
-        half_phi * half_phi + self.cos_lat * lat.to_radians().cos() * half_lambda * half_lambda
+        let (phi, lambda) = ((lat - self.lat).to_radians(), (lon - self.lon).to_radians());
+        let (half_phi, half_lambda, cos_lat) = if self.small {
+            // The cosine of the sum of the latitude and a small angle.
+            let cos_lat = self.cos_lat * cos_small(phi) - self.sin_lat * sin_small(phi);
+            (sin_small(phi * 0.5), sin_small(lambda * 0.5), cos_lat)
+        } else {
+            ((phi * 0.5).sin(), (lambda * 0.5).sin(), lat.to_radians().cos())
+        };
+        half_phi * half_phi + self.cos_lat * cos_lat * half_lambda * half_lambda
     }
 
     fn touches(&self, bounds: &Bounds) -> bool {
@@ -76,16 +110,41 @@ impl Circle {
         })
     }
 
-    fn may_hold(&self, bounds: &Bounds) -> bool {
-        self.boxes.iter().flatten().any(|[west, south, east, north]| {
+    /// Whether a box lies wholly in the circle; `false` where that is too close to say.
+    fn holds(&self, bounds: &Bounds) -> bool {
+        let boxed = self.boxes.iter().flatten().any(|[west, south, east, north]| {
             *west <= bounds.west && bounds.east <= *east && *south <= bounds.south && bounds.north <= *north
-        })
+        });
+        boxed && self.farthest(bounds) < self.reach * (1.0 - 1e-9)
+    }
+
+    /// Haversine of the distance to the farthest point of a box in the circle's box.
+    fn farthest(&self, bounds: &Bounds) -> f64 {
+        if !self.small {
+            return haversine_of(farthest_in_box_m(self.lon, self.lat, bounds));
+        }
+        // Along a parallel distances grow with the angle, along a meridian they have one minimum and no maximum
+        // between the ends: the farthest point is a corner.
+        let lon = if bounds.east - self.lon > self.lon - bounds.west { bounds.east } else { bounds.west };
+        self.haversine(lon, bounds.south).max(self.haversine(lon, bounds.north))
+    }
+
+    /// A lower bound of the haversine of the distance to anything in a box in the circle's box.
+    fn nearest(&self, bounds: &Bounds) -> f64 {
+        if !self.small {
+            return haversine_of(distance_to_box_m(self.lon, self.lat, bounds));
+        }
+        // The point of the same latitude is not quite the nearest of a meridian: at these angles it is off by less
+        // than a part in two thousand (the square of the angle over eight), of the haversine by twice that.
+        let nearest = (self.lon.clamp(bounds.west, bounds.east), self.lat.clamp(bounds.south, bounds.north));
+        self.haversine(nearest.0, nearest.1) * 0.998
     }
 }
 
 /// A node wholly inside the circle that has not been read, nearest first.
 struct Inside {
-    nearest_m: f64,
+    /// Lower bound of the haversine of the distance.
+    nearest: f64,
     part: usize,
     tree: usize,
     node: Node,
@@ -108,7 +167,7 @@ impl PartialOrd for Inside {
 impl Ord for Inside {
     /// Reversed: the heap gives the nearest first.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        other.nearest_m.total_cmp(&self.nearest_m)
+        other.nearest.total_cmp(&self.nearest)
     }
 }
 
@@ -142,9 +201,8 @@ impl Walk {
         if !circle.touches(&bounds) {
             return;
         }
-        if circle.may_hold(&bounds) && farthest_in_box_m(circle.lon, circle.lat, &bounds) < circle.radius_m {
-            let nearest_m = distance_to_box_m(circle.lon, circle.lat, &bounds);
-            self.inside.push(Inside { nearest_m, part, tree: number, node });
+        if circle.holds(&bounds) {
+            self.inside.push(Inside { nearest: circle.nearest(&bounds), part, tree: number, node });
         } else if tree.is_leaf(node) {
             self.cut.push((part, tree.rows(node)));
         } else {
@@ -179,7 +237,7 @@ impl Walk {
         }
         let mut heap = BinaryHeap::from(inside);
         while let Some(entry) = heap.pop() {
-            if reader.is_full_below(entry.nearest_m) {
+            if is_full_below(&reader.best, k, entry.nearest) {
                 break;
             }
             let tree = &snapshot.parts[entry.part].trees()[entry.tree];
@@ -188,8 +246,7 @@ impl Walk {
                 continue;
             }
             for node in tree.children(entry.node) {
-                let nearest_m = distance_to_box_m(circle.lon, circle.lat, &tree.bounds(node));
-                heap.push(Inside { nearest_m, node, ..entry });
+                heap.push(Inside { nearest: circle.nearest(&tree.bounds(node)), node, ..entry });
             }
         }
         Ok((total, reader.hits()))
@@ -219,6 +276,11 @@ impl Ord for Candidate {
     }
 }
 
+/// Whether nothing at this haversine or farther can be among the `k` nearest.
+fn is_full_below(best: &BinaryHeap<Candidate>, k: usize, haversine: f64) -> bool {
+    best.len() == k && best.peek().is_none_or(|worst| worst.haversine < haversine)
+}
+
 struct Reader<'a> {
     snapshot: &'a Snapshot,
     chunks: Chunks,
@@ -228,12 +290,6 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Whether nothing at this distance or farther can be among the nearest.
-    fn is_full_below(&self, distance_m: f64) -> bool {
-        let half = (distance_m / EARTH_RADIUS_M / 2.0).min(std::f64::consts::FRAC_PI_2).sin();
-        self.best.len() == self.k && self.best.peek().is_none_or(|worst| worst.haversine < half * half)
-    }
-
     /// Tests the rows of a leaf; answers how many lie in the circle.
     fn leaf(&mut self, part: usize, rows: Range<u32>) -> Result<u64, StoreError> {
         let view = &self.snapshot.parts[part];
@@ -254,7 +310,7 @@ impl Reader<'_> {
                     continue;
                 }
                 total += 1;
-                if self.best.len() == self.k && self.best.peek().is_none_or(|worst| worst.haversine < haversine) {
+                if is_full_below(&self.best, self.k, haversine) {
                     continue;
                 }
                 let seqs = match &mut seqs {
@@ -314,5 +370,55 @@ impl Chunks {
             }
         };
         Ok((&self.read[at].2, first))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_model::sphere::distance_m;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn series_and_bounds_agree_with_the_sphere(
+            lon in -180.0..180.0f64,
+            lat in -90.0..90.0f64,
+            radius_m in 1.0..60_000.0f64,
+            corner in prop::array::uniform4(-1.0..1.0f64),
+            within in prop::array::uniform2(0.0..1.0f64),
+        ) {
+            let circle = Circle::new(lon, lat, radius_m);
+            let Some([west, south, east, north]) = circle.boxes[0] else { unreachable!() };
+            let at = |share: f64, low: f64, high: f64| low + (share + 1.0) / 2.0 * (high - low);
+            let (x, y) = ([at(corner[0], west, east), at(corner[1], west, east)], [at(corner[2], south, north), at(corner[3], south, north)]);
+            let bounds = Bounds {
+                west: x[0].min(x[1]),
+                east: x[0].max(x[1]),
+                south: y[0].min(y[1]).max(-90.0),
+                north: y[0].max(y[1]).min(90.0),
+                ..Bounds::WORLD
+            };
+            prop_assume!(bounds.south <= bounds.north);
+            let (px, py) = (
+                bounds.west + within[0] * (bounds.east - bounds.west),
+                bounds.south + within[1] * (bounds.north - bounds.south),
+            );
+            let exact = haversine_of(distance_m(lon, lat, px, py));
+            let found = circle.haversine(px, py);
+            // Some nanometres: the formula that this is held against subtracts radians.
+            let apart = (found.sqrt() - exact.sqrt()).abs();
+            prop_assert!(apart <= 1e-15 + 1e-12 * exact.sqrt(), "{found} {exact}");
+            prop_assert!(circle.nearest(&bounds) <= found + 1e-24);
+            prop_assert!(circle.farthest(&bounds) >= found * (1.0 - 1e-9));
+            if circle.holds(&bounds) {
+                prop_assert!(found <= circle.reach);
+            }
+            if found <= circle.reach {
+                prop_assert!(circle.touches(&bounds));
+            }
+        }
     }
 }
