@@ -416,3 +416,71 @@ pub(crate) fn read_dead(disk: &dyn Disk, dir: &Path, meta: &SegmentEntry) -> Res
     };
     parse().map_err(|e| StoreError::corrupt(&path, e))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::seams::{ManualClock, MemoryDisk, Seams, SeededRandom};
+    use crate::{Options, Settings, Store, Write};
+    use meridian_model::builder::Value;
+    use meridian_model::{Batch, BatchBuilder, Field, FieldType, IdRole, Schema, TimeRole};
+    use std::sync::Arc;
+
+    fn batch(schema: &Arc<Schema>, ids: std::ops::Range<i64>) -> Batch {
+        let mut builder = BatchBuilder::new(schema.clone());
+        for id in ids {
+            builder.set_id(id.to_string()).unwrap();
+            builder.set(0, Value::Time(id * 86_400_000_000)).unwrap();
+            builder.end_event().unwrap();
+        }
+        builder.finish().unwrap()
+    }
+
+    /// Events that are replaced or deleted while a job has their parts in hand must not come back when it is done.
+    #[test]
+    fn deaths_during_a_job_are_carried_over() {
+        let seams = Seams {
+            disk: Arc::new(MemoryDisk::new()),
+            clock: Arc::new(ManualClock::new(0)),
+            random: Arc::new(SeededRandom::new(1)),
+        };
+        let options = Options { background: false, segment_rows_min: 16, ..Options::at("/data") };
+        let store = Store::open(options.clone(), seams.clone()).unwrap();
+        let at = Field { name: "at".into(), kind: FieldType::Time, required: true, title: None };
+        let schema = Schema { fields: vec![at], time: TimeRole::Instant(0), id: IdRole::Given, ..Schema::default() };
+        let c = store.create("t", "c", schema, Settings::default()).unwrap();
+        // A flush, then a merge of segments.
+        for round in 0..2 {
+            let first = round * 1000;
+            c.write(Write::new(batch(&c.schema(), first..first + 500))).unwrap();
+            if round == 1 {
+                for _ in 0..4 {
+                    c.flush().unwrap();
+                    c.write(Write::new(batch(&c.schema(), first..first + 500)).replacing()).unwrap();
+                }
+                c.flush().unwrap();
+            }
+            let job = match round {
+                0 => c.core.lock().next_memory_job(true),
+                _ => c.core.lock().next_segment_job(),
+            };
+            let job = job.unwrap();
+            let output = job.run(&c.shared, &c.stop);
+            c.write(Write::new(batch(&c.schema(), first + 100..first + 200)).replacing()).unwrap();
+            let gone: Vec<String> = (first + 150..first + 300).map(|id| id.to_string()).collect();
+            assert_eq!(c.delete(&gone).unwrap().deleted, 150);
+            let before = c.snapshot();
+            c.core.lock().install(job, output).unwrap();
+            for snapshot in [before, c.snapshot()] {
+                for id in first..first + 500 {
+                    let there = snapshot.find(&id.to_string()).unwrap().is_some();
+                    assert_eq!(there, !(first + 150..first + 300).contains(&id), "{id} in round {round}");
+                }
+            }
+            assert_eq!(c.stats().events, 350 * (round as u64 + 1));
+        }
+        drop((store, c));
+        let store = Store::open(options, seams).unwrap();
+        assert_eq!(store.collection("t", "c").unwrap().stats().events, 700);
+        assert_eq!(store.check(), []);
+    }
+}

@@ -244,13 +244,10 @@ impl State {
         if self.read_only { Err(ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
     }
 
-    fn room_for(&self, more: u64) -> io::Result<()> {
-        match self.capacity {
-            Some(capacity) if self.nodes.values().map(|n| n.live.len() as u64).sum::<u64>() + more > capacity => {
-                Err(ErrorKind::StorageFull.into())
-            }
-            _ => Ok(()),
-        }
+    /// Bytes that still fit.
+    fn room(&self) -> u64 {
+        let used = || self.nodes.values().map(|n| n.live.len() as u64).sum::<u64>();
+        self.capacity.map_or(u64::MAX, |capacity| capacity.saturating_sub(used()))
     }
 
     fn forget_unnamed(&mut self, id: u64) {
@@ -412,19 +409,28 @@ impl MemoryFile {
             return Err(eio());
         }
         state.changeable()?;
-        state.fault(FaultKind::WriteFails, &self.path)?;
+        let fault = state.fault(FaultKind::WriteFails, &self.path);
         let length = state.nodes.get(&self.node).map_or(0, |n| n.live.len() as u64);
         let wanted = match &change {
             Change::Write { offset, bytes } => offset + bytes.len() as u64,
             Change::Length(bytes) => *bytes,
         };
-        state.room_for(wanted.saturating_sub(length))?;
+        let room = state.room();
+        let full = if wanted.saturating_sub(length) > room { Err(ErrorKind::StorageFull.into()) } else { Ok(()) };
+        let result = fault.and(full);
         let node = state.nodes.get_mut(&self.node).ok_or_else(eio)?;
+        let mut change = change;
+        if result.is_err() {
+            // As on a real disk: a write that fails may have got some of the way.
+            let Change::Write { offset, bytes } = &mut change else { return result };
+            let fits = length.saturating_sub(*offset).saturating_add(room).min(bytes.len() as u64 / 2);
+            bytes.truncate(fits as usize);
+        }
         apply(&mut node.live, &change);
         if self.disk.tracked {
             node.pending.push(change);
         }
-        Ok(())
+        result
     }
 }
 

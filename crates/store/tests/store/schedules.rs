@@ -88,7 +88,8 @@ impl Run {
                 self.world.clock.advance(seconds as i64 * 1_000_000);
                 format!("{seconds} s pass")
             }
-            94..=95 => self.fail_sync(),
+            94..=95 => self.failing_write(),
+            96..=97 => self.failing_maintenance(),
             _ => self.crash(),
         };
         self.trace.push(what);
@@ -166,24 +167,66 @@ impl Run {
         format!("back to {seq}")
     }
 
-    /// A sync of the log fails: the write is refused and may or may not be there after the restart, but not half.
-    fn fail_sync(&mut self) -> String {
+    fn inject(&self, path: &str) -> String {
+        let kinds = [FaultKind::SyncFails, FaultKind::WriteFails];
+        let kind = kinds[self.below(2) as usize];
+        let after = self.below(12);
+        self.world.disk.inject(kind, path, after);
+        format!("{kind:?} after {after} calls")
+    }
+
+    /// A write while the disk fails: it is stored whole or not at all, and the answer says which as far as that is known.
+    fn failing_write(&mut self) -> String {
         let events = self.events();
-        self.world.disk.inject(FaultKind::SyncFails, "/log", 0);
-        let answer = self.collection.write(Write::new(batch(&self.collection.schema(), &events)).replacing());
-        assert!(answer.is_err(), "{answer:?}");
-        if matches!(answer, Err(WriteError::Failed(_))) {
-            let again = self.collection.write(Write::new(batch(&self.collection.schema(), &events)).replacing());
-            assert!(matches!(again, Err(WriteError::Refused(_))), "{again:?}");
+        let position = self.collection.position();
+        let what = if self.below(2) == 0 {
+            self.world.disk.inject(FaultKind::SyncFails, "/log", 0);
+            "SyncFails".to_owned()
+        } else {
+            self.inject("/log")
+        };
+        let write = || Write::new(batch(&self.collection.schema(), &events)).replacing();
+        let answer = self.collection.write(write());
+        let mut lost = false;
+        match &answer {
+            Ok(_) => {}
+            Err(WriteError::Busy(_)) => assert_eq!(self.collection.position(), position),
+            Err(WriteError::Failed(_)) => {
+                let again = self.collection.write(write());
+                assert!(matches!(again, Err(WriteError::Refused(_))), "{again:?}");
+                lost = true;
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+        if answer.is_ok() {
+            self.model.write(&events, None, true);
         }
         // Readers go on.
         self.compare();
         self.world.disk.heal();
-        self.restart();
-        if self.collection.position() > self.model.position {
+        if lost || self.below(2) == 0 {
+            self.restart();
+        }
+        if lost && self.collection.position() > self.model.position {
             self.model.write(&events, None, true);
         }
-        format!("failed sync of {}", events.len())
+        format!("write of {} with {what}: {answer:?}", events.len())
+    }
+
+    /// A flush or merge while the disk fails, and perhaps a crash right then.
+    fn failing_maintenance(&mut self) -> String {
+        let what = self.inject("/t/c");
+        let result = match self.below(3) {
+            0 => self.collection.flush(),
+            1 => self.collection.maintain_memory(true).map(|_| ()),
+            _ => self.collection.maintain_segments().map(|_| ()),
+        };
+        self.compare();
+        self.world.disk.heal();
+        if self.collection.stats().refuses.is_some() || self.below(2) == 0 {
+            self.restart();
+        }
+        format!("maintenance with {what}: {result:?}")
     }
 
     fn crash(&mut self) -> String {
