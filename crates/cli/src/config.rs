@@ -327,8 +327,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_what_is_read() {
-        let mut config = Config::default();
-        config.listen = "0.0.0.0:80".to_owned();
+        let mut config = Config { listen: "0.0.0.0:80".to_owned(), ..Config::default() };
         config.store.cache_bytes = 3 * GIB + 1;
         config.server.public_url = Some("https://example.org".to_owned());
         config.server.admission_wait = std::time::Duration::from_millis(1_500);

@@ -30,7 +30,7 @@ pub fn size(text: &str) -> Result<u64, String> {
 
 /// Writes a size in the largest binary unit that shows it exactly.
 pub fn size_text(bytes: u64) -> String {
-    let exact = UNITS[..4].iter().find(|(_, factor)| bytes >= *factor && bytes % factor == 0);
+    let exact = UNITS[..4].iter().find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor));
     exact.map_or_else(|| format!("{bytes} B"), |(name, factor)| format!("{} {name}", bytes / factor))
 }
 
@@ -55,7 +55,7 @@ pub fn count_text(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(c);

@@ -1,5 +1,7 @@
 //! What bad input gets on the command line, case by case: a clear error, and nothing lost or half-written.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 mod common;
 
 use common::{Run, Server, command, count_in_folder, meridian, meridian_with_input};

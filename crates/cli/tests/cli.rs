@@ -1,5 +1,7 @@
 //! The command line as a user and a script see it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 mod common;
 
 use common::{Server, command, count_in_folder, data, meridian, meridian_with_input, send};

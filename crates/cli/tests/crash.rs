@@ -1,5 +1,7 @@
 //! Kills the real server at random moments while it is written to, and looks for every acknowledged event.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 mod common;
 
 use common::{MERIDIAN, Random, Server, meridian};

@@ -1,5 +1,7 @@
 //! A load that is killed midway and run again: every event once.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 mod common;
 
 use common::{PATIENCE, Server, command, count_in_folder, counted, meridian};

@@ -1,5 +1,7 @@
 //! GDAL's own client of OGC API – Features copies a collection, page by page.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 mod common;
 
 use common::{Server, meridian_with_input, need};

@@ -1,5 +1,7 @@
 //! The load tool that the places profile is known from, with its kind of Lua script: random points, no errors.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 mod common;
 
 use common::{Server, need};
