@@ -227,6 +227,17 @@ fn tokens_belong_to_their_question() {
 }
 
 #[test]
+fn a_token_whose_snapshot_is_gone_says_so() {
+    let server = quakes();
+    let path = next(&server.json("/collections/q/items?limit=3")).unwrap();
+    // The collection of that name is another one now: nothing of the old one can be shown.
+    assert_eq!(server.ask("DELETE", "/collections/q", &[], b"").status, 204);
+    server.create("q", "mag:Double,n:Integer,note:String,dtg:Date,*geom:Point:srid=4326");
+    let problem = server.get(&path).problem(410);
+    assert_eq!(problem["type"], "urn:meridian:problem:gone");
+}
+
+#[test]
 fn explain_tells_what_was_pruned() {
     let server = quakes();
     let told = server.json("/collections/q/items?bbox=2,2,5,5&explain=true");
