@@ -1,8 +1,9 @@
-//! Reads a file of events in any format: shows the schema it is given, then how fast it loads.
+//! Reads a file of events in any format: shows the schema it is given, then how fast it is read and written.
 //!
 //!     cargo run -p meridian-formats --example read_file -- earthquakes.csv.zst [zone]
 
-use meridian_formats::{BatchLimits, Format, OnError, ReadOptions, decompress, infer_prefix, peek, reader};
+use meridian_formats::{BatchLimits, Format, OnError, ReadOptions, decompress, infer_prefix, peek, reader, writer};
+use meridian_model::{Batch, Seq};
 use std::error::Error;
 use std::fs::File;
 use std::sync::Arc;
@@ -23,12 +24,29 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("inferred in {:?}", start.elapsed());
     let start = Instant::now();
-    let mut events = reader(format, input, schema, &options)?;
-    let mut rows = 0;
+    let mut events = reader(format, input, schema.clone(), &options)?;
+    let mut batches = Vec::new();
     while let Some(batch) = events.next_batch(&BatchLimits::default())? {
-        rows += batch.rows();
+        batches.push(batch);
     }
+    let rows: usize = batches.iter().map(Batch::rows).sum();
     let seconds = start.elapsed().as_secs_f64();
-    println!("{rows} events in {seconds:.2} s: {:.0} a second", rows as f64 / seconds);
+    println!("{rows} events read in {seconds:.2} s: {:.0} a second", rows as f64 / seconds);
+    for format in [Format::NdJson, Format::Csv, Format::Arrow, Format::GeoParquet] {
+        let start = Instant::now();
+        let mut writer = writer(format, &schema, None)?;
+        let (mut out, mut bytes) = (Vec::new(), 0);
+        writer.start(&mut out)?;
+        for batch in &batches {
+            let seqs: Vec<Seq> = (0..batch.rows()).map(|row| Seq::new(1, row)).collect();
+            writer.write(batch, &seqs, &mut out)?;
+            bytes += out.len();
+            out.clear();
+        }
+        writer.finish(&mut out)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let rate = rows as f64 / seconds;
+        println!("written as {format} in {seconds:.2} s: {rate:.0} a second, {} bytes", bytes + out.len());
+    }
     Ok(())
 }

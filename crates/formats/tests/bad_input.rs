@@ -1,4 +1,5 @@
 //! What bad input gets: a clear mistake with its line and field, and nothing read.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -314,7 +315,7 @@ fn truncated_columns_are_told() {
     };
     let batch = build(&points, &vec![event; 100]);
     for format in [Format::GeoParquet, Format::Arrow] {
-        let bytes = write(format, &[batch.clone()], &points);
+        let bytes = write(format, std::slice::from_ref(&batch), &points);
         for cut in (0..bytes.len() - 8).step_by(7) {
             let found = mistakes(format, &bytes[..cut], &points);
             assert!(!found[0].detail.is_empty(), "{format} cut at {cut}");

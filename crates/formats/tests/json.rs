@@ -1,4 +1,5 @@
 //! GeoJSON documents, sequences and lines, through the public API.
+#![allow(clippy::unwrap_used)]
 
 use meridian_formats::{BatchLimits, FeatureWriter, Format, OnError, ReadError, ReadOptions, infer, reader};
 use meridian_model::{Batch, GeometryType, IdRole, Invalid, Schema, Seq, TimeRole};

@@ -1,4 +1,5 @@
 //! What a writer wrote, the reader of that format reads back to the same events.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -31,9 +32,11 @@ proptest! {
 
     #[test]
     fn what_was_written_is_detected_and_inferred((schema, events) in events()) {
+        // Fields of these names with numbers that are no degrees are told to be places, and then refused: by design.
+        prop_assume!(schema.field_index("lon").is_none() && schema.field_index("lat").is_none());
         let batch = build(&schema, &events);
         for format in BOTH_WAYS {
-            let bytes = write(format, &[batch.clone()], &schema);
+            let bytes = write(format, std::slice::from_ref(&batch), &schema);
             if batch.rows() > 1 && format != Format::Csv {
                 prop_assert_eq!(Format::detect("", &bytes), Some(format));
             }

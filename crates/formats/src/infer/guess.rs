@@ -133,7 +133,8 @@ impl Guess {
             return Err(Invalid::new("the input holds no events: there is nothing to make a schema from"));
         }
         for named in [&options.lon, &options.lat, &options.geometry, &options.time, &options.id].into_iter().flatten() {
-            if !self.index.contains_key(named) && !(self.features && *named == "id") {
+            let known = self.index.contains_key(named) || (self.features && *named == "id");
+            if !known {
                 let names: Vec<String> = self.columns.iter().map(|c| c.name.clone()).collect();
                 let detail = format!("no such column; the columns are {}", crate::roles::list(&names));
                 return Err(Invalid::field(named, detail));

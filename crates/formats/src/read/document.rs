@@ -255,7 +255,7 @@ impl Extent {
                     at += 1;
                     continue;
                 }
-                let Some(next) = memchr::memchr2(b'"', b'\\', &bytes[at..]) else { return None };
+                let next = memchr::memchr2(b'"', b'\\', &bytes[at..])?;
                 at += next + 1;
                 if bytes[at - 1] == b'\\' {
                     self.escaped = true;

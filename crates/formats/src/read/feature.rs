@@ -150,9 +150,8 @@ impl FeatureSetter {
 
     fn set_id(&self, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         let name = &self.roles.schema().id_name;
-        match json.peek() {
-            Some(b'{' | b'[') => return Err(Invalid::field(name, "an id must be a string or a number")),
-            _ => {}
+        if let Some(b'{' | b'[') = json.peek() {
+            return Err(Invalid::field(name, "an id must be a string or a number"));
         }
         match json.scalar().map_err(|e| blame(e, name))? {
             Scalar::Null => Ok(()),
