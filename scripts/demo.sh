@@ -32,7 +32,7 @@ cat << END
 
   Open   http://127.0.0.1:$port/map            the map: earthquakes, storms, ships, places, countries
          http://127.0.0.1:$port/               the API, for people
-  Ask    curl 'http://127.0.0.1:$port/collections/earthquakes/items?filter=mag>7&f=csv'
+  Ask    curl 'http://127.0.0.1:$port/collections/earthquakes/items?filter=mag%3E7&f=csv'
          $meridian aggregate ships --by status --url http://127.0.0.1:$port
   End    Ctrl-C
 

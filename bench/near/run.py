@@ -8,6 +8,7 @@ Rounds are interleaved (every system once, then again), so that a drift of the m
 """
 
 import argparse
+import http.client
 import json
 import os
 import pathlib
@@ -16,7 +17,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from common import (MERIDIAN, ROOT, Server, drive, dump, free_port, median, need, read_zst, resident_mb, save, say, steal_and_load)
@@ -66,10 +66,13 @@ def start_meridian(folder, rows, durability):
     extra = ["--ephemeral"] if durability == "ephemeral" else ["--data", folder / "meridian"]
     server = Server("meridian", [MERIDIAN, "serve", "--listen", f"127.0.0.1:{port}", "--places-durability", durability, *extra], port)
     # The profile makes its collection on first use; one place in and out again leaves it empty and ready.
-    place = json.dumps({"name": "first", "latitude": 0.0, "longitude": 0.0}).encode()
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/api/v0/places", place, {"Content-Type": "application/json"})
-    urllib.request.urlopen(request).read()
-    urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/api/v0/places/deleteAllPlaces", method="DELETE")).read()
+    client = http.client.HTTPConnection("127.0.0.1", port)
+    for method, path, place in (("POST", "", {"name": "first", "latitude": 0.0, "longitude": 0.0}), ("DELETE", "/deleteAllPlaces", None)):
+        client.request(method, "/api/v0/places" + path, place and json.dumps(place), {"Content-Type": "application/json"})
+        answer = client.getresponse()
+        answer.read()
+        if answer.status >= 400:
+            sys.exit(f"bench: the places profile answered {answer.status} to {method}")
     run = subprocess.run([MERIDIAN, "load", "places", source, "--url", f"http://127.0.0.1:{port}"], capture_output=True, text=True)
     if run.returncode != 0:
         sys.exit(f"bench: loading places: {run.stderr}")

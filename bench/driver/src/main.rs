@@ -67,11 +67,14 @@ fn fail(message: &str) -> ! {
 }
 
 async fn run(options: Options) -> Result<(), String> {
-    let text = std::fs::read_to_string(&options.questions).map_err(|e| format!("{}: {e}", options.questions.display()))?;
+    let text =
+        std::fs::read_to_string(&options.questions).map_err(|e| format!("{}: {e}", options.questions.display()))?;
     let questions: Vec<Vec<u8>> = text
         .lines()
         .filter(|line| !line.is_empty())
-        .map(|line| wire::request(options.protocol, &options.template, &line.split(' ').collect::<Vec<_>>(), &options.address))
+        .map(|line| {
+            wire::request(options.protocol, &options.template, &line.split(' ').collect::<Vec<_>>(), &options.address)
+        })
         .collect();
     if questions.is_empty() {
         return Err("the file of questions is empty".to_owned());
@@ -98,8 +101,10 @@ async fn run(options: Options) -> Result<(), String> {
     let local = tokio::task::LocalSet::new();
     let tallies = local
         .run_until(async {
-            let handles: Vec<_> =
-                tasks.into_iter().map(|(from, o)| tokio::task::spawn_local(drive(o, questions, from, warm_until, end))).collect();
+            let handles: Vec<_> = tasks
+                .into_iter()
+                .map(|(from, o)| tokio::task::spawn_local(drive(o, questions, from, warm_until, end)))
+                .collect();
             let mut tallies = Vec::new();
             for handle in handles {
                 tallies.push(handle.await.map_err(|e| e.to_string())??);
@@ -114,10 +119,18 @@ async fn run(options: Options) -> Result<(), String> {
 async fn connect(options: &Options) -> Result<Connection, String> {
     let stream = TcpStream::connect(&options.address).await.map_err(|e| format!("{}: {e}", options.address))?;
     stream.set_nodelay(true).map_err(|e| e.to_string())?;
-    Connection::open(options.protocol, stream, &options.database, &options.template).await.map_err(|e| format!("{}: {e}", options.address))
+    Connection::open(options.protocol, stream, &options.database, &options.template)
+        .await
+        .map_err(|e| format!("{}: {e}", options.address))
 }
 
-async fn drive(options: Options, questions: &'static [Vec<u8>], from: usize, warm_until: Instant, end: Instant) -> Result<Tally, String> {
+async fn drive(
+    options: Options,
+    questions: &'static [Vec<u8>],
+    from: usize,
+    warm_until: Instant,
+    end: Instant,
+) -> Result<Tally, String> {
     let mut connection = connect(&options).await?;
     let mut tally = Tally::default();
     for question in questions.iter().cycle().skip(from) {
@@ -148,7 +161,11 @@ async fn drive(options: Options, questions: &'static [Vec<u8>], from: usize, war
 fn report(options: &Options, tallies: Vec<Tally>) {
     let mut latencies: Vec<u32> = tallies.iter().flat_map(|t| t.latencies_us.iter().copied()).collect();
     latencies.sort_unstable();
-    let at = |q: f64| latencies.get(((latencies.len() as f64 * q) as usize).min(latencies.len().saturating_sub(1))).map(|&us| f64::from(us) / 1000.0);
+    let at = |q: f64| {
+        latencies
+            .get(((latencies.len() as f64 * q) as usize).min(latencies.len().saturating_sub(1)))
+            .map(|&us| f64::from(us) / 1000.0)
+    };
     let answers = latencies.len() as f64;
     println!(
         "{}",

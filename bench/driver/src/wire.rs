@@ -24,7 +24,9 @@ pub struct Connection {
 
 /// Encodes one question.
 pub fn request(protocol: Protocol, template: &str, words: &[&str], address: &str) -> Vec<u8> {
-    let fill = |text: &str| words.iter().enumerate().fold(text.to_owned(), |t, (i, word)| t.replace(&format!("{{{}}}", i + 1), word));
+    let fill = |text: &str| {
+        words.iter().enumerate().fold(text.to_owned(), |t, (i, word)| t.replace(&format!("{{{}}}", i + 1), word))
+    };
     match protocol {
         Protocol::Http => format!("GET {} HTTP/1.1\r\nHost: {address}\r\n\r\n", fill(template)).into_bytes(),
         Protocol::Resp => {
@@ -117,7 +119,8 @@ fn http_end(bytes: &[u8]) -> Result<Option<usize>> {
             let mut at = body;
             loop {
                 let Some(line_end) = find(&bytes[at..], b"\r\n") else { return Ok(None) };
-                let size = std::str::from_utf8(&bytes[at..at + line_end]).ok().and_then(|s| usize::from_str_radix(s, 16).ok());
+                let size =
+                    std::str::from_utf8(&bytes[at..at + line_end]).ok().and_then(|s| usize::from_str_radix(s, 16).ok());
                 let size = size.ok_or_else(|| wrong("a chunk without a size"))?;
                 at += line_end + 2 + size + 2;
                 if at > bytes.len() {
@@ -137,7 +140,9 @@ fn resp_end(bytes: &[u8], at: usize) -> Result<Option<usize>> {
     let Some(line_end) = bytes.get(at..).and_then(|b| find(b, b"\r\n")) else { return Ok(None) };
     let line = &bytes[at..at + line_end];
     let next = at + line_end + 2;
-    let number = || std::str::from_utf8(&line[1..]).ok().and_then(|s| s.parse::<i64>().ok()).ok_or_else(|| wrong("not a number"));
+    let number = || {
+        std::str::from_utf8(&line[1..]).ok().and_then(|s| s.parse::<i64>().ok()).ok_or_else(|| wrong("not a number"))
+    };
     match line.first() {
         Some(b'+' | b':') => Ok(Some(next)),
         Some(b'-') => Err(wrong(String::from_utf8_lossy(line).into_owned())),

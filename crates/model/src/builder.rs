@@ -73,7 +73,7 @@ pub enum Value {
 enum PlaceBuilder {
     None,
     Points { lon: Float64Builder, lat: Float64Builder, pending: Option<(f64, f64)> },
-    Shapes { wkb: BinaryBuilder, sides: [Float64Builder; 4], pending: Option<(Vec<u8>, [f64; 4])> },
+    Shapes { wkb: BinaryBuilder, sides: Box<[Float64Builder; 4]>, pending: Option<(Vec<u8>, [f64; 4])> },
 }
 
 enum FieldBuilder {
@@ -96,7 +96,7 @@ impl BatchBuilder {
             }
             Some(GeometryColumns::Shapes { .. }) => PlaceBuilder::Shapes {
                 wkb: BinaryBuilder::new(),
-                sides: std::array::from_fn(|_| Float64Builder::new()),
+                sides: Box::new(std::array::from_fn(|_| Float64Builder::new())),
                 pending: None,
             },
         };
@@ -315,7 +315,7 @@ impl BatchBuilder {
             }
             PlaceBuilder::Shapes { wkb, sides, .. } => {
                 columns.push(Some(Arc::new(wkb.finish())));
-                for side in sides {
+                for side in sides.iter_mut() {
                     columns.push(Some(Arc::new(side.finish())));
                 }
             }
