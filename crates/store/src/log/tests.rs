@@ -108,3 +108,22 @@ fn a_forgotten_tail_stays_forgotten() {
     assert_eq!(found.records[1].body, vec![9; 24]);
     assert!(found.damage.is_empty(), "{:?}", found.damage);
 }
+
+/// Of a group that the disk took only in part, not even the records that reached it whole may come back.
+#[test]
+fn a_group_that_did_not_fit_leaves_nothing_behind() {
+    let disk = MemoryDisk::new();
+    let (mut log, _) = open(&disk, 0);
+    log.append(&[record(1, 24)]).unwrap();
+    disk.set_capacity(Some(disk.files()[0].1 + 500));
+    let refused = log.append(&[record(2, 24), record(3, 2000)]);
+    assert!(matches!(refused, Err(AppendError::Clean(_))), "{refused:?}");
+    assert!(disk.files()[0].1 > 200, "the disk took nothing, and the test shows nothing");
+    assert_eq!(positions(&open(&disk, 0).1), [1]);
+    disk.set_capacity(None);
+    log.append(&[Record { body: vec![9; 24], ..record(2, 24) }]).unwrap();
+    let (_, found) = open(&disk, 0);
+    assert_eq!(positions(&found), [1, 2]);
+    assert_eq!(found.records[1].body, vec![9; 24]);
+    assert!(found.damage.is_empty(), "{:?}", found.damage);
+}

@@ -1,5 +1,7 @@
 //! The store from outside: through its public face, over disks that crash, tear, fill up and rot.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests may fail a test")]
+
 mod basics;
 mod concurrency;
 mod damage;

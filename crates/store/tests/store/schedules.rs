@@ -25,7 +25,7 @@ impl Run {
     fn new(seed: u64) -> Run {
         let random = SeededRandom::new(seed);
         let mut world = World::new();
-        let role = if random.next_u64() % 2 == 0 { IdRole::Given } else { IdRole::Made };
+        let role = if random.next_u64().is_multiple_of(2) { IdRole::Given } else { IdRole::Made };
         world.options.log_file_bytes = 1 << (10 + random.next_u64() % 8);
         world.options.segment_rows_min = 1 << (random.next_u64() % 8);
         let (store, collection) = world.with_collection(role);

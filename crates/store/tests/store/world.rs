@@ -129,9 +129,9 @@ pub fn content(snapshot: &Snapshot) -> Vec<(String, u64, i64)> {
             assert_eq!(visible.count_set_bits(), rows.len());
         }
         let Some(meridian_model::FieldColumn::Int(n)) = batch.field(1) else { panic!("n was not read") };
-        for row in 0..rows.len() {
+        for (row, seq) in seqs.iter().copied().enumerate() {
             if visible.value(row) {
-                found.push((batch.id_of(row, Seq(seqs[row])), seqs[row], n.value(row)));
+                found.push((batch.id_of(row, Seq(seq)), seq, n.value(row)));
             }
         }
         if let Some(order) = part.time_order() {
