@@ -26,6 +26,8 @@ pub(crate) struct Rows {
     line: u64,
     next_line: u64,
     row: Range<usize>,
+    /// Whether the row in hand ended with a line end and not with the input.
+    pub(crate) whole: bool,
     spans: Vec<Span>,
     scratch: String,
 }
@@ -40,6 +42,7 @@ impl Rows {
             line: 0,
             next_line: 1,
             row: 0..0,
+            whole: true,
             spans: Vec::new(),
             scratch: String::new(),
         }
@@ -120,7 +123,8 @@ impl Rows {
                 Some(b'\n') => memchr::memchr_iter(b'\n', bytes).count() as u64,
                 _ => 1,
             };
-            if bytes.ends_with(b"\n") {
+            self.whole = bytes.ends_with(b"\n");
+            if self.whole {
                 row.end -= 1;
             }
             if self.input.bytes(row.clone()).ends_with(b"\r") {

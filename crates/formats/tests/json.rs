@@ -1,7 +1,9 @@
 //! GeoJSON documents, sequences and lines, through the public API.
 #![allow(clippy::unwrap_used)]
 
-use meridian_formats::{BatchLimits, FeatureWriter, Format, OnError, ReadError, ReadOptions, infer, reader};
+use meridian_formats::{
+    BatchLimits, FeatureWriter, Format, OnError, ReadError, ReadOptions, infer, infer_prefix, reader,
+};
 use meridian_model::{Batch, GeometryType, IdRole, Invalid, Schema, Seq, TimeRole};
 use std::io::Cursor;
 use std::sync::Arc;
@@ -71,4 +73,32 @@ fn mistakes_are_collected_or_stop_the_reading() {
     let error = events.next_batch(&one).unwrap_err();
     assert_eq!(error.first().and_then(|m: &Invalid| m.line), Some(2));
     assert!(events.next_batch(&one).unwrap().is_none());
+}
+
+#[test]
+fn a_sample_cut_off_anywhere_gives_the_same_schema() {
+    let feature = |i: usize| {
+        format!(
+            r#"{{"type":"Feature","id":"e{i}","geometry":{{"type":"Point","coordinates":[{i}.5,2]}},"properties":{{"time":"2026-01-31T12:00:0{i}Z","n":{i},"x":{i}.25}}}}"#
+        )
+    };
+    let features: Vec<_> = (0..6).map(feature).collect();
+    let rows: String = (0..6).map(|i| format!("e{i},{i}.5,2,2026-01-31T12:00:0{i}Z,{i},{i}.25\n")).collect();
+    for (format, text, whole) in [
+        (Format::NdJson, features.join("\n"), 2 * features[0].len() + 2),
+        (Format::GeoJsonSeq, format!("\u{1e}{}", features.join("\n\u{1e}")), 2 * features[0].len() + 8),
+        (
+            Format::GeoJson,
+            format!(r#"{{"type":"FeatureCollection","features":[{}]}}"#, features.join(",")),
+            2 * features[0].len() + 60,
+        ),
+        (Format::Csv, format!("id,lon,lat,time,n,x\n{rows}"), 100),
+    ] {
+        let expected = inferred(format, &text);
+        assert_eq!(expected.id, IdRole::Given);
+        for cut in whole..text.len() {
+            let found = infer_prefix(format, &text.as_bytes()[..cut], &ReadOptions::default()).unwrap();
+            assert_eq!(found, expected, "{format} cut at {cut}");
+        }
+    }
 }

@@ -19,7 +19,10 @@ pub(crate) fn document(source: Box<dyn Read + Send>, options: &ReadOptions, cut:
     let mut features = Features::new(source, options.record_bytes);
     let mut guess = Guess::of_features();
     while guess.events < options.sample_rows as u64 {
-        let seen = features.next_with(|text| feature(text, &mut guess, options).map_err(Fault::from));
+        let seen = features.next_with(|text| {
+            whole(text, cut)?;
+            feature(text, &mut guess, options).map_err(Fault::from)
+        });
         match seen {
             Ok(Some(())) => guess.events += 1,
             Ok(None) => break,
@@ -45,6 +48,7 @@ pub(crate) fn lines(
             None => Ok(false),
             Some(range) => {
                 let text = utf8(input.bytes(range))?;
+                whole(text, cut)?;
                 match object_kind(Json::new(text))? {
                     ObjectKind::Feature => {
                         guess.features = true;
@@ -66,6 +70,15 @@ pub(crate) fn lines(
         }
     }
     Ok(guess)
+}
+
+/// In a sample that may be cut off, checks that a record is whole before anything of it is noted.
+fn whole(text: &str, cut: bool) -> Result<(), Invalid> {
+    if !cut {
+        return Ok(());
+    }
+    let mut json = Json::new(text);
+    json.skip().and_then(|()| json.end())
 }
 
 fn at_line(fault: Fault, line: u64) -> Fault {

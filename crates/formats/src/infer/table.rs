@@ -28,6 +28,8 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
             more => Ok(more),
         });
         match seen {
+            // A value that was cut off may look like another kind.
+            Ok(true) if cut && !rows.whole && guess.events > 0 => break,
             Ok(true) => {}
             Ok(false) => break,
             Err(_) if cut && guess.events > 0 => break,
