@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use std::io::{self, Read, Write};
 
 /// Widest cell; longer ones are cut with an ellipsis.
-const CELL_MAX: usize = 36;
+const CELL_MAX: usize = 42;
 /// Rows held to find the widths of the columns.
 const ROWS_MAX: usize = 10_000;
 

@@ -7,6 +7,7 @@ use clap::Args;
 use meridian_api::AppState;
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -66,6 +67,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_env("MERIDIAN_LOG")
                 .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")),
