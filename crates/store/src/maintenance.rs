@@ -3,7 +3,9 @@
 //! Rules of choice:
 //! - **Flush**: when asked for, when memory trees of all collections pass half of `memory_bytes` (the largest first),
 //!   or when the log passes `log_bytes`. All memory trees go into segments together.
-//! - **Merge of memory trees**: four of a like size that a writer found too large to merge on its way.
+//! - **Merge of memory trees**: four of a like size that a writer found too large to merge on its way; and all of
+//!   them once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a row, because questions meet every tree.
+//!   The quiet asked for is several times what the merge takes, so a trickle of writes cannot keep it busy.
 //! - **Merge of segments** (size-tiered): segments of one flush or merge over one range form a run. Where four runs
 //!   of a like size (within a factor of four) cover one stretch of time, they are merged, together with all smaller
 //!   ones in their range, and cut into ranges anew. A run of which a third is dead is written anew by itself. Merges
@@ -34,6 +36,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const RUNS_MERGED: usize = 4;
 /// Most rows of one merge: it keeps four bytes of each in memory.
 pub(crate) const MERGE_ROWS_MAX: u64 = 1 << 25;
+/// Least quiet, in microseconds, before memory trees of different sizes become one.
+const QUIET_US: i64 = 1_000_000;
+/// Quiet asked for besides, for each row to merge: about ten times what merging it takes.
+const QUIET_ROW_US: i64 = 5;
 /// A run is written anew when one in so many of its rows is dead.
 const DEAD_SHARE: u64 = 3;
 const DEAD_MAGIC: &[u8; 8] = b"MRDNDEAD";
@@ -126,8 +132,19 @@ impl Partition {
         for i in runs {
             by_tier.entry(tier_of(self.entries[i].part.rows)).or_default().push(i);
         }
-        let crowded = by_tier.into_values().find(|runs| runs.len() >= RUNS_MERGED)?;
-        Some(self.freeze(Work::MergeRuns, &crowded))
+        let all: Vec<usize> = by_tier.values().flatten().copied().collect();
+        let chosen = match by_tier.into_values().find(|runs| runs.len() >= RUNS_MERGED) {
+            Some(crowded) => crowded,
+            None if all.len() > 1 && self.is_quiet(&all) => all,
+            None => return None,
+        };
+        Some(self.freeze(Work::MergeRuns, &chosen))
+    }
+
+    /// Whether writers have been away long enough for these memory trees to become one.
+    fn is_quiet(&self, runs: &[usize]) -> bool {
+        let rows: i64 = runs.iter().map(|&i| i64::from(self.entries[i].part.rows)).sum();
+        self.shared.seams.clock.elapsed() - self.committed_at >= QUIET_US + rows * QUIET_ROW_US
     }
 
     /// The next merge of segments, its inputs frozen.

@@ -110,6 +110,8 @@ pub(crate) struct Partition {
     pub(crate) unmergeable: Vec<u64>,
     /// Set by the first flush asked for, until it is done.
     pub(crate) flush_wanted: bool,
+    /// When the last group was committed, in microseconds of [`crate::seams::Clock::elapsed`].
+    pub(crate) committed_at: i64,
 }
 
 /// A write as the queue hands it over.
@@ -138,6 +140,7 @@ impl Partition {
     /// Commits a group of writes: one append, one sync, one new snapshot. Answers each in its place.
     pub(crate) fn commit(&mut self, group: Vec<Request>) -> Vec<Result<Done, WriteError>> {
         let now = self.shared.seams.clock.now();
+        self.committed_at = self.shared.seams.clock.elapsed();
         self.keys.sweep(now, self.shared.options.keys_max);
         let mut answers: Vec<Result<Done, WriteError>> = Vec::with_capacity(group.len());
         if let Some(why) = &self.refuses {

@@ -105,6 +105,7 @@ pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError>
         frozen: Vec::new(),
         unmergeable: Vec::new(),
         flush_wanted: false,
+        committed_at: 0,
     };
     partition.open_files()?;
     if !ephemeral {

@@ -311,3 +311,22 @@ fn rows_that_a_snapshot_showed_can_be_deleted() {
         assert_eq!(content(&snapshot).len(), 100);
     }
 }
+
+#[test]
+fn memory_trees_become_one_once_writers_are_quiet() {
+    let world = World::new();
+    let (_store, c) = world.with_collection(IdRole::Made);
+    for (from, to) in [(0, 5000), (5000, 5500), (5500, 5550)] {
+        c.write(Write::new(batch(&c.schema(), &events(from, to)))).unwrap();
+    }
+    c.maintain().unwrap();
+    let (before, parts) = (content(&c.snapshot()), c.snapshot().parts.len());
+    assert!(parts > 1, "runs of different sizes stay apart while writes go on: {parts}");
+    world.clock.advance(1_000_000);
+    c.maintain().unwrap();
+    assert_eq!(c.snapshot().parts.len(), parts, "5,550 rows ask for more quiet than a second");
+    world.clock.advance(60_000_000);
+    c.maintain().unwrap();
+    assert_eq!(c.snapshot().parts.len(), 1);
+    assert_eq!(content(&c.snapshot()), before);
+}
