@@ -6,7 +6,7 @@ PORT ?= 7117
 DATA ?= demo-data
 FOR ?= 120
 
-.PHONY: help build web demo test chaos bench clean-demo
+.PHONY: help build web demo test chaos soak bench bench-peers clean-demo
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,6 +39,9 @@ test: ## Every test that must pass before a change lands; installs what it needs
 
 chaos: ## Kill a server that is being written to, again and again, for FOR seconds
 	MERIDIAN_CHAOS_SECONDS=$(FOR) cargo test -p meridian-cli --test crash -- --nocapture
+
+soak: ## Write, delete, page and count at once, with little memory, for FOR seconds
+	MERIDIAN_SOAK_SECONDS=$(FOR) cargo test -p meridian-cli --test soak -- --nocapture
 
 bench: build ## The side-by-side comparisons; writes bench/RESULTS.md
 	@$(MAKE) --no-print-directory bench-near

@@ -268,6 +268,10 @@ fn options_that_make_no_sense_name_themselves() {
     ] {
         meridian(args).ended(2).says(words);
     }
+    for option in [["--schema", "name:String"], ["--object", "name"], ["--track", "name"]] {
+        let args = [&["load", "spots", "-", "--format", "csv", "--data", at][..], &option[..]].concat();
+        meridian_with_input(&args, b"lon,lat,name\n1,2,x\n").ended(2).says(&["is there already"]);
+    }
     let args = ["load", "fresh", "-", "--format", "csv", "--object", "ship", "--data", at];
     meridian_with_input(&args, b"lon,lat,boat\n1,2,x\n").ended(2).says(&["--object", "ship", "boat"]);
     let args = ["load", "fresh", "-", "--format", "csv", "--track", "ship", "--data", at];

@@ -136,13 +136,9 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
                     say(&format!("made collection {} from {}:\n{shown}", args.collection, source.name));
                 }
             }
-            Some(there) if args.track.is_some() && !same_events(&there, &schema) => {
-                return Err(Failure::Usage(format!(
-                    "{}: its lines do not fit the collection {}, which was made from other columns",
-                    source.name, args.collection
-                )));
-            }
-            Some(_) => {}
+            Some(there) => fits(&there, &schema, given.as_ref(), args).map_err(|what| {
+                Failure::Usage(format!("{}: the collection {} is there already, {what}", source.name, args.collection))
+            })?,
         }
         let Some(schema) = place.schema() else { continue };
         let counts = load(source, base, schema, &options, args, &place)?;
@@ -218,6 +214,22 @@ fn with_object(schema: &Schema, object: Option<&str>) -> Result<Schema, Failure>
         schema.validate().map_err(|e| Failure::option("--object", &e))?;
     }
     Ok(schema)
+}
+
+/// Whether what the command line says of a new collection fits the one that is there.
+fn fits(there: &Schema, lines: &Schema, given: Option<&Schema>, args: &LoadArgs) -> Result<(), String> {
+    if args.track.is_some() && !same_events(there, lines) {
+        return Err("and holds other fields than the lines of this input".to_owned());
+    }
+    if given.is_some_and(|given| !same_events(there, given)) {
+        return Err("with another schema than --schema says".to_owned());
+    }
+    match &args.object {
+        Some(object) if there.object.is_none_or(|i| there.fields[i].name != *object) => {
+            Err(format!("and its object is not {object:?}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether two schemas take the same events.
