@@ -9,7 +9,7 @@ use crate::options::{Durability, Options, Settings};
 use crate::recovery::{self, Common};
 use crate::seams::{Disk, DiskLock, MemoryDisk, Seams};
 use meridian_model::schema::validate_name;
-use meridian_model::{Invalid, Schema};
+use meridian_model::{Invalid, Mode, Schema};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -117,6 +117,10 @@ impl Store {
         if settings.durability == Durability::Replicated {
             let detail = "replicated collections need a cluster: this server keeps ephemeral and local ones";
             return Err(Invalid::field("durability", detail).into());
+        }
+        if schema.mode == Mode::Latest {
+            let detail = "mode latest is not kept by this version: make the collection with mode history";
+            return Err(Invalid::field("x-meridian-mode", detail).into());
         }
         let inner = &self.inner;
         // Held throughout, so that of two makers of one name the second finds it.
