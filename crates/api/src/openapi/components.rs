@@ -114,7 +114,11 @@ fn parameters() -> Value {
             "What an acknowledged event survives.",
             json!({ "type": "string", "enum": ["ephemeral", "local", "replicated"], "default": "local" }),
         ),
-        ("retention", "Age from which events may be dropped (ISO 8601 duration). Kept; this version drops nothing yet.", text()),
+        (
+            "retention",
+            "Age from which events may be dropped (ISO 8601 duration). Kept; this version drops nothing yet.",
+            text(),
+        ),
         ("p", "Page, from 0.", json!({ "type": "integer", "default": 0 })),
     ] {
         all.insert(name.into(), parameter(name, "query", description, schema));

@@ -41,6 +41,12 @@ fn sampled(lon: f64, lat: f64, a: Coord<f64>, b: Coord<f64>) -> f64 {
     best.1
 }
 
+#[test]
+fn the_farthest_place_of_a_tiny_box_is_not_lost_to_rounding_at_the_antipode() {
+    let at_pole = Bounds { west: 0.0, south: 89.99999968078343, east: 0.0, north: 90.0, start: 0, end: 0 };
+    assert!(farthest_in_box_m(0.0, 90.0, &at_pole) >= distance_m(0.0, 90.0, 0.0, at_pole.south));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
