@@ -52,7 +52,7 @@ def near(result):
     return out
 
 
-SECTIONS = {"near": ("Near: what is within R of here, nearest first", "make bench-near", near)}
+SECTIONS = {"near": ("Near: what is within R of here, nearest first", "python3 bench/near/run.py --seconds {seconds:g} --rounds {rounds}", near)}
 
 
 def main():
@@ -61,6 +61,8 @@ def main():
         path = HERE / "results" / f"{name}.json"
         if path.exists():
             result = json.loads(path.read_text())
+            # The run itself says how long and how often it measured: the bare target may measure longer.
+            command = command.format(**result)
             text += [f"## {title}", "", f"`{command}` on {result['machine']}, commit {result['commit']}, {result['date']}.", ""]
             text += render(result)
             remarks = HERE / "remarks" / f"{name}.md"
