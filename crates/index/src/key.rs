@@ -29,6 +29,10 @@ const SPACE_STEPS: [f64; 3] = [1.0 / 4096.0, 1.0 / 256.0, 1.0 / 16.0];
 const TIME_STEPS: [i64; 3] = [1, 16, 256];
 /// Length of a bucket in time units, per class of duration: never much shorter than what it holds.
 const TIME_SCALES: [i64; 5] = [1, 1, 16, 256, 256];
+/// Share of the cube's side that a bucket of time takes, against the whole world in space: most collections cover a part
+/// of the world, and at a full side the curve would cut their time to pieces before it tells one place from another
+/// (figures in docs/decisions/013).
+const TIME_SHARE: f64 = 1.0 / 8.0;
 /// Class of intervals with an open start or end.
 const TIME_OPEN: u8 = 4;
 
@@ -57,8 +61,9 @@ impl Key {
 
 /// The grid of a collection, fixed for its life: the whole world by its time unit.
 ///
-/// - Geometry and time: a three-dimensional Hilbert curve within each bucket of time, 21 bits each, so
-///   a cell is some 19 m of longitude at the equator by 10 m of latitude by 0.3 s of a week.
+/// - Geometry and time: a three-dimensional Hilbert curve within each bucket of time, 21 bits for each side of
+///   the world and 18 for time, so a cell is some 19 m of longitude at the equator by 10 m of latitude by 2.3 s
+///   of a week.
 /// - Geometry only: a two-dimensional Hilbert curve, 31 bits each.
 /// - No geometry (of the collection, or of one event): plain order of time.
 ///
@@ -124,7 +129,7 @@ impl Grid {
         }
         let unit = self.unit.saturating_mul(TIME_SCALES[usize::from(duration)]);
         let (bucket, offset) = split(time, unit);
-        let part = offset as f64 / unit as f64;
+        let part = offset as f64 / unit as f64 * TIME_SHARE;
         let curve = hilbert_3d(cell(lon, 360.0, BITS_3D), cell(lat, 180.0, BITS_3D), scale(part, BITS_3D));
         Key::new(class, bucket, curve)
     }
