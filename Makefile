@@ -6,6 +6,10 @@ PORT ?= 7117
 DATA ?= demo-data
 FOR ?= 120
 
+BENCHES := ingest near
+VENV := $(TARGET)/bench-venv
+QUESTDB := 9.3.4
+
 .PHONY: help build web demo test chaos soak bench bench-peers clean-demo
 
 help: ## This list
@@ -44,14 +48,25 @@ soak: ## Write, delete, page and count at once, with little memory, for FOR seco
 	MERIDIAN_SOAK_SECONDS=$(FOR) cargo test -p meridian-cli --test soak -- --nocapture
 
 bench: build ## The side-by-side comparisons; writes bench/RESULTS.md
-	@$(MAKE) --no-print-directory bench-near
+	@for name in $(BENCHES); do $(MAKE) --no-print-directory bench-$$name || exit 1; done
 
-bench-peers: ## Installs the peers of the benches from Debian's packages
+bench-peers: peer-packages $(VENV)/.installed $(TARGET)/bench-peers/questdb-$(QUESTDB).jar ## Installs the peers of the benches from Debian, PyPI and Maven
+
+.PHONY: peer-packages
+peer-packages:
 	@scripts/need.sh redis-server=redis-server redis-cli=redis-tools nginx=nginx-light zstd=zstd
-	@scripts/need.sh pg_lsclusters=postgresql
+	@scripts/need.sh pg_lsclusters=postgresql mvn=maven java=default-jre-headless
 	@scripts/need.sh /usr/share/postgresql/15/extension/postgis.control=postgresql-15-postgis-3
 
-bench-%: build ## One of the comparisons, such as bench-near
+$(VENV)/.installed: bench/requirements.txt
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --requirement $<
+	@touch $@
+
+$(TARGET)/bench-peers/questdb-$(QUESTDB).jar: | peer-packages
+	mvn -q -B dependency:copy -Dartifact=org.questdb:questdb:$(QUESTDB) -DoutputDirectory=$(abspath $(@D))
+
+bench-%: build $(VENV)/.installed ## One of the comparisons, such as bench-near; ARGS="--rounds 1" passes options on
 	cargo build --release --locked -p bench-driver
-	python3 bench/$*/run.py
-	python3 bench/report.py
+	$(VENV)/bin/python bench/$*/run.py $(ARGS)
+	$(VENV)/bin/python bench/report.py

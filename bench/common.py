@@ -82,6 +82,15 @@ def cpu_seconds(pid):
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def written_bytes(pid):
+    """Bytes that a process and its descendants have sent to the disk."""
+    total = 0
+    for p in tree(pid):
+        with contextlib.suppress(OSError):
+            total += int(next(line for line in open(f"/proc/{p}/io") if line.startswith("write_bytes")).split()[1])
+    return total
+
+
 def resident_mb(pid):
     """Proportional set size of a process and its descendants, so that shared pages count once."""
     total = 0
@@ -112,6 +121,7 @@ class Server:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(20)
         self.process.kill()
+        self.process.wait()
         os.unlink(self.log.name)
 
 
@@ -119,13 +129,13 @@ def drive(server, protocol, template, questions, seconds, connections=50, databa
     """One measured run; adds the server's CPU microseconds per answer, which noise elsewhere touches least."""
     before, started = cpu_seconds(server.pid), time.time()
     run = subprocess.run(
-        [DRIVER, "--protocol", protocol, "--address", f"127.0.0.1:{server.port}", "--template", template, "--questions", questions,
+        [DRIVER, "ask", "--protocol", protocol, "--address", f"127.0.0.1:{server.port}", "--template", template, "--questions", questions,
          "--seconds", str(seconds), "--connections", str(connections), "--database", database],
         capture_output=True, text=True)
     if run.returncode != 0:
         sys.exit(f"bench: {server.name}: {run.stderr.strip()}")
     result = json.loads(run.stdout)
-    share = seconds / (time.time() - started)  # the warm-up's part is taken off by its share of the time
+    share = result["seconds"] / (time.time() - started)  # the warm-up's part is taken off by its share of the time
     result["cpu_us"] = (cpu_seconds(server.pid) - before) * share * 1e6 / max(result["answers"], 1)
     if result["errors"]:
         sys.exit(f"bench: {server.name}: {result['errors']} errors, the first: {result['first_error']}")
@@ -135,7 +145,7 @@ def drive(server, protocol, template, questions, seconds, connections=50, databa
 def dump(server, protocol, template, questions, count, database="postgres"):
     """Raw answers to the first questions."""
     run = subprocess.run(
-        [DRIVER, "--protocol", protocol, "--address", f"127.0.0.1:{server.port}", "--template", template, "--questions", questions,
+        [DRIVER, "ask", "--protocol", protocol, "--address", f"127.0.0.1:{server.port}", "--template", template, "--questions", questions,
          "--dump", str(count), "--database", database], capture_output=True, text=True)
     if run.returncode != 0:
         sys.exit(f"bench: {server.name}: {run.stderr.strip()}")

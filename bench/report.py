@@ -1,10 +1,12 @@
-"""Writes bench/RESULTS.md from the figures kept in bench/results/."""
+"""Writes bench/RESULTS.md from the figures kept in bench/results/; each bench draws its own in its report.py."""
 
+import importlib.util
 import json
 import pathlib
-import statistics
+import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+ORDER = ["ingest", "mixed", "spacetime", "tracks", "near", "aggregate", "footprint", "scaling"]
 INTRO = """# Results
 
 Every figure here was measured by the command that stands above it, each system in the same run on the same machine,
@@ -13,62 +15,34 @@ in interleaved rounds; medians are quoted, with the least and greatest round in 
 """
 
 
-def spread(values, digits=0):
-    """Median [least..greatest]."""
-    shown = [f"{v:,.{digits}f}" for v in (statistics.median(values), min(values), max(values))]
-    return f"{shown[0]} [{shown[1]}..{shown[2]}]"
+def drawn_by(name):
+    """The report.py of a bench."""
+    spec = importlib.util.spec_from_file_location(f"{name}_report", HERE / name / "report.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def near(result):
-    """The places profile at six radii."""
-    systems = list(result["rows"][0]["systems"])
-    out = [
-        f"{result['places']:,} places (the postal places, shuffled by seed {result['seed']}), {result['connections']} connections, "
-        f"{result['rounds']} rounds of {result['seconds']:g} s each, Meridian with durability `{result['durability']}`. "
-        f"{result['differing']} of the checked answers differed by more than the edge of the radius allows. "
-        "An answer of Meridian, PostGIS and \"redis, all hits\" has the total and the nearest 25 (Redis: all ids); "
-        "\"COUNT 25\" gives no total. nginx sends a static body as long as Meridian's median answer: the ceiling.", ""]
-    for points, title in (("data", "Query points drawn from the data"), ("published", "Query points as published (mostly far from any place)")):
-        rows = [r for r in result["rows"] if r["points"] == points]
-        out += [f"### {title}: answers per second", ""]
-        out += ["| radius | hits: median, mean | empty | body | " + " | ".join(systems) + " | of the ceiling | best peer |",
-                "|---|---|---|---|" + "---|" * (len(systems) + 2)]
-        for r in rows:
-            rate = {s: statistics.median(x["per_second"] for x in r["systems"][s]) for s in systems}
-            ceiling = next(s for s in systems if s.startswith("nginx"))
-            peers = [s for s in systems if s not in ("meridian", ceiling)]
-            best = max(peers, key=rate.get)
-            cells = [spread([x["per_second"] for x in r["systems"][s]]) for s in systems]
-            out.append(f"| {r['radius_km']:g} km | {r['hits']['median']:,.0f}, {r['hits']['mean']:,.0f} | {r['hits']['empty']:.0%} | {r['bytes']:,} B | "
-                       + " | ".join(cells) + f" | {rate['meridian'] / rate[ceiling]:.0%} | {rate['meridian'] / rate[best]:.1f}x {best.split(',')[0]} |")
-        out += ["", "Server CPU microseconds an answer and latency p50 / p99 in ms (medians of the rounds):", "",
-                "| radius | " + " | ".join(systems) + " |", "|---|" + "---|" * len(systems)]
-        for r in rows:
-            med = lambda s, k: statistics.median(x[k] for x in r["systems"][s])
-            out.append(f"| {r['radius_km']:g} km | " + " | ".join(f"{med(s, 'cpu_us'):,.0f} µs, {med(s, 'p50_ms'):.2f} / {med(s, 'p99_ms'):.2f}" for s in systems) + " |")
-        out.append("")
-    out.append("Resident memory after the run: " + ", ".join(f"{s.split(',')[0]} {mb:,.0f} MB" for s, mb in result["resident_mb"].items()) + ".")
-    out.append(f"Load average before and after each round: {', '.join(str(q['load1']) for q in result['quiet'])}.")
-    return out
-
-
-SECTIONS = {"near": ("Near: what is within R of here, nearest first", "python3 bench/near/run.py --seconds {seconds:g} --rounds {rounds}", near)}
+def section(name, result):
+    """One bench: its title, the command that repeats it, its figures and its remarks."""
+    bench = drawn_by(name)
+    # The run itself says how long and how often it measured: the bare target may measure longer.
+    command = bench.COMMAND.format(**result)
+    text = [f"## {bench.TITLE}", "", f"`{command}` on {result['machine']}, commit {result['commit']}, {result['date']}.", ""]
+    text += bench.render(result)
+    remarks = HERE / "remarks" / f"{name}.md"
+    if remarks.exists():
+        text += ["", remarks.read_text().strip()]
+    return [*text, ""]
 
 
 def main():
+    sys.path.insert(0, str(HERE))
     text = [INTRO]
-    for name, (title, command, render) in SECTIONS.items():
+    for name in ORDER:
         path = HERE / "results" / f"{name}.json"
         if path.exists():
-            result = json.loads(path.read_text())
-            # The run itself says how long and how often it measured: the bare target may measure longer.
-            command = command.format(**result)
-            text += [f"## {title}", "", f"`{command}` on {result['machine']}, commit {result['commit']}, {result['date']}.", ""]
-            text += render(result)
-            remarks = HERE / "remarks" / f"{name}.md"
-            if remarks.exists():
-                text += ["", remarks.read_text().strip()]
-            text.append("")
+            text += section(name, json.loads(path.read_text()))
     (HERE / "RESULTS.md").write_text("\n".join(text))
 
 

@@ -13,13 +13,13 @@ import json
 import os
 import pathlib
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from common import (MERIDIAN, ROOT, Server, drive, dump, free_port, median, need, read_zst, resident_mb, save, say, steal_and_load)
+from peers import Postgres
 
 RADII = [0.5, 2, 5, 10, 25, 50]
 SQL = ("SELECT id, name, city, state, zip, ST_Y(geog::geometry), ST_X(geog::geometry), "
@@ -49,7 +49,7 @@ def questions(folder, rows, seed, count=20_000):
     for name, points in (("data", near), ("published", published)):
         for radius in RADII:
             path = folder / f"{name}-{radius}.txt"
-            path.write_text("".join(f"{lon:.6f} {lat:.6f} {radius}\n" for lon, lat in points))
+            path.write_text("".join(f"{lon:.6f}\t{lat:.6f}\t{radius}\n" for lon, lat in points))
             files[name, radius] = path
     return files
 
@@ -92,28 +92,17 @@ def start_redis(folder, rows):
 
 
 def start_postgis(folder, rows):
-    """Settings after PostgreSQL's own advice for a machine of this size; loaded, indexed, clustered and analysed."""
-    binaries = pathlib.Path(sorted(pathlib.Path("/usr/lib/postgresql").iterdir())[-1]) / "bin"
-    data, port = folder / "pg", free_port()
-    data.mkdir()
-    shutil.chown(data, "postgres")
-    os.chmod(folder, 0o755)
-    run = lambda argv, **kw: subprocess.run([str(a) for a in argv], check=True, stdout=subprocess.DEVNULL, user="postgres", extra_groups=[], cwd="/", **kw)
-    run([binaries / "initdb", "-D", data, "-A", "trust", "-E", "UTF8", "--locale", "C.UTF-8"])
-    settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": data, "max_connections": 100, "shared_buffers": "4GB",
-                "effective_cache_size": "12GB", "work_mem": "32MB", "maintenance_work_mem": "1GB", "random_page_cost": 1.1, "jit": "off",
-                "max_parallel_workers_per_gather": 0}
-    server = Server("postgres", [binaries / "postgres", "-D", data] + [x for k, v in settings.items() for x in ("-c", f"{k}={v}")], port, user="postgres")
-    psql = lambda sql, **kw: run(["psql", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-q", "-v", "ON_ERROR_STOP=1", "-c", sql], text=True, **kw)
-    psql("CREATE EXTENSION postgis")
-    psql("CREATE TABLE places (id text PRIMARY KEY, name text, city text, state text, zip text, lon float8, lat float8, geog geography(Point, 4326))")
+    """Loaded, indexed, clustered and analysed."""
+    server = Postgres(folder)
+    server.psql("CREATE EXTENSION postgis")
+    server.psql("CREATE TABLE places (id text PRIMARY KEY, name text, city text, state text, zip text, lon float8, lat float8, geog geography(Point, 4326))")
     clean = lambda text: text.replace("\\", "\\\\").replace("\t", " ")
     copy = "".join(f"p{i}\t{clean(n)}\t{clean(c)}\t{clean(s)}\t{clean(z)}\t{lon}\t{lat}\n" for i, (n, c, s, z, lat, lon) in enumerate(rows))
-    psql("COPY places (id, name, city, state, zip, lon, lat) FROM STDIN", input=copy)
-    psql("UPDATE places SET geog = ST_SetSRID(ST_MakePoint(lon, lat), 4326)::geography")
-    psql("CREATE INDEX places_geog ON places USING gist (geog)")
-    psql("CLUSTER places USING places_geog")
-    psql("VACUUM ANALYZE places")
+    server.psql("COPY places (id, name, city, state, zip, lon, lat) FROM STDIN", input=copy)
+    server.psql("UPDATE places SET geog = ST_SetSRID(ST_MakePoint(lon, lat), 4326)::geography")
+    server.psql("CREATE INDEX places_geog ON places USING gist (geog)")
+    server.psql("CLUSTER places USING places_geog")
+    server.psql("VACUUM ANALYZE places")
     return server
 
 
@@ -161,7 +150,7 @@ def check(meridian, redis, postgis, files, count=200):
             total = answer["totalPlaces"]
             totals.append(total)
             in_redis = int(theirs.split(b"\r\n", 1)[0][1:])
-            words = [int(w) for w in pg_counts(rows)]
+            words = [int.from_bytes(w, "big") for w in pg_counts(rows)]
             in_pg = words[0] if words else 0
             # Distances on the edge of the radius may fall on either side: spheres of radius 6,371,008.8 m
             # (Meridian), 6,372,797.6 m (Redis) and PostGIS's own differ by 0.03 %.

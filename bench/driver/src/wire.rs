@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 /// A protocol of a peer.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/1.1 GET with keep-alive.
+    /// HTTP/1.1 with keep-alive.
     Http,
     /// Redis serialization protocol 2.
     Resp,
@@ -20,6 +20,16 @@ pub struct Connection {
     protocol: Protocol,
     stream: TcpStream,
     buffer: Vec<u8>,
+    /// How far the answer in the buffer has been walked, so that a long one is walked once.
+    walked: usize,
+    framing: Option<Framing>,
+}
+
+/// How the body of an HTTP answer ends.
+#[derive(Clone, Copy)]
+enum Framing {
+    Length(usize),
+    Chunks,
 }
 
 /// Encodes one question.
@@ -44,13 +54,23 @@ pub fn request(protocol: Protocol, template: &str, words: &[&str], address: &str
                 bind.extend_from_slice(&(word.len() as u32).to_be_bytes());
                 bind.extend_from_slice(word.as_bytes());
             }
-            bind.extend_from_slice(&[0, 0]);
+            bind.extend_from_slice(&[0, 1, 0, 1]);
             [message(b'B', &bind), message(b'E', b"\0\0\0\0\0"), message(b'S', b"")].concat()
         }
     }
 }
 
-fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+/// Encodes a POST.
+pub fn post(target: &str, address: &str, kind: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!(
+        "POST {target} HTTP/1.1\r\nHost: {address}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// Frames a message of the PostgreSQL protocol.
+pub fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![kind];
     bytes.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
     bytes.extend_from_slice(body);
@@ -63,16 +83,30 @@ fn wrong(text: impl Into<String>) -> Error {
 
 impl Connection {
     /// Opens the conversation: nothing for HTTP and Redis, start-up and one prepared statement for PostgreSQL.
-    pub async fn open(protocol: Protocol, stream: TcpStream, database: &str, statement: &str) -> Result<Connection> {
-        let mut connection = Connection { protocol, stream, buffer: Vec::with_capacity(1 << 16) };
+    pub async fn open(
+        protocol: Protocol,
+        address: &str,
+        database: &str,
+        statement: &str,
+    ) -> std::result::Result<Connection, String> {
+        Connection::start(protocol, address, database, statement).await.map_err(|e| format!("{address}: {e}"))
+    }
+
+    async fn start(protocol: Protocol, address: &str, database: &str, statement: &str) -> Result<Connection> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let buffer = Vec::with_capacity(1 << 18);
+        let mut connection = Connection { protocol, stream, buffer, walked: 0, framing: None };
         if protocol == Protocol::Pg {
             let mut start = 196_608u32.to_be_bytes().to_vec();
             start.extend_from_slice(format!("user\0postgres\0database\0{database}\0\0").as_bytes());
             let mut hello = (start.len() as u32 + 4).to_be_bytes().to_vec();
             hello.extend_from_slice(&start);
             connection.ask(&hello).await?;
-            let parse = [b"s\0".as_slice(), statement.as_bytes(), b"\0\0\0"].concat();
-            connection.ask(&[message(b'P', &parse), message(b'S', b"")].concat()).await?;
+            if !statement.is_empty() {
+                let parse = [b"s\0".as_slice(), statement.as_bytes(), b"\0\0\0"].concat();
+                connection.ask(&[message(b'P', &parse), message(b'S', b"")].concat()).await?;
+            }
         }
         Ok(connection)
     }
@@ -81,14 +115,16 @@ impl Connection {
     pub async fn ask(&mut self, question: &[u8]) -> Result<&[u8]> {
         self.stream.write_all(question).await?;
         self.buffer.clear();
+        self.walked = 0;
+        self.framing = None;
         loop {
             if self.stream.read_buf(&mut self.buffer).await? == 0 {
                 return Err(wrong("the server closed the connection"));
             }
             let end = match self.protocol {
-                Protocol::Http => http_end(&self.buffer)?,
+                Protocol::Http => http_end(&self.buffer, &mut self.walked, &mut self.framing)?,
                 Protocol::Resp => resp_end(&self.buffer, 0)?,
-                Protocol::Pg => pg_end(&self.buffer)?,
+                Protocol::Pg => pg_end(&self.buffer, &mut self.walked)?,
             };
             if let Some(end) = end {
                 return if end == self.buffer.len() { Ok(&self.buffer) } else { Err(wrong("bytes after the answer")) };
@@ -101,35 +137,52 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|w| w == needle)
 }
 
-/// End of an HTTP/1.1 answer, by Content-Length or chunked encoding.
-fn http_end(bytes: &[u8]) -> Result<Option<usize>> {
-    let Some(head_end) = find(bytes, b"\r\n\r\n") else { return Ok(None) };
-    let head = std::str::from_utf8(&bytes[..head_end]).map_err(|_| wrong("a head that is not text"))?;
-    if !head.starts_with("HTTP/1.1 200") {
-        return Err(wrong(head.lines().next().unwrap_or("no status").to_owned()));
+/// End of an HTTP/1.1 answer, by Content-Length or chunked encoding, walked on from `at`.
+fn http_end(bytes: &[u8], at: &mut usize, framing: &mut Option<Framing>) -> Result<Option<usize>> {
+    let framing = match *framing {
+        Some(framing) => framing,
+        None => {
+            let Some(head_end) = find(bytes, b"\r\n\r\n") else { return Ok(None) };
+            *at = head_end + 4;
+            *framing.insert(http_framing(&bytes[..head_end], &bytes[*at..])?)
+        }
+    };
+    match framing {
+        Framing::Length(length) => Ok((bytes.len() >= *at + length).then_some(*at + length)),
+        Framing::Chunks => loop {
+            let Some(line_end) = bytes.get(*at..).and_then(|b| find(b, b"\r\n")) else { return Ok(None) };
+            let size =
+                std::str::from_utf8(&bytes[*at..*at + line_end]).ok().and_then(|s| usize::from_str_radix(s, 16).ok());
+            let size = size.ok_or_else(|| wrong("a chunk without a size"))?;
+            let next = *at + line_end + 2 + size + 2;
+            if next > bytes.len() {
+                return Ok(None);
+            }
+            *at = next;
+            if size == 0 {
+                return Ok(Some(next));
+            }
+        },
     }
-    let body = head_end + 4;
+}
+
+/// What an HTTP head says of the body; a status that is no success is an error that quotes the body so far.
+fn http_framing(head: &[u8], body: &[u8]) -> Result<Framing> {
+    let head = std::str::from_utf8(head).map_err(|_| wrong("a head that is not text"))?;
+    if !head.starts_with("HTTP/1.1 2") {
+        return Err(wrong(format!("{} {}", head.lines().next().unwrap_or_default(), String::from_utf8_lossy(body))));
+    }
+    if head.starts_with("HTTP/1.1 204") {
+        return Ok(Framing::Length(0));
+    }
     for line in head.lines().skip(1) {
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
         if name.eq_ignore_ascii_case("content-length") {
-            let length: usize = value.trim().parse().map_err(|_| wrong("a content length that is no number"))?;
-            return Ok((bytes.len() >= body + length).then_some(body + length));
+            let length = value.trim().parse().map_err(|_| wrong("a content length that is no number"))?;
+            return Ok(Framing::Length(length));
         }
         if name.eq_ignore_ascii_case("transfer-encoding") {
-            let mut at = body;
-            loop {
-                let Some(line_end) = find(&bytes[at..], b"\r\n") else { return Ok(None) };
-                let size =
-                    std::str::from_utf8(&bytes[at..at + line_end]).ok().and_then(|s| usize::from_str_radix(s, 16).ok());
-                let size = size.ok_or_else(|| wrong("a chunk without a size"))?;
-                at += line_end + 2 + size + 2;
-                if at > bytes.len() {
-                    return Ok(None);
-                }
-                if size == 0 {
-                    return Ok(Some(at));
-                }
-            }
+            return Ok(Framing::Chunks);
         }
     }
     Err(wrong("neither a length nor chunks"))
@@ -165,19 +218,19 @@ fn resp_end(bytes: &[u8], at: usize) -> Result<Option<usize>> {
     }
 }
 
-/// End of a PostgreSQL answer: the message ReadyForQuery.
-fn pg_end(bytes: &[u8]) -> Result<Option<usize>> {
-    let mut at = 0;
-    while let Some(head) = bytes.get(at..at + 5) {
+/// End of a PostgreSQL answer, walked on from `at`: the message ReadyForQuery.
+fn pg_end(bytes: &[u8], at: &mut usize) -> Result<Option<usize>> {
+    while let Some(head) = bytes.get(*at..*at + 5) {
         let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
-        let end = at + 1 + length;
-        if head[0] == b'E' && bytes.len() >= end {
-            return Err(wrong(String::from_utf8_lossy(&bytes[at + 5..end]).replace('\0', " ")));
+        let end = *at + 1 + length;
+        if end > bytes.len() {
+            break;
         }
-        if head[0] == b'Z' {
-            return Ok((bytes.len() >= end).then_some(end));
+        match head[0] {
+            b'E' => return Err(wrong(String::from_utf8_lossy(&bytes[*at + 5..end]).replace('\0', " "))),
+            b'Z' => return Ok(Some(end)),
+            _ => *at = end,
         }
-        at = end;
     }
     Ok(None)
 }

@@ -1,0 +1,26 @@
+"""What the reports share: figures with their spread, and tables in Markdown."""
+
+import statistics
+
+
+def spread(values, digits=0):
+    """Median [least..greatest]."""
+    shown = [f"{v:,.{digits}f}" for v in (statistics.median(values), min(values), max(values))]
+    return f"{shown[0]} [{shown[1]}..{shown[2]}]"
+
+
+def middle(runs, key):
+    """Median of one figure over the rounds."""
+    return statistics.median(run[key] for run in runs)
+
+
+def table(head, rows):
+    """Lines of a Markdown table."""
+    return ["| " + " | ".join(map(str, cells)) + " |" for cells in (head, ["---"] * len(head), *rows)]
+
+
+def quiet(result):
+    """How busy the machine was with other things: load, and processor time that the host took away."""
+    taken = result["quiet"][-1]["steal_ticks"] - result["quiet"][0]["steal_ticks"]
+    loads = ", ".join(f"{q['load1']:.1f}" for q in result["quiet"])
+    return f"Load average before and after each round: {loads}; taken by the host during the run: {taken / 100:,.0f} s of processor time."
