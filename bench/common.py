@@ -91,6 +91,18 @@ def written_bytes(pid):
     return total
 
 
+def settle(pid, rest=1.0, most=60):
+    """Waits until a process has used next to nothing for a second; the seconds that it took."""
+    began, last, since = time.time(), cpu_seconds(pid), time.time()
+    while time.time() - since < rest and time.time() - began < most:
+        time.sleep(0.25)
+        now = cpu_seconds(pid)
+        if now - last > 0.05:
+            since = time.time()
+        last = now
+    return since - began
+
+
 def resident_mb(pid):
     """Proportional set size of a process and its descendants, so that shared pages count once."""
     total = 0

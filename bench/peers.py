@@ -1,5 +1,6 @@
 """The servers under test, each started as its own documentation advises for a machine of this size."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -73,7 +74,7 @@ class Postgres(Server):
     def psql(self, sql, **options):
         """Statements; what they answer, a row a line."""
         argv = ["psql", "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", "-qAt", "-v", "ON_ERROR_STOP=1"]
-        return self.run([*argv, "-c", sql], stdout=subprocess.PIPE, text=True, **options).stdout.strip()
+        return self.run([*argv, "-c", sql], stdout=subprocess.PIPE, **options).stdout.decode().strip()
 
 
 def start_questdb(folder, sync=False):
@@ -104,3 +105,16 @@ def questdb_applied(server, table, rows, seconds=600):
         if time.time() > end:
             sys.exit(f"bench: QuestDB shows {seen:,} rows of {rows:,} after {seconds} s")
         time.sleep(0.2)
+
+
+@contextlib.contextmanager
+def duckdb_spatial(memory="6GB"):
+    """DuckDB in this process with its spatial extension, all in memory, on both cores."""
+    import duckdb
+    import duckdb_extension_spatial
+    folder = pathlib.Path(duckdb_extension_spatial.__file__).parent
+    database = duckdb.connect(config={"threads": os.cpu_count(), "memory_limit": memory})
+    database.execute("SET TimeZone = 'UTC'")
+    database.execute(f"LOAD '{next(folder.rglob('spatial.duckdb_extension'))}'")
+    with database:
+        yield database

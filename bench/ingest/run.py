@@ -12,10 +12,9 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from common import DRIVER, MERIDIAN, Server, cpu_seconds, free_port, need, resident_mb, save, say, steal_and_load, written_bytes
+from common import DRIVER, MERIDIAN, Server, cpu_seconds, free_port, need, resident_mb, save, say, settle, steal_and_load, written_bytes
 from peers import Postgres, http, meridian, meridian_metrics, questdb, questdb_applied, start_meridian, start_questdb
 
 SCHEMA = "symbol:String,type:Long,price:Double,time:Date"
@@ -90,18 +89,6 @@ SYSTEMS = {
     "questdb default": (lambda folder: Questdb(folder, False), ["ilp"]),
     "postgres": (Postgresql, ["copy", "insert"]),
 }
-
-
-def settle(pid, rest=1.0, most=60):
-    """Waits until a process has used next to nothing for a second; the seconds that it took."""
-    began, last, since = time.time(), cpu_seconds(pid), time.time()
-    while time.time() - since < rest and time.time() - began < most:
-        time.sleep(0.25)
-        now = cpu_seconds(pid)
-        if now - last > 0.05:
-            since = time.time()
-        last = now
-    return since - began
 
 
 def ingest(system, encoding, batch, events, seconds, connections):

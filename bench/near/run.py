@@ -98,7 +98,7 @@ def start_postgis(folder, rows):
     server.psql("CREATE TABLE places (id text PRIMARY KEY, name text, city text, state text, zip text, lon float8, lat float8, geog geography(Point, 4326))")
     clean = lambda text: text.replace("\\", "\\\\").replace("\t", " ")
     copy = "".join(f"p{i}\t{clean(n)}\t{clean(c)}\t{clean(s)}\t{clean(z)}\t{lon}\t{lat}\n" for i, (n, c, s, z, lat, lon) in enumerate(rows))
-    server.psql("COPY places (id, name, city, state, zip, lon, lat) FROM STDIN", input=copy)
+    server.psql("COPY places (id, name, city, state, zip, lon, lat) FROM STDIN", input=copy.encode())
     server.psql("UPDATE places SET geog = ST_SetSRID(ST_MakePoint(lon, lat), 4326)::geography")
     server.psql("CREATE INDEX places_geog ON places USING gist (geog)")
     server.psql("CLUSTER places USING places_geog")
