@@ -41,8 +41,9 @@ clean-demo: ## Forget the demo's data
 test: ## Every test that must pass before a change lands; installs what it needs
 	@scripts/test.sh
 
-chaos: ## Kill a server that is being written to, again and again, for FOR seconds
-	MERIDIAN_CHAOS_SECONDS=$(FOR) cargo test -p meridian-cli --test crash -- --nocapture
+chaos: ## Simulated crashes, faults and damage for half of FOR seconds, then a real server killed again and again
+	MERIDIAN_SIM_SECONDS=$$(($(FOR) / 2)) cargo test -p meridian-store --test store -- sim::seeds --nocapture
+	MERIDIAN_CHAOS_SECONDS=$$(($(FOR) / 2)) cargo test -p meridian-cli --test crash -- --nocapture
 
 soak: ## Write, delete, page and count at once, with little memory, for FOR seconds
 	MERIDIAN_SOAK_SECONDS=$(FOR) cargo test -p meridian-cli --test soak -- --nocapture

@@ -5,6 +5,7 @@ use arrow_array::{Array, ArrayRef};
 use meridian_index::CountPyramid;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -45,7 +46,8 @@ impl Weighter<BlockKey, Block> for Weight {
 /// The cache, with counters.
 #[derive(Debug)]
 pub(crate) struct BlockCache {
-    blocks: Cache<BlockKey, Block, Weight>,
+    /// Hashed without a random key, so that what is evicted (and read again) repeats in a simulation.
+    blocks: Cache<BlockKey, Block, Weight, BuildHasherDefault<DefaultHasher>>,
     next_part: AtomicU64,
 }
 
@@ -53,7 +55,10 @@ impl BlockCache {
     pub(crate) fn new(bytes: u64) -> BlockCache {
         // Sized for blocks of some 32 KiB; the estimate only shapes the table.
         let items = (bytes / (32 << 10)).clamp(64, 1 << 22) as usize;
-        BlockCache { blocks: Cache::with_weighter(items, bytes, Weight), next_part: AtomicU64::new(1) }
+        BlockCache {
+            blocks: Cache::with(items, bytes, Weight, Default::default(), Default::default()),
+            next_part: AtomicU64::new(1),
+        }
     }
 
     /// A number for a part that no other part of this process has.

@@ -1,7 +1,7 @@
 //! A collection as its users hold it.
 
 use crate::error::{Gone, Problem, StoreError, WriteError};
-use crate::maintenance::Job;
+use crate::maintenance::{Job, Output};
 use crate::options::{Durability, Settings};
 use crate::part::PartView;
 use crate::partition::{Done, Partition, Request, Shared, State, body_of};
@@ -78,6 +78,12 @@ pub struct Deleted {
     pub deleted: u64,
     /// Position of the deletion in the log.
     pub position: u64,
+}
+
+/// A flush or merge in hand: begun, worked off, then installed. [`Collection::maintain`] does all three in one go.
+pub struct Work {
+    job: Job,
+    output: Option<Result<Output, StoreError>>,
 }
 
 /// Longest idempotency key in bytes.
@@ -430,7 +436,7 @@ impl Collection {
             core.next_memory_job(true)
         };
         match job {
-            Some(job) => self.work(job),
+            Some(job) => self.work(Work { job, output: None }),
             None => Ok(()),
         }
     }
@@ -439,15 +445,41 @@ impl Collection {
     /// threads of the store.
     pub fn maintain_memory(&self, flush: bool) -> Result<bool, StoreError> {
         let Some(_lane) = self.memory_lane.try_lock() else { return Ok(false) };
-        let job = self.core.lock().next_memory_job(flush);
-        job.map_or(Ok(false), |job| self.work(job).map(|()| true))
+        self.begin_memory(flush).map_or(Ok(false), |work| self.work(work).map(|()| true))
     }
 
     /// Does the most urgent merge of segments; says whether there was one.
     pub fn maintain_segments(&self) -> Result<bool, StoreError> {
         let Some(_lane) = self.segment_lane.try_lock() else { return Ok(false) };
-        let job = self.core.lock().next_segment_job();
-        job.map_or(Ok(false), |job| self.work(job).map(|()| true))
+        self.begin_segments().map_or(Ok(false), |work| self.work(work).map(|()| true))
+    }
+
+    /// Chooses the most urgent flush or merge of memory trees without doing it: [`Collection::run`] and
+    /// [`Collection::install`] do. So a simulator can let writes come in between, as threads would.
+    pub fn begin_memory(&self, flush: bool) -> Option<Work> {
+        let job = self.core.lock().next_memory_job(flush)?;
+        Some(Work { job, output: None })
+    }
+
+    /// Chooses the most urgent merge of segments without doing it.
+    pub fn begin_segments(&self) -> Option<Work> {
+        let job = self.core.lock().next_segment_job()?;
+        Some(Work { job, output: None })
+    }
+
+    /// Works off what was begun. Readers and writers go on meanwhile.
+    pub fn run(&self, work: &mut Work) {
+        work.output = Some(work.job.run(&self.shared, &self.stop));
+    }
+
+    /// Puts the outcome in place; on an error everything stays as it was.
+    pub fn install(&self, mut work: Work) -> Result<(), StoreError> {
+        let output = work.output.take().unwrap_or_else(|| work.job.run(&self.shared, &self.stop));
+        let result = self.core.lock().install(work.job, output);
+        self.wake.wake();
+        let _lock = self.room_lock.lock();
+        self.room.notify_all();
+        result
     }
 
     /// Flushes and merges until there is nothing left to do.
@@ -456,13 +488,9 @@ impl Collection {
         Ok(())
     }
 
-    fn work(&self, job: Job) -> Result<(), StoreError> {
-        let output = job.run(&self.shared, &self.stop);
-        let result = self.core.lock().install(job, output);
-        self.wake.wake();
-        let _lock = self.room_lock.lock();
-        self.room.notify_all();
-        result
+    fn work(&self, mut work: Work) -> Result<(), StoreError> {
+        self.run(&mut work);
+        self.install(work)
     }
 
     /// Takes no more work; jobs in hand end early.

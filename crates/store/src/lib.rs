@@ -48,7 +48,7 @@ mod stage;
 mod stats;
 mod store;
 
-pub use collection::{Collection, Deleted, KEY_BYTES_MAX, OnConflict, Write, Written};
+pub use collection::{Collection, Deleted, KEY_BYTES_MAX, OnConflict, Work, Write, Written};
 pub use error::{Gone, Problem, StoreError, WriteError};
 pub use options::{Durability, Options, Settings};
 pub use part::{CHUNK_ROWS, PartView, TimeOrder, TimeRows};

@@ -355,7 +355,7 @@ impl Partition {
                     remembered.push((record.key.clone(), what));
                 }
                 let position = record.position;
-                if let Err(detail) = replay_one(&mut stage, &context, record) {
+                if let Err(detail) = replay_one(&mut stage, &context, record, !self.damaged.is_empty()) {
                     stage.next = position + 1;
                     self.problems.push(Problem { path: self.shared.dir.join("log"), detail });
                     let why = "an acknowledged write could not be replayed; see the problems listed";
@@ -395,12 +395,17 @@ fn stage_one(stage: &mut Stage<'_>, change: Change) -> Result<Staged, WriteError
     Ok((Kind::Delete, outcome, encode_targets(&targets), 0))
 }
 
-fn replay_one(stage: &mut Stage<'_>, context: &Context, record: Record) -> Result<(), String> {
+/// `partly`: some segments cannot be read.
+fn replay_one(stage: &mut Stage<'_>, context: &Context, record: Record, partly: bool) -> Result<(), String> {
     let named = |e: String| format!("the write at position {} cannot be replayed: {e}", record.position);
     match record.kind {
         Kind::Delete => {
             let targets = decode_targets(&record.body).map_err(named)?;
-            stage.delete(&targets).map_err(|e| named(e.to_string()))?;
+            let outcome = stage.delete(&targets).map_err(|e| named(e.to_string()))?;
+            // A flush would let go of the record, and the events would be back once their segment can be read.
+            if partly && outcome.killed < targets.len() as u64 {
+                return Err(named("events that it deletes are in a segment that cannot be read".to_owned()));
+            }
         }
         Kind::Write | Kind::Replace => {
             let batch = decode_events(context, record.body).map_err(named)?;

@@ -15,20 +15,28 @@
 //!
 //! After a crash the log always goes on in a new file, so that a forgotten tail can never come back to life behind
 //! records written later.
+//!
+//! That the last file is missing altogether shows in `NEWEST`, which names the newest file and is written before that
+//! file's first record; the newest file stays in place, even when a manifest covers it.
 
 mod record;
 
 pub(crate) use record::{Kind, Record};
 
-use crate::codec::read_file;
-use crate::error::StoreError;
+use crate::codec::{frame, read_file, replace_file, unframe};
+use crate::error::{Problem, StoreError};
 use crate::seams::{Disk, DiskFile, OpenMode};
 use record::Found;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Spare files kept for reuse.
 const SPARES_MAX: usize = 2;
+/// File that says which file of the log is the newest.
+const NEWEST: &str = "NEWEST";
+const NEWEST_MAGIC: &[u8; 8] = b"MRDNNEWE";
+const NEWEST_VERSION: u32 = 1;
 
 /// The log of one partition, ready to be written.
 #[derive(Debug)]
@@ -41,8 +49,10 @@ pub(crate) struct Log {
     /// Files that hold records, oldest first; the last is written to if `current` is there.
     files: Vec<LogFile>,
     current: Option<Current>,
+    /// Named by the epoch of their last use: no epoch comes twice, also when all files are spares.
     spares: Vec<PathBuf>,
-    next_spare: u64,
+    /// The file that `NEWEST` names.
+    newest: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -100,7 +110,7 @@ impl Log {
             files: Vec::new(),
             current: None,
             spares: Vec::new(),
-            next_spare: 0,
+            newest: None,
         };
         let mut found = Recovered::default();
         // Where the last file read ended, if not at its very end, for the verdict that the next file makes.
@@ -108,8 +118,8 @@ impl Log {
         let mut last_position: Option<u64> = None;
         for name in disk.list(dir).map_err(StoreError::io("list", dir))? {
             let path = dir.join(&name);
-            if let Some(number) = name.strip_suffix(".spare") {
-                log.next_spare = log.next_spare.max(u64::from_str_radix(number, 16).map_or(0, |n| n + 1));
+            if let Some(epoch) = name.strip_suffix(".spare").and_then(|n| u64::from_str_radix(n, 16).ok()) {
+                log.next_epoch = log.next_epoch.max(epoch + 1);
                 log.spares.push(path);
                 continue;
             }
@@ -126,19 +136,16 @@ impl Log {
             };
             let scan = scan(&path, &bytes, epoch);
             if let Some(first) = scan.records.first().map(|r| r.position) {
-                let expected = last_position.map(|p| p + 1);
-                // The first records kept need not begin at 1, but none after `flushed` may be missing.
-                let gap = match expected {
-                    Some(expected) => first != expected,
-                    None => first > flushed + 1,
-                };
-                if gap {
-                    let from = expected.unwrap_or(flushed + 1);
+                // The first records kept need not begin at 1, and of what is flushed some may be gone already.
+                let from = last_position.map_or(0, |p| p + 1).max(flushed + 1);
+                if first > from || last_position.is_some_and(|last| first <= last) {
                     let (path, at) = open_end.take().unwrap_or((path.clone(), 0));
-                    found.damage.push(StoreError::corrupt(
-                        &path,
-                        format!("writes {from} to {} are missing; the record at byte {at} does not read", first - 1),
-                    ));
+                    let detail = if first < from {
+                        format!("the write {first} stands in it and in a file before it")
+                    } else {
+                        format!("writes {from} to {} are missing; the record at byte {at} does not read", first - 1)
+                    };
+                    found.damage.push(StoreError::corrupt(&path, detail));
                 }
             }
             if let Some(last) = scan.records.last() {
@@ -154,12 +161,34 @@ impl Log {
             });
             found.records.extend(scan.records.into_iter().filter(|r| r.position > flushed));
         }
+        log.find_newest(&mut found);
         found.records.sort_by_key(|r| r.position);
         found.records.dedup_by_key(|r| r.position);
         if found.damage.is_empty() {
             log.release(flushed)?;
         }
         Ok((log, found))
+    }
+
+    /// Whether the newest file is there. Records filtered out by `flushed` count as well.
+    fn find_newest(&mut self, found: &mut Recovered) {
+        let path = self.dir.join(NEWEST);
+        let missing =
+            |path: &Path, what: &str| StoreError::corrupt(path, format!("{what}: the last writes may be missing"));
+        match read_newest(self.disk.as_ref(), &path) {
+            Ok(Some(epoch)) => {
+                let newest = self.dir.join(log_name(epoch));
+                let unread = |e: &StoreError| Problem::of(e).path == newest;
+                let there = self.files.iter().any(|f| f.path == newest);
+                if !there && !found.damage.iter().any(unread) {
+                    found.damage.push(missing(&newest, "the newest file of the log is not there"));
+                }
+                self.newest = there.then_some(newest);
+            }
+            Ok(None) if self.files.iter().all(|f| f.bytes == 0) => {}
+            Ok(None) => found.damage.push(missing(&path, "it is not there, and it names the newest file of the log")),
+            Err(e) => found.damage.push(e),
+        }
     }
 
     /// Bytes of records that a restart would read.
@@ -220,33 +249,56 @@ impl Log {
         };
         self.next_epoch += 1;
         self.disk.sync_dir(&self.dir).map_err(StoreError::io("sync", &self.dir))?;
+        let newest = frame(NEWEST_MAGIC, NEWEST_VERSION, &epoch.to_le_bytes());
+        replace_file(self.disk.as_ref(), &self.dir.join(NEWEST), &newest)?;
+        self.newest = Some(path.clone());
         self.files.push(LogFile { path, last_position: 0, bytes: 0 });
         Ok(Current { file, epoch, offset: 0 })
     }
 
-    /// Lets go of files whose records are all covered by a manifest.
+    /// Lets go of files whose records are all covered by a manifest; the newest stays, to be let go of later.
     pub(crate) fn release(&mut self, flushed: u64) -> Result<(), StoreError> {
-        if self.files.last().is_some_and(|f| f.last_position <= flushed && f.bytes > 0) {
-            self.current = None;
-        }
-        let keep = usize::from(self.current.is_some());
-        let mut kept = Vec::new();
-        let count = self.files.len();
-        for (i, file) in std::mem::take(&mut self.files).into_iter().enumerate() {
-            if file.last_position > flushed || i + keep >= count {
-                kept.push(file);
-            } else if self.spares.len() < SPARES_MAX {
-                let spare = self.dir.join(format!("{:016x}.spare", self.next_spare));
-                self.next_spare += 1;
-                self.disk.rename(&file.path, &spare).map_err(StoreError::io("rename", &file.path))?;
-                self.spares.push(spare);
-            } else {
-                self.disk.remove(&file.path).map_err(StoreError::io("remove", &file.path))?;
+        let mut result = Ok(());
+        for mut file in std::mem::take(&mut self.files) {
+            let covered = file.last_position <= flushed;
+            if covered && self.newest.as_ref() == Some(&file.path) {
+                // What is written next goes to a file of its own, and this one can go.
+                if file.bytes > 0 {
+                    self.current = None;
+                    file.bytes = 0;
+                }
+            } else if covered && result.is_ok() {
+                result = self.let_go(&file.path);
+                if result.is_ok() {
+                    continue;
+                }
             }
+            self.files.push(file);
         }
-        self.files = kept;
+        result
+    }
+
+    /// Makes a file a spare, or removes it.
+    fn let_go(&mut self, path: &Path) -> Result<(), StoreError> {
+        if self.spares.len() >= SPARES_MAX {
+            return self.disk.remove(path).map_err(StoreError::io("remove", path));
+        }
+        let spare = path.with_extension("spare");
+        self.disk.rename(path, &spare).map_err(StoreError::io("rename", path))?;
+        self.spares.push(spare);
         Ok(())
     }
+}
+
+/// The epoch that `NEWEST` names; `None` if there is no such file.
+fn read_newest(disk: &dyn Disk, path: &Path) -> Result<Option<u64>, StoreError> {
+    let bytes = match read_file(disk, path) {
+        Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
+        bytes => bytes?,
+    };
+    let content = unframe(path, NEWEST_MAGIC, NEWEST_VERSION, &bytes)?;
+    let epoch = content.try_into().map_err(|_| StoreError::corrupt(path, "it is not eight bytes long"))?;
+    Ok(Some(u64::from_le_bytes(epoch)))
 }
 
 struct Scan {

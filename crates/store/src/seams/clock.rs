@@ -44,17 +44,23 @@ impl Clock for SystemClock {
 #[derive(Debug)]
 pub struct ManualClock {
     now: AtomicI64,
-    start: i64,
+    elapsed: AtomicI64,
 }
 
 impl ManualClock {
     /// A clock that stands at `now`, in microseconds since 1970.
     pub fn new(now: i64) -> Self {
-        ManualClock { now: AtomicI64::new(now), start: now }
+        ManualClock { now: AtomicI64::new(now), elapsed: AtomicI64::new(0) }
     }
 
     /// Moves time forward by so many microseconds.
     pub fn advance(&self, micros: i64) {
+        self.now.fetch_add(micros, Ordering::SeqCst);
+        self.elapsed.fetch_add(micros, Ordering::SeqCst);
+    }
+
+    /// Sets the machine's clock forward or back by so many microseconds, while no time passes.
+    pub fn set_by(&self, micros: i64) {
         self.now.fetch_add(micros, Ordering::SeqCst);
     }
 }
@@ -65,6 +71,6 @@ impl Clock for ManualClock {
     }
 
     fn elapsed(&self) -> i64 {
-        self.now() - self.start
+        self.elapsed.load(Ordering::SeqCst)
     }
 }

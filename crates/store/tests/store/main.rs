@@ -7,5 +7,5 @@ mod concurrency;
 mod damage;
 mod faults;
 mod model;
-mod schedules;
+mod sim;
 mod world;

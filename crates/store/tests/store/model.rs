@@ -4,6 +4,9 @@ use crate::world::Event;
 use meridian_model::{IdRole, Seq};
 use std::collections::BTreeMap;
 
+/// How long an idempotency key is remembered, in microseconds.
+pub const KEY_MEMORY: i64 = 86_400_000_000;
+
 #[derive(Debug, Clone)]
 struct Version {
     id: String,
@@ -12,65 +15,158 @@ struct Version {
     death: Option<u64>,
 }
 
+/// What was written under a key.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    pub position: u64,
+    pub events: u64,
+    /// When, in microseconds since 1970.
+    pub time: i64,
+    /// The clock once showed a time at which it is forgotten.
+    pub lapsed: bool,
+}
+
+/// A write as the model sees it.
+#[derive(Debug, Clone)]
+pub enum Change {
+    Write { events: Vec<Event>, key: Option<String>, replace: bool, time: i64 },
+    DeleteIds(Vec<String>),
+    DeleteSeqs(Vec<u64>),
+}
+
 /// What the store should hold.
 #[derive(Debug, Clone)]
 pub struct Model {
     role: IdRole,
     versions: Vec<Version>,
+    /// Live events by id.
+    alive: BTreeMap<String, usize>,
     pub position: u64,
-    /// Idempotency keys: position and events.
-    pub keys: BTreeMap<String, (u64, u64)>,
+    pub keys: BTreeMap<String, Key>,
+    /// How to take the last change back: deaths and births it brought, and its key.
+    last: (Vec<usize>, usize, Option<String>),
 }
 
 #[derive(Debug, PartialEq)]
 pub enum Expected {
     Written { written: u64, replaced: u64, position: u64 },
+    Deleted { deleted: u64, position: u64 },
     Duplicate { duplicates: u64, position: u64 },
     Conflict(Vec<String>),
 }
 
 impl Model {
     pub fn new(role: IdRole) -> Model {
-        Model { role, versions: Vec::new(), position: 0, keys: BTreeMap::new() }
+        let (versions, alive, keys) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        Model { role, versions, alive, position: 0, keys, last: (Vec::new(), 0, None) }
     }
 
-    pub fn write(&mut self, events: &[Event], key: Option<&str>, replace: bool) -> Expected {
-        if let Some((position, duplicates)) = key.and_then(|k| self.keys.get(k)) {
-            return Expected::Duplicate { duplicates: *duplicates, position: *position };
-        }
-        let mut replaced = 0;
-        if self.role == IdRole::Given {
-            let alive = |id: &str| self.versions.iter().any(|v| v.id == id && v.death.is_none());
-            let there: Vec<String> = events.iter().filter(|e| alive(&e.id)).map(|e| e.id.clone()).collect();
-            if !there.is_empty() && !replace {
-                return Expected::Conflict(there);
+    /// What a change should come to, without making it.
+    pub fn expect(&self, change: &Change) -> Expected {
+        let position = self.position + 1;
+        match change {
+            Change::Write { events, key, replace, time } => {
+                let known = key.as_ref().and_then(|k| self.keys.get(k)).filter(|k| time - k.time < KEY_MEMORY);
+                if let Some(known) = known {
+                    return Expected::Duplicate { duplicates: known.events, position: known.position };
+                }
+                let there = |e: &&Event| self.role == IdRole::Given && self.alive.contains_key(&e.id);
+                let there: Vec<String> = events.iter().filter(there).map(|e| e.id.clone()).collect();
+                if !there.is_empty() && !replace {
+                    return Expected::Conflict(there);
+                }
+                Expected::Written { written: events.len() as u64, replaced: there.len() as u64, position }
             }
-            replaced = there.len() as u64;
-        }
-        self.position += 1;
-        for (ordinal, event) in events.iter().enumerate() {
-            let seq = Seq::new(self.position, ordinal);
-            let id = if self.role == IdRole::Given { event.id.clone() } else { seq.to_id() };
-            for old in self.versions.iter_mut().filter(|v| v.id == id && v.death.is_none()) {
-                old.death = Some(seq.0);
+            Change::DeleteIds(ids) => {
+                let mut ids: Vec<&String> = ids.iter().filter(|id| self.alive.contains_key(*id)).collect();
+                ids.sort_unstable();
+                ids.dedup();
+                Expected::Deleted { deleted: ids.len() as u64, position }
             }
-            self.versions.push(Version { id, seq: seq.0, n: event.n, death: None });
+            Change::DeleteSeqs(seqs) => {
+                let mut seqs: Vec<u64> = seqs.iter().copied().filter(|seq| self.living(*seq).is_some()).collect();
+                seqs.sort_unstable();
+                seqs.dedup();
+                Expected::Deleted { deleted: seqs.len() as u64, position }
+            }
         }
-        if let Some(key) = key {
-            self.keys.insert(key.to_owned(), (self.position, events.len() as u64));
-        }
-        Expected::Written { written: events.len() as u64, replaced, position: self.position }
     }
 
-    pub fn delete(&mut self, ids: &[String]) -> u64 {
-        self.position += 1;
-        let death = Seq::new(self.position, 0).0;
-        let mut deleted = 0;
-        for version in self.versions.iter_mut().filter(|v| v.death.is_none() && ids.contains(&v.id)) {
-            version.death = Some(death);
-            deleted += 1;
+    fn living(&self, seq: u64) -> Option<usize> {
+        let at = self.versions.binary_search_by_key(&seq, |v| v.seq).ok()?;
+        self.versions[at].death.is_none().then_some(at)
+    }
+
+    fn kill(&mut self, at: usize, death: u64) {
+        self.versions[at].death = Some(death);
+        self.alive.remove(&self.versions[at].id);
+        self.last.0.push(at);
+    }
+
+    /// Makes a change that the store acknowledged.
+    pub fn apply(&mut self, change: &Change) -> Expected {
+        let expected = self.expect(change);
+        if matches!(expected, Expected::Duplicate { .. } | Expected::Conflict(_)) {
+            return expected;
         }
-        deleted
+        self.position += 1;
+        self.last = (Vec::new(), self.versions.len(), None);
+        match change {
+            Change::Write { events, key, time, .. } => {
+                for (ordinal, event) in events.iter().enumerate() {
+                    let seq = Seq::new(self.position, ordinal);
+                    let id = if self.role == IdRole::Given { event.id.clone() } else { seq.to_id() };
+                    if let Some(at) = self.alive.get(&id).copied() {
+                        self.kill(at, seq.0);
+                    }
+                    self.alive.insert(id.clone(), self.versions.len());
+                    self.versions.push(Version { id, seq: seq.0, n: event.n, death: None });
+                }
+                if let Some(key) = key {
+                    let (position, events) = (self.position, events.len() as u64);
+                    self.keys.insert(key.clone(), Key { position, events, time: *time, lapsed: false });
+                    self.last.2 = Some(key.clone());
+                }
+            }
+            Change::DeleteIds(ids) => {
+                let at: Vec<usize> = ids.iter().filter_map(|id| self.alive.get(id).copied()).collect();
+                at.into_iter().for_each(|at| self.kill(at, Seq::new(self.position, 0).0));
+            }
+            Change::DeleteSeqs(seqs) => {
+                for seq in seqs {
+                    if let Some(at) = self.living(*seq) {
+                        self.kill(at, Seq::new(self.position, 0).0);
+                    }
+                }
+            }
+        }
+        expected
+    }
+
+    /// A deletion that found nothing, where damage hid what it looked for.
+    pub fn skip(&mut self) {
+        self.position += 1;
+        self.last = (Vec::new(), self.versions.len(), None);
+    }
+
+    /// Takes the last change back: it was in the one record whose damage cannot be told from a torn write.
+    pub fn undo(&mut self) {
+        let (deaths, births, key) = std::mem::take(&mut self.last);
+        for version in self.versions.drain(births..) {
+            self.alive.remove(&version.id);
+        }
+        for at in deaths.into_iter().filter(|at| *at < births) {
+            self.versions[at].death = None;
+            self.alive.insert(self.versions[at].id.clone(), at);
+        }
+        self.last.1 = self.versions.len();
+        key.map(|key| self.keys.remove(&key));
+        self.position -= 1;
+    }
+
+    /// Notes what the clock shows.
+    pub fn tick(&mut self, now: i64) {
+        self.keys.values_mut().filter(|k| now - k.time >= KEY_MEMORY).for_each(|k| k.lapsed = true);
     }
 
     /// What a snapshot at this number shows.
@@ -81,8 +177,14 @@ impl Model {
         found
     }
 
+    /// Whether an event like this was ever written.
+    pub fn knows(&self, event: &(String, u64, i64)) -> bool {
+        let found = self.versions.binary_search_by_key(&event.1, |v| v.seq);
+        found.is_ok_and(|at| self.versions[at].id == event.0 && self.versions[at].n == event.2)
+    }
+
     /// Ids of live events.
     pub fn alive(&self) -> Vec<String> {
-        self.versions.iter().filter(|v| v.death.is_none()).map(|v| v.id.clone()).collect()
+        self.alive.keys().cloned().collect()
     }
 }

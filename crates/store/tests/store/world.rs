@@ -3,7 +3,7 @@
 use meridian_model::builder::Value;
 use meridian_model::{Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Projection, Schema, Seq, TimeRole};
 use meridian_store::seams::{Clock, ManualClock, MemoryDisk, Seams, SeededRandom};
-use meridian_store::{Collection, Options, Settings, Snapshot, Store};
+use meridian_store::{Collection, Options, PartView, Settings, Snapshot, Store, StoreError};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -118,32 +118,44 @@ impl World {
 
 /// What a snapshot shows, as (id, number, n), sorted; reads every part in full and checks it on the way.
 pub fn content(snapshot: &Snapshot) -> Vec<(String, u64, i64)> {
-    let mut found = Vec::new();
+    let (found, errors) = readable(snapshot);
+    assert!(errors.is_empty(), "{errors:?}");
+    found
+}
+
+/// The same of what can be read, and the errors of the parts that cannot.
+pub fn readable(snapshot: &Snapshot) -> (Vec<(String, u64, i64)>, Vec<StoreError>) {
+    let (mut found, mut errors) = (Vec::new(), Vec::new());
     for part in snapshot.parts.iter() {
-        let rows = 0..part.rows();
-        let batch = part.read(rows.clone(), &Projection::all(&snapshot.layout)).unwrap();
-        let seqs = part.seqs(rows.clone()).unwrap();
-        let visible = part.visible(rows.clone()).unwrap();
-        assert_eq!(part.trees().last().map_or(0, |t| t.all_rows().end), part.rows());
-        if part.all_visible(rows.clone()) {
-            assert_eq!(visible.count_set_bits(), rows.len());
-        }
-        let Some(meridian_model::FieldColumn::Int(n)) = batch.field(1) else { panic!("n was not read") };
-        for (row, seq) in seqs.iter().copied().enumerate() {
-            if visible.value(row) {
-                found.push((batch.id_of(row, Seq(seq)), seq, n.value(row)));
-            }
-        }
-        if let Some(order) = part.time_order() {
-            let times = order.read(rows.clone()).unwrap();
-            assert_eq!(times.rows.len(), rows.len());
-            let instants: Vec<i64> = (0..rows.len()).map(|row| times.batch.interval(row).0).collect();
-            assert!(instants.is_sorted());
-            for (place, row) in times.rows.values().iter().enumerate() {
-                assert_eq!(instants[place], batch.interval(*row as usize).0);
-            }
-        }
+        errors.extend(read_part(snapshot, part, &mut found).err());
     }
     found.sort();
-    found
+    (found, errors)
+}
+
+fn read_part(snapshot: &Snapshot, part: &PartView, found: &mut Vec<(String, u64, i64)>) -> Result<(), StoreError> {
+    let rows = 0..part.rows();
+    let batch = part.read(rows.clone(), &Projection::all(&snapshot.layout))?;
+    let seqs = part.seqs(rows.clone())?;
+    let visible = part.visible(rows.clone())?;
+    assert_eq!(part.trees().last().map_or(0, |t| t.all_rows().end), part.rows());
+    if part.all_visible(rows.clone()) {
+        assert_eq!(visible.count_set_bits(), rows.len());
+    }
+    let Some(meridian_model::FieldColumn::Int(n)) = batch.field(1) else { panic!("n was not read") };
+    for (row, seq) in seqs.iter().copied().enumerate() {
+        if visible.value(row) {
+            found.push((batch.id_of(row, Seq(seq)), seq, n.value(row)));
+        }
+    }
+    if let Some(order) = part.time_order() {
+        let times = order.read(rows.clone())?;
+        assert_eq!(times.rows.len(), rows.len());
+        let instants: Vec<i64> = (0..rows.len()).map(|row| times.batch.interval(row).0).collect();
+        assert!(instants.is_sorted());
+        for (place, row) in times.rows.values().iter().enumerate() {
+            assert_eq!(instants[place], batch.interval(*row as usize).0);
+        }
+    }
+    Ok(())
 }

@@ -1,0 +1,59 @@
+//! Faults that a test injects.
+
+use std::io;
+use std::path::Path;
+
+/// What fails, with EIO.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// `sync` and `sync_dir`.
+    SyncFails,
+    /// `read_at`.
+    ReadFails,
+    /// `write_at` and `set_len`.
+    WriteFails,
+    /// Whatever goes by a name: `open`, `rename`, `remove` and `list`.
+    NameFails,
+}
+
+#[derive(Debug)]
+struct Fault {
+    kind: FaultKind,
+    /// Part of the path that the fault applies to.
+    path: String,
+    /// Calls to let pass first.
+    after: u64,
+    /// Calls that fail then.
+    times: u64,
+}
+
+/// The faults of a disk.
+#[derive(Debug, Default)]
+pub(super) struct Faults(Vec<Fault>);
+
+impl Faults {
+    pub(super) fn add(&mut self, kind: FaultKind, path: &str, after: u64, times: u64) {
+        self.0.push(Fault { kind, path: path.to_owned(), after, times });
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Whether a call of this kind on this path fails now.
+    pub(super) fn meet(&mut self, kind: FaultKind, path: &Path) -> io::Result<()> {
+        let path = path.to_string_lossy();
+        for fault in self.0.iter_mut().filter(|f| f.kind == kind && f.times > 0 && path.contains(&f.path)) {
+            if fault.after == 0 {
+                fault.times -= 1;
+                return Err(eio());
+            }
+            fault.after -= 1;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn eio() -> io::Error {
+    io::Error::from_raw_os_error(5)
+}

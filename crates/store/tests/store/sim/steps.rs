@@ -1,0 +1,127 @@
+//! A schedule: what one seed makes happen, as a list that can be cut.
+
+use meridian_store::seams::{Random, SeededRandom};
+
+/// What happens in a step. Details are drawn from the step's own seed, so that a step does the same kind of thing
+/// when others before it are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// A batch, sometimes with a key, sometimes replacing.
+    Write,
+    /// One event, replaced whole or in part.
+    Put,
+    /// A batch under a key that was used before.
+    Resend,
+    DeleteIds,
+    DeleteRows,
+    /// A snapshot is taken, to come back to.
+    Token,
+    ComeBack,
+    Flush,
+    Memory,
+    Segments,
+    /// A job is chosen, worked off, put in place: writes and crashes come in between.
+    Begin,
+    Run,
+    Install,
+    AddField,
+    /// Time passes.
+    Pass,
+    /// The machine's clock is set.
+    Jump,
+    Crash,
+    /// The store is closed and opened.
+    Close,
+    /// Calls to the disk fail from now on.
+    Fault,
+    /// The disk is nearly full.
+    Full,
+    ReadOnly,
+    /// The disk is well again.
+    Heal,
+    /// A bit of a file flips.
+    Flip,
+    /// A file goes missing.
+    Vanish,
+    /// Damage is undone, as from a backup.
+    Mend,
+    Check,
+}
+
+use Action::*;
+
+/// How often each comes, in a thousand.
+const ODDS: [(Action, u64); 26] = [
+    (Write, 220),
+    (Put, 80),
+    (Resend, 40),
+    (DeleteIds, 60),
+    (DeleteRows, 30),
+    (Token, 40),
+    (ComeBack, 50),
+    (Flush, 70),
+    (Memory, 40),
+    (Segments, 50),
+    (Begin, 50),
+    (Run, 35),
+    (Install, 35),
+    (AddField, 5),
+    (Pass, 30),
+    (Jump, 10),
+    (Crash, 40),
+    (Close, 10),
+    (Fault, 35),
+    (Full, 8),
+    (ReadOnly, 4),
+    (Heal, 20),
+    (Flip, 14),
+    (Vanish, 8),
+    (Mend, 10),
+    (Check, 6),
+];
+
+/// One step.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    pub action: Action,
+    pub seed: u64,
+}
+
+/// The schedule of a seed.
+pub fn schedule(seed: u64, steps: usize) -> Vec<Step> {
+    let random = SeededRandom::new(seed);
+    let all: u64 = ODDS.iter().map(|(_, odds)| odds).sum();
+    let draw = |_| {
+        let mut at = random.next_u64() % all;
+        let chosen = ODDS.iter().find(|(_, odds)| {
+            let here = at < *odds;
+            at = at.wrapping_sub(*odds);
+            here
+        });
+        Step { action: chosen.map_or(Write, |(action, _)| *action), seed: random.next_u64() }
+    };
+    (0..steps).map(draw).collect()
+}
+
+/// Numbers and ranges such as `0-3,7`.
+pub fn parse_kept(text: &str) -> Option<Vec<usize>> {
+    let mut kept = Vec::new();
+    for part in text.split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        kept.extend(from.parse::<usize>().ok()?..=to.parse().ok()?);
+    }
+    Some(kept)
+}
+
+/// The reverse of [`parse_kept`].
+pub fn print_kept(kept: &[usize]) -> String {
+    let mut parts: Vec<(usize, usize)> = Vec::new();
+    for at in kept {
+        match parts.last_mut() {
+            Some((_, to)) if *to + 1 == *at => *to = *at,
+            _ => parts.push((*at, *at)),
+        }
+    }
+    let part = |(from, to): &(usize, usize)| if from == to { from.to_string() } else { format!("{from}-{to}") };
+    parts.iter().map(part).collect::<Vec<_>>().join(",")
+}
