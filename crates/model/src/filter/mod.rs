@@ -4,6 +4,7 @@
 //! collection; [`Predicate::bind`] checks it against a schema. [`Predicate`] is the one form that queries run: it
 //! tests rows a column at a time ([`Predicate::evaluate`]) and tree nodes by their bounds ([`Predicate::relation`]).
 
+mod any;
 mod bands;
 mod bind;
 mod expr;
@@ -15,6 +16,7 @@ mod numbers;
 mod outcomes;
 mod parse_json;
 mod parse_text;
+mod pieces;
 mod place;
 mod planar;
 mod predicate;

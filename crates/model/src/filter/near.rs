@@ -52,6 +52,13 @@ impl Near {
         }
     }
 
+    /// A box that holds the cap: all longitudes where it reaches the antimeridian.
+    pub(crate) fn sides(&self) -> [f64; 4] {
+        let (west, east) = (self.lon - self.lon_reach, self.lon + self.lon_reach);
+        let (west, east) = if west < -180.0 || east > 180.0 { (-180.0, 180.0) } else { (west, east) };
+        [west, self.lat - self.lat_reach, east, self.lat + self.lat_reach]
+    }
+
     #[inline]
     fn holds(&self, lon: f64, lat: f64) -> bool {
         let d_lat = (lat - self.lat).abs();

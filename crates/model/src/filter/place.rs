@@ -98,6 +98,14 @@ impl BoxTest {
         BoxTest { boxes }
     }
 
+    /// The least box that holds all boxes.
+    pub(crate) fn sides(&self) -> Sides {
+        self.boxes.iter().fold(
+            [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY],
+            |[west, south, east, north], [w, s, e, n]| [west.min(*w), south.min(*s), east.max(*e), north.max(*n)],
+        )
+    }
+
     pub(crate) fn evaluate(&self, batch: &Batch, open: Option<&BooleanBuffer>) -> Truth {
         let rows = batch.rows();
         match Places::of(batch) {

@@ -1,5 +1,6 @@
 //! Predicates: filters bound to a schema, ready to run.
 
+use super::any::AnyOf;
 use super::bind::bind;
 use super::expr::{ArrayOp, Comparison, Expr};
 use super::near::Near;
@@ -34,7 +35,7 @@ pub(crate) enum Node {
     /// All of these; never empty.
     And(Vec<Predicate>),
     /// Any of these; never empty.
-    Or(Vec<Predicate>),
+    Or(AnyOf),
     Not(Predicate),
     Bbox(BoxTest),
     /// The primary time shares an instant with the interval.
@@ -148,7 +149,7 @@ impl Predicate {
             match &*part.0 {
                 Node::Constant(false) => {}
                 Node::Constant(true) => return part,
-                Node::Or(inner) => flat.extend(inner.iter().cloned()),
+                Node::Or(inner) => flat.extend(inner.parts.iter().cloned()),
                 _ => flat.push(part),
             }
         }
@@ -157,7 +158,7 @@ impl Predicate {
             1 => flat.remove(0),
             _ => {
                 flat.sort_by_key(Predicate::cost);
-                Predicate::new(Node::Or(flat))
+                Predicate::new(Node::Or(AnyOf::new(flat)))
             }
         }
     }
@@ -168,8 +169,23 @@ impl Predicate {
         match &*self.0 {
             Node::Constant(value) => Predicate::new(Node::Constant(!value)),
             Node::Not(inner) => inner.clone(),
-            _ => Predicate::new(Node::Not(self)),
+            _ => Predicate::new(Node::Not(self.plain())),
         }
+    }
+
+    /// The same with [`AnyOf::plain`] alternatives, which tell what is false from what is unknown.
+    fn plain(&self) -> Predicate {
+        let all = |parts: &[Predicate]| parts.iter().map(Predicate::plain).collect();
+        match &*self.0 {
+            Node::And(parts) => Predicate::new(Node::And(all(parts))),
+            Node::Or(any) => Predicate::new(Node::Or(AnyOf::plain(all(&any.parts)))),
+            // What stands below NOT is plain, and all else has no alternatives.
+            _ => self.clone(),
+        }
+    }
+
+    pub(crate) fn node(&self) -> &Node {
+        &self.0
     }
 
     /// Matches events whose geometry shares a point with the box, given in degrees; edges belong to it.
@@ -225,8 +241,8 @@ impl Predicate {
                 Some(ids)
             }
             Node::And(parts) => parts.iter().filter_map(Predicate::ids).min_by_key(Vec::len),
-            Node::Or(parts) => {
-                let mut ids = parts.iter().map(Predicate::ids).collect::<Option<Vec<_>>>()?.concat();
+            Node::Or(any) => {
+                let mut ids = any.parts.iter().map(Predicate::ids).collect::<Option<Vec<_>>>()?.concat();
                 ids.sort_unstable();
                 ids.dedup();
                 Some(ids)
@@ -239,7 +255,7 @@ impl Predicate {
     pub fn add_columns(&self, layout: &Layout, schema: &Schema, projection: &mut Projection) {
         match &*self.0 {
             Node::Constant(_) => {}
-            Node::And(parts) | Node::Or(parts) => {
+            Node::And(parts) | Node::Or(AnyOf { parts, .. }) => {
                 parts.iter().for_each(|p| p.add_columns(layout, schema, projection));
             }
             Node::Not(inner) => inner.add_columns(layout, schema, projection),
@@ -277,13 +293,18 @@ impl Predicate {
         self.truth(batch, None).yes
     }
 
+    /// Tests the rows of `open` alone: the others do not match.
+    pub fn evaluate_open(&self, batch: &Batch, open: &BooleanBuffer) -> BooleanBuffer {
+        &self.truth(batch, Some(open)).yes & open
+    }
+
     /// How the events of a region stand to this: an answer other than [`Relation::Some`] is a promise.
     pub fn relation(&self, region: &dyn Region) -> Relation {
         self.outcomes(region).relation()
     }
 
     /// What this says of each row. Rows that are not `open` are decided already and may come out as anything.
-    fn truth(&self, batch: &Batch, open: Option<&BooleanBuffer>) -> Truth {
+    pub(crate) fn truth(&self, batch: &Batch, open: Option<&BooleanBuffer>) -> Truth {
         match &*self.0 {
             Node::Constant(value) => Truth::constant(*value, batch.rows()),
             Node::And(parts) => {
@@ -294,14 +315,7 @@ impl Predicate {
                 }
                 truth
             }
-            Node::Or(parts) => {
-                let mut truth = Truth::constant(false, batch.rows());
-                for part in parts {
-                    let rest = still_open(open, &truth.yes);
-                    truth = truth.or(part.truth(batch, Some(&rest)));
-                }
-                truth
-            }
+            Node::Or(any) => any.truth(batch, open),
             Node::Not(inner) => inner.truth(batch, open).not(),
             Node::Bbox(test) => test.evaluate(batch, open),
             Node::Primary(interval) => temporal::evaluate_primary(interval, batch),
@@ -335,11 +349,11 @@ impl Predicate {
         }
     }
 
-    fn outcomes(&self, region: &dyn Region) -> Outcomes {
+    pub(crate) fn outcomes(&self, region: &dyn Region) -> Outcomes {
         match &*self.0 {
             Node::Constant(value) => Outcomes::of(*value, !*value),
             Node::And(parts) => parts.iter().fold(Outcomes::TRUE, |o, p| o.and(p.outcomes(region))),
-            Node::Or(parts) => parts.iter().fold(Outcomes::FALSE, |o, p| o.or(p.outcomes(region))),
+            Node::Or(any) => any.outcomes(region),
             Node::Not(inner) => inner.outcomes(region).not(),
             Node::Bbox(test) => test.outcomes(region),
             Node::Primary(interval) => temporal::primary_outcomes(interval, region),
@@ -369,7 +383,9 @@ impl Predicate {
     fn cost(&self) -> u32 {
         match &*self.0 {
             Node::Constant(_) => 0,
-            Node::And(parts) | Node::Or(parts) => parts.iter().map(Predicate::cost).fold(0, u32::saturating_add),
+            Node::And(parts) | Node::Or(AnyOf { parts, .. }) => {
+                parts.iter().map(Predicate::cost).fold(0, u32::saturating_add)
+            }
             Node::Not(inner) => inner.cost(),
             Node::Primary(_) => 1,
             Node::Bbox(_) => 2,

@@ -67,6 +67,11 @@ impl Shape {
         &self.geometry
     }
 
+    /// The least box that holds the geometry.
+    pub(crate) fn sides(&self) -> Sides {
+        self.sides
+    }
+
     pub(crate) fn single(&self) -> Option<Coord<f64>> {
         self.single
     }

@@ -59,6 +59,11 @@ impl SpatialTest {
         }
     }
 
+    /// A box that every geometry of which this is true touches; `None` if there is none.
+    pub(crate) fn reach(&self) -> Option<Sides> {
+        (self.op != SpatialOp::Disjoint).then(|| self.shape.sides())
+    }
+
     /// The answer for every geometry in a box, if there is one.
     fn decided_by_box(&self, sides: &Sides) -> Option<bool> {
         match (self.shape.box_side(sides), self.op) {

@@ -222,8 +222,8 @@ impl TemporalTest {
         if self.op == TemporalOp::Disjoint { truth.not() } else { truth }
     }
 
-    /// The common questions, of a property and a literal, as one range of instants.
-    fn evaluate_range(&self, batch: &Batch) -> Option<Truth> {
+    /// The common questions, of a property and a literal, as one range of instants: of Disjoint, what it excludes.
+    fn range(&self) -> Option<(TimeField, i64, i64)> {
         let (Moment::Property(property), Moment::Instant(first, last) | Moment::Span(Edge::At(first), Edge::At(last))) =
             (self.left, self.right)
         else {
@@ -237,6 +237,29 @@ impl TemporalTest {
             TemporalOp::During => (first.checked_add(1)?, last.checked_sub(1)?),
             _ => return None,
         };
+        Some((property, from, to))
+    }
+
+    /// An interval that the primary time of every event of which this is true touches.
+    pub(crate) fn reach(&self) -> Option<(i64, i64)> {
+        let (property, from, to) = self.range()?;
+        (property.role != Role::Other && self.op != TemporalOp::Disjoint).then_some((from, to))
+    }
+
+    /// The same of every event of which this is false.
+    pub(crate) fn reach_of_contrary(&self) -> Option<(i64, i64)> {
+        let (property, from, to) = self.range()?;
+        match self.op {
+            _ if property.role == Role::Other => None,
+            TemporalOp::After => Some((i64::MIN, from)),
+            TemporalOp::Before => Some((to, i64::MAX)),
+            TemporalOp::Disjoint => Some((from, to)),
+            _ => None,
+        }
+    }
+
+    fn evaluate_range(&self, batch: &Batch) -> Option<Truth> {
+        let (property, from, to) = self.range()?;
         let column = times(batch, property.field)?;
         let values = column.values();
         let truth = Truth::test_all(batch.rows(), column.nulls(), |i| (values[i] >= from) & (values[i] <= to));

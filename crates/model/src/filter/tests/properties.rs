@@ -1,7 +1,7 @@
 //! What holds of all filters and events.
 
 use super::events::{Event, Kind, batch, event, schema};
-use super::expressions::{any_filter, filter};
+use super::expressions::{any_filter, condition, filter};
 use super::oracle;
 use crate::filter::{
     Expr, FieldRange, Operand, Predicate, Region, Relation, SpatialOp, parse_json, parse_text, to_json, to_text,
@@ -132,6 +132,36 @@ proptest! {
         let again: serde_json::Value = serde_json::from_str(&text).unwrap();
         prop_assert!(parse_json(&again).is_ok(), "{}", text);
         prop_assert_eq!(parse_json(&json).map_err(|e| TestCaseError::fail(format!("{e} in {text}")))?, expr);
+    }
+
+    #[test]
+    fn many_alternatives_are_found_by_where_they_are(
+        (kind, events, exprs, outer) in kinds().prop_flat_map(|kind| {
+            let pair = prop::collection::vec(condition(kind), 1..3).prop_map(Expr::And);
+            let outer = prop::option::of(condition(kind));
+            (Just(kind), prop::collection::vec(event(kind), 1..12), prop::collection::vec(pair, 8..30), outer)
+        }),
+    ) {
+        let rows = batch(kind, &events);
+        let any = Expr::Or(exprs);
+        let expr = match outer {
+            Some(outer) => Expr::And(vec![outer, any]),
+            None => any,
+        };
+        let predicate = Predicate::bind(&expr, &schema(kind)).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let contrary = predicate.clone().not();
+        let twice = Predicate::or(vec![predicate.clone(), predicate.clone()]);
+        for (i, event) in events.iter().enumerate() {
+            let expected = oracle::evaluate(&expr, event, kind);
+            prop_assert_eq!(predicate.evaluate(&rows).value(i), expected == Some(true), "{}", to_text(&expr));
+            prop_assert_eq!(twice.evaluate(&rows).value(i), expected == Some(true), "{}", to_text(&expr));
+            prop_assert_eq!(contrary.evaluate(&rows).value(i), expected == Some(false), "{}", to_text(&expr));
+        }
+        for rows in [rows.clone(), rows.slice(0, 1)] {
+            for predicate in [&predicate, &contrary, &twice] {
+                check_relation(predicate, &rows)?;
+            }
+        }
     }
 
     #[test]
