@@ -3,18 +3,20 @@
 use crate::columns::{Boxes, Place};
 use crate::error::IndexError;
 use crate::forest::Forest;
-use crate::key::Key;
+use crate::key::{Grid, Key};
 use crate::nodes::{NodesBuilder, Numbers, NumericField};
+use crate::pieces::PiecesBuilder;
 use crate::tree::{FANOUT, LEAF_ROWS, Tree, levels};
-use meridian_model::{Batch, Schema};
+use meridian_model::{Batch, GeometryType, Schema};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Builds a [`Forest`] from rows in order of their keys.
 ///
 /// It keeps the nodes and nothing of the rows, so a merge that pushes batch after batch needs memory for
-/// the trees only: for each 60 rows 48 bytes, 36 for each integer field and 28 for each float field. How rows
-/// are cut into batches does not change the boxes, counts, least and greatest values or integer sums.
+/// the trees only: for each 60 rows 48 bytes, 36 for each integer field and 28 for each float field; and 72 bytes for
+/// each piece of a long line. How rows are cut into batches does not change the boxes, counts, least and greatest
+/// values or integer sums.
 ///
 /// After an error some rows of that push may have been taken: give the builder up.
 pub struct ForestBuilder {
@@ -25,6 +27,8 @@ pub struct ForestBuilder {
     rows: u32,
     done: Vec<Tree>,
     open: Option<OpenTree>,
+    /// Only where there may be lines.
+    pieces: Option<PiecesBuilder>,
 }
 
 /// The tree that rows are being added to; its nodes are all leaves so far.
@@ -38,6 +42,7 @@ struct OpenTree {
 impl ForestBuilder {
     /// A builder of one tree per size class.
     pub fn new(schema: &Arc<Schema>) -> ForestBuilder {
+        let lines = matches!(schema.geometry, Some(GeometryType::Line | GeometryType::MultiLine | GeometryType::Any));
         ForestBuilder {
             fields: NumericField::all(schema).into(),
             over_time: false,
@@ -46,6 +51,7 @@ impl ForestBuilder {
             rows: 0,
             done: Vec::new(),
             open: None,
+            pieces: lines.then(|| PiecesBuilder::new(Grid::of(schema))),
         }
     }
 
@@ -54,7 +60,7 @@ impl ForestBuilder {
     /// It does not look at geometry: if the schema has one, every node's place is the whole world and
     /// [`Tree::knows_place`] is false, so a question of place never takes a node whole.
     pub fn over_time(schema: &Arc<Schema>) -> ForestBuilder {
-        ForestBuilder { over_time: true, ..ForestBuilder::new(schema) }
+        ForestBuilder { over_time: true, pieces: None, ..ForestBuilder::new(schema) }
     }
 
     /// Rows pushed so far.
@@ -64,7 +70,8 @@ impl ForestBuilder {
 
     /// Adds rows with their keys, which must not descend, here or from push to push.
     ///
-    /// Reads the columns of `Projection::add_boxes`, `add_time` and all numeric fields.
+    /// Reads the columns of `Projection::add_boxes`, `add_time` and all numeric fields; and the whole geometry, if it was
+    /// read, for the pieces of long lines ([`crate::Pieces`]).
     pub fn push(&mut self, batch: &Batch, keys: &[Key]) -> Result<(), IndexError> {
         if keys.len() != batch.rows() {
             return Err(IndexError::Unfit(format!("{} keys for {} rows", keys.len(), batch.rows())));
@@ -106,7 +113,10 @@ impl ForestBuilder {
             rows: 0,
             nodes: NodesBuilder::new(&self.fields),
         });
-        tree.push(&boxes, &numbers, rows)?;
+        tree.push(&boxes, &numbers, rows.clone())?;
+        if let Some(pieces) = &mut self.pieces {
+            pieces.push(batch, rows, self.rows);
+        }
         self.rows = total;
         Ok(())
     }
@@ -131,7 +141,8 @@ impl ForestBuilder {
     /// Builds the levels above the leaves and gives the trees.
     pub fn finish(mut self) -> Forest {
         self.close();
-        Forest { fields: self.fields, trees: self.done }
+        let pieces = self.pieces.and_then(|pieces| pieces.finish(self.rows));
+        Forest { fields: self.fields, trees: self.done, pieces }
     }
 }
 

@@ -42,6 +42,11 @@ pub(crate) struct Instants<'a> {
 }
 
 impl Instants<'_> {
+    /// Instants of which none is missing.
+    pub(crate) fn all(times: &[i64]) -> Instants<'_> {
+        Instants { times: Some((times, None)), missing: 0 }
+    }
+
     fn of<'a>(batch: &'a Batch, field: usize, missing: i64) -> Instants<'a> {
         let times = match batch.field(field) {
             Some(FieldColumn::Time(times)) => {

@@ -3,6 +3,7 @@
 use crate::codec::{Reader, write_array, write_u32};
 use crate::error::IndexError;
 use crate::nodes::{FieldNodes, Nodes, NumericField};
+use crate::pieces::Pieces;
 use crate::tree::{Tree, node_count};
 use arrow_buffer::Buffer;
 use meridian_model::Bounds;
@@ -16,12 +17,14 @@ pub struct Forest {
     pub(crate) fields: Arc<[NumericField]>,
     /// The trees in order of class, and so of rows.
     pub trees: Vec<Tree>,
+    /// The long lines among the rows in pieces, if there are any.
+    pub pieces: Option<Pieces>,
 }
 
 /// First bytes of an encoded forest.
 const MAGIC: [u8; 4] = *b"MFOR";
 /// Version of the encoding.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// One tree per size class, which is a byte.
 const TREES_MAX: usize = 256;
 const FIELD_BYTES: usize = 8;
@@ -48,17 +51,19 @@ impl Forest {
 
     /// Bytes that the nodes take.
     pub fn bytes(&self) -> usize {
-        self.trees.iter().map(Tree::bytes).sum()
+        self.trees.iter().map(Tree::bytes).sum::<usize>() + self.pieces.as_ref().map_or(0, Pieces::bytes)
     }
 
     /// Writes the forest.
     ///
     /// Little-endian. A header of 16 bytes (magic `MFOR`, version, 3 zero bytes, number of fields and of
     /// trees as `u32`); per field its index in the schema and 1 for floats or 0 for integers, as `u32`;
-    /// per tree its number of rows, its class, and 1 if it knows places or 0, as `u32`. Then tree by tree
-    /// the arrays west, south, east, north (`f64`), start, end (`i64`), and per field count (`u32`), sum
-    /// (`i128` or `f64`), least and greatest (`i64` or `f64`), each array starting at a multiple of 64
-    /// bytes and holding the leaves first, then each level above. Lengths follow from the numbers of rows.
+    /// per tree its number of rows, its class, and 1 if it knows places or 0, as `u32`; the number of pieces of long
+    /// lines (`u32`). Then tree by tree the arrays west, south, east, north (`f64`), start, end (`i64`), and per field
+    /// count (`u32`), sum (`i128` or `f64`), least and greatest (`i64` or `f64`), each array starting at a multiple of
+    /// 64 bytes and holding the leaves first, then each level above; lengths follow from the numbers of rows. If there
+    /// are pieces, the same six arrays follow of a tree with the pieces as its rows, then per piece west, south, east,
+    /// north (`f32`, rounded outwards) and its row (`u32`).
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes() + 4096);
         bytes.extend_from_slice(&MAGIC);
@@ -74,8 +79,13 @@ impl Forest {
             write_u32(&mut bytes, tree.class.into());
             write_u32(&mut bytes, tree.place_known.into());
         }
+        write_u32(&mut bytes, self.pieces.as_ref().map_or(0, |pieces| pieces.len() as u32));
         for tree in &self.trees {
             write_nodes(&mut bytes, &tree.nodes);
+        }
+        if let Some(pieces) = &self.pieces {
+            write_nodes(&mut bytes, pieces.nodes());
+            pieces.encode(&mut bytes);
         }
         bytes
     }
@@ -103,6 +113,7 @@ impl Forest {
         let heads = (0..tree_count)
             .map(|_| Ok([reader.u32()?, reader.u32()?, reader.u32()?]))
             .collect::<Result<Vec<_>, _>>()?;
+        let piece_count = reader.u32()?;
         let mut trees: Vec<Tree> = Vec::with_capacity(tree_count);
         for [rows, class, place_known] in heads {
             let class = u8::try_from(class).map_err(|_| reader.damaged("a size class above 255"))?;
@@ -115,8 +126,16 @@ impl Forest {
             let nodes = read_nodes(&mut reader, rows, &fields)?;
             trees.push(Tree::new(class, first..end, place_known == 1, fields.clone(), nodes));
         }
+        let rows = trees.last().map_or(0, |last| last.rows.end);
+        let pieces = match piece_count {
+            0 => None,
+            count => {
+                let nodes = read_nodes(&mut reader, count, &[])?;
+                Some(Pieces::decode(&mut reader, count, rows, nodes)?)
+            }
+        };
         reader.finish()?;
-        Ok(Forest { fields, trees })
+        Ok(Forest { fields, trees, pieces })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::events::*;
 use arrow_buffer::Buffer;
-use meridian_index::{CountPyramid, Forest, PyramidBuilder, Summary, TileCells};
-use meridian_model::filter::Region;
+use meridian_index::{CountPyramid, Forest, Grid, PyramidBuilder, Summary, TileCells};
+use meridian_model::filter::{Region, Relation};
 use meridian_model::{Bounds, Interval};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -69,6 +69,13 @@ fn look_at(forest: &Forest) -> Result<Bounds, TestCaseError> {
             Ok(())
         })?;
     }
+    if let Some(pieces) = &forest.pieces {
+        let (rows, _) = pieces.sift(&mut |region| {
+            let _ = region.bounds();
+            Relation::Some
+        });
+        prop_assert_eq!(rows.len(), forest.rows() as usize);
+    }
     let _ = total.mean();
     Ok(forest.bounds())
 }
@@ -120,7 +127,7 @@ proptest! {
 
     #[test]
     fn any_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300), whole in any::<bool>()) {
-        for mark in [b"MFOR\x01\0\0\0", b"MPYR\x01\0\0\0"] {
+        for mark in [b"MFOR\x02\0\0\0", b"MPYR\x01\0\0\0"] {
             let marked: Vec<u8> = if whole { mark.iter().chain(&bytes).copied().collect() } else { bytes.clone() };
             if let Ok(forest) = Forest::decode(&marked) {
                 look_at(&forest)?;
@@ -135,21 +142,21 @@ fn errors_say_what_is_wrong() {
     let message = |bytes: &[u8]| Forest::decode(bytes).unwrap_err().to_string();
     assert!(message(b"MF").contains("cut off after 2 bytes"));
     assert!(message(b"PAR1\x01\0\0\0").contains("begins with"));
-    assert!(message(b"MFOR\x07\0\0\0").contains("version 7: expected 1"));
-    assert!(message(b"MFOR\x01\0\0\0\xff\xff\xff\xff\x01\0\0\0").contains("too many"));
-    assert!(message(b"MFOR\x01\0\0\0\0\0\0\0\x01\0\0\0\xff\xff\xff\xff\0\0\0\0\x01\0\0\0").contains("cut off"));
+    assert!(message(b"MFOR\x07\0\0\0").contains("version 7: expected 2"));
+    assert!(message(b"MFOR\x02\0\0\0\xff\xff\xff\xff\x01\0\0\0").contains("too many"));
+    assert!(message(b"MFOR\x02\0\0\0\0\0\0\0\x01\0\0\0\xff\xff\xff\xff\0\0\0\0\x01\0\0\0").contains("cut off"));
 }
 
 /// The encoding is stored for years: a change of one byte is a new version.
 #[test]
-fn the_encoding_of_version_one_stays() {
+fn the_encoding_of_version_two_stays() {
     let kind = Kind { geometry: Some(meridian_model::GeometryType::Point), time: Clock::Instant };
     let event =
         Event { place: Some([1.0, 2.0, 1.0, 2.0]), start: Some(3), duration: None, count: Some(4), level: Some(5.0) };
     let (batch, keys) = sorted(kind, &[event]);
     let bytes = build(&batch, &keys, &[]).encode();
-    let mut expected = b"MFOR\x01\0\0\0\x02\0\0\0\x01\0\0\0".to_vec();
-    for number in [2u32, 0, 4, 1, 1, 0, 1] {
+    let mut expected = b"MFOR\x02\0\0\0\x02\0\0\0\x01\0\0\0".to_vec();
+    for number in [2u32, 0, 4, 1, 1, 0, 1, 0] {
         expected.extend_from_slice(&number.to_le_bytes());
     }
     let mut array = |value: &[u8]| {
@@ -170,6 +177,45 @@ fn the_encoding_of_version_one_stays() {
     array(&5f64.to_le_bytes());
     array(&5f64.to_le_bytes());
     assert_eq!(bytes, expected);
+}
+
+#[test]
+fn the_encoding_of_pieces_stays() {
+    let kind = Kind { geometry: Some(meridian_model::GeometryType::Line), time: Clock::None };
+    // 32 edges of one degree each way: two pieces.
+    let event =
+        Event { place: Some([0.0, 0.0, 32.0, 32.0]), start: None, duration: None, count: Some(31), level: None };
+    let (batch, keys) = sorted(kind, &[event]);
+    let forest = build(&batch, &keys, &[]);
+    let bytes = forest.encode();
+    let mut expected = Vec::new();
+    let mut array = |value: &[u8]| {
+        expected.resize(expected.len().next_multiple_of(64), 0);
+        expected.extend_from_slice(value);
+    };
+    for side in [0.0f64, 0.0, 32.0, 32.0] {
+        array(&side.to_le_bytes());
+    }
+    array(&0i64.to_le_bytes());
+    array(&0i64.to_le_bytes());
+    let box_of = |low: f32| Bounds {
+        west: low.into(),
+        south: low.into(),
+        east: (low + 16.0).into(),
+        north: (low + 16.0).into(),
+        start: 0,
+        end: 0,
+    };
+    let mut lows = [0f32, 16.0];
+    lows.sort_by_key(|&low| Grid::of(&schema(kind)).key(&box_of(low)));
+    for add in [0f32, 0.0, 16.0, 16.0] {
+        array(&lows.map(|low| (low + add).to_le_bytes()).concat());
+    }
+    array(&[0; 8]);
+    let at = bytes.len() - expected.len();
+    assert!(at.is_multiple_of(64));
+    assert_eq!(bytes[at..], expected);
+    assert_eq!(Forest::decode(&bytes).unwrap(), forest);
 }
 
 #[test]

@@ -1,0 +1,253 @@
+//! Long lines in pieces: where a line goes, which its box hardly tells.
+//!
+//! The box of a line across an ocean holds half the ocean, so that any question about a part of it has to look at the
+//! line. A line of many vertices is therefore cut into pieces of [`PIECE_EDGES`] edges, and over the boxes of all
+//! pieces of a run stands a tree of their own. That tree only ever rules lines out: it knows which rows have a piece
+//! that a question may touch. Whether a row matches, and what nodes sum up, remains with the rows and the trees
+//! over them, so each event is found once, in its order, and aggregates stay exact.
+
+use crate::codec::{Reader, write_array};
+use crate::columns::{Boxes, Instants, Place, Time};
+use crate::error::IndexError;
+use crate::key::{Grid, Key};
+use crate::nodes::{Nodes, NodesBuilder};
+use crate::tree::{FANOUT, LEAF_ROWS, Tree, levels};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, ScalarBuffer};
+use geo_types::{Geometry, LineString};
+use meridian_model::filter::{FieldRange, Region, Relation};
+use meridian_model::{Batch, Bounds};
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+/// Edges of a piece.
+pub const PIECE_EDGES: usize = 16;
+/// A line is cut only where its pieces together cover less than this part of its box.
+const WORTH: f64 = 0.5;
+/// Bytes of a piece beside its share of the nodes: four sides and a row.
+pub(crate) const PIECE_BYTES: usize = 20;
+
+/// The pieces of the long lines of a run, and the tree over them; cheap to clone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pieces {
+    tree: Tree,
+    sides: Arc<Sides>,
+    /// The row of each piece.
+    rows: ScalarBuffer<u32>,
+    /// Which of all rows of the run are not in pieces.
+    whole: BooleanBuffer,
+}
+
+/// West, south, east and north of each piece, rounded outwards.
+#[derive(Debug, PartialEq)]
+struct Sides([ScalarBuffer<f32>; 4]);
+
+/// A piece as a predicate sees it: a place, and the time of the pieces around it.
+struct Piece(Bounds);
+
+impl Region for Piece {
+    fn bounds(&self) -> Bounds {
+        self.0
+    }
+
+    fn field_range(&self, _: usize) -> Option<FieldRange> {
+        None
+    }
+}
+
+impl Pieces {
+    /// Number of pieces.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Bytes that pieces and nodes take.
+    pub fn bytes(&self) -> usize {
+        self.rows.len() * PIECE_BYTES + self.whole.len() / 8 + self.tree.bytes()
+    }
+
+    /// The rows of the run that may match: all that are not in pieces, and those with a piece to which `relation` does
+    /// not say [`Relation::None`]. Gives the number of nodes visited too.
+    pub fn sift(&self, relation: &mut dyn FnMut(&dyn Region) -> Relation) -> (BooleanBuffer, u64) {
+        let mut may = BooleanBufferBuilder::new(self.whole.len());
+        may.append_buffer(&self.whole);
+        // A node that matches as a whole says no more than one that may match: its pieces are looked at too.
+        let relation = std::cell::RefCell::new(relation);
+        let touches = |region: &dyn Region| (relation.borrow_mut())(region) != Relation::None;
+        let stats =
+            self.tree.walk(&mut |node| if touches(node) { Relation::Some } else { Relation::None }, &mut |visit| {
+                let leaf = self.tree.bounds(visit.node);
+                for piece in visit.rows {
+                    let row = self.rows[piece as usize] as usize;
+                    if !may.get_bit(row) && touches(&Piece(self.bounds(piece as usize, &leaf))) {
+                        may.set_bit(row, true);
+                    }
+                }
+                ControlFlow::Continue(())
+            });
+        (may.finish(), stats.nodes_visited)
+    }
+
+    fn bounds(&self, piece: usize, leaf: &Bounds) -> Bounds {
+        let [west, south, east, north] = &self.sides.0;
+        Bounds {
+            west: west[piece].into(),
+            south: south[piece].into(),
+            east: east[piece].into(),
+            north: north[piece].into(),
+            ..*leaf
+        }
+    }
+
+    /// Writes sides and rows, each array starting at a multiple of 64 bytes; the nodes are the caller's.
+    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
+        self.sides.0.iter().for_each(|side| write_array(bytes, side));
+        write_array(bytes, &self.rows);
+    }
+
+    pub(crate) fn nodes(&self) -> &Nodes {
+        &self.tree.nodes
+    }
+
+    /// Reads what [`Pieces::encode`] wrote of so many pieces of so many rows.
+    pub(crate) fn decode(reader: &mut Reader<'_>, count: u32, rows: u32, nodes: Nodes) -> Result<Pieces, IndexError> {
+        let len = count as usize;
+        let sides = Sides([reader.array(len)?, reader.array(len)?, reader.array(len)?, reader.array(len)?]);
+        let of: ScalarBuffer<u32> = reader.array(len)?;
+        if of.iter().any(|&row| row >= rows) {
+            return Err(reader.damaged("a piece of a row that is not there"));
+        }
+        Ok(Pieces::new(nodes, sides, of, rows))
+    }
+
+    fn new(nodes: Nodes, sides: Sides, rows: ScalarBuffer<u32>, run_rows: u32) -> Pieces {
+        let tree = Tree::new(0, 0..rows.len() as u32, true, Arc::new([]), nodes);
+        let mut whole = BooleanBufferBuilder::new(run_rows as usize);
+        whole.append_n(run_rows as usize, true);
+        rows.iter().for_each(|&row| whole.set_bit(row as usize, false));
+        Pieces { tree, sides: Arc::new(sides), rows, whole: whole.finish() }
+    }
+}
+
+/// Collects the pieces of a run.
+pub(crate) struct PiecesBuilder {
+    grid: Grid,
+    pieces: Vec<(Key, u32, Bounds)>,
+}
+
+impl PiecesBuilder {
+    pub(crate) fn new(grid: Grid) -> PiecesBuilder {
+        PiecesBuilder { grid, pieces: Vec::new() }
+    }
+
+    /// Adds the long lines of some rows of a batch; `first` is the run's number of the first of them. What was read
+    /// without geometry stays in one piece.
+    pub(crate) fn push(&mut self, batch: &Batch, rows: Range<usize>, first: u32) {
+        let Some(shapes) = batch.wkb() else { return };
+        for (row, number) in rows.zip(first..) {
+            // A vertex takes 16 bytes at least: short lines need not be decoded.
+            if shapes.value_length(row) as usize <= 16 * (PIECE_EDGES + 1) {
+                continue;
+            }
+            let Some(geometry) = batch.geometry(row) else { continue };
+            let whole = batch.bounds(row);
+            let boxes = boxes_of(&geometry, &whole);
+            let area = |b: &Bounds| (b.east - b.west) * (b.north - b.south);
+            if boxes.len() > 1 && boxes.iter().map(area).sum::<f64>() < WORTH * area(&whole) {
+                self.pieces.extend(boxes.into_iter().map(|bounds| (self.grid.key(&bounds), number, bounds)));
+            }
+        }
+    }
+
+    /// The pieces; none where no line is long, or where they are more than a tree can number: they only save work.
+    pub(crate) fn finish(mut self, run_rows: u32) -> Option<Pieces> {
+        let count = u32::try_from(self.pieces.len()).ok().filter(|&count| count > 0)?;
+        self.pieces.sort_unstable_by_key(|(key, row, _)| (*key, *row));
+        let column = |side: fn(&Bounds) -> f64| self.pieces.iter().map(|(_, _, b)| side(b)).collect::<Vec<f64>>();
+        let (west, south) = (column(|b| below(b.west).into()), column(|b| below(b.south).into()));
+        let (east, north) = (column(|b| above(b.east).into()), column(|b| above(b.north).into()));
+        let (start, end): (Vec<i64>, Vec<i64>) = self.pieces.iter().map(|(_, _, b)| (b.start, b.end)).unzip();
+        let boxes = Boxes {
+            place: Place::Boxes { west: &west, south: &south, east: &east, north: &north, nulls: None },
+            time: Time::Interval { start: Instants::all(&start), end: Instants::all(&end) },
+        };
+        let mut nodes = NodesBuilder::new(&[]);
+        let total = self.pieces.len();
+        let leaves: Vec<Range<usize>> =
+            (0..total).step_by(LEAF_ROWS).map(|first| first..total.min(first + LEAF_ROWS)).collect();
+        nodes.append_leaves(&boxes, &[], &leaves).ok()?;
+        let mut below_level = 0;
+        for level in levels(count).windows(2).skip(1) {
+            nodes.append_parents(below_level..level[0] as usize, FANOUT);
+            below_level = level[0] as usize;
+        }
+        let narrow = |values: Vec<f64>| values.into_iter().map(|x| x as f32).collect::<Vec<_>>().into();
+        let sides = Sides([narrow(west), narrow(south), narrow(east), narrow(north)]);
+        let rows = self.pieces.iter().map(|(_, row, _)| *row).collect::<Vec<_>>().into();
+        Some(Pieces::new(nodes.finish(), sides, rows, run_rows))
+    }
+}
+
+/// The boxes of the pieces of lines; none of other shapes.
+fn boxes_of(geometry: &Geometry<f64>, whole: &Bounds) -> Vec<Bounds> {
+    let of_line = |line: &LineString<f64>| -> Vec<Bounds> {
+        let last = line.0.len().saturating_sub(1);
+        let pieces =
+            (0..last.max(1)).step_by(PIECE_EDGES).map(|first| first..line.0.len().min(first + PIECE_EDGES + 1));
+        let nowhere = Bounds { start: whole.start, end: whole.end, ..Bounds::EMPTY };
+        let add = |b: Bounds, c: &geo_types::Coord<f64>| Bounds {
+            west: b.west.min(c.x),
+            south: b.south.min(c.y),
+            east: b.east.max(c.x),
+            north: b.north.max(c.y),
+            ..b
+        };
+        pieces.map(|piece| line.0[piece].iter().fold(nowhere, add)).filter(|b| !b.is_nowhere()).collect()
+    };
+    match geometry {
+        Geometry::LineString(line) => of_line(line),
+        Geometry::MultiLineString(lines) => lines.0.iter().flat_map(of_line).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The greatest `f32` that is not above a number.
+fn below(x: f64) -> f32 {
+    let near = x as f32;
+    if f64::from(near) > x { near.next_down() } else { near }
+}
+
+/// The least `f32` that is not below a number.
+fn above(x: f64) -> f32 {
+    let near = x as f32;
+    if f64::from(near) < x { near.next_up() } else { near }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_with_no_edge_left_out() {
+        for vertices in [1usize, 2, 16, 17, 18, 33, 34, 100] {
+            let line: LineString<f64> = (0..vertices).map(|i| (i as f64, 0.1 * i as f64)).collect();
+            let whole = Bounds { start: 3, end: 4, ..Bounds::WORLD };
+            let boxes = boxes_of(&line.into(), &whole);
+            assert_eq!(boxes.len(), (vertices - 1).div_ceil(PIECE_EDGES).max(1), "{vertices}");
+            assert!(boxes.windows(2).all(|pair| pair[0].east == pair[1].west));
+            assert_eq!((boxes[0].west, boxes[boxes.len() - 1].east), (0.0, (vertices - 1) as f64));
+            assert!(boxes.iter().all(|b| (b.start, b.end) == (3, 4)));
+        }
+    }
+
+    #[test]
+    fn sides_are_rounded_outwards() {
+        for x in [0.1, -0.1, 179.999_999_9, -179.999_999_9, 1e-300, 0.5] {
+            assert!(f64::from(below(x)) <= x && x <= f64::from(above(x)), "{x}");
+        }
+    }
+}
