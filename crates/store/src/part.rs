@@ -9,7 +9,7 @@ use crate::segment::Segment;
 use crate::stats::Counters;
 use arrow_array::{ArrayRef, UInt32Array};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
-use meridian_index::{CountPyramid, Forest, Key, Tree};
+use meridian_index::{CountPyramid, Forest, Key, Pieces, Tree};
 use meridian_model::{Batch, Bounds, IdRole, Layout, Projection, Schema, Seq};
 use std::ops::Range;
 use std::sync::Arc;
@@ -191,6 +191,11 @@ impl PartView {
         &self.part.forest.trees
     }
 
+    /// The long lines among the rows in pieces, if there are any.
+    pub fn pieces(&self) -> Option<&Pieces> {
+        self.part.forest.pieces.as_ref()
+    }
+
     /// The box of all rows.
     pub fn bounds(&self) -> Bounds {
         self.part.forest.bounds()
@@ -288,18 +293,23 @@ impl PartView {
         self.part.chunk_seq_max.get(chunks).is_none_or(|c| c.iter().any(|max| *max > self.seq.0))
     }
 
-    /// The time-ordered projection, where the part has one (segments of collections with an instant).
+    /// The time-ordered projection, where the part has one: segments and large memory trees of collections with an
+    /// instant. A memory tree makes its own when it is first asked.
     pub fn time_order(&self) -> Option<TimeOrder<'_>> {
-        match &self.part.body {
-            Body::Segment(segment) if segment.has_time_order() => Some(TimeOrder { view: self }),
-            _ => None,
-        }
+        let has = match &self.part.body {
+            Body::Segment(segment) => segment.has_time_order(),
+            Body::Run(run) => run.by_time().is_some(),
+        };
+        has.then_some(TimeOrder { view: self })
     }
 
-    /// Counts of all rows (visible or not) per map cell and bin of time, where the part has them: segments of
-    /// collections of points.
+    /// Counts of all rows (visible or not) per map cell and bin of time, where the part has them: segments and large
+    /// memory trees of collections of points. A memory tree makes its own when it is first asked.
     pub fn pyramid(&self) -> Result<Option<Arc<CountPyramid>>, StoreError> {
-        self.part.segment().map_or(Ok(None), |segment| segment.pyramid())
+        match &self.part.body {
+            Body::Segment(segment) => segment.pyramid(),
+            Body::Run(run) => Ok(run.pyramid()),
+        }
     }
 
     /// The row with this id that the snapshot sees.
@@ -334,17 +344,27 @@ pub struct TimeRows {
 impl TimeOrder<'_> {
     /// The trees over time: one, or none of a part of no rows. Their rows are places in the order of time.
     pub fn trees(&self) -> &[Tree] {
-        self.view.part.segment().map_or(&[], |s| s.time_trees())
+        match &self.view.part.body {
+            Body::Segment(segment) => segment.time_trees(),
+            Body::Run(run) => run.by_time().map_or(&[], |order| &order.forest.trees),
+        }
     }
 
     /// What stands at some places of the order of time.
     pub fn read(&self, places: Range<u32>) -> Result<TimeRows, StoreError> {
-        let Some(segment) = self.view.part.segment() else {
-            return Err(StoreError::Invalid(meridian_model::Invalid::new("a memory tree has no order of time")));
-        };
         let context = &self.view.context;
         context.counters.add_blocks_read(blocks_of(&places));
-        let (mut columns, rows) = segment.time_rows(places, &context.layout)?;
+        let (mut columns, rows) = match &self.view.part.body {
+            Body::Segment(segment) => segment.time_rows(places, &context.layout)?,
+            Body::Run(run) => {
+                let missing =
+                    || meridian_model::Invalid::new("a memory tree without an order of time was asked for it");
+                let (batch, rows) = run.time_rows(places).ok_or_else(missing)?;
+                let mut columns = batch.columns().to_vec();
+                columns.resize(context.layout.columns.len(), None);
+                (columns, rows)
+            }
+        };
         for column in context.schema.numeric_fields().into_iter().map(|field| context.layout.field(field)) {
             // Added to the schema after the segment was written.
             let kind = context.layout.columns[column].data_type();

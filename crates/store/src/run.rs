@@ -2,13 +2,19 @@
 
 use crate::error::StoreError;
 use crate::keys::{Filter, KeyRows};
-use crate::part::{Body, KeyRule, Part};
-use meridian_index::{ForestBuilder, Key};
-use meridian_model::{Batch, IdRole, Invalid, Seq};
-use std::sync::OnceLock;
+use crate::part::{Body, CHUNK_ROWS, KeyRule, Part};
+use arrow_array::UInt32Array;
+use meridian_index::{CountPyramid, Forest, ForestBuilder, Key, PyramidBuilder};
+use meridian_model::{Batch, FieldColumn, GeometryType, IdRole, Invalid, Projection, Schema, Seq, TimeRole};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 /// From this many rows on a run keeps a filter before its sorted keys.
 const FILTER_ROWS_MIN: usize = 1024;
+/// From this many rows on a run keeps an order of time; fewer are read as fast as they are sorted.
+const TIME_ROWS_MIN: usize = 1 << 14;
+/// From this many rows on a run keeps counts per map cell.
+const PYRAMID_ROWS_MIN: usize = 1 << 16;
 
 /// The content of a memory tree.
 #[derive(Debug)]
@@ -19,8 +25,19 @@ pub(crate) struct Run {
     pub(crate) seqs: Vec<u64>,
     /// Bytes of the columns, keys and numbers, and what the index will take.
     pub(crate) bytes: u64,
-    /// Made at the first question.
+    /// Made at the first question, as are the next two.
     index: OnceLock<RunIndex>,
+    by_time: OnceLock<Option<RunTime>>,
+    pyramid: OnceLock<Arc<CountPyramid>>,
+}
+
+/// The order of time of a memory tree.
+#[derive(Debug)]
+pub(crate) struct RunTime {
+    /// The tree over time: its rows are places in `rows`.
+    pub(crate) forest: Forest,
+    /// The rows of the run, by time.
+    pub(crate) rows: UInt32Array,
 }
 
 #[derive(Debug)]
@@ -53,6 +70,65 @@ impl Run {
             RunIndex { filter, rows }
         })
     }
+
+    /// The rows in order of time, where that helps: many rows at instants, whose own order is another.
+    pub(crate) fn by_time(&self) -> Option<&RunTime> {
+        let schema = self.batch.schema();
+        let TimeRole::Instant(field) = schema.time else { return None };
+        if schema.geometry.is_none() || self.batch.rows() < TIME_ROWS_MIN {
+            return None;
+        }
+        self.by_time.get_or_init(|| self.sort_by_time(field)).as_ref()
+    }
+
+    fn sort_by_time(&self, field: usize) -> Option<RunTime> {
+        let Some(FieldColumn::Time(times)) = self.batch.field(field) else { return None };
+        let mut order: Vec<(i64, u32)> = times.values().iter().copied().zip(0..).collect();
+        order.sort_unstable();
+        let rows = UInt32Array::from_iter_values(order.into_iter().map(|(_, row)| row));
+        let mut builder = ForestBuilder::over_time(self.batch.schema());
+        for chunk in rows.values().chunks(CHUNK_ROWS as usize) {
+            builder.push_ordered(&self.numbers().take(chunk)).ok()?;
+        }
+        Some(RunTime { forest: builder.finish(), rows })
+    }
+
+    /// The time and the numeric fields.
+    fn numbers(&self) -> Batch {
+        let (schema, layout) = (self.batch.schema(), self.batch.layout());
+        let mut columns = Projection::none(layout);
+        columns.add_time(layout, schema);
+        schema.numeric_fields().into_iter().for_each(|field| columns.add(layout.field(field)));
+        self.batch.project(&columns)
+    }
+
+    /// The time and the numeric fields at some places of the order of time, and the rows these are.
+    pub(crate) fn time_rows(&self, places: Range<u32>) -> Option<(Batch, UInt32Array)> {
+        let rows = &self.by_time()?.rows;
+        let places = places.start.min(rows.len() as u32) as usize..places.end.min(rows.len() as u32) as usize;
+        let rows = rows.slice(places.start, places.len());
+        Some((self.numbers().take(rows.values()), rows))
+    }
+
+    /// Counts per map cell, where the rows are points and many.
+    pub(crate) fn pyramid(&self) -> Option<Arc<CountPyramid>> {
+        let schema = self.batch.schema();
+        if schema.geometry != Some(GeometryType::Point) || self.batch.rows() < PYRAMID_ROWS_MIN {
+            return None;
+        }
+        let pyramid = self.pyramid.get_or_init(|| {
+            let mut builder = PyramidBuilder::new(schema);
+            builder.push(&self.batch);
+            Arc::new(builder.finish())
+        });
+        Some(pyramid.clone())
+    }
+}
+
+/// Bytes a row that the order of time (a number and its share of a node) and the counts per map cell may take.
+fn made_later(schema: &Schema) -> u64 {
+    let time = if matches!(schema.time, TimeRole::Instant(_)) { 6 } else { 0 };
+    if schema.geometry == Some(GeometryType::Point) { time + 5 } else { time }
 }
 
 /// A memory tree of rows that are in order of (key, seq) already.
@@ -62,7 +138,7 @@ pub(crate) fn build(number: u64, batch: Batch, keys: Vec<Key>, seqs: Vec<u64>) -
     let forest = builder.finish();
     let rows = batch.rows() as u32;
     // The index takes some 14 bytes a row, the filter included.
-    let bytes = batch.bytes() as u64 + u64::from(rows) * (16 + 8 + 14);
+    let bytes = batch.bytes() as u64 + u64::from(rows) * (16 + 8 + 14 + made_later(batch.schema()));
     Ok(Part {
         number,
         rows,
@@ -70,7 +146,15 @@ pub(crate) fn build(number: u64, batch: Batch, keys: Vec<Key>, seqs: Vec<u64>) -
         chunk_seq_max: Part::chunk_seq_maxima(&seqs),
         seq_min: seqs.iter().copied().min().unwrap_or(u64::MAX),
         seq_max: seqs.iter().copied().max().unwrap_or(0),
-        body: Body::Run(Run { batch, keys, seqs, bytes, index: OnceLock::new() }),
+        body: Body::Run(Run {
+            batch,
+            keys,
+            seqs,
+            bytes,
+            index: OnceLock::new(),
+            by_time: OnceLock::new(),
+            pyramid: OnceLock::new(),
+        }),
     })
 }
 
