@@ -303,7 +303,7 @@ impl Worker {
 
     fn task(&mut self, scan: &mut Scan, task: &Task, dead: &DeadInTime) -> Result<(), QueryError> {
         let view = scan.part(task.part).clone();
-        let mut candidates = task.candidates();
+        let mut candidates = task.candidates(scan);
         let Some(order) = view.time_order().filter(|_| task.by_time) else {
             let visible = |node: &NodeRef<'_>| view.all_visible(node.rows());
             while let Some(run) = self.next(scan, &visible, &mut candidates)? {

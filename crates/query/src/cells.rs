@@ -5,7 +5,7 @@
 
 use crate::error::QueryError;
 use crate::listed::find_ids;
-use crate::parallel::{add_tasks, slices, work};
+use crate::parallel::{Task, add_tasks, slices, work};
 use crate::scan::{Candidates, Run, Scan, Step, search_step};
 use arrow_array::Array;
 use meridian_index::{MERCATOR_LAT_MAX, mercator_cell};
@@ -173,18 +173,11 @@ pub(crate) fn count_into(scan: &mut Scan, cells: &(impl Cells + Sync), counts: &
     }
     let slices = slices(scan.snapshot.rows());
     if slices == 1 {
-        return tasks
-            .iter()
-            .try_for_each(|task| count_candidates(scan, task.part, &mut task.candidates(), &columns, cells, counts));
+        return tasks.iter().try_for_each(|task| count_task(scan, task, &columns, cells, counts));
     }
     let none = || vec![0; counts.len()];
-    let made = work(
-        scan,
-        &tasks,
-        slices,
-        |_| none(),
-        |counts, scan, task| count_candidates(scan, task.part, &mut task.candidates(), &columns, cells, counts),
-    )?;
+    let made =
+        work(scan, &tasks, slices, |_| none(), |counts, scan, task| count_task(scan, task, &columns, cells, counts))?;
     for part in made {
         counts.iter_mut().zip(part).for_each(|(count, more)| *count += more);
     }
@@ -199,8 +192,19 @@ pub(crate) fn count_part(
     cells: &impl Cells,
     counts: &mut [u64],
 ) -> Result<(), QueryError> {
-    let mut candidates = Candidates::new(scan.part(part).trees(), 0);
+    let mut candidates = Candidates::of(scan, part, 0);
     count_candidates(scan, part, &mut candidates, columns, cells, counts)
+}
+
+fn count_task(
+    scan: &mut Scan,
+    task: &Task,
+    columns: &Projection,
+    cells: &impl Cells,
+    counts: &mut [u64],
+) -> Result<(), QueryError> {
+    let mut candidates = task.candidates(scan);
+    count_candidates(scan, task.part, &mut candidates, columns, cells, counts)
 }
 
 fn count_candidates(

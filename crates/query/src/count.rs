@@ -19,17 +19,36 @@ pub fn count(
     tested_max: u64,
     control: &Control,
 ) -> Result<(Option<u64>, Stats), QueryError> {
+    count_within(snapshot, predicate, Limits { tested: tested_max, found: u64::MAX }, control)
+}
+
+/// When a count is given up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// More events than this had to be tested one by one.
+    pub(crate) tested: u64,
+    /// More than this were found.
+    pub(crate) found: u64,
+}
+
+/// The same with a limit of what is found too.
+pub(crate) fn count_within(
+    snapshot: &Snapshot,
+    predicate: &Predicate,
+    limits: Limits,
+    control: &Control,
+) -> Result<(Option<u64>, Stats), QueryError> {
     let started = control.elapsed_us();
     control.check()?;
     let mut scan = Scan::new(snapshot, predicate, control);
-    let total = count_all(&mut scan, tested_max)?;
+    let total = count_all(&mut scan, limits)?;
     scan.stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
     Ok((total, scan.stats))
 }
 
-fn count_all(scan: &mut Scan, tested_max: u64) -> Result<Option<u64>, QueryError> {
+fn count_all(scan: &mut Scan, limits: Limits) -> Result<Option<u64>, QueryError> {
     if let Some(ids) = scan.predicate.ids() {
-        if ids.len() as u64 > tested_max {
+        if ids.len() as u64 > limits.tested {
             return Ok(None);
         }
         for (part, run) in find_ids(scan, &ids)? {
@@ -39,7 +58,7 @@ fn count_all(scan: &mut Scan, tested_max: u64) -> Result<Option<u64>, QueryError
     }
     for part in scan.parts() {
         let view = scan.part(part).clone();
-        let mut candidates = Candidates::new(view.trees(), 0);
+        let mut candidates = Candidates::of(scan, part, 0);
         loop {
             let mut matched = 0;
             let Scan { stats, predicate, .. } = &mut *scan;
@@ -53,12 +72,15 @@ fn count_all(scan: &mut Scan, tested_max: u64) -> Result<Option<u64>, QueryError
                 step => step,
             });
             stats.events_matched += matched;
+            if stats.events_matched > limits.found {
+                return Ok(None);
+            }
             let Some(run) = run else { break };
-            if stats.events_tested + run.rows.len() as u64 > tested_max {
+            if stats.events_tested.saturating_add(run.rows.len() as u64) > limits.tested {
                 return Ok(None);
             }
             scan.test(part, &run)?;
         }
     }
-    Ok(Some(scan.stats.events_matched))
+    Ok(Some(scan.stats.events_matched).filter(|found| *found <= limits.found))
 }

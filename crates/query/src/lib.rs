@@ -3,8 +3,8 @@
 //! It promises that every question reads one [`meridian_store::Snapshot`] and nothing else; that it stops within
 //! one block's work of its deadline or of being called off ([`Control`]); that its memory is bounded whatever it
 //! finds; and that answers are exact (DESIGN, rule 7), aggregates from tree nodes included. It speaks no
-//! protocol and keeps nothing between questions but counts of parts that never change (`pyramids.rs`): a page
-//! begins at a [`Place`]. Big aggregates and densities use at most half of the processors (`parallel.rs`).
+//! protocol and keeps nothing between questions: a page begins at a [`Place`]. Big aggregates and densities use at
+//! most half of the processors (`parallel.rs`).
 //!
 //! Start reading at [`items()`], then `scan.rs`, which all questions share.
 
@@ -22,6 +22,7 @@ mod mvt;
 mod natural;
 mod nearest;
 mod parallel;
+mod passages;
 mod pyramids;
 mod rows;
 mod scan;
@@ -44,7 +45,7 @@ pub use error::QueryError;
 pub use explain::{Explanation, explain};
 pub use groups::{BY_VALUES_MAX, TOTALS_MAX};
 pub use items::{Answer, Hits, Items, Order, SORTED_LIMIT_MAX, items, select};
-pub use pyramids::PYRAMID_BYTES_MAX;
+pub use passages::{Passage, Passages, PassagesAnswer, object_of, passages};
 pub use rows::{ROWS_MAX, matching_rows};
 pub use sort::{SORT_KEYS_MAX, SortKey, SortTarget, TEXT_BYTES_COMPARED};
 pub use tile::{

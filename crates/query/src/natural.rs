@@ -49,7 +49,7 @@ impl Natural {
                 None => 0,
                 Some(after) => scan.seek(part, after)?,
             };
-            let candidates = Candidates::new(scan.part(part).trees(), from);
+            let candidates = Candidates::of(scan, part, from);
             let mut stream = Stream { part, candidates, run: None, found: Found::default() };
             stream.advance(scan);
             if stream.run.is_some() {

@@ -29,8 +29,10 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    pub(crate) fn candidates(&self) -> Candidates {
-        Candidates::below(&self.tree, self.node, false)
+    pub(crate) fn candidates(&self, scan: &mut Scan) -> Candidates {
+        let all = Candidates::below(&self.tree, self.node, false);
+        // In the order of time rows have other numbers.
+        if self.by_time { all } else { all.sifted(scan.sieve(self.part)) }
     }
 }
 

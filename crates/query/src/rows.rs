@@ -36,7 +36,7 @@ pub fn matching_rows(
         }
     } else {
         for part in scan.parts() {
-            let mut candidates = Candidates::new(scan.part(part).trees(), 0);
+            let mut candidates = Candidates::of(&mut scan, part, 0);
             while let Some(run) =
                 candidates.next(&mut scan.stats, &mut |node, whole| search_step(predicate, node, whole))
             {

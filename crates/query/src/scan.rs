@@ -7,12 +7,13 @@
 
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
+use arrow_buffer::BooleanBuffer;
 use meridian_index::{Grid, Key, Node, NodeRef, Tree};
 use meridian_model::filter::{Predicate, Relation};
 use meridian_model::{Batch, Layout, Projection, Schema, Seq};
 use meridian_store::{CHUNK_ROWS, PartView, Snapshot};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What to do with a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,12 +48,25 @@ pub(crate) struct Candidates {
     found: Option<Run>,
     /// Rows before this one are not wanted.
     from: u32,
+    /// Rows that may match, where long lines in pieces tell; all otherwise.
+    sieve: Option<Arc<BooleanBuffer>>,
 }
 
 impl Candidates {
     /// All rows of these trees from `from` on.
     pub(crate) fn new(trees: &[Tree], from: u32) -> Candidates {
-        Candidates { trees: trees.to_vec(), tree: 0, stack: Vec::new(), entered: false, found: None, from }
+        Candidates { trees: trees.to_vec(), tree: 0, stack: Vec::new(), entered: false, found: None, from, sieve: None }
+    }
+
+    /// The rows of a part that a question must look at, from `from` on.
+    pub(crate) fn of(scan: &mut Scan, part: u32, from: u32) -> Candidates {
+        let sieve = scan.sieve(part);
+        Candidates { sieve, ..Candidates::new(scan.part(part).trees(), from) }
+    }
+
+    /// The same rows without those that the sieve holds back.
+    pub(crate) fn sifted(self, sieve: Option<Arc<BooleanBuffer>>) -> Candidates {
+        Candidates { sieve, ..self }
     }
 
     /// The rows below one node.
@@ -64,6 +78,7 @@ impl Candidates {
             entered: true,
             found: None,
             from: 0,
+            sieve: None,
         }
     }
 
@@ -123,6 +138,10 @@ impl Candidates {
                     stats.nodes_whole += 1;
                     continue;
                 }
+                Step::Descend { whole: false } | Step::Rows { whole: false } if self.is_sifted_out(node, &rows) => {
+                    stats.nodes_pruned += 1;
+                    continue;
+                }
                 Step::Descend { whole } if !tree.is_leaf(node) => {
                     self.stack.extend(tree.children(node).rev().map(|child| (child, whole)));
                     continue;
@@ -134,6 +153,17 @@ impl Candidates {
         }
     }
 }
+
+impl Candidates {
+    /// Whether no row below a node of few may match.
+    fn is_sifted_out(&self, node: Node, rows: &Range<u32>) -> bool {
+        let none = |sieve: &BooleanBuffer| !sieve.slice(rows.start as usize, rows.len()).has_true();
+        node.level() <= SIFTED_LEVEL && self.sieve.as_ref().is_some_and(|sieve| none(sieve))
+    }
+}
+
+/// Up to this level nodes are held against the sieve: 16 times 64 rows.
+const SIFTED_LEVEL: u8 = 1;
 
 /// First row after the chunk that holds a row.
 pub(crate) fn chunk_end(row: u32) -> u32 {
@@ -221,6 +251,10 @@ pub(crate) struct Scan {
     test_columns: Arc<Projection>,
     /// What keys are made of.
     key_columns: Arc<Projection>,
+    /// What pieces of long lines are held against; `None` where the predicate does not speak of them.
+    of_pieces: Option<Predicate>,
+    /// Of each part the rows that may match, once they were asked for.
+    sieves: Arc<[OnceLock<Option<Arc<BooleanBuffer>>>]>,
 }
 
 impl Scan {
@@ -242,7 +276,22 @@ impl Scan {
             stats,
             test_columns: Arc::new(test_columns),
             key_columns: Arc::new(key_columns),
+            of_pieces: predicate.of_pieces(),
+            sieves: snapshot.parts.iter().map(|_| OnceLock::new()).collect(),
         }
+    }
+
+    /// Of a part with long lines in pieces the rows that may match, where the predicate speaks of places.
+    pub(crate) fn sieve(&mut self, part: u32) -> Option<Arc<BooleanBuffer>> {
+        let predicate = self.of_pieces.as_ref()?;
+        let view = &self.snapshot.parts[part as usize];
+        let pieces = view.pieces()?;
+        let sift = || {
+            let (rows, visited) = pieces.sift(&mut |region| predicate.relation(region));
+            self.stats.nodes_visited += visited;
+            Some(Arc::new(rows))
+        };
+        self.sieves[part as usize].get_or_init(sift).clone()
     }
 
     /// A scan of the same question for another thread, with an account of its own.
@@ -256,6 +305,8 @@ impl Scan {
             grid: self.grid,
             test_columns: self.test_columns.clone(),
             key_columns: self.key_columns.clone(),
+            of_pieces: self.of_pieces.clone(),
+            sieves: self.sieves.clone(),
         }
     }
 
@@ -294,9 +345,17 @@ impl Scan {
         self.control.check()?;
         let (mut mask, mut batch) = (None, None);
         if !run.whole {
+            let open = self.sieve(part).map(|sieve| sieve.slice(run.rows.start as usize, run.rows.len()));
+            let tested = open.as_ref().map_or(run.rows.len(), BooleanBuffer::count_set_bits);
+            if tested == 0 {
+                return Ok((Matched::Rows(Vec::new()), None));
+            }
             let read = self.read(part, run.rows.clone(), columns)?;
-            self.stats.events_tested += run.rows.len() as u64;
-            mask = Some(self.predicate.evaluate(&read));
+            self.stats.events_tested += tested as u64;
+            mask = Some(match open {
+                Some(open) => self.predicate.evaluate_open(&read, &open),
+                None => self.predicate.evaluate(&read),
+            });
             batch = Some(read);
         }
         let view = self.part(part);

@@ -10,6 +10,7 @@
 
 use crate::cells::{TileGrid, count_into, count_part};
 use crate::control::{Control, Stats};
+use crate::count::{Limits, count_within};
 use crate::error::QueryError;
 use crate::items::{Items, Order, items};
 use crate::mvt::{EXTENT, Layer, Shape, Value};
@@ -121,11 +122,14 @@ fn events(
     fields.iter().for_each(|&f| projection.add(layout.field(f)));
     let [west, south, east, north] = bbox(question);
     let predicate = Predicate::and(vec![Predicate::bbox(west, south, east, north), question.predicate.clone()]);
-    // The count comes first: it needs no property, and is mostly made of nodes.
-    let tested_max = 16 * TILE_EVENTS_MAX as u64;
-    let (found, cost) = crate::count::count(snapshot, &predicate, tested_max, control)?;
+    // The count comes first: it needs no property, is mostly made of nodes, and ends as soon as it is too many. Only
+    // where counts per cell come from a pyramid do they cost less than testing what the nodes leave open.
+    let by_pyramid = question.predicate.as_interval().is_some() && question.z + CELL_BITS <= meridian_index::BASE_LEVEL;
+    let tested = if by_pyramid { 16 * TILE_EVENTS_MAX as u64 } else { u64::MAX };
+    let limits = Limits { tested, found: TILE_EVENTS_MAX as u64 };
+    let (found, cost) = count_within(snapshot, &predicate, limits, control)?;
     stats.merge(&cost);
-    if found.is_none_or(|found| found > TILE_EVENTS_MAX as u64) {
+    if found.is_none() {
         return Ok(None);
     }
     let wanted = Items { predicate, order: Order::Natural, limit: Some(TILE_EVENTS_MAX + 1), after: None, projection };

@@ -1,12 +1,14 @@
 //! One object's events in order of time: its track.
 
+use crate::aggregate::ByValue;
 use crate::cells::centre;
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::items::{Items, Order, items};
+use crate::passages::{object_field, object_of};
 use crate::simplify::keep_on_sphere;
 use meridian_model::filter::{Comparison, Expr, Operand, Predicate};
-use meridian_model::{FieldType, Invalid, Layout, Projection, Schema, Seq};
+use meridian_model::{Invalid, Layout, Projection, Schema, Seq};
 use meridian_store::Snapshot;
 
 /// Most events of a track before it is simplified.
@@ -49,13 +51,9 @@ pub struct TrackAnswer {
 
 /// The predicate of one object's events.
 pub fn of_object(schema: &Schema, object: &str) -> Result<Predicate, Invalid> {
-    let Some(field) = schema.object.and_then(|field| schema.fields.get(field)) else {
-        return Err(Invalid::field("track", "this collection names no object field (x-meridian-object)"));
-    };
-    let value = match field.kind {
-        FieldType::Int => Operand::Int(object.parse().map_err(|_| {
-            Invalid::field("track", format!("{object:?} is not an integer, which {:?} is", field.name))
-        })?),
+    let field = &schema.fields[object_field(schema, "track")?];
+    let value = match object_of(schema, object, "track")? {
+        ByValue::Int(n) => Operand::Int(n),
         _ => Operand::Text(object.to_owned()),
     };
     let same = Expr::Compare { op: Comparison::Eq, left: Operand::Property(field.name.clone()), right: value };

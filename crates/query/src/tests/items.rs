@@ -5,6 +5,7 @@ use crate::items::{Answer, Items, Order, items};
 use crate::sort::{SortKey, SortTarget};
 use crate::token::Token;
 use meridian_model::Seq;
+use meridian_model::filter::Predicate;
 use meridian_store::Snapshot;
 use proptest::prelude::*;
 use std::cmp::Ordering;
@@ -162,6 +163,56 @@ proptest! {
             let writes = [Op::Delete(2), Op::Flush];
             prop_assert_eq!(&pages(&mut world, &question, limit, &writes).0, &expected, "{:?} {:?} by {}", &filter, &keys, limit);
         }
+    }
+}
+
+/// One filter of a thousand boxes or windows is one walk: each event comes once, and what is tested stays near what matches.
+#[test]
+fn a_thousand_boxes_or_windows_are_one_walk() {
+    let mut world = World::new(Kind { places: Places::Points, times: Times::Instant, made_ids: true });
+    let spread = |i: i64, by: i64, parts: i64| (i * by % parts) as f64 / parts as f64;
+    let events = (0..20_000i64).map(|i| Event {
+        id: String::new(),
+        spot: Spot::Point(spread(i, 7_919, 40_009) * 360.0 - 180.0, spread(i, 104_729, 40_013) * 180.0 - 90.0),
+        start: i * 61_000_000,
+        end: i * 61_000_000,
+        n: None,
+        x: None,
+        s: None,
+        b: None,
+        seq: Seq(0),
+    });
+    world.apply(&Op::Write(events.collect()));
+    let corner = |i: i64| (spread(i, 7_919, 1_009) * 350.0 - 180.0, spread(i, 6_389, 1_013) * 170.0 - 90.0);
+    let boxes: Vec<Filter> =
+        (0..1_000i64).map(|i| corner(i)).map(|(w, s)| Filter::Bbox([w, s, w + 1.0, s + 1.0])).collect();
+    let windows: Vec<Filter> =
+        (0..1_000i64).map(|i| i * 1_220_000_000).map(|t| Filter::During(t, t + 130_000_000)).collect();
+    let wide = |i: i64, (w, s): (f64, f64)| {
+        Filter::And(
+            Box::new(Filter::Bbox([w, s, w + 10.0, s + 10.0])),
+            Box::new(Filter::During(i * 1_220_000_000, i * 1_220_000_000 + 90_000_000_000)),
+        )
+    };
+    let both: Vec<Filter> = (0..1_000i64).map(|i| wide(i, corner(i))).collect();
+    let asked = [boxes, windows, both].map(|filters| {
+        let predicate = Predicate::or(filters.iter().map(|f| f.predicate(&world)).collect());
+        let matching = |e: &&Event| filters.iter().any(|f| f.holds(e, world.kind) == Some(true));
+        let mut expected: Vec<Seq> = world.live.iter().filter(matching).map(|e| e.seq).collect();
+        expected.sort();
+        assert!(expected.len() > 100);
+        (Items { predicate, ..Items::all(&world.schema) }, expected)
+    });
+    for _ in 0..2 {
+        for (question, expected) in &asked {
+            let mut answer = items(&world.collection.snapshot(), question, &world.control()).unwrap();
+            let mut found = drain(&mut answer).0;
+            found.sort();
+            assert_eq!(&found, expected);
+            let stats = answer.stats();
+            assert!(stats.nodes_visited < 1_000 && stats.events_tested <= 20_000, "{stats:?}");
+        }
+        world.apply(&Op::Flush);
     }
 }
 

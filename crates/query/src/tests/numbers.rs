@@ -76,7 +76,7 @@ proptest! {
         asked in prop::collection::vec((
             filters(),
             prop::option::of(prop::sample::select(vec!["PT1H", "PT6H", "P1D", "P1W", "P1M", "P1Y", "PT7H"])),
-            prop::sample::select(vec!["UTC", "Europe/Paris", "America/St_Johns"]),
+            prop::sample::select(vec!["UTC", "Europe/Berlin", "America/St_Johns", "America/Sao_Paulo", "+05:45"]),
             prop::option::of(prop::sample::select(vec![2usize, 4, 5])),
         ), 1..8),
     ) {
@@ -199,12 +199,11 @@ fn a_whole_collection_is_summed_without_reading_a_block() {
 }
 
 #[test]
-fn a_histogram_of_a_segment_reads_only_where_windows_cut() {
+fn a_histogram_reads_only_where_windows_cut() {
     let kind = Kind { places: Places::Points, times: Times::Instant, made_ids: true };
     let mut world = World::new(kind);
     // Two days, an event each 8.64 s, places all over: in space-time order every leaf is cut by every hour.
     world.apply(&Op::Write((0..20_000).map(|n| event((n * 7_919) % 20_000, n * 8_640_000)).collect()));
-    world.apply(&Op::Flush);
     let question = Aggregate {
         predicate: Filter::All.predicate(&world),
         functions: vec![Function::Count, Function::Sum(2)],
@@ -212,12 +211,16 @@ fn a_histogram_of_a_segment_reads_only_where_windows_cut() {
         by: None,
         empty: false,
     };
-    let answer = aggregate(&world.collection.snapshot(), &question, &world.control()).unwrap();
-    assert_eq!(answer.groups.len(), 48);
-    assert_eq!(answer.groups.iter().map(|g| g.count).sum::<u64>(), 20_000);
-    assert!(answer.stats.nodes_whole > 48, "{:?}", answer.stats);
-    // Every block is cut by an hour somewhere, but only the leaves at the cut are read of it.
-    assert!(answer.stats.blocks_read <= 60, "{:?}", answer.stats);
+    // First from a memory tree, then from a segment.
+    for _ in 0..2 {
+        let answer = aggregate(&world.collection.snapshot(), &question, &world.control()).unwrap();
+        assert_eq!(answer.groups.len(), 48);
+        assert_eq!(answer.groups.iter().map(|g| g.count).sum::<u64>(), 20_000);
+        assert!(answer.stats.nodes_whole > 48, "{:?}", answer.stats);
+        // Every block is cut by an hour somewhere, but only the leaves at the cut are read of it.
+        assert!(answer.stats.blocks_read <= 60, "{:?}", answer.stats);
+        world.apply(&Op::Flush);
+    }
 }
 
 #[test]
@@ -225,7 +228,6 @@ fn dead_rows_are_left_out_of_the_order_of_time() {
     let kind = Kind { places: Places::Points, times: Times::Instant, made_ids: true };
     let mut world = World::new(kind);
     world.apply(&Op::Write((0..20_000).map(|n| event((n * 7_919) % 20_000, n * 8_640_000)).collect()));
-    world.apply(&Op::Flush);
     world.apply(&Op::Delete(1_999));
     let question = Aggregate {
         predicate: Filter::During(3 * HOUR, 40 * HOUR + 7).predicate(&world),
@@ -235,6 +237,11 @@ fn dead_rows_are_left_out_of_the_order_of_time() {
         empty: false,
     };
     for slices in [1, 2, 5] {
+        // First from a memory tree, then from a segment.
+        if slices == 2 {
+            world.apply(&Op::Flush);
+            world.apply(&Op::Delete(1_777));
+        }
         let answer = aggregate_in(slices, &world.collection.snapshot(), &question, &world.control()).unwrap();
         let mut expected: BTreeMap<i64, Vec<&Event>> = BTreeMap::new();
         for event in Filter::During(3 * HOUR, 40 * HOUR + 7).matching(&world) {
@@ -243,6 +250,33 @@ fn dead_rows_are_left_out_of_the_order_of_time() {
         assert_eq!(answer.groups.len(), expected.len());
         answer.groups.iter().zip(expected.values()).for_each(|(group, events)| same(group, events).unwrap());
         assert!(answer.stats.nodes_whole > 20 && answer.stats.events_tested < 1_000, "{:?}", answer.stats);
+    }
+}
+
+#[test]
+fn windows_of_a_zone_follow_its_days_of_23_and_25_hours() {
+    let mut world = World::new(Kind { places: Places::Points, times: Times::Instant, made_ids: true });
+    // An event every half hour around both changes of 2026, in Berlin's winter and summer.
+    let at = |text: &str| meridian_model::time::parse_instant(text, None).unwrap();
+    let days = [at("2026-03-27T22:15:00Z"), at("2026-10-23T21:15:00Z")];
+    let events: Vec<Event> =
+        days.iter().flat_map(|&first| (0..192).map(move |i| event(i, first + i * HOUR / 2))).collect();
+    world.apply(&Op::Write(events));
+    for _ in 0..2 {
+        let ask = |window: &str| {
+            let windows = Some(Windows::parse(window, "Europe/Berlin").unwrap());
+            let predicate = Filter::All.predicate(&world);
+            let question = Aggregate { predicate, functions: vec![Function::Count], windows, by: None, empty: false };
+            aggregate(&world.collection.snapshot(), &question, &world.control()).unwrap().groups
+        };
+        let days: Vec<(u64, i64)> =
+            ask("P1D").iter().map(|g| (g.count, g.window.map_or(0, |w| (w.end - w.start) / HOUR))).collect();
+        let spring = [(2, 24), (48, 24), (46, 23), (48, 24), (48, 24)];
+        let autumn = [(2, 24), (48, 24), (50, 25), (48, 24), (44, 24)];
+        assert_eq!(days, [spring, autumn].concat());
+        assert!(ask("PT1H").iter().all(|g| g.window.is_some_and(|w| w.end - w.start == HOUR)));
+        assert_eq!(ask("P1M").iter().map(|g| g.count).collect::<Vec<_>>(), [192, 192]);
+        world.apply(&Op::Flush);
     }
 }
 

@@ -1,14 +1,16 @@
 //! Tiles, decoded, and tracks against the oracle.
 
 use super::world::*;
+use crate::aggregate::ByValue;
 use crate::mvt::tests::{OwnedValue, decode};
+use crate::passages::{Passage, Passages, passages};
 use crate::tile::{TILE_BYTES_MAX, TILE_CELLS, Tile, TileKind, tile};
 use crate::track::{Track, track};
 use meridian_index::mercator_cell;
 use meridian_model::Seq;
 use meridian_model::filter::Predicate;
 use proptest::prelude::*;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 fn ask(world: &World, filter: &Filter, z: u8, row: u32, column: u32) -> crate::TileAnswer {
     let question =
@@ -141,6 +143,39 @@ proptest! {
             prop_assert!(fewer.points.iter().all(|p| rest.any(|q| q == p)), "not a part of the whole");
         }
     }
+
+    #[test]
+    fn objects_that_passed_are_the_oracles_page_by_page(
+        kind in kinds().prop_filter("a track takes time", |kind| kind.times != Times::None),
+        ops in ops(),
+        filter in filters(),
+        limit in 1usize..5,
+    ) {
+        let world = World::after(kind, &ops);
+        let snapshot = world.collection.snapshot();
+        let mut expected: BTreeMap<String, (u64, i64, i64)> = BTreeMap::new();
+        for event in filter.matching(&world) {
+            let Some(object) = &event.s else { continue };
+            let seen = expected.entry(object.clone()).or_insert((0, i64::MAX, i64::MIN));
+            *seen = (seen.0 + 1, seen.1.min(event.start), seen.2.max(event.end));
+        }
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let question = Passages { predicate: filter.predicate(&world), after, limit };
+            let page = passages(&snapshot, &question, &world.control()).unwrap();
+            prop_assert!(page.passages.len() == limit || !page.more);
+            after = page.passages.last().map(|p| p.object.clone());
+            found.extend(page.passages);
+            if !page.more {
+                break;
+            }
+        }
+        let expected: Vec<Passage> = expected
+            .into_iter()
+            .map(|(object, (count, first, last))| Passage { object: ByValue::Text(object), count, first, last })
+            .collect();
+        prop_assert_eq!(found, expected, "{:?}", &filter);
+    }
 }
 
 fn crowd(count: i64) -> Vec<Event> {
@@ -237,6 +272,23 @@ fn tiles_of_a_large_segment_are_counted_from_its_pyramid() {
             assert_eq!(found, expected, "{filter:?} {z}/{row}/{column}");
         }
     }
+}
+
+#[test]
+fn few_events_among_many_are_drawn_however_many_were_tested() {
+    let mut world = World::new(Kind { places: Places::Points, times: Times::Instant, made_ids: true });
+    let mut events = crowd(80_000);
+    events.iter_mut().enumerate().for_each(|(i, e)| {
+        e.s = None;
+        e.spot = Spot::Point(5.0 + (i % 283) as f64 * 1e-5, 5.0 + (i / 283) as f64 * 1e-5);
+        e.b = Some(i % 1_000 == 0);
+    });
+    world.apply(&Op::Write(events));
+    let (column, row) = mercator_cell(5.0, 5.0, 10).unwrap();
+    let answer = ask(&world, &Filter::Flag(true), 10, row, column);
+    assert_eq!((answer.kind, answer.events), (TileKind::Events, 80));
+    assert_eq!(ask(&world, &Filter::Flag(false), 10, row, column).kind, TileKind::Density);
+    assert_eq!(ask(&world, &Filter::All, 10, row, column).kind, TileKind::Density);
 }
 
 #[test]

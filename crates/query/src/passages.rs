@@ -1,0 +1,154 @@
+//! Which objects passed: of all events that match, the objects, and when each was first and last seen.
+//!
+//! Objects come in order of their names (integers in order of number), a page at a time. A page is worked out from all
+//! matching events but keeps no more objects than it gives, however many there are.
+
+use crate::aggregate::ByValue;
+use crate::control::{Control, Stats};
+use crate::error::QueryError;
+use crate::listed::find_ids;
+use crate::scan::{Candidates, Run, Scan, search_step};
+use arrow_array::Array;
+use meridian_model::filter::Predicate;
+use meridian_model::{FieldColumn, FieldType, Invalid, Projection, Schema};
+use meridian_store::Snapshot;
+use std::collections::BTreeMap;
+
+/// A question for the objects that events belong to.
+#[derive(Debug, Clone)]
+pub struct Passages {
+    /// Of which events.
+    pub predicate: Predicate,
+    /// Only objects that come after this one, see [`object_of`].
+    pub after: Option<ByValue>,
+    /// At most so many objects.
+    pub limit: usize,
+}
+
+/// One object and its matching events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// The object.
+    pub object: ByValue,
+    /// Number of its events that match.
+    pub count: u64,
+    /// Start of the first one, in microseconds since 1970; `i64::MIN` if that is open.
+    pub first: i64,
+    /// End of the last one; `i64::MAX` if that is open.
+    pub last: i64,
+}
+
+/// A page of objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassagesAnswer {
+    /// In order.
+    pub passages: Vec<Passage>,
+    /// Whether further objects follow.
+    pub more: bool,
+    /// What the question cost.
+    pub stats: Stats,
+}
+
+/// Reads the name of an object as the collection's object field has it; `parameter` is blamed for a mistake.
+pub fn object_of(schema: &Schema, text: &str, parameter: &str) -> Result<ByValue, Invalid> {
+    let field = &schema.fields[object_field(schema, parameter)?];
+    match field.kind {
+        FieldType::Int => text
+            .parse()
+            .map(ByValue::Int)
+            .map_err(|_| Invalid::field(parameter, format!("{text:?} is not an integer, which {:?} is", field.name))),
+        _ => Ok(ByValue::Text(text.to_owned())),
+    }
+}
+
+/// The field that names the objects.
+pub(crate) fn object_field(schema: &Schema, parameter: &str) -> Result<usize, Invalid> {
+    let missing = || Invalid::field(parameter, "this collection names no object field (x-meridian-object)");
+    schema.object.filter(|&field| field < schema.fields.len()).ok_or_else(missing)
+}
+
+/// Answers a question for objects. Events that belong to none are left out.
+pub fn passages(snapshot: &Snapshot, question: &Passages, control: &Control) -> Result<PassagesAnswer, QueryError> {
+    let started = control.elapsed_us();
+    control.check()?;
+    let field = object_field(&snapshot.schema, "tracks")?;
+    if !snapshot.schema.has_time() {
+        return Err(Invalid::field("tracks", "this collection has no time").into());
+    }
+    let mut scan = Scan::new(snapshot, &question.predicate, control);
+    let mut columns = Projection::none(&scan.layout);
+    columns.add(scan.layout.field(field));
+    columns.add_time(&scan.layout, scan.schema());
+    let mut page = Page { field, columns: scan.columns_with(&columns), question, found: BTreeMap::new() };
+    match question.predicate.ids() {
+        Some(ids) => {
+            for (part, run) in find_ids(&mut scan, &ids)? {
+                page.add(&mut scan, part, &run)?;
+            }
+        }
+        None => {
+            for part in scan.parts() {
+                let mut candidates = Candidates::of(&mut scan, part, 0);
+                loop {
+                    let Scan { stats, predicate, .. } = &mut scan;
+                    let run = candidates.next(stats, &mut |node, whole| search_step(predicate, node, whole));
+                    let Some(run) = run else { break };
+                    page.add(&mut scan, part, &run)?;
+                }
+            }
+        }
+    }
+    let more = page.found.len() > question.limit;
+    let given = page.found.into_iter().take(question.limit);
+    let passages = given.map(|(object, (count, first, last))| Passage { object, count, first, last }).collect();
+    scan.stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
+    Ok(PassagesAnswer { passages, more, stats: scan.stats })
+}
+
+/// A page while it grows: the least objects so far, one more than it will give.
+struct Page<'a> {
+    field: usize,
+    columns: Projection,
+    question: &'a Passages,
+    found: BTreeMap<ByValue, (u64, i64, i64)>,
+}
+
+impl Page<'_> {
+    fn add(&mut self, scan: &mut Scan, part: u32, run: &Run) -> Result<(), QueryError> {
+        let (rows, batch) = scan.test_with(part, run, &self.columns)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let batch = match batch {
+            Some(batch) => batch,
+            None => scan.read(part, run.rows.clone(), &self.columns)?,
+        };
+        let Some(objects) = batch.field(self.field) else { return Ok(()) };
+        for row in rows.iter().map(|row| (row - run.rows.start) as usize) {
+            let object = match &objects {
+                FieldColumn::Text(a) if a.is_valid(row) => ByValue::Text(a.value(row).to_owned()),
+                FieldColumn::Int(a) if a.is_valid(row) => ByValue::Int(a.value(row)),
+                FieldColumn::Bool(a) if a.is_valid(row) => ByValue::Bool(a.value(row)),
+                _ => continue,
+            };
+            self.see(object, batch.interval(row));
+        }
+        Ok(())
+    }
+
+    fn see(&mut self, object: ByValue, (start, end): (i64, i64)) {
+        let full = self.found.len() > self.question.limit;
+        let beyond = |last: &ByValue| full && object > *last;
+        if self.question.after.as_ref().is_some_and(|after| object <= *after)
+            || self.found.last_key_value().is_some_and(|(last, _)| beyond(last))
+        {
+            return;
+        }
+        let seen = self.found.entry(object).or_insert((0, i64::MAX, i64::MIN));
+        *seen = (seen.0 + 1, seen.1.min(start), seen.2.max(end));
+        // An object that fell out was greater than all that are kept, so it never comes back with a part of its events.
+        if self.found.len() > self.question.limit + 1 {
+            self.found.pop_last();
+        }
+    }
+}
