@@ -26,6 +26,7 @@ mod openapi;
 mod operation;
 mod pages;
 mod params;
+mod passages;
 mod places;
 mod problem;
 mod reproject;

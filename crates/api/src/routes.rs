@@ -3,7 +3,9 @@
 use crate::problem::{Kind, Problem};
 use crate::request::observe;
 use crate::state::AppState;
-use crate::{analysis, collections, conformance, items, landing, openapi, operation, pages, places, tiles, tilesets};
+use crate::{
+    analysis, collections, conformance, items, landing, openapi, operation, pages, passages, places, tiles, tilesets,
+};
 use axum::Router;
 use axum::extract::Request;
 use axum::handler::Handler;
@@ -68,6 +70,7 @@ fn table() -> Table {
         .on(M::DELETE, "/collections/{c}/items/{id}", items::feature::delete)
         .get("/collections/{c}/aggregate", analysis::aggregate)
         .get("/collections/{c}/density", analysis::density)
+        .get("/collections/{c}/tracks", passages::get)
         .get("/collections/{c}/tiles", tiles::list)
         .get("/collections/{c}/tiles/{tileMatrixSetId}", tiles::tileset)
         .get("/collections/{c}/tiles/{tileMatrixSetId}/{tileMatrix}/{tileRow}/{tileCol}", tiles::tile)

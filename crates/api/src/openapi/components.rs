@@ -91,6 +91,7 @@ fn parameters() -> Value {
             json!({ "type": "string", "enum": ["immediate", "eventual"], "default": "immediate" }),
         ),
         ("track", "An object's id: its events as one line.", text()),
+        ("after", "Only objects whose names come after this one; a `next` link has it.", text()),
         ("simplify", "How far the line of `track` may be off, in metres.", json!({ "type": "number", "minimum": 0 })),
         (
             "explain",
@@ -219,6 +220,17 @@ fn schemas() -> Value {
                 "retention": { "type": "string", "description": "ISO 8601 duration; null for ever." },
                 "retention_bytes": { "type": "integer", "description": "Bytes on disk; null without limit." },
                 "properties": { "type": "object", "description": "New optional fields, as in a JSON Schema." }
+            }
+        },
+        "Tracks": {
+            "type": "object",
+            "properties": {
+                "tracks": {
+                    "type": "array",
+                    "items": { "type": "object", "properties": { "object": {}, "count": { "type": "integer" }, "first": { "type": "string", "format": "date-time" }, "last": { "type": "string", "format": "date-time" } } }
+                },
+                "numberReturned": { "type": "integer" },
+                "links": { "type": "array", "items": { "type": "object" } }
             }
         },
         "Aggregate": {

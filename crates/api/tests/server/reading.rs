@@ -332,4 +332,17 @@ fn a_track_is_one_line_in_order_of_time() {
     server.get("/collections/ships/items?simplify=5").problem(400);
     server.get("/collections/ships/items?track=a&f=csv").problem(400);
     quakes().get("/collections/q/items?track=a").problem(400);
+
+    let passed = server.json("/collections/ships/tracks?bbox=0,0,2.5,2&limit=1");
+    let a = json!({"object": "a", "count": 2, "first": "2026-01-31T01:00:00Z", "last": "2026-01-31T02:00:00Z"});
+    assert_eq!((&passed["tracks"], &passed["numberReturned"]), (&json!([a]), &json!(1)));
+    assert!(passed["links"].as_array().unwrap().iter().all(|link| link["rel"] != "next"));
+    let first = server.json("/collections/ships/tracks?limit=1");
+    let next = first["links"].as_array().unwrap().iter().find(|link| link["rel"] == "next").unwrap();
+    let next = next["href"].as_str().unwrap();
+    let second = server.json(&next[next.find("/collections").unwrap()..]);
+    assert_eq!((&second["tracks"][0]["object"], &second["tracks"][0]["count"]), (&json!("b"), &json!(1)));
+    server.get("/collections/ships/tracks?f=csv").problem(400);
+    server.get("/collections/ships/tracks?bbox=0,0,x,2").problem(400);
+    quakes().get("/collections/q/tracks").problem(400);
 }

@@ -1,0 +1,91 @@
+//! `/tracks`: which objects passed, and when each was first and last seen.
+
+use crate::links;
+use crate::params::Params;
+use crate::params::format::Format;
+use crate::params::page::{LIMIT_DEFAULT, LIMIT_MAX};
+use crate::params::question::{self, Question};
+use crate::problem::{Problem, Result};
+use crate::request::{Context, Path};
+use crate::respond::{self, Timing};
+use crate::snapshot;
+use crate::state::AppState;
+use crate::stream::{self, Run};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use meridian_model::time;
+use meridian_query::{ByValue, Passage, Passages};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// `GET /collections/{c}/tracks`
+pub async fn get(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+    let collection = state.collection(&name)?;
+    let schema = collection.schema();
+    let mut params = Params::parse(context.query.as_deref())?;
+    match params.take("f").as_deref() {
+        None | Some("json") => {}
+        Some(other) => return Err(Problem::parameter("f", format!("{other:?} is not served here: expected json"))),
+    }
+    let limit = params.take_count("limit", LIMIT_MAX)?.unwrap_or(LIMIT_DEFAULT);
+    let after = params.take("after").map(|text| meridian_query::object_of(&schema, &text, "after")).transpose();
+    let after = after.map_err(|e| Problem::invalid_parameter("after", e))?;
+    let timeout = params.take_timeout()?;
+    let question = Question::take(&mut params, &schema)?;
+    params.finish_with(&question::queryable_names(&schema))?;
+    let question = Passages { predicate: question.predicate, after, limit };
+
+    let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let admission = run.admission;
+    let shared = state.clone();
+    let url = context.this_url();
+    stream::run(run, move |control| {
+        let snapshot = collection.snapshot();
+        let answer = meridian_query::passages(&snapshot, &question, control).map_err(snapshot::problem)?;
+        let encoding = Instant::now();
+        let mut page_links = vec![links::link(&url, "self", Format::Json.media_type(), "This document")];
+        if let Some(last) = answer.passages.last().filter(|_| answer.more) {
+            let next = links::with(&links::without(&url, "after"), "after", &text_of(&last.object));
+            page_links.push(links::link(next, "next", Format::Json.media_type(), "The next objects"));
+        }
+        let document = json!({
+            "tracks": answer.passages.iter().map(document).collect::<Vec<_>>(),
+            "numberReturned": answer.passages.len(),
+            "links": page_links,
+        });
+        let bytes = serde_json::to_vec(&document).map_err(Problem::internal)?;
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        snapshot::set_headers(&mut headers, &snapshot, shared.now(), "immediate");
+        let scan = Duration::from_micros(answer.stats.scan_us);
+        let timing = Timing { admission, plan: None, scan: Some(scan), encode: Some(encoding.elapsed()) };
+        respond::set_timing(&mut headers, &timing);
+        stream::finished(&shared, headers, bytes)
+    })
+    .await
+}
+
+fn document(passage: &Passage) -> Value {
+    let object = match &passage.object {
+        ByValue::Int(n) => Value::from(*n),
+        other => Value::from(text_of(other)),
+    };
+    let open = |t: i64| t == i64::MIN || t == i64::MAX;
+    let instant = |t: i64| (!open(t)).then(|| time::format_instant(t));
+    json!({
+        "object": object,
+        "count": passage.count,
+        "first": instant(passage.first),
+        "last": instant(passage.last),
+    })
+}
+
+fn text_of(object: &ByValue) -> String {
+    match object {
+        ByValue::Text(text) => text.clone(),
+        ByValue::Int(n) => n.to_string(),
+        ByValue::Bool(b) => b.to_string(),
+        ByValue::Null => String::new(),
+    }
+}
