@@ -33,7 +33,7 @@ pub(crate) struct Part {
 
 #[derive(Debug)]
 pub(crate) enum Body {
-    Run(Run),
+    Run(Box<Run>),
     Segment(Box<Segment>),
 }
 

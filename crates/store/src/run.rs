@@ -146,7 +146,7 @@ pub(crate) fn build(number: u64, batch: Batch, keys: Vec<Key>, seqs: Vec<u64>) -
         chunk_seq_max: Part::chunk_seq_maxima(&seqs),
         seq_min: seqs.iter().copied().min().unwrap_or(u64::MAX),
         seq_max: seqs.iter().copied().max().unwrap_or(0),
-        body: Body::Run(Run {
+        body: Body::Run(Box::new(Run {
             batch,
             keys,
             seqs,
@@ -154,7 +154,7 @@ pub(crate) fn build(number: u64, batch: Batch, keys: Vec<Key>, seqs: Vec<u64>) -
             index: OnceLock::new(),
             by_time: OnceLock::new(),
             pyramid: OnceLock::new(),
-        }),
+        })),
     })
 }
 
