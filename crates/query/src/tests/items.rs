@@ -184,8 +184,7 @@ fn a_thousand_boxes_or_windows_are_one_walk() {
     });
     world.apply(&Op::Write(events.collect()));
     let corner = |i: i64| (spread(i, 7_919, 1_009) * 350.0 - 180.0, spread(i, 6_389, 1_013) * 170.0 - 90.0);
-    let boxes: Vec<Filter> =
-        (0..1_000i64).map(|i| corner(i)).map(|(w, s)| Filter::Bbox([w, s, w + 1.0, s + 1.0])).collect();
+    let boxes: Vec<Filter> = (0..1_000i64).map(&corner).map(|(w, s)| Filter::Bbox([w, s, w + 1.0, s + 1.0])).collect();
     let windows: Vec<Filter> =
         (0..1_000i64).map(|i| i * 1_220_000_000).map(|t| Filter::During(t, t + 130_000_000)).collect();
     let wide = |i: i64, (w, s): (f64, f64)| {
