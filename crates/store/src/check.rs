@@ -19,6 +19,7 @@ pub(crate) fn check(collection: &Collection) -> Vec<Problem> {
     let mut problems = Vec::new();
     // Parts stay as long as the snapshot does; the manifest may move on meanwhile and is read once.
     let snapshot = collection.snapshot();
+    problems.extend(check_log(collection));
     match Manifest::read(disk, &shared.dir) {
         Err(e) => problems.push(Problem::of(&e)),
         Ok(manifest) => {
@@ -45,6 +46,14 @@ pub(crate) fn check(collection: &Collection) -> Vec<Problem> {
     }
     problems.dedup();
     problems
+}
+
+/// Reads the log again, record by record. Writers wait meanwhile.
+fn check_log(collection: &Collection) -> Vec<Problem> {
+    let core = collection.core.lock();
+    let Some(log) = &core.log else { return Vec::new() };
+    // What was unreadable at the start is among the problems already, and the position leaves it out.
+    log.verify(core.manifest.flushed, core.position).iter().map(Problem::of).collect()
 }
 
 /// Recomputes what a segment says about its rows.

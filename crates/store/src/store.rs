@@ -202,7 +202,8 @@ impl Store {
         for collection in self.collections() {
             problems.extend(crate::check::check(&collection));
         }
-        problems.dedup();
+        let mut seen = std::collections::BTreeSet::new();
+        problems.retain(|p| seen.insert((p.path.clone(), p.detail.clone())));
         problems
     }
 

@@ -95,13 +95,38 @@ fn log_name(epoch: u64) -> String {
 }
 
 impl Log {
-    /// Reads the log in `dir`, which exists; records up to `flushed` are left out.
+    /// Reads the log in `dir`, which exists, and gets it ready to be written; records up to `flushed` are left out.
     pub(crate) fn open(
         disk: &Arc<dyn Disk>,
         dir: &Path,
         file_bytes: u64,
         flushed: u64,
     ) -> Result<(Log, Recovered), StoreError> {
+        let (mut log, found) = Log::read(disk, dir, file_bytes, flushed)?;
+        if found.damage.is_empty() {
+            log.release(flushed)?;
+        }
+        Ok((log, found))
+    }
+
+    /// Reads the log again and says what is damaged; `position` is that of the newest write.
+    pub(crate) fn verify(&self, flushed: u64, position: u64) -> Vec<StoreError> {
+        let mut damage = match Log::read(&self.disk, &self.dir, self.file_bytes, flushed) {
+            Ok((_, found)) if found.damage.is_empty() => {
+                let last = found.records.last().map_or(flushed, |r| r.position);
+                let newest = self.newest.as_ref().unwrap_or(&self.dir);
+                let lost = || StoreError::corrupt(newest, format!("writes {} to {position} do not read", last + 1));
+                (last < position).then(lost).into_iter().collect()
+            }
+            Ok((_, found)) => found.damage,
+            Err(e) => vec![e],
+        };
+        damage.dedup_by_key(|e| e.to_string());
+        damage
+    }
+
+    /// Reads what is there and changes nothing.
+    fn read(disk: &Arc<dyn Disk>, dir: &Path, file_bytes: u64, flushed: u64) -> Result<(Log, Recovered), StoreError> {
         let mut log = Log {
             disk: disk.clone(),
             dir: dir.to_owned(),
@@ -164,9 +189,6 @@ impl Log {
         log.find_newest(&mut found);
         found.records.sort_by_key(|r| r.position);
         found.records.dedup_by_key(|r| r.position);
-        if found.damage.is_empty() {
-            log.release(flushed)?;
-        }
         Ok((log, found))
     }
 
@@ -213,10 +235,9 @@ impl Log {
         }
         if let Err(e) = current.file.write_at(current.offset, &buffer) {
             let error = StoreError::io("write", &file.path)(e);
-            // Whole records of the group may have reached the file: without their first header none of them counts.
-            // The next group goes to a new file, so that the rest cannot follow on it either.
-            let blank = vec![0; buffer.len().min(record::HEADER_BYTES)];
-            let cleaned = current.file.write_at(current.offset, &blank).and_then(|()| current.file.sync());
+            // Whole records of the group may have reached the file: they are cut off, which takes no room on a disk
+            // that is full. The next group goes to a new file.
+            let cleaned = current.file.set_len(current.offset).and_then(|()| current.file.sync());
             let untouched = current.file.len().is_ok_and(|len| len <= current.offset);
             self.current = None;
             return Err(match cleaned {

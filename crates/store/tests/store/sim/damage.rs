@@ -129,13 +129,6 @@ impl Run {
         let problems = store.check();
         let well = !self.faulty && !self.hurt && self.damage.is_none();
         demand!(!well || problems.is_empty(), "check finds {problems:?}, and nothing is wrong");
-        if let Some(damage) = &self.damage
-            && damage.vanished.is_some()
-            && problems.is_empty()
-        {
-            // A merge may have made the file superfluous.
-            self.say("check finds nothing".to_owned());
-        }
         self.say(format!("check: {problems:?}"));
         Ok(())
     }

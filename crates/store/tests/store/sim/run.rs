@@ -51,6 +51,8 @@ pub struct Run {
     pub(super) hurt: bool,
     pub(super) damage: Option<Damage>,
     jobs: [Option<Work>; 2],
+    /// A job in hand ran while the disk failed, and may say so when it is installed.
+    jobs_failed: bool,
     pub(super) log: Vec<String>,
 }
 
@@ -99,6 +101,7 @@ impl Run {
             hurt: false,
             damage: None,
             jobs: [None, None],
+            jobs_failed: false,
             log: Vec::new(),
         })
     }
@@ -165,6 +168,7 @@ impl Run {
                 for job in self.jobs.iter_mut().flatten() {
                     self.collection.run(job);
                 }
+                self.jobs_failed |= self.faulty;
                 self.say("jobs in hand run".to_owned());
                 Ok(())
             }
@@ -392,6 +396,14 @@ impl Run {
     }
 
     fn install(&mut self) -> Verdict {
+        let (failed, faulty) = (std::mem::take(&mut self.jobs_failed), self.faulty);
+        self.faulty |= failed;
+        let result = self.install_all();
+        self.faulty = faulty;
+        result
+    }
+
+    fn install_all(&mut self) -> Verdict {
         for lane in 0..2 {
             if let Some(job) = self.jobs[lane].take() {
                 let result = self.collection.install(job);

@@ -1,0 +1,137 @@
+//! The real server on real disks that are full, or that the kernel makes read-only. Mounting needs root.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+mod common;
+
+use common::{Server, count_in_folder, counted, meridian};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A file system on a folder, for as long as this lives.
+struct Mount(tempfile::TempDir);
+
+impl Mount {
+    /// `None`, said loudly, where mounting is not allowed.
+    fn new(args: &[&str]) -> Option<Mount> {
+        let folder = tempfile::tempdir().unwrap();
+        if let Err(why) = quietly(Command::new("mount").args(args).arg(folder.path())) {
+            eprintln!(
+                "\n*** NOT TESTED ON A REAL DISK: mount {args:?} is not possible here ({why}). The store's simulator and \
+                 its tests of faults, over a disk in memory, must do. ***\n"
+            );
+            return None;
+        }
+        Some(Mount(folder))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+fn quietly(command: &mut Command) -> Result<(), String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()) }
+}
+
+fn events(batch: u64, count: u64) -> String {
+    let event = |n: u64| {
+        format!(
+            "{{\"type\":\"Feature\",\"geometry\":{{\"type\":\"Point\",\"coordinates\":[{},{}]}},\"properties\":\
+             {{\"note\":\"{:016x}{:016x}\",\"dtg\":\"2026-01-02T00:00:00Z\"}}}}\n",
+            n % 180,
+            n % 90,
+            (batch * 1000 + n).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            (batch * 1000 + n).wrapping_mul(0xbf58_476d_1ce4_e5b9),
+        )
+    };
+    (0..count).map(event).collect()
+}
+
+fn send(server: &Server, batch: u64, count: u64) -> (u16, String) {
+    server.post("/collections/notes/items", "application/x-ndjson", None, events(batch, count).as_bytes()).unwrap()
+}
+
+fn count(server: &Server) -> u64 {
+    counted(&server.json("/collections/notes/aggregate?function=count"))
+}
+
+fn made(folder: &Path) -> Server {
+    let server = Server::start(folder);
+    server.create("notes", "note:String,dtg:Date,*geom:Point");
+    server
+}
+
+#[test]
+fn a_full_disk_refuses_writes_clearly_and_nothing_is_lost() {
+    let Some(mount) = Mount::new(&["-t", "tmpfs", "-o", "size=6m", "none"]) else { return };
+    let ballast = mount.path().join("lost+found");
+    std::fs::write(&ballast, vec![7; 3 << 20]).unwrap();
+    let server = made(mount.path());
+    let (mut stored, mut refused) = (0, None);
+    for batch in 0..400 {
+        match send(&server, batch, 400) {
+            (200 | 201, _) => stored += 400,
+            answer => {
+                refused = Some(answer);
+                break;
+            }
+        }
+    }
+    let (status, text) = refused.expect("the disk never filled up");
+    assert!(matches!(status, 503 | 507), "{status} {text}");
+    assert!(text.contains("disk is full") && text.contains("\"type\""), "{text}");
+    assert!(stored > 0);
+    assert_eq!(count(&server), stored, "readers go on, and see what was acknowledged");
+
+    std::fs::remove_file(&ballast).unwrap();
+    let (status, text) = send(&server, 1000, 400);
+    assert!(matches!(status, 200 | 201), "there is room again: {status} {text}");
+    server.kill();
+    assert_eq!(count_in_folder("notes", mount.path()), stored + 400);
+    meridian(&["check", "--data", mount.path().to_str().unwrap()]).ended(0);
+}
+
+#[test]
+fn a_disk_that_turns_read_only_stops_writes_and_nothing_is_lost() {
+    let image = tempfile::NamedTempFile::new().unwrap();
+    image.as_file().set_len(48 << 20).unwrap();
+    let path = image.path().to_str().unwrap();
+    if let Err(why) = quietly(Command::new("mkfs.ext4").args(["-q", "-F", path])) {
+        eprintln!("\n*** NOT TESTED ON A REAL DISK: no ext4 can be made here ({why}). ***\n");
+        return;
+    }
+    let options = ["-o", "loop,errors=remount-ro", path];
+    let Some(mount) = Mount::new(&options) else { return };
+    let server = made(mount.path());
+    assert!(matches!(send(&server, 1, 400).0, 200 | 201));
+
+    // As after an error of the medium: the kernel remounts the file system read-only under the running server.
+    let source = Command::new("findmnt").args(["-n", "-o", "SOURCE"]).arg(mount.path()).output().unwrap();
+    let device = String::from_utf8(source.stdout).unwrap().trim().trim_start_matches("/dev/").to_owned();
+    std::fs::write(format!("/sys/fs/ext4/{device}/trigger_fs_error"), "a test").unwrap();
+    for batch in 2..4 {
+        let (status, text) = send(&server, batch, 400);
+        assert!(matches!(status, 503 | 507) && text.contains("\"type\""), "{status} {text}");
+    }
+    assert_eq!(count(&server), 400, "readers go on");
+    server.kill();
+    let run = meridian(&["query", "notes", "--data", mount.path().to_str().unwrap()]);
+    assert!(run.code != 0 && run.err.contains("cannot be written"), "{}", run.err);
+
+    drop(mount);
+    let _ = Command::new("e2fsck").args(["-fy", path]).output();
+    let mount = Mount::new(&options).unwrap();
+    let server = Server::start(mount.path());
+    assert_eq!(count(&server), 400, "what was acknowledged is there, what was refused is not");
+    assert!(matches!(send(&server, 5, 400).0, 200 | 201));
+    assert_eq!(count(&server), 800);
+    server.kill();
+}
