@@ -86,7 +86,7 @@ def start_questdb(folder, sync=False):
     settings = {
         "http.bind.to": f"127.0.0.1:{port}", "http.min.enabled": "false", "pg.net.bind.to": f"127.0.0.1:{free_port()}",
         "line.tcp.enabled": "false", "telemetry.enabled": "false", "cairo.commit.mode": "sync" if sync else "nosync",
-        "cairo.sql.copy.root": str(TARGET)}
+        "cairo.sql.copy.root": str(TARGET), "http.export.connection.limit": 64, "http.json.query.connection.limit": 64}
     (root / "conf" / "server.conf").write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
     argv = ["java", "-Xmx4g", "-p", QUESTDB, "-m", "io.questdb/io.questdb.ServerMain", "-d", root]
     return Server("questdb", argv, port)

@@ -29,14 +29,18 @@ SQL = ("SELECT id, name, city, state, zip, ST_Y(geog::geometry), ST_X(geog::geom
 
 
 def places(count, seed):
-    """The postal places, shuffled by a fixed seed: (name, city, state, zip, lat, lon)."""
+    """The postal places, shuffled by a fixed seed: (name, city, state, zip, lat, lon); more than there are are copies some kilometres away."""
     lines = read_zst(ROOT / "data" / "geonames-postal-places" / "postal_places.tsv.zst")
     head = next(lines).split("\t")
     at = {name: i for i, name in enumerate(head)}
     rows = [line.split("\t") for line in lines]
-    random.Random(seed).shuffle(rows)
-    rows = rows[:count]
-    return [(r[at["name"]], r[at["admin2"]], r[at["admin1"]], r[at["postal_code"]], float(r[at["lat"]]), float(r[at["lon"]])) for r in rows]
+    rng = random.Random(seed)
+    rng.shuffle(rows)
+    found = [(r[at["name"]], r[at["admin2"]], r[at["admin1"]], r[at["postal_code"]], float(r[at["lat"]]), float(r[at["lon"]])) for r in rows[:count]]
+    for name, city, state, code, lat, lon in rng.choices(found, k=count - len(found)):
+        lat, lon = min(max(lat + rng.gauss(0, 0.02), -85), 85), min(max(lon + rng.gauss(0, 0.02), -180), 180)
+        found.append((name, city, state, code, round(lat, 6), round(lon, 6)))
+    return found
 
 
 def questions(folder, rows, seed, count=20_000):
@@ -183,7 +187,7 @@ def pg_counts(answer):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--places", type=int, default=650_000)
+    parser.add_argument("--places", type=int, default=650_000, help="the larger size: 5000000")
     parser.add_argument("--seconds", type=float, default=4.0, help="measured seconds of each run")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)

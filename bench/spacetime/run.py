@@ -158,7 +158,7 @@ class Duckdb(System):
         def ask(first):
             cursor, at = self.database.cursor(), first
             while (sent := time.time()) < end:
-                cursor.execute(asked[at % len(asked)]).fetch_arrow_table()
+                cursor.execute(asked[at % len(asked)]).to_arrow_table()
                 at += 1
                 if sent >= warm:
                     took.append(time.time() - sent)

@@ -58,9 +58,9 @@ pub struct Events {
 }
 
 impl Events {
-    /// Events of a seed.
-    pub fn new(seed: u64) -> Events {
-        Events { state: seed, time_us: START_US, cents: [10_000; 100] }
+    /// Events of a seed, the first of them so many seconds after the start.
+    pub fn new(seed: u64, later_s: u32) -> Events {
+        Events { state: seed, time_us: START_US + i64::from(later_s) * 1_000_000, cents: [10_000; 100] }
     }
 
     /// A number from 0 to `bound` - 1 (SplitMix64: Steele, Lea and Flood, 2014).

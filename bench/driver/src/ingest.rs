@@ -38,6 +38,9 @@ pub struct Options {
     /// Seed of the events.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Seconds by which the events begin later than the first of all.
+    #[arg(long, default_value_t = 0)]
+    later: u32,
     /// Database (PostgreSQL only).
     #[arg(long, default_value = "postgres")]
     database: String,
@@ -45,7 +48,7 @@ pub struct Options {
 
 /// Sends, and prints what came of it.
 pub async fn run(options: Options) -> Result<(), String> {
-    let mut events = Events::new(options.seed);
+    let mut events = Events::new(options.seed, options.later);
     let mut bodies = Vec::new();
     for _ in 0..options.events.div_ceil(options.batch) {
         let body = events.batch(options.encoding, options.batch)?;

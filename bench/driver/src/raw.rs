@@ -35,7 +35,7 @@ pub struct Options {
 
 /// Writes, and prints how fast.
 pub fn run(options: &Options) -> Result<(), String> {
-    let mut events = Events::new(options.seed);
+    let mut events = Events::new(options.seed, 0);
     let batches = options.events.div_ceil(options.batch);
     let bodies: Result<Vec<_>, _> = (0..batches).map(|_| events.batch(options.encoding, options.batch)).collect();
     let report = written(options, &bodies?).map_err(|e| format!("{}: {e}", options.file.display()));
