@@ -1,11 +1,12 @@
 //! What is known of a request before its handler reads it: when it came, its name, its deadline, its base URL.
 
+use crate::metrics::Active;
 use crate::params;
 use crate::problem::{Problem, Result};
 use crate::state::AppState;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use serde::de::DeserializeOwned;
@@ -106,38 +107,64 @@ impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for Path<T> {
 
 /// Wraps every request: counts and times it, names it, and hands its trace on.
 pub async fn observe(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
-    let arrived = Instant::now();
-    let active = state.metrics.begin();
-    let method = request.method().clone();
+    let observation = Observation::begin(&state, request.method(), request.uri(), request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let id = request.headers().get(&REQUEST_ID).filter(|v| is_request_id(v)).cloned();
-    let id = id.or_else(|| HeaderValue::from_str(&state.next_request_id()).ok());
-    let trace = request.headers().get(&TRACEPARENT).filter(|v| is_traceparent(v)).cloned();
-    let path = tracing::enabled!(tracing::Level::WARN).then(|| request.uri().path().to_owned());
-    request.extensions_mut().insert(Arrival(arrived));
+    request.extensions_mut().insert(Arrival(observation.arrived));
+    let response = next.run(request).await;
+    observation.end(route.as_ref().map(MatchedPath::as_str), response)
+}
 
-    let mut response = next.run(request).await;
+/// What is kept of a request while it is worked on.
+pub struct Observation<'a> {
+    state: &'a AppState,
+    active: Active<'a>,
+    /// When the request's head had been read.
+    pub arrived: Instant,
+    method: Method,
+    id: Option<HeaderValue>,
+    trace: Option<HeaderValue>,
+    /// Empty where nobody reads it.
+    path: String,
+}
 
-    drop(active);
-    let elapsed = arrived.elapsed();
-    let status = response.status();
-    state.metrics.end(route.as_ref().map(MatchedPath::as_str), &method, status, elapsed);
-    let name = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
-    let path = path.as_deref().unwrap_or_default();
-    let ms = elapsed.as_millis() as u64;
-    if status.is_server_error() {
-        tracing::warn!(request = name, %method, path, status = status.as_u16(), ms, "refused or failed");
-    } else {
-        tracing::debug!(request = name, %method, path, status = status.as_u16(), ms, "answered");
+impl<'a> Observation<'a> {
+    /// Notes that a request has come.
+    pub fn begin(state: &'a AppState, method: &Method, uri: &Uri, headers: &HeaderMap) -> Observation<'a> {
+        let id = headers.get(&REQUEST_ID).filter(|v| is_request_id(v)).cloned();
+        Observation {
+            state,
+            active: state.metrics.begin(),
+            arrived: Instant::now(),
+            method: method.clone(),
+            id: id.or_else(|| HeaderValue::from_str(&state.next_request_id()).ok()),
+            trace: headers.get(&TRACEPARENT).filter(|v| is_traceparent(v)).cloned(),
+            path: if tracing::enabled!(tracing::Level::WARN) { uri.path().to_owned() } else { String::new() },
+        }
     }
-    let headers = response.headers_mut();
-    if let Some(id) = id {
-        headers.insert(REQUEST_ID.clone(), id);
+
+    /// Notes that the head of its answer is ready, and gives it the request's name.
+    pub fn end(self, route: Option<&str>, mut response: Response) -> Response {
+        let Observation { state, active, arrived, method, id, trace, path } = self;
+        drop(active);
+        let elapsed = arrived.elapsed();
+        let status = response.status();
+        state.metrics.end(route, &method, status, elapsed);
+        let name = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let ms = elapsed.as_millis() as u64;
+        if status.is_server_error() {
+            tracing::warn!(request = name, %method, path, status = status.as_u16(), ms, "refused or failed");
+        } else {
+            tracing::debug!(request = name, %method, path, status = status.as_u16(), ms, "answered");
+        }
+        let headers = response.headers_mut();
+        if let Some(id) = id {
+            headers.insert(REQUEST_ID.clone(), id);
+        }
+        if let Some(trace) = trace {
+            headers.insert(TRACEPARENT.clone(), trace);
+        }
+        response
     }
-    if let Some(trace) = trace {
-        headers.insert(TRACEPARENT.clone(), trace);
-    }
-    response
 }
 
 /// A name that a client chose: short and printable, since it goes to logs.

@@ -112,4 +112,4 @@ pub use order::{Merge, Merged, sort_order};
 pub use pieces::{PIECE_EDGES, Pieces};
 pub use pyramid::{BASE_LEVEL, CountPyramid, PyramidBuilder, TileCells};
 pub use summary::{FloatSum, Number, Sum, Summary};
-pub use tree::{Children, FANOUT, LEAF_ROWS, Node, NodeRef, Tree, Visit, WalkStats};
+pub use tree::{Children, FANOUT, LEAF_ROWS, Node, NodeRef, Places, Tree, Visit, WalkStats};

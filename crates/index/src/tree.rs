@@ -181,6 +181,19 @@ pub(crate) fn node_count(rows: u32) -> usize {
     levels(rows).last().map_or(0, |&n| n as usize)
 }
 
+/// Sides of the boxes of some nodes in degrees, an array each.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'a> {
+    /// Least longitudes.
+    pub west: &'a [f64],
+    /// Least latitudes.
+    pub south: &'a [f64],
+    /// Greatest longitudes.
+    pub east: &'a [f64],
+    /// Greatest latitudes.
+    pub north: &'a [f64],
+}
+
 impl Tree {
     pub(crate) fn new(
         class: u8,
@@ -243,6 +256,18 @@ impl Tree {
     #[inline]
     pub fn bounds(&self, node: Node) -> Bounds {
         self.nodes.bounds(self.at(node))
+    }
+
+    /// The sides of the boxes of neighbouring nodes, for those who look at all of them.
+    pub fn places(&self, nodes: &Children) -> Places<'_> {
+        let level = self.levels[usize::from(nodes.level)] as usize;
+        let at = level + nodes.indexes.start as usize..level + nodes.indexes.end.max(nodes.indexes.start) as usize;
+        Places {
+            west: &self.nodes.west[at.clone()],
+            south: &self.nodes.south[at.clone()],
+            east: &self.nodes.east[at.clone()],
+            north: &self.nodes.north[at],
+        }
     }
 
     /// The box of the whole tree.

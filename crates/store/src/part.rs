@@ -247,6 +247,18 @@ impl PartView {
         self.part.seqs(rows.start.min(self.part.rows)..rows.end.min(self.part.rows))
     }
 
+    /// All rows, where they are in memory as one batch with every column: a memory tree.
+    pub fn at_hand(&self) -> Option<&Batch> {
+        let batch = &self.part.run()?.batch;
+        // Fields added since it was written are not in it.
+        (batch.layout().columns.len() == self.context.layout.columns.len()).then_some(batch)
+    }
+
+    /// As [`PartView::seqs`], where they are in memory.
+    pub fn seqs_at_hand(&self, rows: Range<u32>) -> Option<&[u64]> {
+        self.part.run()?.seqs.get(rows.start as usize..rows.end as usize)
+    }
+
     /// The keys of some rows, where they are at hand without computing them.
     pub fn keys(&self, rows: Range<u32>) -> Option<&[Key]> {
         self.part.run().map(|run| &run.keys[rows.start as usize..rows.end as usize])

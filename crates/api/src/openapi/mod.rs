@@ -82,16 +82,7 @@ fn describe(operation: &Operation) -> Value {
     let mut responses = Map::new();
     let mut success = json!({ "description": operation.answer });
     if !operation.produces.is_empty() {
-        let content: Map<String, Value> = operation
-            .produces
-            .iter()
-            .map(|(media_type, schema)| {
-                let body =
-                    if schema.is_empty() { json!({}) } else { json!({ "schema": reference("schemas", schema) }) };
-                ((*media_type).to_owned(), body)
-            })
-            .collect();
-        success["content"] = Value::Object(content);
+        success["content"] = content(operation.produces);
     }
     responses.insert(operation.status.to_string(), success);
     responses.insert("default".to_owned(), reference("responses", "Problem"));
@@ -103,17 +94,18 @@ fn describe(operation: &Operation) -> Value {
         "responses": responses,
     });
     if let Some(Body { description, takes }) = operation.body {
-        let content: Map<String, Value> = takes
-            .iter()
-            .map(|(media_type, schema)| {
-                let body =
-                    if schema.is_empty() { json!({}) } else { json!({ "schema": reference("schemas", schema) }) };
-                ((*media_type).to_owned(), body)
-            })
-            .collect();
-        described["requestBody"] = json!({ "description": description, "required": true, "content": content });
+        described["requestBody"] = json!({ "description": description, "required": true, "content": content(takes) });
     }
     described
+}
+
+/// Media types and the schema of each, which may have none.
+fn content(types: &[(&str, &str)]) -> Value {
+    let schema_of = |schema: &str| match schema {
+        "" => json!({}),
+        named => json!({ "schema": reference("schemas", named) }),
+    };
+    Value::Object(types.iter().map(|(kind, schema)| ((*kind).to_owned(), schema_of(schema))).collect())
 }
 
 fn reference(kind: &str, name: &str) -> Value {

@@ -16,7 +16,7 @@ use crate::stream::{self, Run};
 use answer::PlaceWriter;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use meridian_model::{BatchBuilder, Field, FieldType, GeometryType, IdRole, Invalid, Schema, builder::Value};
 use meridian_store::{CHUNK_ROWS, Collection, PartView, Settings, Snapshot, StoreError, Write};
@@ -29,6 +29,8 @@ use std::time::{Duration, Instant};
 pub const COLLECTION: &str = "places";
 /// Where the profile lives.
 const BASE: &str = "/api/v0/places";
+/// What URLs of near questions begin with.
+const NEAR: &str = "/api/v0/places/near/";
 /// Places of a page.
 const PAGE: usize = 25;
 /// Radius when none is named, in kilometres.
@@ -88,7 +90,7 @@ pub async fn near(
     Path((latitude, longitude)): Path<(String, String)>,
     RawQuery(query): RawQuery,
 ) -> Result<Response> {
-    nearby(&state, &latitude, &longitude, RADIUS_DEFAULT_KM, query.as_deref()).await
+    nearby(&state, Near { latitude: &latitude, longitude: &longitude, radius: None, query: query.as_deref() }).await
 }
 
 /// `GET /api/v0/places/near/{latitude}/{longitude}/{radiusKm}`
@@ -97,21 +99,46 @@ pub async fn near_within(
     Path((latitude, longitude, radius)): Path<(String, String, String)>,
     RawQuery(query): RawQuery,
 ) -> Result<Response> {
-    let radius_km = match radius.parse::<f64>() {
-        Ok(0.0) => RADIUS_DEFAULT_KM,
-        Ok(km) if km.is_finite() && km > 0.0 => km.min(RADIUS_MAX_KM),
-        _ => return Err(field_error("radius", format!("{radius:?} is not a radius in kilometres"))),
-    };
-    nearby(&state, &latitude, &longitude, radius_km, query.as_deref()).await
+    let (radius, query) = (Some(radius.as_str()), query.as_deref());
+    nearby(&state, Near { latitude: &latitude, longitude: &longitude, radius, query }).await
 }
 
-async fn nearby(
-    state: &AppState,
-    latitude: &str,
-    longitude: &str,
-    radius_km: f64,
-    query: Option<&str>,
-) -> Result<Response> {
+/// A near question as it stands in the URL.
+pub struct Near<'a> {
+    latitude: &'a str,
+    longitude: &'a str,
+    radius: Option<&'a str>,
+    query: Option<&'a str>,
+}
+
+impl<'a> Near<'a> {
+    /// The question that a URL asks in plain characters; `None` of any other URL.
+    pub fn of(uri: &'a Uri) -> Option<Near<'a>> {
+        let rest = uri.path().strip_prefix(NEAR)?;
+        let mut segments = rest.split('/');
+        let (latitude, longitude, radius) = (segments.next()?, segments.next()?, segments.next());
+        let plain = !rest.contains('%') && segments.next().is_none();
+        let filled = !latitude.is_empty() && !longitude.is_empty() && radius.is_none_or(|r| !r.is_empty());
+        (plain && filled).then_some(Near { latitude, longitude, radius, query: uri.query() })
+    }
+
+    /// The template of its route.
+    pub fn route(&self) -> &'static str {
+        match self.radius {
+            Some(_) => "/api/v0/places/near/{latitude}/{longitude}/{radiusKm}",
+            None => "/api/v0/places/near/{latitude}/{longitude}",
+        }
+    }
+}
+
+/// Counts the places near a position and lists a page of them, nearest first.
+pub async fn nearby(state: &AppState, question: Near<'_>) -> Result<Response> {
+    let Near { latitude, longitude, radius, query } = question;
+    let radius_km = match radius.map(|r| (r, r.parse::<f64>())) {
+        None | Some((_, Ok(0.0))) => RADIUS_DEFAULT_KM,
+        Some((_, Ok(km))) if km.is_finite() && km > 0.0 => km.min(RADIUS_MAX_KM),
+        Some((text, _)) => return Err(field_error("radius", format!("{text:?} is not a radius in kilometres"))),
+    };
     let lat = coordinate("latitude", latitude, 90.0)?;
     let lon = coordinate("longitude", longitude, 180.0)?;
     let page = page(query);

@@ -5,12 +5,13 @@
 //! by row. Nodes are compared with the circle's box before any trigonometry, and rows are compared by the haversine
 //! of their distance, so that only the places given out cost a square root.
 
-use arrow_array::{Array, Float64Array};
-use meridian_index::{Node, Tree};
+use arrow_array::Array;
+use meridian_index::{FANOUT, LEAF_ROWS, Node, Tree};
 use meridian_model::filter::{distance_to_box_m, farthest_in_box_m};
 use meridian_model::sphere::EARTH_RADIUS_M;
 use meridian_model::{Batch, Bounds, Projection};
 use meridian_store::{CHUNK_ROWS, PartView, Snapshot, StoreError};
+use std::borrow::Cow;
 use std::collections::BinaryHeap;
 use std::f64::consts::FRAC_PI_2;
 use std::ops::Range;
@@ -41,21 +42,20 @@ pub struct Circle {
     boxes: [Option<[f64; 4]>; 2],
 }
 
-/// Angles in radians up to which [`sin_small`] and [`cos_small`] are exact to the last digits of a double.
+/// Angles in radians up to which [`sin_small`] and [`haversine_small`] are exact to the last digits of a double.
 const SMALL: f64 = 0.06;
 
-/// Sine of a small angle: the first term left out is below 3e-17.
-#[inline]
+/// Sine of a small angle: the first term left out is below 3e-17. Reciprocals, for a division costs as much as the rest.
+#[inline(always)]
 fn sin_small(x: f64) -> f64 {
     let x2 = x * x;
-    x * (1.0 - x2 / 6.0 * (1.0 - x2 / 20.0 * (1.0 - x2 / 42.0)))
+    x * (1.0 - x2 * (1.0 / 6.0) * (1.0 - x2 * (1.0 / 20.0) * (1.0 - x2 * (1.0 / 42.0))))
 }
 
-/// Cosine of a small angle: the first term left out is below 1e-16.
-#[inline]
-fn cos_small(x: f64) -> f64 {
-    let x2 = x * x;
-    1.0 - x2 / 2.0 * (1.0 - x2 / 12.0 * (1.0 - x2 / 30.0 * (1.0 - x2 / 56.0)))
+/// Haversine (square of the sine of the half) of a small angle, given its square: the first term left out is below 1e-16 of it.
+#[inline(always)]
+fn haversine_small(x2: f64) -> f64 {
+    x2 * 0.25 * (1.0 - x2 * (1.0 / 12.0) * (1.0 - x2 * (1.0 / 30.0) * (1.0 - x2 * (1.0 / 56.0))))
 }
 
 /// Haversine of a distance in metres, which grows with it up to half the globe.
@@ -93,15 +93,42 @@ impl Circle {
     /// Haversine of the distance to a position in degrees; where `small`, one in the circle's box.
     #[inline]
     fn haversine(&self, lon: f64, lat: f64) -> f64 {
+        if self.small {
+            return self.haversine_small(lon, lat);
+        }
         let (phi, lambda) = ((lat - self.lat).to_radians(), (lon - self.lon).to_radians());
-        let (half_phi, half_lambda, cos_lat) = if self.small {
-            // The cosine of the sum of the latitude and a small angle.
-            let cos_lat = self.cos_lat * cos_small(phi) - self.sin_lat * sin_small(phi);
-            (sin_small(phi * 0.5), sin_small(lambda * 0.5), cos_lat)
-        } else {
-            ((phi * 0.5).sin(), (lambda * 0.5).sin(), lat.to_radians().cos())
-        };
-        half_phi * half_phi + self.cos_lat * cos_lat * half_lambda * half_lambda
+        let (half_phi, half_lambda) = ((phi * 0.5).sin(), (lambda * 0.5).sin());
+        half_phi * half_phi + self.cos_lat * lat.to_radians().cos() * half_lambda * half_lambda
+    }
+
+    /// The same by short series, without a branch: a loop over many positions runs on vector registers.
+    #[inline(always)]
+    fn haversine_small(&self, lon: f64, lat: f64) -> f64 {
+        const RADIANS: f64 = std::f64::consts::PI / 180.0;
+        let (phi, lambda) = ((lat - self.lat) * RADIANS, (lon - self.lon) * RADIANS);
+        let haversine_phi = haversine_small(phi * phi);
+        // The cosine of the sum of the latitude and a small angle, whose cosine is 1 - 2 haversines.
+        let cos_lat = self.cos_lat * (1.0 - 2.0 * haversine_phi) - self.sin_lat * sin_small(phi);
+        haversine_phi + self.cos_lat * cos_lat * haversine_small(lambda * lambda)
+    }
+
+    /// Haversines of the distances to some positions in degrees; infinite for those outside the circle's boxes.
+    #[inline]
+    fn haversines(&self, lons: &[f64], lats: &[f64], out: &mut [f64]) {
+        let positions = lons.iter().zip(lats);
+        if let ([Some([west, south, east, north]), None], true) = (self.boxes, self.small) {
+            for (out, (&lon, &lat)) in out.iter_mut().zip(positions) {
+                let near = (south <= lat) & (lat <= north) & (west <= lon) & (lon <= east);
+                let haversine = self.haversine_small(lon, lat);
+                *out = if near { haversine } else { f64::INFINITY };
+            }
+            return;
+        }
+        for (out, (&lon, &lat)) in out.iter_mut().zip(positions) {
+            let mut boxes = self.boxes.iter().flatten();
+            let near = boxes.any(|[w, s, e, n]| *s <= lat && lat <= *n && *w <= lon && lon <= *e);
+            *out = if near { self.haversine(lon, lat) } else { f64::INFINITY };
+        }
     }
 
     fn touches(&self, bounds: &Bounds) -> bool {
@@ -186,27 +213,50 @@ impl Walk {
         let mut stack = Vec::with_capacity(64);
         for (part, view) in snapshot.parts.iter().enumerate() {
             for (number, tree) in view.trees().iter().enumerate() {
-                stack.extend(tree.root());
+                let Some(root) = tree.root() else { continue };
+                if walk.circle.touches(&tree.bounds(root)) {
+                    walk.reach(part, number, tree, root, &mut stack);
+                }
                 while let Some(node) = stack.pop() {
-                    walk.visit(part, number, tree, node, &mut stack);
+                    walk.below(part, number, tree, node, &mut stack);
                 }
             }
         }
         walk
     }
 
-    fn visit(&mut self, part: usize, number: usize, tree: &Tree, node: Node, stack: &mut Vec<Node>) {
+    /// Finds the children of a node that the circle's boxes touch.
+    fn below(&mut self, part: usize, number: usize, tree: &Tree, node: Node, stack: &mut Vec<Node>) {
+        let children = tree.children(node);
+        let places = tree.places(&children);
+        // A bit for each child, worked out for all of them at once: most of a walk is to find that a node is elsewhere.
+        let mut touched = 0u32;
+        for [west, south, east, north] in self.circle.boxes.iter().flatten() {
+            for at in 0..places.west.len().min(FANOUT) {
+                let near = (places.west[at] <= *east)
+                    & (*west <= places.east[at])
+                    & (places.south[at] <= *north)
+                    & (*south <= places.north[at]);
+                touched |= u32::from(near) << at;
+            }
+        }
+        for (at, child) in children.enumerate() {
+            if touched >> at & 1 == 1 {
+                self.reach(part, number, tree, child, stack);
+            }
+        }
+    }
+
+    /// Takes a node that the circle's boxes touch.
+    fn reach(&mut self, part: usize, number: usize, tree: &Tree, node: Node, stack: &mut Vec<Node>) {
         let circle = &self.circle;
         let bounds = tree.bounds(node);
-        if !circle.touches(&bounds) {
-            return;
-        }
         if circle.holds(&bounds) {
             self.inside.push(Inside { nearest: circle.nearest(&bounds), part, tree: number, node });
         } else if tree.is_leaf(node) {
             self.cut.push((part, tree.rows(node)));
         } else {
-            stack.extend(tree.children(node));
+            stack.push(node);
         }
     }
 
@@ -295,17 +345,23 @@ impl Reader<'_> {
         let view = &self.snapshot.parts[part];
         let visible = if view.all_visible(rows.clone()) { None } else { Some(view.visible(rows.clone())?) };
         let circle = self.circle;
-        let mut seqs: Option<Vec<u64>> = None;
+        let mut seqs: Option<Cow<'_, [u64]>> = None;
         let mut total = 0;
+        let mut haversines = [0.0; LEAF_ROWS];
         // A leaf may lie across two blocks.
         let mut start = rows.start;
         while start < rows.end {
             let (batch, first) = self.chunks.get(part, view, start)?;
-            let end = rows.end.min(first + batch.rows() as u32);
+            let end = rows.end.min(first + batch.rows() as u32).min(start + LEAF_ROWS as u32);
             let Some((lons, lats)) = batch.points() else { return Ok(total) };
-            for row in start..end {
-                let at = (row - first) as usize;
-                let Some(haversine) = within(&circle, lons, lats, at) else { continue };
+            let at = (start - first) as usize..(end.max(start) - first) as usize;
+            let found = &mut haversines[..at.len()];
+            circle.haversines(&lons.values()[at.clone()], &lats.values()[at.clone()], found);
+            for (i, &haversine) in found.iter().enumerate() {
+                if haversine > circle.reach || lons.is_null(at.start + i) {
+                    continue;
+                }
+                let row = start + i as u32;
                 if visible.as_ref().is_some_and(|v| !v.value((row - rows.start) as usize)) {
                     continue;
                 }
@@ -315,7 +371,10 @@ impl Reader<'_> {
                 }
                 let seqs = match &mut seqs {
                     Some(seqs) => seqs,
-                    none => none.insert(view.seqs(rows.clone())?),
+                    none => none.insert(match view.seqs_at_hand(rows.clone()) {
+                        Some(seqs) => Cow::Borrowed(seqs),
+                        None => Cow::Owned(view.seqs(rows.clone())?),
+                    }),
                 };
                 self.best.push(Candidate { haversine, seq: seqs[(row - rows.start) as usize], part, row });
                 if self.best.len() > self.k {
@@ -334,17 +393,6 @@ impl Reader<'_> {
     }
 }
 
-#[inline]
-fn within(circle: &Circle, lons: &Float64Array, lats: &Float64Array, at: usize) -> Option<f64> {
-    let (lon, lat) = (lons.value(at), lats.value(at));
-    let near = circle.boxes.iter().flatten().any(|[w, s, e, n]| *s <= lat && lat <= *n && *w <= lon && lon <= *e);
-    if !near || lons.is_null(at) {
-        return None;
-    }
-    let haversine = circle.haversine(lon, lat);
-    (haversine <= circle.reach).then_some(haversine)
-}
-
 /// Blocks read for one question, so that each is looked up once.
 pub struct Chunks {
     wanted: Projection,
@@ -357,8 +405,11 @@ impl Chunks {
         Chunks { wanted, read: Vec::new() }
     }
 
-    /// The block that holds a row, and its first row.
-    pub fn get(&mut self, part: usize, view: &PartView, row: u32) -> Result<(&Batch, u32), StoreError> {
+    /// Rows around one row, and the first of them: all of a memory tree, a block of a segment.
+    pub fn get<'a>(&'a mut self, part: usize, view: &'a PartView, row: u32) -> Result<(&'a Batch, u32), StoreError> {
+        if let Some(batch) = view.at_hand() {
+            return Ok((batch, 0));
+        }
         let first = row - row % CHUNK_ROWS;
         let found = self.read.iter().rposition(|(p, f, _)| (*p, *f) == (part, first));
         let at = match found {
