@@ -40,7 +40,8 @@ fn next_escaped(bytes: &[u8], from: usize) -> Option<usize> {
     while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*eight);
         let control = word.wrapping_sub(ONES * 0x20) & !word;
-        let found = (control | zeros(word ^ ONES * u64::from(b'"')) | zeros(word ^ ONES * u64::from(b'\\'))) & HIGHS;
+        let found =
+            (control | zeros(word ^ (ONES * u64::from(b'"'))) | zeros(word ^ (ONES * u64::from(b'\\')))) & HIGHS;
         if found != 0 {
             return Some(at + found.trailing_zeros() as usize / 8);
         }
