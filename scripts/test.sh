@@ -62,7 +62,7 @@ deny() {
 }
 
 echo "== what the tests need"
-scripts/need.sh ogr2ogr=gdal-bin wrk=wrk chromium=chromium || exit 1
+scripts/need.sh ogr2ogr=gdal-bin wrk=wrk chromium=chromium curl=curl /usr/share/doc/python3-venv=python3-venv || exit 1
 make --no-print-directory web || exit 1
 
 step "format" cargo fmt --all --check
@@ -70,6 +70,7 @@ step "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 counted "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
 step "dependencies: licences, bans, sources, advisories" deny
 step "web: types" npm --prefix web run --silent check
+step "readers: DuckDB and pyarrow on the files of a live server" scripts/readers_test.sh
 counted "web: unit tests" env -C web node --test tests/unit.test.mjs
 counted "web: browser tests against the real server" scripts/browser_test.sh
 

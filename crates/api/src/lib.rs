@@ -16,6 +16,7 @@ mod body;
 mod collections;
 mod config;
 mod conformance;
+mod files;
 mod html;
 mod items;
 mod landing;

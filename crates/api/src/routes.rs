@@ -4,7 +4,7 @@ use crate::problem::{Kind, Problem};
 use crate::request::observe;
 use crate::state::AppState;
 use crate::{
-    analysis, collections, conformance, items, landing, openapi, operation, pages, passages, places, tiles, tilesets,
+    analysis, collections, conformance, files, items, landing, openapi, operation, pages, passages, places, tiles, tilesets,
 };
 use axum::Router;
 use axum::extract::Request;
@@ -68,6 +68,7 @@ fn table() -> Table {
         .on(M::PUT, "/collections/{c}/items/{id}", items::feature::put)
         .on(M::PATCH, "/collections/{c}/items/{id}", items::feature::patch)
         .on(M::DELETE, "/collections/{c}/items/{id}", items::feature::delete)
+        .on(M::POST, "/collections/{c}/files", files::post)
         .get("/collections/{c}/aggregate", analysis::aggregate)
         .get("/collections/{c}/density", analysis::density)
         .get("/collections/{c}/tracks", passages::get)

@@ -55,6 +55,7 @@ pub fn store_problem(error: StoreError) -> Problem {
         StoreError::ReadOnly { .. } => {
             Problem::new(Kind::StorageUnavailable, "the server's data folder cannot be written to")
         }
+        StoreError::Busy(detail) => Problem::new(Kind::Overloaded, detail),
         StoreError::Closed => {
             Problem::new(Kind::NotFound, "the collection was removed, or the server is shutting down")
         }

@@ -57,6 +57,11 @@ impl Client {
             .map_err(|e| Failure::Refused(format!("the answer is not JSON, or broke off: {e}")))
     }
 
+    /// Asks for work to be done, however long it takes, and gives the JSON document that tells of it.
+    pub fn post(&self, path: &[&str]) -> Result<Value, Failure> {
+        self.server.work(path)
+    }
+
     /// Ends the client; a folder is closed cleanly.
     pub fn close(self) -> Result<(), Failure> {
         self.own.map_or(Ok(()), Own::close)

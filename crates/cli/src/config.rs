@@ -147,6 +147,21 @@ const SETTINGS: &[Setting] = &[
     size!("store.memory_bytes", "Most memory for events not yet in a segment.", store.memory_bytes, MIB, TIB),
     size!("store.log_bytes", "Most log that a collection keeps before it is flushed.", store.log_bytes, MIB, TIB),
     size!("store.log_file_bytes", "Size of one log file.", store.log_file_bytes, MIB, 4 * GIB),
+    size!(
+        "store.serving_bytes",
+        "Most Arrow rows kept on disk beside GeoParquet, for faster answers.",
+        store.serving_bytes,
+        0,
+        1024 * TIB
+    ),
+    count!(
+        "store.rest_rows_min",
+        "Least events of a segment that becomes GeoParquet without being asked for.",
+        store.rest_rows_min,
+        1,
+        u64::from(u32::MAX)
+    ),
+    duration!("store.files_memory", "How long files that were listed stay.", store.files_memory, "1m", "366d"),
     duration!("store.key_memory", "How long an idempotency key is remembered.", store.key_memory, "1m", "366d"),
     count!("store.keys_max", "Most idempotency keys remembered by a collection.", store.keys_max, 1_000, 100_000_000),
     duration!(

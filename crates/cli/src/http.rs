@@ -12,6 +12,8 @@ use ureq::{Agent, Body};
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 /// How often a write that the server was too busy for is sent again; its key makes that safe.
 const ATTEMPTS: u32 = 8;
+/// Longest wait for work that a server was asked for; its own deadline is shorter.
+const WORK_MAX: Duration = Duration::from_secs(86_400);
 /// What stands for itself in a query string.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b',').remove(b':');
@@ -96,6 +98,15 @@ impl Server {
     pub fn put(&self, path: &[&str], parameters: &[Parameter], kind: &str, body: &[u8]) -> Result<u16, Failure> {
         let sent = self.agent.put(self.address(path, parameters)).content_type(kind).send(body);
         Ok(accept(sent.map_err(|e| self.unreachable(&e))?)?.status().as_u16())
+    }
+
+    /// Asks for work that may take long, and for the JSON document that tells what came of it.
+    pub fn work(&self, path: &[&str]) -> Result<Value, Failure> {
+        let request = self.agent.post(self.address(path, &[])).config().timeout_per_read(Some(WORK_MAX)).build();
+        let response = request.send_empty().map_err(|e| self.unreachable(&e))?;
+        let body = read(accept(response)?)?;
+        serde_json::from_slice(&body)
+            .map_err(|e| Failure::Refused(format!("{} answered what is not JSON: {e}", self.base)))
     }
 
     /// Posts a batch under a key, again and again while the server is too busy to take it.

@@ -18,7 +18,7 @@ mod table;
 mod units;
 
 use clap::{Parser, Subcommand};
-use commands::{aggregate, check, create, export, query, serve};
+use commands::{aggregate, check, create, export, files, query, serve};
 use std::process::ExitCode;
 
 /// Freed memory goes back in large pieces, and threads that parse, index and answer do not wait for each other.
@@ -52,6 +52,7 @@ enum Command {
     Query(query::QueryArgs),
     Aggregate(aggregate::AggregateArgs),
     Export(export::ExportArgs),
+    Files(files::FilesArgs),
     Check(check::CheckArgs),
 }
 
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Command::Query(args) => query::run(&args),
         Command::Aggregate(args) => aggregate::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Files(args) => files::run(&args),
         Command::Check(args) => check::run(&args),
     };
     match outcome {

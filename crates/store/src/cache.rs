@@ -49,6 +49,7 @@ pub(crate) struct BlockCache {
     /// Hashed without a random key, so that what is evicted (and read again) repeats in a simulation.
     blocks: Cache<BlockKey, Block, Weight, BuildHasherDefault<DefaultHasher>>,
     next_part: AtomicU64,
+    ticks: AtomicU64,
 }
 
 impl BlockCache {
@@ -58,12 +59,18 @@ impl BlockCache {
         BlockCache {
             blocks: Cache::with(items, bytes, Weight, Default::default(), Default::default()),
             next_part: AtomicU64::new(1),
+            ticks: AtomicU64::new(1),
         }
     }
 
     /// A number for a part that no other part of this process has.
     pub(crate) fn number_part(&self) -> u64 {
         self.next_part.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A number greater than all before: which of two uses came later.
+    pub(crate) fn tick(&self) -> u64 {
+        self.ticks.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn get(&self, key: BlockKey) -> Option<Block> {

@@ -59,7 +59,7 @@ fn check_log(collection: &Collection) -> Vec<Problem> {
 /// Recomputes what a segment says about its rows.
 fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreError> {
     let Some(segment) = part.segment() else { return Ok(()) };
-    let wrong = |what: &str| StoreError::corrupt(&segment.path, what);
+    let wrong = |what: &str| StoreError::corrupt(&segment.index.path, what);
     // The trees were built over the schema of the time.
     let schema = Arc::new(segment.footer.schema.clone());
     let layout = Arc::new(meridian_model::Layout::of(&schema));
@@ -104,14 +104,40 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
     if segment.pyramid()?.is_some_and(|found| *found != pyramid.finish()) {
         return Err(wrong("its counts per map cell are not those of its events"));
     }
+    check_rest(part)?;
     check_keys(part, keys)?;
     check_time(&view, &schema)
+}
+
+/// Whether the rows at rest are those that are served.
+fn check_rest(part: &Part) -> Result<(), StoreError> {
+    let Some((segment, rest)) = part.segment().and_then(|segment| Some((segment, segment.rest()?))) else {
+        return Ok(());
+    };
+    let wrong = |what: &str| StoreError::corrupt(rest.path(), what);
+    for chunk in 0..part.rows.div_ceil(CHUNK_ROWS) {
+        let rows = chunk * CHUNK_ROWS..part.rows.min((chunk + 1) * CHUNK_ROWS);
+        if rest.seqs(chunk)? != segment.seqs(rows.clone())? {
+            return Err(wrong("its sequence numbers are not those of the segment"));
+        }
+        let mut column = 0;
+        while column < usize::from(segment.footer.columns) {
+            for array in rest.columns(chunk, column)? {
+                let served = segment.column(column, rows.clone(), Fill::Pass)?;
+                if served.is_none_or(|served| served.to_data() != array.to_data()) {
+                    return Err(wrong("its events are not those of the segment"));
+                }
+                column += 1;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether every row stands once in the sidecar, under its key.
 fn check_keys(part: &Part, keys: Vec<u64>) -> Result<(), StoreError> {
     let Some(segment) = part.segment() else { return Ok(()) };
-    let wrong = |what: &str| StoreError::corrupt(&segment.path, what);
+    let wrong = |what: &str| StoreError::corrupt(&segment.index.path, what);
     let mut seen = vec![false; keys.len()];
     for page in 0..segment.footer.key_fences.len() {
         let found = segment.key_page(page as u32)?;
@@ -130,7 +156,7 @@ fn check_keys(part: &Part, keys: Vec<u64>) -> Result<(), StoreError> {
 /// Whether the order of time holds every row once, in order, with the values that the row has.
 fn check_time(view: &PartView, schema: &Arc<meridian_model::Schema>) -> Result<(), StoreError> {
     let (Some(segment), Some(order)) = (view.part.segment(), view.time_order()) else { return Ok(()) };
-    let wrong = |what: &str| StoreError::corrupt(&segment.path, what);
+    let wrong = |what: &str| StoreError::corrupt(&segment.index.path, what);
     let mut forest = ForestBuilder::over_time(schema);
     let mut seen = vec![false; view.rows() as usize];
     let mut last = i64::MIN;

@@ -86,6 +86,12 @@ pub struct Work {
     output: Option<Result<Output, StoreError>>,
 }
 
+impl Work {
+    pub(crate) fn of(job: Job) -> Work {
+        Work { job, output: None }
+    }
+}
+
 /// Longest idempotency key in bytes.
 pub const KEY_BYTES_MAX: usize = 255;
 
@@ -103,7 +109,7 @@ pub struct Collection {
     room_lock: Mutex<()>,
     /// One flush or merge of memory trees at a time, and one merge of segments.
     memory_lane: Mutex<()>,
-    segment_lane: Mutex<()>,
+    pub(crate) segment_lane: Mutex<()>,
     pub(crate) stop: AtomicBool,
     wake: Arc<Wake>,
 }
@@ -226,7 +232,7 @@ impl Collection {
         })
     }
 
-    fn is_durable(&self) -> bool {
+    pub(crate) fn is_durable(&self) -> bool {
         !self.shared.options.ephemeral && self.state().settings.durability != Durability::Ephemeral
     }
 
@@ -390,6 +396,9 @@ impl Collection {
                 stats.memory_bytes += view.part.bytes();
             } else {
                 stats.segments += 1;
+                let segment = view.part.segment();
+                stats.rest_bytes += segment.and_then(|s| s.rest()).map_or(0, |rest| rest.entry.bytes);
+                stats.rows_bytes += segment.and_then(|s| s.rows_held()).map_or(0, |(bytes, _)| bytes);
                 stats.bytes += view.part.bytes();
             }
             bounds = Some(bounds.map_or(view.bounds(), |b| b.union(&view.bounds())));
@@ -398,9 +407,10 @@ impl Collection {
         stats
     }
 
-    /// What is damaged: an answer of this collection may lack what these held.
+    /// What is damaged: what answers lack ([`Snapshot::missing`]), and files that are served from elsewhere.
     pub fn problems(&self) -> Vec<Problem> {
-        self.state().missing.to_vec()
+        let state = self.state();
+        state.missing.iter().chain(state.notes.iter()).cloned().collect()
     }
 
     /// Adds optional fields at the end of the schema.
@@ -436,7 +446,7 @@ impl Collection {
             core.next_memory_job(true)
         };
         match job {
-            Some(job) => self.work(Work { job, output: None }),
+            Some(job) => self.work(Work::of(job)),
             None => Ok(()),
         }
     }
@@ -458,13 +468,13 @@ impl Collection {
     /// [`Collection::install`] do. So a simulator can let writes come in between, as threads would.
     pub fn begin_memory(&self, flush: bool) -> Option<Work> {
         let job = self.core.lock().next_memory_job(flush)?;
-        Some(Work { job, output: None })
+        Some(Work::of(job))
     }
 
     /// Chooses the most urgent merge of segments without doing it.
     pub fn begin_segments(&self) -> Option<Work> {
         let job = self.core.lock().next_segment_job()?;
-        Some(Work { job, output: None })
+        Some(Work::of(job))
     }
 
     /// Works off what was begun. Readers and writers go on meanwhile.
@@ -488,7 +498,7 @@ impl Collection {
         Ok(())
     }
 
-    fn work(&self, mut work: Work) -> Result<(), StoreError> {
+    pub(crate) fn work(&self, mut work: Work) -> Result<(), StoreError> {
         self.run(&mut work);
         self.install(work)
     }

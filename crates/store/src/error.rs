@@ -63,6 +63,9 @@ pub enum StoreError {
         /// What the system said.
         source: io::Error,
     },
+    /// Something else is at work: try again later.
+    #[error("{0}")]
+    Busy(String),
     /// The store or the collection was closed.
     #[error("the collection is closed")]
     Closed,

@@ -27,6 +27,7 @@ mod codec;
 mod collection;
 mod dead;
 mod error;
+mod files;
 mod idempotency;
 mod ipc;
 mod keys;
@@ -50,6 +51,7 @@ mod store;
 
 pub use collection::{Collection, Deleted, KEY_BYTES_MAX, OnConflict, Work, Write, Written};
 pub use error::{Gone, Problem, StoreError, WriteError};
+pub use files::Files;
 pub use options::{Durability, Options, Settings};
 pub use part::{CHUNK_ROWS, PartView, TimeOrder, TimeRows};
 pub use snapshot::Snapshot;

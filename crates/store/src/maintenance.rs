@@ -11,6 +11,9 @@
 //!   ones in their range, and cut into ranges anew. A run of which a third is dead is written anew by itself. Merges
 //!   of more than [`MERGE_ROWS_MAX`] rows are not begun: runs beyond a quarter of that stay as they are.
 //!
+//! - **Rest**: a segment of `rest_rows_min` rows is written as GeoParquet once writers have been quiet for
+//!   [`REST_QUIET_US`], or at once if no merge will touch it any more. Smaller ones only when somebody lists the files.
+//!
 //! So at any time a question meets at most three runs of each size, and an event is rewritten about once per factor of
 //! four between a flush and the largest run: write amplification grows with the logarithm of the collection. The work
 //! ends: the ranges of what a merge writes are apart, so no stretch of time is covered by more runs than before, and
@@ -19,12 +22,15 @@
 use crate::codec::{frame, put_bytes, put_u32, put_u64, read_file, replace_file, unframe};
 use crate::dead::DeadRows;
 use crate::error::{Problem, StoreError};
-use crate::manifest::{Manifest, SegmentEntry, dead_name, keys_name, segment_name};
-use crate::merge::{Merged, RowMaps, dead_of, merge_runs_mapped, merge_to_segments, open_segments};
+use crate::manifest::{Manifest, SegmentEntry, dead_name, keys_name, rest_name, rows_name, segment_name};
+use crate::merge::{
+    Merged, RowMaps, dead_of, fold_into_segments, merge_runs_mapped, merge_to_segments, open_segments, remove_files,
+};
 use crate::part::{Context, Part};
 use crate::partition::{Partition, Shared, entry, tier_of};
 use crate::ranges::Range;
 use crate::seams::Disk;
+use crate::segment::RestFile;
 use crate::stage::Entry;
 use meridian_model::Seq;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -33,7 +39,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs of a like size that are merged into one.
-const RUNS_MERGED: usize = 4;
+pub(crate) const RUNS_MERGED: usize = 4;
 /// Most rows of one merge: it keeps four bytes of each in memory.
 pub(crate) const MERGE_ROWS_MAX: u64 = 1 << 25;
 /// Least quiet, in microseconds, before memory trees of different sizes become one.
@@ -42,6 +48,8 @@ const QUIET_US: i64 = 1_000_000;
 const QUIET_ROW_US: i64 = 5;
 /// A run is written anew when one in so many of its rows is dead.
 const DEAD_SHARE: u64 = 3;
+/// Quiet, in microseconds, before segments that merges may still touch are put to rest.
+pub(crate) const REST_QUIET_US: i64 = 10_000_000;
 const DEAD_MAGIC: &[u8; 8] = b"MRDNDEAD";
 const DEAD_VERSION: u32 = 1;
 
@@ -57,20 +65,39 @@ pub(crate) enum Work {
     MergeRuns,
     /// Segments into larger ones.
     MergeSegments,
+    /// One segment into what is alive at a number and what is dead by then.
+    Fold {
+        /// The number.
+        at: u64,
+        /// Time that the segment covers.
+        range: Range,
+    },
+    /// What is beside the rows of one segment, from its rows at rest.
+    Rebuild {
+        /// Number of the segment's files.
+        file: u64,
+    },
+    /// The rows of one segment into GeoParquet.
+    Rest {
+        /// Number of the segment's files.
+        file: u64,
+    },
 }
 
 /// Work on parts that the partition keeps frozen meanwhile.
 pub(crate) struct Job {
     pub(crate) work: Work,
-    inputs: Vec<Entry>,
+    pub(crate) inputs: Vec<Entry>,
     floor: Option<u64>,
-    context: Arc<Context>,
+    pub(crate) context: Arc<Context>,
 }
 
 /// What came of a job.
 pub(crate) enum Output {
     Segments(Merged, Vec<Part>),
     Run(Box<Option<Part>>, RowMaps),
+    Rest(Arc<RestFile>),
+    Rebuilt(Box<Part>),
 }
 
 impl Job {
@@ -81,8 +108,14 @@ impl Job {
                 let (part, maps) = merge_runs_mapped(shared, &self.context, &self.inputs, self.floor)?;
                 Ok(Output::Run(Box::new(part), maps))
             }
-            Work::Flush { .. } | Work::MergeSegments => {
-                let merged = merge_to_segments(shared, &self.context, &self.inputs, self.floor, stop)?;
+            Work::Rebuild { file } => self.rebuild(shared, file).map(|part| Output::Rebuilt(Box::new(part))),
+            Work::Rest { file } => self.write_rest(shared, file, stop).map(Output::Rest),
+            Work::Flush { .. } | Work::MergeSegments | Work::Fold { .. } => {
+                let (context, inputs, floor) = (&self.context, &self.inputs, self.floor);
+                let merged = match self.work {
+                    Work::Fold { at, range } => fold_into_segments(shared, context, inputs, (floor, at, range), stop)?,
+                    _ => merge_to_segments(shared, context, inputs, floor, stop)?,
+                };
                 let parts = match open_segments(shared, &merged) {
                     Ok(parts) => parts,
                     Err(e) => {
@@ -103,9 +136,7 @@ impl Job {
 
 /// Removes files that no manifest names.
 fn discard(shared: &Shared, merged: &Merged) {
-    for (_, _, written) in &merged.segments {
-        let _ = shared.disk.remove(&written.path);
-    }
+    remove_files(shared, &merged.segments.iter().map(|(file, _, _)| *file).collect::<Vec<_>>());
 }
 
 impl Partition {
@@ -152,8 +183,11 @@ impl Partition {
         if self.refuses.is_some() {
             return None;
         }
-        let chosen = self.choose_segments()?;
-        Some(self.freeze(Work::MergeSegments, &chosen))
+        self.sweep_listed();
+        match self.choose_segments() {
+            Some(chosen) => Some(self.freeze(Work::MergeSegments, &chosen)),
+            None => self.next_rebuild().or_else(|| self.next_rest()),
+        }
     }
 
     fn choose_segments(&self) -> Option<Vec<usize>> {
@@ -210,7 +244,7 @@ impl Partition {
         rotten.map(|r| r.entries.clone())
     }
 
-    fn freeze(&mut self, work: Work, entries: &[usize]) -> Job {
+    pub(crate) fn freeze(&mut self, work: Work, entries: &[usize]) -> Job {
         let inputs: Vec<Entry> = entries.iter().map(|i| self.entries[*i].clone()).collect();
         self.frozen.extend(inputs.iter().map(|e| e.part.number));
         let floor = self.floor_for(&inputs);
@@ -228,6 +262,11 @@ impl Partition {
             self.set_aside(&job, path);
         }
         let result = match output? {
+            Output::Rest(rest) => self.install_rest(&job, rest),
+            Output::Rebuilt(part) => {
+                self.install_rebuilt(&job, *part);
+                Ok(())
+            }
             Output::Run(part, maps) => {
                 let rows: Vec<u32> = part.iter().map(|p| p.rows).collect();
                 let mut dead = self.dead_now(&job, &maps, &rows);
@@ -244,7 +283,9 @@ impl Partition {
     /// Leaves a segment that turned out to be damaged out of merges: its good blocks stay served where they are, and
     /// the merge is not tried again and again.
     fn set_aside(&mut self, job: &Job, path: &Path) {
-        let damaged = |e: &&Entry| e.part.segment().is_some_and(|s| s.path == path);
+        // What cannot be put to rest is kept as it is, whatever the reason: it is served, and nothing is lost.
+        let resting = matches!(job.work, Work::Rest { .. });
+        let damaged = |e: &&Entry| resting || e.part.segment().is_some_and(|s| s.has_file(path));
         for input in job.inputs.iter().filter(damaged) {
             self.unmergeable.push(input.part.number);
             let detail = "part of it is damaged, found by a merge; what is good stays served".to_owned();
@@ -269,9 +310,20 @@ impl Partition {
         segments.retain(|number, _| job.inputs.iter().all(|i| i.part.number != *number));
         let mut fresh = Vec::new();
         for (((file, range, written), part), dead) in merged.segments.iter().zip(parts).zip(dead) {
-            let run = *runs.entry(*range).or_insert(*file);
-            let meta =
-                SegmentEntry { file: *file, run, rows: written.rows, bytes: written.bytes, range: *range, dead: None };
+            let mut run = *runs.entry(*range).or_insert(*file);
+            if matches!(job.work, Work::Fold { .. }) {
+                // What is dead already is to go by itself, as soon as no snapshot needs it.
+                run = *file;
+            }
+            let meta = SegmentEntry {
+                file: *file,
+                run,
+                rows: written.rows,
+                bytes: written.bytes,
+                range: *range,
+                dead: None,
+                rest: None,
+            };
             segments.insert(part.number, meta);
             fresh.push(entry(part, dead));
         }
@@ -295,8 +347,11 @@ impl Partition {
             }
         };
         let old = std::mem::replace(&mut self.manifest, manifest);
-        for input in job.inputs.iter().filter_map(|e| e.part.segment()) {
-            input.retire();
+        for input in &job.inputs {
+            let (Some(segment), Some(meta)) = (input.part.segment(), self.segments.get(&input.part.number)) else {
+                continue;
+            };
+            segment.retire(self.manifest.listed.iter().any(|(file, _)| *file == meta.file));
         }
         self.entries = entries;
         self.segments = segments;
@@ -312,7 +367,7 @@ impl Partition {
     }
 
     /// Writes dead rows, idempotency keys and the manifest of these entries.
-    fn save(
+    pub(crate) fn save(
         &self,
         entries: &[Entry],
         segments: &mut BTreeMap<u64, SegmentEntry>,
@@ -383,7 +438,7 @@ impl Partition {
     }
 
     /// Removes files of dead rows and keys that the manifest does not name any more.
-    fn remove_sidecars(&self, old: &Manifest) {
+    pub(crate) fn remove_sidecars(&self, old: &Manifest) {
         let named = sidecars(&self.manifest);
         for name in sidecars(old).difference(&named) {
             let path = self.shared.segments_dir().join(name);
@@ -394,10 +449,10 @@ impl Partition {
     }
 }
 
-struct SaveError {
-    error: StoreError,
+pub(crate) struct SaveError {
+    pub(crate) error: StoreError,
     /// Whether the new manifest may be in place.
-    unknown: bool,
+    pub(crate) unknown: bool,
 }
 
 /// Files of dead rows and keys that a manifest names.
@@ -406,10 +461,12 @@ pub(crate) fn sidecars(manifest: &Manifest) -> BTreeSet<String> {
     dead.chain(manifest.keys.iter().map(|k| keys_name(k.file))).collect()
 }
 
-/// All files in the folder of segments that a manifest names.
-pub(crate) fn files_of(manifest: &Manifest) -> BTreeSet<String> {
+/// All files in the folder of segments that a manifest names at this time.
+pub(crate) fn files_of(manifest: &Manifest, now: i64) -> BTreeSet<String> {
     let mut files = sidecars(manifest);
-    files.extend(manifest.segments.iter().map(|s| segment_name(s.file)));
+    files.extend(manifest.segments.iter().flat_map(|s| [segment_name(s.file), rows_name(s.file)]));
+    files.extend(manifest.segments.iter().filter(|s| s.rest.is_some()).map(|s| rest_name(s.file)));
+    files.extend(manifest.listed.iter().filter(|(_, until)| *until > now).map(|(file, _)| rest_name(*file)));
     files
 }
 

@@ -5,6 +5,7 @@ use crate::error::StoreError;
 use crate::options::Settings;
 use crate::ranges::Range;
 use crate::seams::Disk;
+use crate::segment::RestEntry;
 use meridian_model::Schema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -38,6 +39,10 @@ pub(crate) struct Manifest {
     pub(crate) segments: Vec<SegmentEntry>,
     /// Files of idempotency keys, oldest first.
     pub(crate) keys: Vec<KeysEntry>,
+    /// Files at rest that somebody outside was told of: they stay until the time, in microseconds since 1970, even if
+    /// no segment is made of them any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) listed: Vec<(u64, i64)>,
 }
 
 /// A live segment.
@@ -48,11 +53,15 @@ pub(crate) struct SegmentEntry {
     /// Segments of one flush or merge over one range share this number.
     pub(crate) run: u64,
     pub(crate) rows: u32,
+    /// Of the segment and its Arrow rows as they were written.
     pub(crate) bytes: u64,
     pub(crate) range: Range,
     /// The file of its dead rows, and how many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dead: Option<(u64, u64)>,
+    /// The rows at rest: from then on they are the truth, and the segment's other files are made from them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rest: Option<RestEntry>,
 }
 
 /// A file of idempotency keys.
@@ -66,6 +75,16 @@ pub(crate) struct KeysEntry {
 
 pub(crate) fn segment_name(file: u64) -> String {
     format!("{file:016x}.segment")
+}
+
+/// Name of a segment's rows as Arrow.
+pub(crate) fn rows_name(file: u64) -> String {
+    format!("{file:016x}.rows")
+}
+
+/// Name of a segment's rows as GeoParquet.
+pub(crate) fn rest_name(file: u64) -> String {
+    format!("{file:016x}.parquet")
 }
 
 pub(crate) fn dead_name(file: u64) -> String {

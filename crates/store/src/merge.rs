@@ -2,6 +2,7 @@
 
 use crate::dead::DeadRows;
 use crate::error::StoreError;
+use crate::manifest::{rows_name, segment_name};
 use crate::part::{CHUNK_ROWS, Context, PartView};
 use crate::partition::{Shared, entry};
 use crate::ranges::{Range as TimeRange, bin_of, cut};
@@ -13,6 +14,7 @@ use meridian_model::{Batch, Projection, Seq};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -133,6 +135,29 @@ fn stretches(context: &Context, part: &crate::part::Part) -> Vec<(i64, Range<u32
     found
 }
 
+/// Which rows a merge takes over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pick {
+    /// All but those that were dead by this number; `None`: all.
+    All(Option<u64>),
+    /// Those that were alive at this number.
+    AliveAt(u64),
+    /// Those that were dead by the second number, and not yet by the first.
+    DeadBetween(Option<u64>, u64),
+}
+
+impl Pick {
+    fn takes(self, death: Option<u64>) -> bool {
+        match self {
+            Pick::All(floor) => floor.is_none_or(|floor| death.is_none_or(|death| death > floor)),
+            Pick::AliveAt(seq) => death.is_none_or(|death| death > seq),
+            Pick::DeadBetween(floor, seq) => {
+                death.is_some_and(|death| death <= seq && floor.is_none_or(|floor| death > floor))
+            }
+        }
+    }
+}
+
 /// What a merge into segments made.
 pub(crate) struct Merged {
     pub(crate) segments: Vec<(u64, TimeRange, Written)>,
@@ -149,59 +174,87 @@ pub(crate) fn merge_to_segments(
     floor: Option<u64>,
     stop: &AtomicBool,
 ) -> Result<Merged, StoreError> {
-    let mut merged = Merged { segments: Vec::new(), maps: Vec::new() };
-    let mut files = Vec::new();
-    let result = write_segments(shared, context, inputs, floor, stop, &mut merged, &mut files);
-    if result.is_err() {
-        for path in files {
-            let _ = shared.disk.remove(&path);
-        }
-    }
-    result.map(|()| merged)
+    let mut writing = Writing::new(shared, context, inputs, stop);
+    let result = writing.cut_into_segments(Pick::All(floor));
+    writing.end(result)
 }
 
-fn write_segments(
+/// Parts what is alive at a number from what is dead by then, into segments of the same range of time. What was dead
+/// by the floor is dropped.
+pub(crate) fn fold_into_segments(
     shared: &Shared,
     context: &Arc<Context>,
     inputs: &[Entry],
-    floor: Option<u64>,
+    (floor, at, range): (Option<u64>, u64, TimeRange),
     stop: &AtomicBool,
-    merged: &mut Merged,
-    files: &mut Vec<std::path::PathBuf>,
-) -> Result<(), StoreError> {
-    merged.maps = inputs.iter().map(|e| vec![DROPPED; e.part.rows as usize]).collect();
-    let stretches: Vec<Vec<(i64, Range<u32>)>> = inputs.iter().map(|e| stretches(context, &e.part)).collect();
-    let mut bins: BTreeMap<i64, u64> = BTreeMap::new();
-    for (bin, rows) in stretches.iter().flatten() {
-        *bins.entry(*bin).or_default() += rows.len() as u64;
+) -> Result<Merged, StoreError> {
+    let mut writing = Writing::new(shared, context, inputs, stop);
+    let result = writing
+        .segments_of(range, Pick::AliveAt(at))
+        .and_then(|()| writing.segments_of(range, Pick::DeadBetween(floor, at)));
+    writing.end(result)
+}
+
+/// Segments on their way to disk.
+struct Writing<'a> {
+    shared: &'a Shared,
+    context: &'a Arc<Context>,
+    inputs: &'a [Entry],
+    stretches: Vec<Vec<(i64, Range<u32>)>>,
+    stop: &'a AtomicBool,
+    dir: PathBuf,
+    merged: Merged,
+    /// Numbers of all segments begun.
+    begun: Vec<u64>,
+    /// Rows written so far.
+    place: u32,
+}
+
+impl<'a> Writing<'a> {
+    fn new(shared: &'a Shared, context: &'a Arc<Context>, inputs: &'a [Entry], stop: &'a AtomicBool) -> Self {
+        let maps = inputs.iter().map(|e| vec![DROPPED; e.part.rows as usize]).collect();
+        let stretches = inputs.iter().map(|e| stretches(context, &e.part)).collect();
+        let merged = Merged { segments: Vec::new(), maps };
+        let dir = shared.segments_dir();
+        Writing { shared, context, inputs, stretches, stop, dir, merged, begun: Vec::new(), place: 0 }
     }
-    let bins: Vec<(i64, u64)> = bins.into_iter().collect();
-    let options = &shared.options;
-    let rows_max = rows_max(&context.schema, options.segment_rows_max);
-    let dir = shared.segments_dir();
-    let mut place = 0u32;
-    for range in cut(&bins, u64::from(options.segment_rows_min)) {
-        let cursors = inputs.iter().zip(&stretches).map(|(input, stretches)| {
+
+    /// Writes the rows picked, cut by time.
+    fn cut_into_segments(&mut self, pick: Pick) -> Result<(), StoreError> {
+        let mut bins: BTreeMap<i64, u64> = BTreeMap::new();
+        for (bin, rows) in self.stretches.iter().flatten() {
+            *bins.entry(*bin).or_default() += rows.len() as u64;
+        }
+        let bins: Vec<(i64, u64)> = bins.into_iter().collect();
+        let ranges = cut(&bins, u64::from(self.shared.options.segment_rows_min));
+        ranges.into_iter().try_for_each(|range| self.segments_of(range, pick))
+    }
+
+    /// Writes the rows picked that lie in one range of time.
+    fn segments_of(&mut self, range: TimeRange, pick: Pick) -> Result<(), StoreError> {
+        let context = self.context;
+        let rows_max = rows_max(&context.schema, self.shared.options.segment_rows_max);
+        let cursors = self.inputs.iter().zip(&self.stretches).map(|(input, stretches)| {
             let rows = stretches.iter().filter(|(bin, _)| range.has(*bin)).map(|(_, rows)| rows.clone());
-            Cursor::new(input, context, floor, rows.collect())
+            Cursor::new(input, context, pick, rows.collect())
         });
         let mut rows = MergedRows::new(cursors.collect())?;
         let mut writer: Option<(u64, SegmentWriter)> = None;
         while let Some(chunk) = rows.next_chunk()? {
-            if stop.load(Ordering::Relaxed) {
+            if self.stop.load(Ordering::Relaxed) {
                 return Err(StoreError::Closed);
             }
             for (input, row) in &chunk.sources {
-                merged.maps[*input][*row as usize] = place;
-                place += 1;
+                self.merged.maps[*input][*row as usize] = self.place;
+                self.place += 1;
             }
             let (_, open) = match &mut writer {
                 Some(open) => open,
                 None => {
-                    let file = shared.number_file();
-                    let path = dir.join(crate::manifest::segment_name(file));
-                    files.push(path.clone());
-                    let made = SegmentWriter::create(shared.disk.as_ref(), &path, &context.schema, context.rule)?;
+                    let file = self.shared.number_file();
+                    self.begun.push(file);
+                    let disk = self.shared.disk.as_ref();
+                    let made = SegmentWriter::create(disk, &self.dir, file, &context.schema, context.rule)?;
                     writer.insert((file, made))
                 }
             };
@@ -209,21 +262,42 @@ fn write_segments(
             if open.rows() + CHUNK_ROWS > rows_max
                 && let Some((file, full)) = writer.take()
             {
-                merged.segments.push((file, range, full.finish()?));
+                self.merged.segments.push((file, range, full.finish()?));
             }
             // A long merge shares its core with whoever serves a request.
             std::thread::yield_now();
         }
         if let Some((file, last)) = writer {
-            merged.segments.push((file, range, last.finish()?));
+            self.merged.segments.push((file, range, last.finish()?));
+        }
+        Ok(())
+    }
+
+    /// Makes the names durable, or clears away what was begun.
+    fn end(self, result: Result<(), StoreError>) -> Result<Merged, StoreError> {
+        let synced = || self.shared.disk.sync_dir(&self.dir).map_err(StoreError::io("sync", &self.dir));
+        match result.and_then(|()| synced()) {
+            Ok(()) => Ok(self.merged),
+            Err(e) => {
+                remove_files(self.shared, &self.begun);
+                Err(e)
+            }
         }
     }
-    shared.disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))
+}
+
+/// Removes the files of segments that no manifest names.
+pub(crate) fn remove_files(shared: &Shared, numbers: &[u64]) {
+    let dir = shared.segments_dir();
+    for name in numbers.iter().flat_map(|number| [segment_name(*number), rows_name(*number)]) {
+        let _ = shared.disk.remove(&dir.join(name));
+    }
 }
 
 /// Opens what a merge wrote.
 pub(crate) fn open_segments(shared: &Shared, merged: &Merged) -> Result<Vec<crate::part::Part>, StoreError> {
-    merged.segments.iter().map(|(_, _, written)| Segment::open(&shared.place(), &written.path)).collect()
+    let (place, dir) = (shared.place(), shared.segments_dir());
+    merged.segments.iter().map(|(file, _, _)| Segment::open(&place, &dir, *file, None)).collect()
 }
 
 /// Reads the rows of one input in order, a block at a time.
@@ -231,7 +305,7 @@ struct Cursor<'a> {
     input: &'a Entry,
     view: PartView,
     grid: Grid,
-    floor: Option<u64>,
+    pick: Pick,
     /// Rows still to come, first ones last.
     ranges: Vec<Range<u32>>,
     batch: Batch,
@@ -244,7 +318,7 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn new(input: &'a Entry, context: &Arc<Context>, floor: Option<u64>, mut ranges: Vec<Range<u32>>) -> Self {
+    fn new(input: &'a Entry, context: &Arc<Context>, pick: Pick, mut ranges: Vec<Range<u32>>) -> Self {
         ranges.reverse();
         let view = PartView {
             part: input.part.clone(),
@@ -256,7 +330,7 @@ impl<'a> Cursor<'a> {
             input,
             view,
             grid: Grid::of(&context.schema),
-            floor,
+            pick,
             ranges,
             batch: Batch::empty(context.schema.clone()),
             keys: Vec::new(),
@@ -272,8 +346,7 @@ impl<'a> Cursor<'a> {
         loop {
             while self.at < self.keys.len() {
                 let row = self.first + self.at as u32;
-                let gone = self.floor.is_some_and(|f| self.input.dead.death(row).is_some_and(|death| death <= f));
-                if !gone {
+                if self.pick.takes(self.input.dead.death(row)) {
                     return Ok(fresh);
                 }
                 self.at += 1;

@@ -25,6 +25,13 @@ pub struct Options {
     pub segment_rows_min: u32,
     /// Most events of one segment.
     pub segment_rows_max: u32,
+    /// Most bytes of Arrow rows kept on disk over all collections beside those at rest; beyond it the longest unused go,
+    /// and are read from GeoParquet.
+    pub serving_bytes: u64,
+    /// Least events of a segment that is written as GeoParquet without being asked for.
+    pub rest_rows_min: u32,
+    /// How long files that were listed for other programs stay, though a merge replaced them.
+    pub files_memory: Duration,
     /// How long an idempotency key is remembered.
     pub key_memory: Duration,
     /// Most idempotency keys remembered by a collection; more within [`Options::key_memory`] are refused.
@@ -50,6 +57,9 @@ impl Options {
             batch_bytes: 64 << 20,
             segment_rows_min: 1 << 16,
             segment_rows_max: 1 << 24,
+            serving_bytes: 64 << 30,
+            rest_rows_min: 1 << 16,
+            files_memory: Duration::from_secs(3600),
             key_memory: Duration::from_secs(86_400),
             keys_max: 2_000_000,
             snapshot_memory: Duration::from_secs(300),

@@ -138,7 +138,7 @@ impl Part {
     pub(crate) fn bytes(&self) -> u64 {
         match &self.body {
             Body::Run(run) => run.bytes + self.forest.bytes() as u64,
-            Body::Segment(segment) => segment.file_bytes,
+            Body::Segment(segment) => segment.file_bytes(),
         }
     }
 

@@ -45,6 +45,7 @@ pub(crate) struct State {
     pub(crate) settings: Settings,
     pub(crate) views: Arc<[PartView]>,
     pub(crate) missing: Arc<[Problem]>,
+    pub(crate) notes: Arc<[Problem]>,
     /// Why no writes are taken, if so.
     pub(crate) refuses: Option<String>,
     pub(crate) log_tail_bytes: u64,
@@ -101,6 +102,8 @@ pub(crate) struct Partition {
     /// Segments that could not be opened: they stay in the manifest.
     pub(crate) damaged: Vec<SegmentEntry>,
     pub(crate) problems: Vec<Problem>,
+    /// Damage that costs nothing: a copy of what is served from elsewhere.
+    pub(crate) notes: Vec<Problem>,
     pub(crate) keys: IdempotencyKeys,
     pub(crate) position: u64,
     pub(crate) refuses: Option<String>,
@@ -296,6 +299,7 @@ impl Partition {
             settings: self.manifest.settings.clone(),
             views,
             missing: self.problems.as_slice().into(),
+            notes: self.notes.as_slice().into(),
             refuses: self.refuses.clone(),
             log_tail_bytes: self.log.as_ref().map_or(0, Log::tail_bytes),
             keys: self.keys.len() as u64,

@@ -6,11 +6,12 @@ use crate::error::{Problem, StoreError};
 use crate::idempotency::IdempotencyKeys;
 use crate::log::Log;
 use crate::maintenance::{files_of, read_dead};
-use crate::manifest::{Manifest, segment_name};
+use crate::manifest::{Manifest, SegmentEntry, segment_name};
 use crate::options::{Durability, Options};
+use crate::part::Part;
 use crate::partition::{Partition, Shared, State, context_of, entry};
 use crate::seams::{Disk, MemoryDisk, Seams};
-use crate::segment::Segment;
+use crate::segment::{Segment, rebuild};
 use crate::snapshot::Horizon;
 use crate::stats::Counters;
 use arc_swap::ArcSwap;
@@ -50,6 +51,16 @@ fn make_folders(disk: &dyn Disk, root: &Path, dir: &Path) -> Result<(), StoreErr
 
 /// Opens the partition in `dir`. Damage to segments or log is noted and contained; damage to the manifest is an error.
 pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
+    let mut partition = open_as_is(common, dir)?;
+    // The log is replayed against what segments hold: where that met damage that can be mended, it is done again.
+    if partition.mend()? {
+        partition = open_as_is(common, dir)?;
+    }
+    partition.publish();
+    Ok(partition)
+}
+
+fn open_as_is(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
     let mut manifest = Manifest::read(common.seams.disk.as_ref(), dir)?;
     let ephemeral = common.options.ephemeral || manifest.settings.durability == Durability::Ephemeral;
     let mut disk = common.seams.disk.clone();
@@ -58,7 +69,7 @@ pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError>
         definition = Some((disk, dir.to_owned()));
         disk = Arc::new(MemoryDisk::volatile());
         make_folders(disk.as_ref(), dir, dir)?;
-        manifest = Manifest { flushed: 0, segments: Vec::new(), keys: Vec::new(), ..manifest };
+        manifest = Manifest { flushed: 0, segments: Vec::new(), keys: Vec::new(), listed: Vec::new(), ..manifest };
         manifest.write(disk.as_ref(), dir)?;
     }
     let counters = Arc::new(Counters::default());
@@ -70,6 +81,7 @@ pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError>
         settings: manifest.settings.clone(),
         views: Arc::new([]),
         missing: Arc::new([]),
+        notes: Arc::new([]),
         refuses: None,
         log_tail_bytes: 0,
         keys: 0,
@@ -99,6 +111,7 @@ pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError>
         segments: Default::default(),
         damaged: Vec::new(),
         problems: Vec::new(),
+        notes: Vec::new(),
         keys,
         position,
         refuses: None,
@@ -111,7 +124,6 @@ pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError>
     if !ephemeral {
         partition.open_log()?;
     }
-    partition.publish();
     Ok(partition)
 }
 
@@ -119,7 +131,7 @@ impl Partition {
     fn open_files(&mut self) -> Result<(), StoreError> {
         let disk = self.shared.disk.clone();
         let dir = self.shared.segments_dir();
-        let known = files_of(&self.manifest);
+        let known = files_of(&self.manifest, self.shared.seams.clock.now());
         for name in disk.list(&dir).map_err(StoreError::io("list", &dir))? {
             // What no manifest names was being written, or not yet removed, when the process ended.
             if !known.contains(&name) {
@@ -127,10 +139,9 @@ impl Partition {
                 disk.remove(&path).map_err(StoreError::io("remove", &path))?;
             }
         }
-        let place = self.shared.place();
         let mut lost_dead = false;
-        for meta in self.manifest.segments.clone() {
-            match Segment::open(&place, &dir.join(segment_name(meta.file))) {
+        for mut meta in self.manifest.segments.clone() {
+            match self.open_segment(&mut meta) {
                 Ok(part) if part.rows == meta.rows => {
                     let dead = read_dead(disk.as_ref(), &dir, &meta).unwrap_or_else(|e| {
                         self.problems.push(Problem::of(&e));
@@ -167,6 +178,52 @@ impl Partition {
             self.refuses.get_or_insert("the record of idempotency keys is damaged; see the problems listed".to_owned());
         }
         Ok(())
+    }
+
+    /// Opens a segment. What is damaged of it is made anew from its rows at rest, or these from what is beside them.
+    fn open_segment(&mut self, meta: &mut SegmentEntry) -> Result<Part, StoreError> {
+        let (place, dir) = (self.shared.place(), self.shared.segments_dir());
+        let rest = meta.rest.map(|entry| {
+            let rest = Segment::open_rest(&place, &dir, meta.file, entry)?;
+            if rest.rows() == meta.rows {
+                return Ok(rest);
+            }
+            let detail = format!("it holds {} events where the manifest says {}", rest.rows(), meta.rows);
+            Err(StoreError::corrupt(rest.path(), detail))
+        });
+        let rest = match rest.transpose() {
+            Ok(rest) => rest,
+            Err(error) => {
+                // The rows as Arrow may be whole: then they are put to rest again.
+                let Ok(part) = Segment::open(&place, &dir, meta.file, None) else { return Err(error) };
+                self.notes.push(Problem::of(&error));
+                meta.rest = None;
+                return Ok(part);
+            }
+        };
+        match (Segment::open(&place, &dir, meta.file, rest.clone()), rest) {
+            (Err(StoreError::Corrupt { .. } | StoreError::Io { .. }), Some(rest)) => {
+                tracing::info!(segment = meta.file, rows = meta.rows, "a segment is made anew from its rows at rest");
+                rebuild(place.disk.as_ref(), &dir, meta.file, &rest, self.context.rule)?;
+                Segment::open(&place, &dir, meta.file, Some(rest))
+            }
+            (opened, _) => opened,
+        }
+    }
+
+    /// Makes anew the segments that the replay found damaged; says whether there were any.
+    fn mend(&self) -> Result<bool, StoreError> {
+        let mut any = false;
+        for e in &self.entries {
+            let segment = e.part.segment().filter(|segment| segment.is_sick());
+            let file = self.segments.get(&e.part.number).map(|meta| meta.file);
+            if let (Some(rest), Some(file)) = (segment.and_then(Segment::rest), file) {
+                let dir = self.shared.segments_dir();
+                rebuild(self.shared.disk.as_ref(), &dir, file, &rest, self.context.rule)?;
+                any = true;
+            }
+        }
+        Ok(any)
     }
 
     fn open_log(&mut self) -> Result<(), StoreError> {

@@ -47,6 +47,10 @@ pub struct CollectionStats {
     pub bounds: Option<Bounds>,
     /// Bytes on disk, the log left out.
     pub bytes: u64,
+    /// Those of them that are GeoParquet at rest.
+    pub rest_bytes: u64,
+    /// Those of them that are rows as Arrow: a cache, where the rows are at rest too.
+    pub rows_bytes: u64,
     /// Segment files.
     pub segments: u64,
     /// Memory trees.

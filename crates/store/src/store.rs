@@ -8,6 +8,7 @@ use crate::manifest::{DROPPED, MANIFEST, Manifest};
 use crate::options::{Durability, Options, Settings};
 use crate::recovery::{self, Common};
 use crate::seams::{Disk, DiskLock, MemoryDisk, Seams};
+use crate::segment::Segment;
 use meridian_model::schema::validate_name;
 use meridian_model::{Invalid, Mode, Schema};
 use parking_lot::Mutex;
@@ -146,6 +147,7 @@ impl Store {
             next_file: 1,
             segments: Vec::new(),
             keys: Vec::new(),
+            listed: Vec::new(),
         };
         let partition = recovery::create(&inner.common, &inner.root, &dir, &manifest)?;
         let collection = Collection::new(tenant, name, partition, inner.wake.clone());
@@ -211,6 +213,12 @@ impl Store {
     pub fn memory(&self) -> (u64, u64) {
         let common = &self.inner.common;
         (common.cache.bytes(), common.memory_all.load(Ordering::Acquire).max(0) as u64)
+    }
+
+    /// Lets go of Arrow rows beyond `Options::serving_bytes`, the longest unused first, where the rows are at rest.
+    /// For a simulator, and for the threads of the store.
+    pub fn trim_serving(&self) {
+        self.inner.trim_serving();
     }
 
     /// Flushes everything, ends the threads and gives the folder free. Writes from now on are refused.
@@ -423,7 +431,25 @@ impl Inner {
         for collection in self.all() {
             worked |= self.attempt(&collection, "merge", collection.maintain_segments());
         }
+        self.trim_serving();
         worked
+    }
+
+    fn trim_serving(&self) {
+        let views: Vec<_> = self.all().iter().flat_map(|c| c.shared.state.load().views.to_vec()).collect();
+        let held = |segment: &Segment| segment.rows_held().map(|(bytes, used)| (used, bytes));
+        let segments = views.iter().filter_map(|view| view.part.segment());
+        let mut held: Vec<_> = segments.filter_map(|s| held(s).map(|(used, bytes)| (used, bytes, s))).collect();
+        let mut total: u64 = held.iter().map(|(_, bytes, _)| bytes).sum();
+        held.retain(|(_, _, segment)| segment.rest().is_some());
+        held.sort_by_key(|(used, _, _)| *used);
+        for (_, bytes, segment) in held {
+            if total <= self.common.options.serving_bytes {
+                return;
+            }
+            segment.drop_rows();
+            total -= bytes;
+        }
     }
 
     fn attempt(&self, collection: &Collection, what: &str, result: Result<bool, StoreError>) -> bool {

@@ -1,21 +1,9 @@
 //! The footer of a segment: what it holds and where.
 
+use super::blocks::{BLOCK_REF_BYTES, BlockRef};
 use crate::codec::{Reader, put_bytes, put_u16, put_u32, put_u64};
 use crate::part::CHUNK_ROWS;
 use meridian_model::Schema;
-
-/// Where a block lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BlockRef {
-    pub(crate) offset: u64,
-    /// Bytes in the file.
-    pub(crate) stored: u32,
-    /// Bytes once decompressed.
-    pub(crate) raw: u32,
-    /// CRC32C of the bytes in the file.
-    pub(crate) crc: u32,
-    pub(crate) compressed: bool,
-}
 
 /// The columns of the time projection: physical columns of the schema, the time first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +21,7 @@ pub(crate) struct Footer {
     pub(crate) rows: u32,
     /// The schema that the rows were written in.
     pub(crate) schema: Schema,
-    /// Physical columns; block `chunk * (columns + 1) + column` holds their values, the last the sequence numbers.
+    /// Physical columns, without the sequence numbers.
     pub(crate) columns: u16,
     pub(crate) seq_min: u64,
     pub(crate) seq_max: u64,
@@ -86,13 +74,7 @@ impl Footer {
         put_u32(&mut b, self.time.as_ref().map_or(NONE, |t| t.first_block));
         put_u32(&mut b, self.time.as_ref().map_or(NONE, |t| t.forest_block));
         put_u32(&mut b, self.blocks.len() as u32);
-        for block in &self.blocks {
-            put_u64(&mut b, block.offset);
-            put_u32(&mut b, block.stored);
-            put_u32(&mut b, block.raw);
-            put_u32(&mut b, block.crc);
-            b.push(block.compressed.into());
-        }
+        self.blocks.iter().for_each(|block| block.encode(&mut b));
         Ok(b)
     }
 
@@ -117,9 +99,7 @@ impl Footer {
             first_block,
             forest_block: time_forest,
         });
-        let blocks = list(&mut r, 21, |r| {
-            Ok(BlockRef { offset: r.u64()?, stored: r.u32()?, raw: r.u32()?, crc: r.u32()?, compressed: r.u8()? != 0 })
-        })?;
+        let blocks = list(&mut r, BLOCK_REF_BYTES, BlockRef::decode)?;
         r.end()?;
         let footer = Footer {
             rows,
@@ -145,12 +125,10 @@ impl Footer {
     fn validate(&self) -> Result<(), String> {
         let layout = meridian_model::Layout::of(&self.schema);
         let chunks = self.chunks() as usize;
-        let data_blocks = chunks * (usize::from(self.columns) + 1);
         let time_blocks = self.time.as_ref().map_or(0, |t| chunks * (t.columns.len() + 1));
         let within = |first: u32, count: usize| first as usize + count <= self.blocks.len();
         let fits = layout.columns.len() == usize::from(self.columns)
             && self.chunk_seq_max.len() == chunks
-            && within(0, data_blocks)
             && within(self.first_key_block, self.key_fences.len())
             && self.filter_block.is_none_or(|b| within(b, 1))
             && within(self.forest_block, 1)
@@ -168,7 +146,7 @@ impl Footer {
 }
 
 /// A count and so many items of at least `bytes` bytes; the count is checked before room is made.
-fn list<T>(
+pub(super) fn list<T>(
     reader: &mut Reader<'_>,
     bytes: usize,
     item: impl Fn(&mut Reader<'_>) -> Result<T, String>,

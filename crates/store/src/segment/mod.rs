@@ -1,26 +1,44 @@
-//! Segment files: sorted runs of events on disk, with their trees and sidecars in the same file.
+//! Segments: sorted runs of events on disk, in up to three files of one number.
 //!
-//! `docs/format.md` has the byte layout. The footer, the trees and the fences of the key sidecar are read when the file
-//! is opened; all else is read block by block through the block cache, and each block is checked against its CRC32C
-//! when it is fetched.
+//! `docs/format.md` has the byte layout. The *rows* are kept as Arrow (`.rows`), as GeoParquet (`.parquet`), or as both;
+//! the third file (`.segment`) holds what is served beside them: trees, keys, order of time, counts per map cell. Until
+//! a segment is at rest the rows as Arrow are the truth; from then on the GeoParquet file is, and the others are a cache
+//! of it: missing or damaged they are made anew or done without.
+//!
+//! Footers, trees and the fences of the key sidecar are read when a segment is opened; all else is read block by block
+//! through the block cache, and each block is checked against its CRC32C when it is fetched.
 //!
 //! Blocks are zstd at level 1 where that saves a quarter, and raw otherwise. Raw Arrow would be served faster from a
 //! cold cache (a page fault against some 50 µs a block), but the cache holds decoded blocks, and at half the size twice
 //! as much of the file stays in the page cache; level 1 compresses faster than a merge produces rows.
 
+mod blocks;
 mod footer;
 mod read;
+mod rebuild;
+mod rest;
+mod rows;
 mod write;
 
-pub(crate) use footer::{BlockRef, Footer, TimeColumns};
+use crate::seams::Disk;
+use std::io::ErrorKind;
+use std::path::Path;
+
+pub(crate) use footer::{Footer, TimeColumns};
 pub(crate) use read::{Segment, SegmentPlace};
+pub(crate) use rebuild::rebuild;
+pub(crate) use rest::{RestEntry, RestFile, write as write_rest};
 pub(crate) use write::{SegmentWriter, Written, rows_max};
 
 /// First bytes of a segment file, and its last.
-pub(crate) const MAGIC: &[u8; 8] = b"MRDNSEGM";
-/// Version of the format written, and newest read.
-pub(crate) const VERSION: u32 = 1;
-/// Bytes before the first block.
-pub(crate) const HEADER_BYTES: u64 = 16;
-/// Bytes after the footer: offset of the footer (8), its length (4), its CRC32C (4), magic (8).
-pub(crate) const TAIL_BYTES: u64 = 24;
+const MAGIC: &[u8; 8] = b"MRDNSEGM";
+
+/// Removes a file that nobody needs any more.
+fn remove(disk: &dyn Disk, path: &Path) {
+    if let Err(e) = disk.remove(path)
+        && e.kind() != ErrorKind::NotFound
+    {
+        // It is removed at the next start at the latest.
+        tracing::warn!(path = %path.display(), error = %e, "could not remove a file that is not needed any more");
+    }
+}

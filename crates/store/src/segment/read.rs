@@ -1,25 +1,33 @@
 //! Reading a segment.
 
-use super::{BlockRef, Footer, HEADER_BYTES, MAGIC, TAIL_BYTES, VERSION};
+use super::blocks::BlockFile;
+use super::rest::{RestEntry, RestFile};
+use super::rows::RowsFile;
+use super::{Footer, MAGIC};
 use crate::cache::{Block, BlockCache, BlockKey};
-use crate::codec::Reader;
 use crate::error::StoreError;
 use crate::ipc;
 use crate::keys::{Filter, KeyRows};
+use crate::manifest::{rest_name, rows_name, segment_name};
 use crate::part::{Body, CHUNK_ROWS, Fill, Part, array_of, join};
-use crate::seams::{Disk, DiskFile, OpenMode};
+use crate::seams::Disk;
 use crate::stats::Counters;
+use arc_swap::ArcSwapOption;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, UInt32Array};
+use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
 use arrow_buffer::Buffer;
 use arrow_schema::{DataType, Field};
 use meridian_index::{CountPyramid, Forest, Tree};
 use meridian_model::Layout;
+use std::io::ErrorKind;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Set in the number of a cached block of rows, which is not a block of the file beside them.
+const ROWS_BLOCK: u32 = 1 << 31;
 
 /// What a segment is read through.
 #[derive(Debug, Clone)]
@@ -29,30 +37,31 @@ pub(crate) struct SegmentPlace {
     pub(crate) counters: Arc<Counters>,
 }
 
-/// An open segment file.
+/// An open segment: what is served beside its rows, and the rows as Arrow, at rest, or both.
 #[derive(Debug)]
 pub(crate) struct Segment {
     place: SegmentPlace,
-    file: Arc<dyn DiskFile>,
-    pub(crate) path: PathBuf,
+    pub(crate) index: BlockFile,
     number: u64,
-    pub(crate) file_bytes: u64,
     pub(crate) footer: Footer,
     layout: Layout,
     seq_field: Arc<Field>,
     row_field: Arc<Field>,
     time_forest: Option<Forest>,
+    rows: ArcSwapOption<RowsFile>,
+    rest: ArcSwapOption<RestFile>,
+    /// Grows with every use of the rows' file, over all segments: the least is that which was used longest ago.
+    used: AtomicU64,
+    /// Set once a block beside the rows turned out to be damaged, where it can be made anew.
+    sick: AtomicBool,
     /// Set once no manifest names the file: it goes when the last reader lets go of it.
     obsolete: AtomicBool,
 }
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        if self.obsolete.load(Ordering::Acquire)
-            && let Err(e) = self.place.disk.remove(&self.path)
-        {
-            // It is removed at the next start at the latest.
-            tracing::warn!(path = %self.path.display(), error = %e, "could not remove a merged segment");
+        if self.obsolete.load(Ordering::Acquire) {
+            super::remove(self.place.disk.as_ref(), &self.index.path);
         }
     }
 }
@@ -68,50 +77,34 @@ pub(crate) fn row_field() -> Arc<Field> {
 }
 
 impl Segment {
-    /// Opens a segment: checks header, footer and trees.
-    pub(crate) fn open(place: &SegmentPlace, path: &Path) -> Result<Part, StoreError> {
-        let corrupt = |detail: String| StoreError::corrupt(path, detail);
-        let file = place.disk.open(path, OpenMode::Read).map_err(StoreError::io("open", path))?;
-        let file_bytes = file.len().map_err(StoreError::io("read", path))?;
-        if file_bytes < HEADER_BYTES + TAIL_BYTES {
-            return Err(corrupt(format!("{file_bytes} bytes are too few for a segment")));
-        }
-        let read = |offset: u64, len: usize| {
-            let mut bytes = vec![0; len];
-            file.read_at(offset, &mut bytes).map_err(StoreError::io("read", path)).map(|()| bytes)
-        };
-        let header = read(0, HEADER_BYTES as usize)?;
-        let mut reader = Reader::new(&header);
-        if reader.take(8).map_err(corrupt)? != MAGIC {
-            return Err(corrupt("it does not begin as a segment does".to_owned()));
-        }
-        let version = reader.u32().map_err(corrupt)?;
-        if version > VERSION && version < 0x1_0000 {
-            return Err(StoreError::NewerFormat { path: path.to_owned(), found: version, supported: VERSION });
-        }
-        if version != VERSION || reader.u32().map_err(corrupt)? != crc32c::crc32c(&header[..12]) {
-            return Err(corrupt("its header is damaged".to_owned()));
-        }
-        let tail = read(file_bytes - TAIL_BYTES, TAIL_BYTES as usize)?;
-        let mut reader = Reader::new(&tail);
-        let offset = reader.u64().map_err(corrupt)?;
-        let len = reader.u32().map_err(corrupt)?;
-        let crc = reader.u32().map_err(corrupt)?;
-        if reader.rest() != MAGIC || offset.checked_add(u64::from(len) + TAIL_BYTES) != Some(file_bytes) {
-            return Err(corrupt("its end is damaged or cut off".to_owned()));
-        }
-        let footer = read(offset, len as usize)?;
-        if crc32c::crc32c(&footer) != crc {
-            return Err(corrupt("the checksum of its footer is wrong".to_owned()));
-        }
+    /// Opens the segment of this number: checks headers, footers and trees. A file of rows that is missing or damaged
+    /// is no error where the rows are at rest.
+    pub(crate) fn open(
+        place: &SegmentPlace,
+        dir: &Path,
+        file: u64,
+        rest: Option<Arc<RestFile>>,
+    ) -> Result<Part, StoreError> {
+        let (index, footer) = BlockFile::open(place.disk.as_ref(), &dir.join(segment_name(file)), MAGIC)?;
+        let corrupt = |detail: String| StoreError::corrupt(&index.path, detail);
         let footer = Footer::decode(&footer).map_err(|e| corrupt(format!("its footer does not read: {e}")))?;
-        let forest = |block: u32, rows: u32| -> Result<Forest, StoreError> {
-            let bytes = fetch(&*file, path, footer.blocks[block as usize], "the trees")?;
+        let forest = |block: u32| -> Result<Forest, StoreError> {
+            let bytes = index.fetch(footer.blocks[block as usize], "the trees")?;
             let forest = Forest::decode_shared(&bytes).map_err(|e| corrupt(e.to_string()))?;
-            if forest.rows() == rows { Ok(forest) } else { Err(corrupt("its trees do not fit its rows".to_owned())) }
+            let fits = forest.rows() == footer.rows;
+            if fits { Ok(forest) } else { Err(corrupt("its trees do not fit its rows".to_owned())) }
         };
-        let trees = forest(footer.forest_block, footer.rows)?;
-        let time_forest = footer.time.as_ref().map(|t| forest(t.forest_block, footer.rows)).transpose()?;
+        let trees = forest(footer.forest_block)?;
+        let time_forest = footer.time.as_ref().map(|t| forest(t.forest_block)).transpose()?;
+        let rows = match open_rows(place, &dir.join(rows_name(file)), footer.rows) {
+            Ok(rows) => Some(rows),
+            Err(e @ StoreError::NewerFormat { .. }) => return Err(e),
+            Err(e) if rest.is_none() => return Err(e),
+            Err(e) => {
+                give_up_rows(place, &dir.join(rows_name(file)), &e);
+                None
+            }
+        };
         let number = place.cache.number_part();
         Ok(Part {
             number,
@@ -122,23 +115,70 @@ impl Segment {
             seq_max: footer.seq_max,
             body: Body::Segment(Box::new(Segment {
                 place: place.clone(),
-                file,
-                path: path.to_owned(),
+                index,
                 number,
-                file_bytes,
                 layout: Layout::of(&footer.schema),
                 seq_field: seq_field(),
                 row_field: row_field(),
                 footer,
                 time_forest,
+                rows: ArcSwapOption::new(rows.map(Arc::new)),
+                rest: ArcSwapOption::new(rest),
+                used: AtomicU64::new(0),
+                sick: AtomicBool::new(false),
                 obsolete: AtomicBool::new(false),
             })),
         })
     }
 
-    /// From now on the file is removed once nobody reads it.
-    pub(crate) fn retire(&self) {
+    /// Opens the file at rest that the manifest names.
+    pub(crate) fn open_rest(
+        place: &SegmentPlace,
+        dir: &Path,
+        file: u64,
+        entry: RestEntry,
+    ) -> Result<Arc<RestFile>, StoreError> {
+        RestFile::open(&place.disk, &dir.join(rest_name(file)), entry).map(Arc::new)
+    }
+
+    /// From now on the files are removed once nobody reads them; the one at rest only if nobody outside was told of it.
+    pub(crate) fn retire(&self, listed: bool) {
         self.obsolete.store(true, Ordering::Release);
+        if let Some(rows) = self.rows.load().as_ref() {
+            rows.obsolete.store(true, Ordering::Release);
+        }
+        if let Some(rest) = self.rest.load().as_ref().filter(|_| !listed) {
+            rest.give_up();
+        }
+    }
+
+    /// Says that the rows are at rest too, as the manifest does.
+    pub(crate) fn settle(&self, rest: Arc<RestFile>) {
+        self.rest.store(Some(rest));
+    }
+
+    /// The rows at rest, where they are.
+    pub(crate) fn rest(&self) -> Option<Arc<RestFile>> {
+        self.rest.load_full()
+    }
+
+    /// Bytes of the Arrow rows, and when they were used last; `None` where there are none.
+    pub(crate) fn rows_held(&self) -> Option<(u64, u64)> {
+        self.rows.load().as_ref().map(|rows| (rows.file.bytes, self.used.load(Ordering::Relaxed)))
+    }
+
+    /// Lets go of the Arrow rows: they are read from the file at rest from now on.
+    pub(crate) fn drop_rows(&self) {
+        if let Some(rows) = self.rows.swap(None) {
+            rows.obsolete.store(true, Ordering::Release);
+        }
+    }
+
+    /// Bytes of all files.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        let rows = self.rows.load().as_ref().map_or(0, |rows| rows.file.bytes);
+        let rest = self.rest.load().as_ref().map_or(0, |rest| rest.entry.bytes);
+        self.index.bytes + rows + rest
     }
 
     pub(crate) fn has_time_order(&self) -> bool {
@@ -150,18 +190,69 @@ impl Segment {
     }
 
     pub(crate) fn column(&self, column: usize, rows: Range<u32>, fill: Fill) -> Result<Option<ArrayRef>, StoreError> {
-        let columns = usize::from(self.footer.columns);
-        if column >= columns {
+        if column >= usize::from(self.footer.columns) {
             return Ok(None);
         }
         let field = &self.layout.columns[column];
-        self.stretch(rows, field, fill, |chunk| chunk * (columns as u32 + 1) + column as u32).map(Some)
+        self.stretch(rows, field, |chunk| self.chunk(chunk, column, field, fill)).map(Some)
     }
 
     pub(crate) fn seqs(&self, rows: Range<u32>) -> Result<Vec<u64>, StoreError> {
-        let columns = u32::from(self.footer.columns);
-        let array = self.stretch(rows, &self.seq_field, Fill::Keep, |chunk| chunk * (columns + 1) + columns)?;
+        let (columns, field) = (usize::from(self.footer.columns), &self.seq_field);
+        let array = self.stretch(rows, field, |chunk| self.chunk(chunk, columns, field, Fill::Keep))?;
         Ok(array.as_primitive_opt::<UInt64Type>().map_or_else(Vec::new, |a| a.values().to_vec()))
+    }
+
+    /// One column of one chunk of rows; the column after the last is that of the sequence numbers.
+    fn chunk(&self, chunk: u32, column: usize, field: &Arc<Field>, fill: Fill) -> Result<ArrayRef, StoreError> {
+        let columns = usize::from(self.footer.columns);
+        let key = |column: usize| BlockKey {
+            part: self.number,
+            block: ROWS_BLOCK | (chunk * (columns as u32 + 1) + column as u32),
+        };
+        if let Some(Block::Array(found)) = self.place.cache.get(key(column)) {
+            self.place.counters.add_cache_hits(1);
+            return Ok(found);
+        }
+        self.place.counters.add_cache_misses(1);
+        let fits =
+            |array: &ArrayRef| array.len() == self.chunk_rows(chunk) as usize && array.data_type() == field.data_type();
+        if let Some(rows) = self.rows.load_full() {
+            self.used.store(self.place.cache.tick(), Ordering::Relaxed);
+            match rows.column(chunk, column, field) {
+                Ok((array, bytes)) if fits(&array) => {
+                    self.place.counters.add_bytes_read(bytes);
+                    if fill == Fill::Keep {
+                        self.place.cache.insert(key(column), Block::Array(array.clone()));
+                    }
+                    return Ok(array);
+                }
+                Ok(_) => return Err(self.corrupt("a block of rows has another length or type")),
+                Err(e @ StoreError::Corrupt { .. }) if self.rest.load().is_some() => {
+                    tracing::warn!(error = %e, "Arrow rows are damaged: they are read from GeoParquet from now on");
+                    self.drop_rows();
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        let rest = self.rest.load_full().ok_or_else(|| self.corrupt("its rows are gone"))?;
+        let (family, arrays) = match column == columns {
+            true => (column..column + 1, vec![Arc::new(UInt64Array::from(rest.seqs(chunk)?)) as ArrayRef]),
+            false => (rest.family(column), rest.columns(chunk, column)?),
+        };
+        self.place.counters.add_bytes_read(arrays.iter().map(|a| a.get_array_memory_size() as u64).sum());
+        let wanted = arrays.get(column - family.start).filter(|array| fits(array)).cloned();
+        // Longitude comes with latitude, a shape with its box: whoever asks for one soon asks for the others.
+        if fill == Fill::Keep || family.len() > 1 {
+            for (column, array) in family.zip(arrays) {
+                self.place.cache.insert(key(column), Block::Array(array));
+            }
+        }
+        wanted.ok_or_else(|| StoreError::corrupt(rest.path(), format!("{} has another length or type", field.name())))
+    }
+
+    fn chunk_rows(&self, chunk: u32) -> u32 {
+        CHUNK_ROWS.min(self.footer.rows - chunk * CHUNK_ROWS)
     }
 
     /// Columns of the time projection at some places, in the layout asked for, and the rows they stand for.
@@ -178,14 +269,16 @@ impl Segment {
         let mut columns = vec![None; layout.columns.len()];
         for (i, column) in time.columns.iter().enumerate() {
             let field = &self.layout.columns[usize::from(*column)];
-            let array =
-                self.stretch(places.clone(), field, Fill::Keep, |chunk| time.first_block + chunk * width + i as u32)?;
+            let array = self.stretch(places.clone(), field, |chunk| {
+                self.time_chunk(time.first_block + chunk * width + i as u32, chunk, field)
+            })?;
             if let Some(slot) = columns.get_mut(usize::from(*column)) {
                 *slot = Some(array);
             }
         }
-        let rows =
-            self.stretch(places, &self.row_field, Fill::Keep, |chunk| time.first_block + (chunk + 1) * width - 1)?;
+        let rows = self.stretch(places, &self.row_field, |chunk| {
+            self.time_chunk(time.first_block + (chunk + 1) * width - 1, chunk, &self.row_field)
+        })?;
         match rows.as_primitive_opt::<UInt32Type>() {
             Some(rows) => Ok((columns, rows.clone())),
             None => Err(self.corrupt("its order of time holds no rows")),
@@ -195,7 +288,7 @@ impl Segment {
     /// Counts per map cell, where the segment has them.
     pub(crate) fn pyramid(&self) -> Result<Option<Arc<CountPyramid>>, StoreError> {
         let Some(block) = self.footer.pyramid_block else { return Ok(None) };
-        let found = self.block(block, "the counts per map cell", Fill::Keep, |bytes| {
+        let found = self.block(block, "the counts per map cell", |bytes| {
             let pyramid = CountPyramid::decode_shared(&bytes).map_err(|e| e.to_string())?;
             Ok(Block::Pyramid(Arc::new(pyramid)))
         })?;
@@ -208,7 +301,7 @@ impl Segment {
     /// Candidate rows of a key.
     pub(crate) fn rows_of_key(&self, key: u64) -> Result<Vec<u32>, StoreError> {
         if let Some(block) = self.footer.filter_block {
-            let filter = self.block(block, "the filter of its keys", Fill::Keep, |bytes| {
+            let filter = self.block(block, "the filter of its keys", |bytes| {
                 Filter::decode(&bytes).map(|f| Block::Filter(Arc::new(f)))
             })?;
             if matches!(filter, Block::Filter(filter) if !filter.may_hold(key)) {
@@ -231,7 +324,7 @@ impl Segment {
 
     /// One page of the key sidecar.
     pub(crate) fn key_page(&self, page: u32) -> Result<Arc<KeyRows>, StoreError> {
-        let block = self.block(self.footer.first_key_block + page, "a page of its keys", Fill::Keep, |bytes| {
+        let block = self.block(self.footer.first_key_block + page, "a page of its keys", |bytes| {
             KeyRows::decode_page(&bytes).map(|k| Block::Keys(Arc::new(k)))
         })?;
         match block {
@@ -240,13 +333,25 @@ impl Segment {
         }
     }
 
+    /// One column of one stretch of the order of time.
+    fn time_chunk(&self, block: u32, chunk: u32, field: &Arc<Field>) -> Result<ArrayRef, StoreError> {
+        let expected = self.chunk_rows(chunk);
+        let block = self.block(block, field.name(), |bytes| {
+            let (mut arrays, count) = ipc::decode(std::slice::from_ref(field), &bytes)?;
+            match arrays.pop() {
+                Some(array) if count == expected as usize => Ok(Block::Array(array)),
+                _ => Err(format!("{count} values where {expected} were expected")),
+            }
+        })?;
+        array_of(block).map_err(|e| self.corrupt(&e))
+    }
+
     /// Values of a column over some rows: shared where they lie in one chunk, copied together otherwise.
     fn stretch(
         &self,
         rows: Range<u32>,
         field: &Arc<Field>,
-        fill: Fill,
-        block_of: impl Fn(u32) -> u32,
+        chunk_of: impl Fn(u32) -> Result<ArrayRef, StoreError>,
     ) -> Result<ArrayRef, StoreError> {
         if rows.is_empty() {
             return Ok(arrow_array::new_empty_array(field.data_type()));
@@ -254,18 +359,10 @@ impl Segment {
         let mut pieces = Vec::new();
         for chunk in rows.start / CHUNK_ROWS..=(rows.end - 1) / CHUNK_ROWS {
             let first = chunk * CHUNK_ROWS;
-            let chunk_rows = CHUNK_ROWS.min(self.footer.rows - first);
-            let block = self.block(block_of(chunk), field.name(), fill, |bytes| {
-                let (mut arrays, count) = ipc::decode(std::slice::from_ref(field), &bytes)?;
-                match arrays.pop() {
-                    Some(array) if count == chunk_rows as usize => Ok(Block::Array(array)),
-                    _ => Err(format!("{count} values where {chunk_rows} were expected")),
-                }
-            })?;
-            let array = array_of(block).map_err(|e| self.corrupt(&e))?;
+            let array = chunk_of(chunk)?;
             let from = rows.start.max(first) - first;
-            let to = rows.end.min(first + chunk_rows) - first;
-            let whole = from == 0 && to == chunk_rows;
+            let to = rows.end.min(first + array.len() as u32) - first;
+            let whole = from == 0 && to as usize == array.len();
             pieces.push(if whole { array } else { array.slice(from as usize, (to - from) as usize) });
         }
         join(pieces).map_err(|e| self.corrupt(&e))
@@ -275,7 +372,6 @@ impl Segment {
         &self,
         block: u32,
         what: &str,
-        fill: Fill,
         decode: impl FnOnce(Buffer) -> Result<Block, String>,
     ) -> Result<Block, StoreError> {
         let key = BlockKey { part: self.number, block };
@@ -284,59 +380,61 @@ impl Segment {
             return Ok(found);
         }
         self.place.counters.add_cache_misses(1);
-        let (decoded, stored) = self.read_block(block, what, decode)?;
-        self.place.counters.add_bytes_read(stored);
-        if fill == Fill::Keep {
-            self.place.cache.insert(key, decoded.clone());
-        }
+        let place = *self.footer.blocks.get(block as usize).ok_or_else(|| self.corrupt("a block is missing"))?;
+        let bytes = self.index.fetch(place, what).inspect_err(|e| self.note_damage(e))?;
+        let decoded = decode(bytes).map_err(|e| self.corrupt(&format!("block {block} ({what}): {e}")))?;
+        self.place.counters.add_bytes_read(u64::from(place.stored));
+        self.place.cache.insert(key, decoded.clone());
         Ok(decoded)
     }
 
-    /// Reads a block past the cache.
-    fn read_block(
-        &self,
-        block: u32,
-        what: &str,
-        decode: impl FnOnce(Buffer) -> Result<Block, String>,
-    ) -> Result<(Block, u64), StoreError> {
-        let place = *self.footer.blocks.get(block as usize).ok_or_else(|| self.corrupt("a block is missing"))?;
-        let bytes = fetch(&*self.file, &self.path, place, what)?;
-        let decoded = decode(bytes).map_err(|e| self.corrupt(&format!("block {block} ({what}): {e}")))?;
-        Ok((decoded, u64::from(place.stored)))
+    /// Remembers that what is beside the rows is damaged.
+    fn note_damage(&self, error: &StoreError) {
+        if matches!(error, StoreError::Corrupt { .. }) && self.rest.load().is_some() {
+            tracing::warn!(%error, "a segment is damaged and will be made anew from its rows at rest");
+            self.sick.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether what is beside the rows is damaged, and can be made anew.
+    pub(crate) fn is_sick(&self) -> bool {
+        self.sick.load(Ordering::Relaxed)
     }
 
     fn corrupt(&self, detail: &str) -> StoreError {
-        StoreError::corrupt(&self.path, detail)
+        StoreError::corrupt(&self.index.path, detail)
     }
 
-    /// Checks the checksum of every block, past the cache.
+    /// Whether a file of the segment has this path.
+    pub(crate) fn has_file(&self, path: &Path) -> bool {
+        self.index.path == path
+            || self.rows.load().as_ref().is_some_and(|rows| rows.file.path == path)
+            || self.rest.load().as_ref().is_some_and(|rest| rest.path() == path)
+    }
+
+    /// Checks every checksum of every file, past the cache.
     pub(crate) fn verify_blocks(&self) -> Vec<StoreError> {
-        let mut bad = Vec::new();
-        for (i, block) in self.footer.blocks.iter().enumerate() {
-            if let Err(e) = fetch(&*self.file, &self.path, *block, &format!("block {i}")) {
-                bad.push(e);
-            }
-        }
+        let mut bad = self.index.verify(&self.footer.blocks);
+        bad.iter().for_each(|error| self.note_damage(error));
+        bad.extend(self.rows.load().iter().flat_map(|rows| rows.verify()));
+        bad.extend(self.rest.load().iter().flat_map(|rest| rest.verify()));
         bad
     }
 }
 
-/// Reads, checks and decompresses one block.
-fn fetch(file: &dyn DiskFile, path: &Path, block: BlockRef, what: &str) -> Result<Buffer, StoreError> {
-    let mut stored = vec![0; block.stored as usize];
-    file.read_at(block.offset, &mut stored).map_err(StoreError::io("read", path))?;
-    let wrong = |detail: &str| {
-        StoreError::corrupt(path, format!("{what} at byte {} ({} bytes): {detail}", block.offset, block.stored))
-    };
-    if crc32c::crc32c(&stored) != block.crc {
-        return Err(wrong("its checksum is wrong"));
+fn open_rows(place: &SegmentPlace, path: &Path, expected: u32) -> Result<RowsFile, StoreError> {
+    let rows = RowsFile::open(&place.disk, path)?;
+    if rows.rows == expected {
+        return Ok(rows);
     }
-    if !block.compressed {
-        return Ok(Buffer::from(stored));
+    Err(StoreError::corrupt(path, format!("it holds {} events where the segment has {expected}", rows.rows)))
+}
+
+/// Clears away Arrow rows that do not read; those at rest serve.
+fn give_up_rows(place: &SegmentPlace, path: &Path, error: &StoreError) {
+    let gone = matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::NotFound);
+    if !gone {
+        tracing::warn!(%error, "Arrow rows do not read: they are read from GeoParquet from now on");
+        super::remove(place.disk.as_ref(), path);
     }
-    let raw = zstd::bulk::decompress(&stored, block.raw as usize).map_err(|e| wrong(&e.to_string()))?;
-    if raw.len() != block.raw as usize {
-        return Err(wrong("it decompresses to another length"));
-    }
-    Ok(Buffer::from(raw))
 }

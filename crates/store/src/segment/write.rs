@@ -1,25 +1,20 @@
-//! Writing a segment.
+//! Writing a segment: its rows, and what is served beside them.
 
+use super::blocks::BlockWriter;
 use super::read::{row_field, seq_field};
-use super::{BlockRef, Footer, HEADER_BYTES, MAGIC, TimeColumns, VERSION};
-use crate::codec::{put_u32, put_u64};
+use super::rows::{RowsWriter, column_block};
+use super::{Footer, MAGIC, TimeColumns};
 use crate::error::StoreError;
-use crate::ipc;
 use crate::keys::{Filter, KeyRows, PAGE_KEYS, hash};
+use crate::manifest::{rows_name, segment_name};
 use crate::part::{CHUNK_ROWS, KeyRule, join};
-use crate::seams::{Disk, DiskFile, OpenMode};
-use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
-use arrow_schema::Field;
+use crate::seams::Disk;
+use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
 use meridian_index::{ForestBuilder, Key, PyramidBuilder};
 use meridian_model::{Batch, FieldColumn, GeometryType, IdRole, Layout, Schema, TimeRole};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-/// Written to the file in pieces of about this size.
-const WRITE_BYTES: usize = 1 << 20;
-/// A block is kept compressed if that saves a quarter.
-const WORTH: (usize, usize) = (3, 4);
-const ZSTD_LEVEL: i32 = 1;
 /// Most bytes that the time projection of one segment may take in memory while it is built.
 const TIME_BYTES_MAX: usize = 160 << 20;
 
@@ -30,25 +25,22 @@ pub(crate) fn rows_max(schema: &Schema, wanted: u32) -> u32 {
 }
 
 /// What was written.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Written {
-    pub(crate) path: PathBuf,
     pub(crate) rows: u32,
+    /// Of all files.
     pub(crate) bytes: u64,
 }
 
 /// Writes one segment from rows in order of (key, seq).
 pub(crate) struct SegmentWriter {
-    file: Arc<dyn DiskFile>,
-    path: PathBuf,
+    index: BlockWriter,
+    /// `None` where the rows are at rest already.
+    columns: Option<RowsWriter>,
     schema: Arc<Schema>,
     layout: Arc<Layout>,
     rule: KeyRule,
-    buffer: Vec<u8>,
-    /// Where the buffer begins in the file.
-    offset: u64,
     rows: u32,
-    blocks: Vec<BlockRef>,
     forest: ForestBuilder,
     pyramid: Option<PyramidBuilder>,
     seq_min: u64,
@@ -63,34 +55,44 @@ pub(crate) struct SegmentWriter {
 }
 
 impl SegmentWriter {
+    /// Begins the files of a segment of this number.
     pub(crate) fn create(
+        disk: &dyn Disk,
+        dir: &Path,
+        file: u64,
+        schema: &Arc<Schema>,
+        rule: KeyRule,
+    ) -> Result<SegmentWriter, StoreError> {
+        let index = BlockWriter::create(disk, &dir.join(segment_name(file)), MAGIC)?;
+        let columns = Layout::of(schema).columns.len() as u16;
+        let rows = RowsWriter::create(disk, &dir.join(rows_name(file)), columns)?;
+        Ok(SegmentWriter::new(index, Some(rows), schema, rule))
+    }
+
+    /// Begins the one file of a segment whose rows are at rest.
+    pub(crate) fn create_index(
         disk: &dyn Disk,
         path: &Path,
         schema: &Arc<Schema>,
         rule: KeyRule,
     ) -> Result<SegmentWriter, StoreError> {
-        let file = disk.open(path, OpenMode::Create).map_err(StoreError::io("create", path))?;
+        Ok(SegmentWriter::new(BlockWriter::create(disk, path, MAGIC)?, None, schema, rule))
+    }
+
+    fn new(index: BlockWriter, columns: Option<RowsWriter>, schema: &Arc<Schema>, rule: KeyRule) -> SegmentWriter {
         let layout = Arc::new(Layout::of(schema));
-        let mut buffer = MAGIC.to_vec();
-        put_u32(&mut buffer, VERSION);
-        let crc = crc32c::crc32c(&buffer);
-        put_u32(&mut buffer, crc);
-        debug_assert_eq!(buffer.len() as u64, HEADER_BYTES);
         let time_columns = match schema.time {
             TimeRole::Instant(time) => {
                 std::iter::once(time).chain(schema.numeric_fields()).map(|field| layout.field(field)).collect()
             }
             _ => Vec::new(),
         };
-        Ok(SegmentWriter {
-            file,
-            path: path.to_owned(),
+        SegmentWriter {
+            index,
+            columns,
             schema: schema.clone(),
             rule,
-            buffer,
-            offset: 0,
             rows: 0,
-            blocks: Vec::new(),
             forest: ForestBuilder::new(schema),
             pyramid: (schema.geometry == Some(GeometryType::Point)).then(|| PyramidBuilder::new(schema)),
             seq_min: u64::MAX,
@@ -102,7 +104,7 @@ impl SegmentWriter {
             time_columns,
             times: Vec::new(),
             layout,
-        })
+        }
     }
 
     pub(crate) fn rows(&self) -> u32 {
@@ -111,7 +113,7 @@ impl SegmentWriter {
 
     /// Adds one chunk: [`CHUNK_ROWS`] rows, or fewer if it is the last.
     pub(crate) fn push(&mut self, batch: &Batch, keys: &[Key], seqs: &[u64]) -> Result<(), StoreError> {
-        let path = self.path.clone();
+        let path = self.index.path.clone();
         let bug = |detail: String| StoreError::corrupt(&path, detail);
         if !self.rows.is_multiple_of(CHUNK_ROWS) || batch.rows() > CHUNK_ROWS as usize || batch.rows() != seqs.len() {
             return Err(bug("rows were not handed over by chunk".to_owned()));
@@ -140,12 +142,15 @@ impl SegmentWriter {
                 values.extend(batch.column(*column).cloned());
             }
         }
-        for column in 0..self.layout.columns.len() {
-            let field = self.layout.columns[column].clone();
-            let array = batch.column(column).ok_or_else(|| bug("a column was left out".to_owned()))?.clone();
-            self.column_block(&field, array)?;
+        if let Some(columns) = &mut self.columns {
+            let mut chunk = Vec::with_capacity(self.layout.columns.len() + 1);
+            for (column, field) in self.layout.columns.iter().enumerate() {
+                let array = batch.column(column).ok_or_else(|| bug("a column was left out".to_owned()))?;
+                chunk.push((field.clone(), array.clone()));
+            }
+            chunk.push((seq_field(), Arc::new(UInt64Array::from(seqs.to_vec()))));
+            columns.push(chunk)?;
         }
-        self.column_block(&seq_field(), Arc::new(UInt64Array::from(seqs.to_vec())))?;
         let chunk_max = seqs.iter().copied().max().unwrap_or(0);
         self.chunk_seq_max.push(chunk_max);
         self.seq_max = self.seq_max.max(chunk_max);
@@ -154,52 +159,15 @@ impl SegmentWriter {
         Ok(())
     }
 
-    fn column_block(&mut self, field: &Arc<Field>, array: ArrayRef) -> Result<(), StoreError> {
-        let rows = array.len();
-        let raw = ipc::encode(std::slice::from_ref(field), vec![array], rows)
-            .map_err(|e| StoreError::corrupt(&self.path, e))?;
-        self.block(&raw, true)
-    }
-
-    fn block(&mut self, raw: &[u8], compress: bool) -> Result<(), StoreError> {
-        let packed = compress.then(|| zstd::bulk::compress(raw, ZSTD_LEVEL).ok()).flatten();
-        let packed = packed.filter(|p| p.len() * WORTH.1 <= raw.len() * WORTH.0);
-        let stored = packed.as_deref().unwrap_or(raw);
-        let len = |bytes: &[u8]| {
-            u32::try_from(bytes.len()).map_err(|_| StoreError::corrupt(&self.path, "a block would pass 4 GiB"))
-        };
-        // Blocks begin at multiples of 8.
-        self.buffer.resize(self.buffer.len().next_multiple_of(8), 0);
-        self.blocks.push(BlockRef {
-            offset: self.offset + self.buffer.len() as u64,
-            stored: len(stored)?,
-            raw: len(raw)?,
-            crc: crc32c::crc32c(stored),
-            compressed: packed.is_some(),
-        });
-        self.buffer.extend_from_slice(stored);
-        if self.buffer.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
-    }
-
-    fn flush(&mut self) -> Result<(), StoreError> {
-        self.file.write_at(self.offset, &self.buffer).map_err(StoreError::io("write", &self.path))?;
-        self.offset += self.buffer.len() as u64;
-        self.buffer.clear();
-        // The offset stays a multiple of 8 because blocks are padded before they begin.
-        let padding = self.offset.next_multiple_of(8) - self.offset;
-        self.buffer.resize(padding as usize, 0);
-        Ok(())
-    }
-
-    /// Writes what follows the rows, and syncs. The caller syncs the folder.
+    /// Writes what is served beside the rows, and syncs. The caller syncs the folder.
     pub(crate) fn finish(mut self) -> Result<Written, StoreError> {
         let (key_fences, first_key_block, filter_block) = self.write_keys()?;
         let forest = std::mem::replace(&mut self.forest, ForestBuilder::new(&self.schema)).finish();
-        let forest_block = self.blocks.len() as u32;
-        self.block(&forest.encode(), false)?;
-        let pyramid_block = self.pyramid.is_some().then_some(self.blocks.len() as u32);
+        let forest_block = self.index.next();
+        self.index.block(&forest.encode(), false)?;
+        let pyramid_block = self.pyramid.is_some().then_some(self.index.next());
         if let Some(pyramid) = self.pyramid.take() {
-            self.block(&pyramid.finish().encode(), true)?;
+            self.index.block(&pyramid.finish().encode(), true)?;
         }
         let time = self.write_time()?;
         let footer = Footer {
@@ -216,35 +184,27 @@ impl SegmentWriter {
             forest_block,
             pyramid_block,
             time,
-            blocks: std::mem::take(&mut self.blocks),
+            blocks: std::mem::take(&mut self.index.blocks),
         };
-        let footer = footer.encode().map_err(|e| StoreError::corrupt(&self.path, e))?;
-        let at = self.offset + self.buffer.len() as u64;
-        self.buffer.extend_from_slice(&footer);
-        put_u64(&mut self.buffer, at);
-        put_u32(&mut self.buffer, footer.len() as u32);
-        put_u32(&mut self.buffer, crc32c::crc32c(&footer));
-        self.buffer.extend_from_slice(MAGIC);
-        let bytes = self.offset + self.buffer.len() as u64;
-        self.file.write_at(self.offset, &self.buffer).map_err(StoreError::io("write", &self.path))?;
-        self.file.sync().map_err(StoreError::io("sync", &self.path))?;
-        Ok(Written { path: self.path, rows: self.rows, bytes })
+        let footer = footer.encode().map_err(|e| StoreError::corrupt(&self.index.path, e))?;
+        let rows = self.columns.map(RowsWriter::finish).transpose()?;
+        Ok(Written { rows: self.rows, bytes: self.index.finish(&footer)? + rows.unwrap_or(0) })
     }
 
     fn write_keys(&mut self) -> Result<(Vec<u64>, u32, Option<u32>), StoreError> {
         let sorted = KeyRows::of(std::mem::take(&mut self.keys).into_iter());
-        let first_block = self.blocks.len() as u32;
+        let first_block = self.index.next();
         let mut fences = Vec::new();
         for from in (0..sorted.keys.len()).step_by(PAGE_KEYS) {
             fences.push(sorted.keys[from]);
             let page = sorted.encode_page(from..sorted.keys.len().min(from + PAGE_KEYS));
-            self.block(&page, true)?;
+            self.index.block(&page, true)?;
         }
         // Made ids are looked up by number, and the range of numbers says enough.
-        let filter_block = (self.rule.role == IdRole::Given).then_some(self.blocks.len() as u32);
+        let filter_block = (self.rule.role == IdRole::Given).then_some(self.index.next());
         if filter_block.is_some() {
             let filter = Filter::of(sorted.keys.iter().copied());
-            self.block(&filter.encode(), false)?;
+            self.index.block(&filter.encode(), false)?;
         }
         Ok((fences, first_block, filter_block))
     }
@@ -260,27 +220,27 @@ impl SegmentWriter {
         for (pieces, column) in std::mem::take(&mut self.time_values).into_iter().zip(&self.time_columns) {
             let empty = arrow_array::new_empty_array(self.layout.columns[*column].data_type());
             let pieces = if pieces.is_empty() { vec![empty] } else { pieces };
-            columns.push(join(pieces).map_err(|e| wrong(&self.path, e))?);
+            columns.push(join(pieces).map_err(|e| wrong(&self.index.path, e))?);
         }
-        let first_block = self.blocks.len() as u32;
+        let first_block = self.index.next();
         let mut forest = ForestBuilder::over_time(&self.schema);
         for places in times.chunks(CHUNK_ROWS as usize) {
             let rows = UInt32Array::from(places.iter().map(|(_, row)| *row).collect::<Vec<_>>());
             let mut batch = vec![None; self.layout.columns.len()];
             for (i, values) in columns.iter().enumerate() {
                 let taken = arrow_select::take::take(values, &rows, None);
-                let taken = taken.map_err(|e| wrong(&self.path, e.to_string()))?;
+                let taken = taken.map_err(|e| wrong(&self.index.path, e.to_string()))?;
                 let column = self.time_columns[i];
                 let field = self.layout.columns[column].clone();
-                self.column_block(&field, taken.clone())?;
+                column_block(&mut self.index, &field, taken.clone())?;
                 batch[column] = Some(taken);
             }
             let batch = Batch::new(self.schema.clone(), self.layout.clone(), places.len(), batch)?;
-            forest.push_ordered(&batch).map_err(|e| wrong(&self.path, e.to_string()))?;
-            self.column_block(&row_field(), Arc::new(rows))?;
+            forest.push_ordered(&batch).map_err(|e| wrong(&self.index.path, e.to_string()))?;
+            column_block(&mut self.index, &row_field(), Arc::new(rows))?;
         }
-        let forest_block = self.blocks.len() as u32;
-        self.block(&forest.finish().encode(), false)?;
+        let forest_block = self.index.next();
+        self.index.block(&forest.finish().encode(), false)?;
         let columns = self.time_columns.iter().map(|c| *c as u16).collect();
         Ok(Some(TimeColumns { columns, first_block, forest_block }))
     }

@@ -6,6 +6,7 @@ mod basics;
 mod concurrency;
 mod damage;
 mod faults;
+mod files;
 mod model;
 mod sim;
 mod world;

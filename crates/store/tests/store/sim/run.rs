@@ -8,6 +8,7 @@ use meridian_model::{IdRole, Seq};
 use meridian_store::seams::{Clock, CrashStyle, FaultKind, MemoryDisk, Random, SeededRandom};
 use meridian_store::{Collection, Store, Work, Write, WriteError};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What a run came to.
 #[derive(Debug)]
@@ -85,6 +86,8 @@ impl Run {
         let role = if random.next_u64().is_multiple_of(2) { IdRole::Given } else { IdRole::Made };
         world.options.log_file_bytes = 1 << (10 + random.next_u64() % 8);
         world.options.segment_rows_min = 1 << (random.next_u64() % 8);
+        world.options.rest_rows_min = 1 << (random.next_u64() % 12);
+        world.options.serving_bytes = [0, 50_000, 1 << 40][random.next_u64() as usize % 3];
         world.options.cache_bytes = 1 << (14 + random.next_u64() % 6);
         let (store, collection) = world.with_collection(role);
         Ok(Run {
@@ -152,7 +155,13 @@ impl Run {
                 let result = self.collection.maintain_segments();
                 self.maintained("segment job", result)
             }
-            Action::Flush | Action::Memory | Action::Segments | Action::Install => self.install(),
+            Action::Files if self.jobs.iter().all(Option::is_none) && !self.hurt && self.damage.is_none() => self.files(),
+            Action::Trim => {
+                self.store.iter().for_each(Store::trim_serving);
+                self.say("Arrow rows are trimmed".to_owned());
+                Ok(())
+            }
+            Action::Flush | Action::Memory | Action::Segments | Action::Install | Action::Files => self.install(),
             Action::Begin => {
                 let lane = self.below(2) as usize;
                 if self.jobs[lane].is_none() {
@@ -427,6 +436,19 @@ impl Run {
         demand!(self.faulty || self.hurt || self.damage.is_some(), "{error:?}, and nothing is wrong with the disk");
         demand!(error.contains("/data"), "{error:?} names no file");
         Ok(())
+    }
+
+    fn files(&mut self) -> Verdict {
+        let files = self.collection.files(Instant::now() + Duration::from_secs(60), &|| false);
+        if let Ok(files) = &files
+            && !self.faulty
+        {
+            let found = crate::files::content(&self.world, &files.paths);
+            let expected = self.model.content(Seq::end_of(self.model.position));
+            let expected: Vec<_> = expected.into_iter().map(|(id, _, n)| (id, n)).collect();
+            demand!(found == expected, "the files hold {} events of {}", found.len(), expected.len());
+        }
+        self.maintained("files", files.map(|files| !files.paths.is_empty()))
     }
 
     fn add_field(&mut self) -> Verdict {

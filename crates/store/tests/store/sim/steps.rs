@@ -24,6 +24,10 @@ pub enum Action {
     Begin,
     Run,
     Install,
+    /// The files are listed, and read as another program would.
+    Files,
+    /// Arrow rows beyond the budget go.
+    Trim,
     AddField,
     /// Time passes.
     Pass,
@@ -51,7 +55,7 @@ pub enum Action {
 use Action::*;
 
 /// How often each comes, in a thousand.
-const ODDS: [(Action, u64); 26] = [
+const ODDS: [(Action, u64); 28] = [
     (Write, 220),
     (Put, 80),
     (Resend, 40),
@@ -65,6 +69,8 @@ const ODDS: [(Action, u64); 26] = [
     (Begin, 50),
     (Run, 35),
     (Install, 35),
+    (Files, 20),
+    (Trim, 20),
     (AddField, 5),
     (Pass, 30),
     (Jump, 10),

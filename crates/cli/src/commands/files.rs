@@ -1,0 +1,43 @@
+//! `meridian files`: the files of a collection, for DuckDB, pandas, QGIS and others to read in place.
+
+use crate::args::TargetArgs;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::output::say;
+use clap::Args;
+use serde_json::Value;
+
+/// List a collection's GeoParquet files, one a line, for other programs to read in place
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  meridian files quakes
+  duckdb -c \"LOAD spatial; SELECT count(*) FROM read_parquet([$(meridian files quakes --quoted)])\"
+
+Everything written so far is brought into the files first, and what was replaced or deleted is left out of them: each
+event stands in them once. The files stay for an hour (store.files_memory), whatever is written meanwhile; list them
+again after that. docs/files.md has examples.")]
+pub struct FilesArgs {
+    /// Collection to list
+    pub collection: String,
+    /// Print one line, each file in single quotes, commas between
+    #[arg(long)]
+    pub quoted: bool,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &FilesArgs) -> Result<(), Failure> {
+    let client = Client::open(&args.target.resolve())?;
+    let answer = client.post(&["collections", &args.collection, "files"])?;
+    let files: Vec<&str> =
+        answer.get("files").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    if args.quoted {
+        let quoted: Vec<String> = files.iter().map(|file| format!("'{}'", file.replace('\'', "''"))).collect();
+        say(&quoted.join(", "));
+    } else {
+        files.iter().for_each(|file| say(file));
+    }
+    client.close()
+}

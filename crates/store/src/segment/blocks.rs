@@ -1,0 +1,198 @@
+//! Files of blocks: a header, blocks each under a checksum, a footer that says where they lie, and a tail to find it by.
+
+use crate::codec::{Reader, put_u32, put_u64};
+use crate::error::StoreError;
+use crate::seams::{Disk, DiskFile, OpenMode};
+use arrow_buffer::Buffer;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Version of both kinds of file that is written, and the newest read.
+pub(crate) const VERSION: u32 = 2;
+/// Bytes before the first block.
+const HEADER_BYTES: u64 = 16;
+/// Bytes after the footer: offset of the footer (8), its length (4), its CRC32C (4), magic (8).
+const TAIL_BYTES: u64 = 24;
+/// Written to the file in pieces of about this size.
+const WRITE_BYTES: usize = 1 << 20;
+/// A block is kept compressed if that saves a quarter.
+const WORTH: (usize, usize) = (3, 4);
+const ZSTD_LEVEL: i32 = 1;
+
+/// Where a block lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockRef {
+    pub(crate) offset: u64,
+    /// Bytes in the file.
+    pub(crate) stored: u32,
+    /// Bytes once decompressed.
+    pub(crate) raw: u32,
+    /// CRC32C of the bytes in the file.
+    pub(crate) crc: u32,
+    pub(crate) compressed: bool,
+}
+
+/// Bytes of a [`BlockRef`] in a footer.
+pub(crate) const BLOCK_REF_BYTES: usize = 21;
+
+impl BlockRef {
+    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
+        put_u64(bytes, self.offset);
+        put_u32(bytes, self.stored);
+        put_u32(bytes, self.raw);
+        put_u32(bytes, self.crc);
+        bytes.push(self.compressed.into());
+    }
+
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<BlockRef, String> {
+        Ok(BlockRef { offset: r.u64()?, stored: r.u32()?, raw: r.u32()?, crc: r.u32()?, compressed: r.u8()? != 0 })
+    }
+}
+
+/// Writes a file of blocks.
+pub(crate) struct BlockWriter {
+    file: Arc<dyn DiskFile>,
+    pub(crate) path: PathBuf,
+    magic: &'static [u8; 8],
+    buffer: Vec<u8>,
+    /// Where the buffer begins in the file.
+    offset: u64,
+    pub(crate) blocks: Vec<BlockRef>,
+}
+
+impl BlockWriter {
+    pub(crate) fn create(disk: &dyn Disk, path: &Path, magic: &'static [u8; 8]) -> Result<BlockWriter, StoreError> {
+        let file = disk.open(path, OpenMode::Create).map_err(StoreError::io("create", path))?;
+        let mut buffer = magic.to_vec();
+        put_u32(&mut buffer, VERSION);
+        let crc = crc32c::crc32c(&buffer);
+        put_u32(&mut buffer, crc);
+        debug_assert_eq!(buffer.len() as u64, HEADER_BYTES);
+        Ok(BlockWriter { file, path: path.to_owned(), magic, buffer, offset: 0, blocks: Vec::new() })
+    }
+
+    /// Number of the next block.
+    pub(crate) fn next(&self) -> u32 {
+        self.blocks.len() as u32
+    }
+
+    pub(crate) fn block(&mut self, raw: &[u8], compress: bool) -> Result<(), StoreError> {
+        let packed = compress.then(|| zstd::bulk::compress(raw, ZSTD_LEVEL).ok()).flatten();
+        let packed = packed.filter(|p| p.len() * WORTH.1 <= raw.len() * WORTH.0);
+        let stored = packed.as_deref().unwrap_or(raw);
+        let len = |bytes: &[u8]| {
+            u32::try_from(bytes.len()).map_err(|_| StoreError::corrupt(&self.path, "a block would pass 4 GiB"))
+        };
+        // Blocks begin at multiples of 8.
+        self.buffer.resize(self.buffer.len().next_multiple_of(8), 0);
+        self.blocks.push(BlockRef {
+            offset: self.offset + self.buffer.len() as u64,
+            stored: len(stored)?,
+            raw: len(raw)?,
+            crc: crc32c::crc32c(stored),
+            compressed: packed.is_some(),
+        });
+        self.buffer.extend_from_slice(stored);
+        if self.buffer.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.file.write_at(self.offset, &self.buffer).map_err(StoreError::io("write", &self.path))?;
+        self.offset += self.buffer.len() as u64;
+        self.buffer.clear();
+        // The offset stays a multiple of 8 because blocks are padded before they begin.
+        let padding = self.offset.next_multiple_of(8) - self.offset;
+        self.buffer.resize(padding as usize, 0);
+        Ok(())
+    }
+
+    /// Writes footer and tail, and syncs; gives the length of the file. The caller syncs the folder.
+    pub(crate) fn finish(mut self, footer: &[u8]) -> Result<u64, StoreError> {
+        let at = self.offset + self.buffer.len() as u64;
+        self.buffer.extend_from_slice(footer);
+        put_u64(&mut self.buffer, at);
+        put_u32(&mut self.buffer, footer.len() as u32);
+        put_u32(&mut self.buffer, crc32c::crc32c(footer));
+        self.buffer.extend_from_slice(self.magic);
+        let bytes = self.offset + self.buffer.len() as u64;
+        self.file.write_at(self.offset, &self.buffer).map_err(StoreError::io("write", &self.path))?;
+        self.file.sync().map_err(StoreError::io("sync", &self.path))?;
+        Ok(bytes)
+    }
+}
+
+/// An open file of blocks.
+#[derive(Debug)]
+pub(crate) struct BlockFile {
+    file: Arc<dyn DiskFile>,
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+}
+
+impl BlockFile {
+    /// Opens a file, checks header and tail, and reads the footer.
+    pub(crate) fn open(disk: &dyn Disk, path: &Path, magic: &[u8; 8]) -> Result<(BlockFile, Vec<u8>), StoreError> {
+        let corrupt = |detail: String| StoreError::corrupt(path, detail);
+        let file = disk.open(path, OpenMode::Read).map_err(StoreError::io("open", path))?;
+        let bytes = file.len().map_err(StoreError::io("read", path))?;
+        if bytes < HEADER_BYTES + TAIL_BYTES {
+            return Err(corrupt(format!("{bytes} bytes are too few for such a file")));
+        }
+        let read = |offset: u64, len: usize| {
+            let mut bytes = vec![0; len];
+            file.read_at(offset, &mut bytes).map_err(StoreError::io("read", path)).map(|()| bytes)
+        };
+        let header = read(0, HEADER_BYTES as usize)?;
+        let mut reader = Reader::new(&header);
+        if reader.take(8).map_err(corrupt)? != magic {
+            return Err(corrupt("it does not begin as such a file does".to_owned()));
+        }
+        let version = reader.u32().map_err(corrupt)?;
+        if version > VERSION && version < 0x1_0000 {
+            return Err(StoreError::NewerFormat { path: path.to_owned(), found: version, supported: VERSION });
+        }
+        if version != VERSION || reader.u32().map_err(corrupt)? != crc32c::crc32c(&header[..12]) {
+            return Err(corrupt("its header is damaged".to_owned()));
+        }
+        let tail = read(bytes - TAIL_BYTES, TAIL_BYTES as usize)?;
+        let mut reader = Reader::new(&tail);
+        let offset = reader.u64().map_err(corrupt)?;
+        let len = reader.u32().map_err(corrupt)?;
+        let crc = reader.u32().map_err(corrupt)?;
+        if reader.rest() != magic || offset.checked_add(u64::from(len) + TAIL_BYTES) != Some(bytes) {
+            return Err(corrupt("its end is damaged or cut off".to_owned()));
+        }
+        let footer = read(offset, len as usize)?;
+        if crc32c::crc32c(&footer) != crc {
+            return Err(corrupt("the checksum of its footer is wrong".to_owned()));
+        }
+        Ok((BlockFile { file, path: path.to_owned(), bytes }, footer))
+    }
+
+    /// Reads, checks and decompresses one block.
+    pub(crate) fn fetch(&self, block: BlockRef, what: &str) -> Result<Buffer, StoreError> {
+        let mut stored = vec![0; block.stored as usize];
+        self.file.read_at(block.offset, &mut stored).map_err(StoreError::io("read", &self.path))?;
+        let wrong = |detail: &str| {
+            let at = format!("{what} at byte {} ({} bytes): {detail}", block.offset, block.stored);
+            StoreError::corrupt(&self.path, at)
+        };
+        if crc32c::crc32c(&stored) != block.crc {
+            return Err(wrong("its checksum is wrong"));
+        }
+        if !block.compressed {
+            return Ok(Buffer::from(stored));
+        }
+        let raw = zstd::bulk::decompress(&stored, block.raw as usize).map_err(|e| wrong(&e.to_string()))?;
+        if raw.len() != block.raw as usize {
+            return Err(wrong("it decompresses to another length"));
+        }
+        Ok(Buffer::from(raw))
+    }
+
+    /// Checks the checksum of every block, past the cache.
+    pub(crate) fn verify(&self, blocks: &[BlockRef]) -> Vec<StoreError> {
+        let bad = |(i, block): (usize, &BlockRef)| self.fetch(*block, &format!("block {i}")).err();
+        blocks.iter().enumerate().filter_map(bad).collect()
+    }
+}

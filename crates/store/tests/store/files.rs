@@ -1,0 +1,189 @@
+//! Segments at rest: what other programs read, what stays, and what is made anew.
+
+use crate::world::{DAY, Event, START, World, batch, content as seen};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Int64Type};
+use bytes::Bytes;
+use meridian_model::IdRole;
+use meridian_store::seams::{Disk, OpenMode, Random};
+use meridian_store::{Collection, Files, Settings, StoreError, Write};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+fn list(c: &Collection) -> Files {
+    c.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap()
+}
+
+fn bytes(world: &World, path: &Path) -> Bytes {
+    let file = world.disk.open(path, OpenMode::Read).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_at(0, &mut bytes).unwrap();
+    bytes.into()
+}
+
+/// Id and `n` of every row of these files, sorted; whether each point lies in its box is checked on the way.
+pub fn content(world: &World, paths: &[PathBuf]) -> Vec<(String, i64)> {
+    let mut found = Vec::new();
+    for path in paths {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes(world, path)).unwrap().build().unwrap();
+        for record in reader.map(Result::unwrap) {
+            let column = |name: &str| record.column_by_name(name).unwrap().clone();
+            let (ids, n) = (column("id"), column("n"));
+            let (shapes, boxes) = (column("geometry"), column("bbox"));
+            for row in 0..record.num_rows() {
+                found.push((ids.as_string::<i32>().value(row).to_owned(), n.as_primitive::<Int64Type>().value(row)));
+                assert_eq!(shapes.is_null(row), boxes.is_null(row));
+                if shapes.is_valid(row) {
+                    let shape = shapes.as_binary::<i32>().value(row);
+                    let number = |at: usize| f64::from_le_bytes(shape[at..at + 8].try_into().unwrap());
+                    let side = |i: usize| boxes.as_struct().column(i).as_primitive::<Float32Type>().value(row).into();
+                    assert!(side(0) <= number(5) && number(5) <= side(2));
+                    assert!(side(1) <= number(13) && number(13) <= side(3));
+                }
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Removes, at random, files that segments at rest can do without.
+pub fn lose_caches(world: &World, random: &dyn Random) {
+    for (rest, _) in world.files(".parquet") {
+        for extension in ["segment", "rows"] {
+            if random.next_u64().is_multiple_of(2) {
+                // A file that is only listed has neither any more.
+                let _ = world.disk.remove(&rest.with_extension(extension));
+            }
+        }
+    }
+}
+
+fn events(from: i64, to: i64) -> Vec<Event> {
+    (from..to).map(|n| Event::new(format!("id-{n}"), n)).collect()
+}
+
+fn expected(c: &Collection) -> Vec<(String, i64)> {
+    seen(&c.snapshot()).into_iter().map(|(id, _, n)| (id, n)).collect()
+}
+
+#[test]
+fn listed_files_stay_for_the_time_promised_and_no_longer() {
+    let world = World::new();
+    let (store, c) = world.with_collection(IdRole::Given);
+    c.write(Write::new(batch(&c.schema(), &events(0, 500)))).unwrap();
+    let files = list(&c);
+    let before = expected(&c);
+    assert_eq!(files.kept_until, START + 3_600_000_000);
+    // Deletions and merges replace the segments; what was listed shows what it showed.
+    let gone: Vec<String> = (0..400).map(|n| format!("id-{n}")).collect();
+    c.delete(&gone).unwrap();
+    let second = list(&c);
+    assert_eq!(content(&world, &second.paths), expected(&c));
+    assert!(second.paths.iter().all(|path| !files.paths.contains(path)));
+    assert_eq!(content(&world, &files.paths), before);
+    drop((store, c));
+    world.clock.advance(3_000_000_000);
+    let (store, c) = world.with_collection(IdRole::Given);
+    c.maintain().unwrap();
+    assert_eq!(content(&world, &files.paths), before);
+    // Another list of the same files keeps them longer.
+    let third = list(&c);
+    assert_eq!(third.paths, second.paths);
+    world.clock.advance(700_000_000);
+    c.maintain().unwrap();
+    assert_eq!(content(&world, &third.paths), expected(&c));
+    assert!(files.paths.iter().all(|path| world.files(".parquet").iter().all(|(there, _)| there != path)));
+    assert_eq!(store.check(), []);
+}
+
+#[test]
+fn page_tokens_outlive_a_fold() {
+    let world = World::new();
+    let (_store, c) = world.with_collection(IdRole::Given);
+    c.write(Write::new(batch(&c.schema(), &events(0, 3000)))).unwrap();
+    let (token, before) = (c.snapshot().seq, seen(&c.snapshot()));
+    c.delete(&(0..1000).map(|n| format!("id-{n}")).collect::<Vec<_>>()).unwrap();
+    let files = list(&c);
+    assert_eq!(content(&world, &files.paths).len(), 2000);
+    assert_eq!(seen(&c.snapshot_at(token).unwrap()), before);
+    // Once nobody can come back to it, what was dead is gone.
+    world.clock.advance(302_000_000);
+    c.maintain().unwrap();
+    assert_eq!(c.stats().dead_rows, 0);
+    assert!(c.snapshot_at(token).is_err());
+    assert_eq!(content(&world, &list(&c).paths), expected(&c));
+}
+
+#[test]
+fn a_segment_at_rest_is_served_without_its_caches() {
+    let mut world = World::new();
+    world.options.serving_bytes = 0;
+    let (store, c) = world.with_collection(IdRole::Made);
+    c.write(Write::new(batch(&c.schema(), &events(0, 20_000)))).unwrap();
+    let before = seen(&c.snapshot());
+    c.flush().unwrap();
+    store.trim_serving();
+    assert!(!world.files(".rows").is_empty(), "rows that are not at rest are no cache");
+    let files = list(&c);
+    store.trim_serving();
+    assert_eq!((world.files(".rows"), c.stats().rows_bytes), (vec![], 0));
+    assert!(c.stats().rest_bytes > 0);
+    assert_eq!(seen(&c.snapshot()), before);
+    drop((store, c));
+    for (path, _) in world.files(".segment") {
+        world.disk.remove(&path).unwrap();
+    }
+    let (store, c) = world.with_collection(IdRole::Made);
+    assert_eq!(store.problems(), []);
+    assert_eq!(seen(&c.snapshot()), before);
+    assert_eq!(store.check(), []);
+    assert_eq!(list(&c).paths, files.paths);
+}
+
+#[test]
+fn a_field_added_later_is_null_in_files_written_before() {
+    let world = World::new();
+    let (_store, c) = world.with_collection(IdRole::Given);
+    c.write(Write::new(batch(&c.schema(), &events(0, 100)))).unwrap();
+    list(&c);
+    let field = meridian_model::Field {
+        name: "later".into(),
+        kind: meridian_model::FieldType::Float,
+        required: false,
+        title: None,
+    };
+    c.add_fields(vec![field]).unwrap();
+    c.delete(&["id-7".to_owned()]).unwrap();
+    let files = list(&c);
+    // The file written anew has the field.
+    let reader = ParquetRecordBatchReaderBuilder::try_new(bytes(&world, &files.paths[0])).unwrap();
+    assert_eq!(reader.schema().field_with_name("later").unwrap().data_type(), &arrow_schema::DataType::Float64);
+    assert_eq!(content(&world, &files.paths), expected(&c));
+}
+
+#[test]
+fn quiet_segments_come_to_rest_by_themselves() {
+    let mut world = World::new();
+    world.options.rest_rows_min = 1000;
+    world.options.segment_rows_min = 10_000;
+    let (_store, c) = world.with_collection(IdRole::Given);
+    c.write(Write::new(batch(&c.schema(), &events(0, 5000)))).unwrap();
+    c.flush().unwrap();
+    c.maintain().unwrap();
+    assert!(world.files(".parquet").is_empty());
+    world.clock.advance(DAY / 1000);
+    c.maintain().unwrap();
+    assert!(!world.files(".parquet").is_empty());
+}
+
+#[test]
+fn an_ephemeral_collection_has_no_files() {
+    let world = World::new();
+    let store = world.open();
+    let settings = Settings { durability: meridian_store::Durability::Ephemeral, ..Settings::default() };
+    let c = store.create("t", "e", crate::world::schema(IdRole::Made), settings).unwrap();
+    let error = c.files(Instant::now(), &|| false).unwrap_err();
+    assert!(matches!(&error, StoreError::Invalid(_)) && error.to_string().contains("ephemeral"), "{error}");
+}

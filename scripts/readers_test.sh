@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# What `meridian files` lists, read by DuckDB and pyarrow, against the answers of the live server that wrote it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-target}
+meridian=$target/debug/meridian
+cargo build --locked --quiet --bin meridian
+
+# The readers come from PyPI, once, into the target folder.
+readers=$target/tools/readers
+wanted="pyarrow==26.0.1 duckdb==1.5.5 duckdb-extension-spatial==1.5.5"
+if [[ ! -f $readers/wanted || $(cat "$readers/wanted") != "$wanted" ]]; then
+    rm -rf "$readers"
+    python3 -m venv "$readers"
+    # shellcheck disable=SC2086
+    "$readers/bin/pip" install --quiet --disable-pip-version-check $wanted
+    echo "$wanted" > "$readers/wanted"
+fi
+
+folder=$(mktemp -d)
+trap 'kill "$server" 2> /dev/null && wait "$server" 2> /dev/null; rm -rf "$folder"' EXIT
+server=
+
+"$meridian" load quakes data/usgs-earthquakes/earthquakes.csv.zst --data "$folder/data" --quiet
+"$meridian" serve --listen 127.0.0.1:0 --data "$folder/data" > "$folder/out" 2> "$folder/log" &
+server=$!
+for _ in $(seq 100); do
+    url=$(grep -oE 'http://127.0.0.1:[0-9]+' "$folder/out" | head -n 1) && break
+    sleep 0.1
+done
+[[ -n ${url:-} ]] || { echo "the server did not start:"; cat "$folder/log"; exit 1; }
+
+check() {
+    "$readers/bin/python" tests/readers.py "$meridian" "$url" quakes mag -125,32,-114,42
+}
+
+echo "-- as loaded"
+check
+echo "-- after deletions and late events"
+curl -sfS -X DELETE "$url/collections/quakes/items?filter=mag%20%3C%204.7" > /dev/null
+for year in 1990 2005 2020; do
+    curl -sfS -X POST "$url/collections/quakes/items" -H 'Content-Type: application/geo+json' -d '{"type":"Feature",
+        "id":"late-'$year'","geometry":{"type":"Point","coordinates":[-120.5,37.25]},
+        "properties":{"time":"'$year'-06-01T00:00:00Z","mag":7.75}}' > /dev/null
+done
+check
+echo "readers: pyarrow and DuckDB agree with Meridian"
