@@ -38,7 +38,7 @@ check() {
 echo "-- as loaded"
 check
 echo "-- after deletions and late events"
-curl -sfS -X DELETE "$url/collections/quakes/items?filter=mag%20%3C%204.7" > /dev/null
+curl -sfS -X DELETE "$url/collections/quakes/items?filter=mag%20%3C%201.5" > /dev/null
 for year in 1990 2005 2020; do
     curl -sfS -X POST "$url/collections/quakes/items" -H 'Content-Type: application/geo+json' -d '{"type":"Feature",
         "id":"late-'$year'","geometry":{"type":"Point","coordinates":[-120.5,37.25]},
