@@ -19,8 +19,8 @@ if [[ ! -f $readers/wanted || $(cat "$readers/wanted") != "$wanted" ]]; then
 fi
 
 folder=$(mktemp -d)
-trap 'kill "$server" 2> /dev/null && wait "$server" 2> /dev/null; rm -rf "$folder"' EXIT
 server=
+trap '[[ -z $server ]] || { kill "$server" && wait "$server"; } 2> /dev/null; rm -rf "$folder"' EXIT
 
 "$meridian" load quakes data/usgs-earthquakes/earthquakes.csv.zst --data "$folder/data" --quiet
 "$meridian" serve --listen 127.0.0.1:0 --data "$folder/data" > "$folder/out" 2> "$folder/log" &
@@ -45,4 +45,10 @@ for year in 1990 2005 2020; do
         "properties":{"time":"'$year'-06-01T00:00:00Z","mag":7.75}}' > /dev/null
 done
 check
+echo "-- from the folder of a stopped server"
+"$meridian" files quakes --url "$url" > "$folder/live"
+kill "$server" && wait "$server" || true
+server=
+"$meridian" files quakes --data "$folder/data" | diff - "$folder/live"
+"$meridian" check --data "$folder/data"
 echo "readers: pyarrow and DuckDB agree with Meridian"

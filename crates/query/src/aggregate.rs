@@ -293,7 +293,7 @@ impl Worker {
         if let Some(order) = view.time_order().filter(|_| self.time_order && view.none_newer(rows.clone())) {
             let dead: Vec<u32> = view.dead_rows(rows).take(DEAD_MAX + 1).collect();
             if dead.len() <= DEAD_MAX {
-                add_tasks(tasks, part, order.trees(), true);
+                add_tasks(tasks, part, &order.trees()?, true);
                 return DeadInTime::of(scan, part, dead);
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::keys::{Filter, KeyRows};
 use arrow_array::{Array, ArrayRef};
-use meridian_index::CountPyramid;
+use meridian_index::{CountPyramid, Forest};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -20,6 +20,8 @@ pub(crate) enum Block {
     Filter(Arc<Filter>),
     /// Counts per map cell.
     Pyramid(Arc<CountPyramid>),
+    /// The tree over the order of time.
+    Forest(Arc<Forest>),
 }
 
 /// Which block: the number of the part in this process, and the block's number in its file.
@@ -39,6 +41,7 @@ impl Weighter<BlockKey, Block> for Weight {
             Block::Keys(keys) => 12 * keys.keys.len() as u64,
             Block::Filter(filter) => filter.bytes() as u64,
             Block::Pyramid(pyramid) => pyramid.bytes() as u64,
+            Block::Forest(forest) => forest.bytes() as u64,
         }
     }
 }

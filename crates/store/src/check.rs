@@ -8,6 +8,7 @@ use crate::keys::hash;
 use crate::maintenance::read_dead;
 use crate::manifest::{Manifest, keys_name};
 use crate::part::{CHUNK_ROWS, Context, Fill, Part, PartView};
+use crate::segment::RestFile;
 use meridian_index::{Forest, ForestBuilder, Grid, PyramidBuilder};
 use meridian_model::{IdRole, Projection, Seq};
 use std::sync::Arc;
@@ -104,16 +105,16 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
     if segment.pyramid()?.is_some_and(|found| *found != pyramid.finish()) {
         return Err(wrong("its counts per map cell are not those of its events"));
     }
-    check_rest(part)?;
+    if let Some(rest) = segment.rest() {
+        same_rows(part, &rest)?;
+    }
     check_keys(part, keys)?;
     check_time(&view, &schema)
 }
 
-/// Whether the rows at rest are those that are served.
-fn check_rest(part: &Part) -> Result<(), StoreError> {
-    let Some((segment, rest)) = part.segment().and_then(|segment| Some((segment, segment.rest()?))) else {
-        return Ok(());
-    };
+/// Whether the rows at rest are those of the segment, as it is served.
+pub(crate) fn same_rows(part: &Part, rest: &RestFile) -> Result<(), StoreError> {
+    let Some(segment) = part.segment() else { return Ok(()) };
     let wrong = |what: &str| StoreError::corrupt(rest.path(), what);
     for chunk in 0..part.rows.div_ceil(CHUNK_ROWS) {
         let rows = chunk * CHUNK_ROWS..part.rows.min((chunk + 1) * CHUNK_ROWS);
@@ -174,7 +175,7 @@ fn check_time(view: &PartView, schema: &Arc<meridian_model::Schema>) -> Result<(
     }
     // Values are compared through the sums of the trees, column by column through the whole block below.
     let trees = forest.finish();
-    if trees.trees.as_slice() != segment.time_trees() {
+    if trees.trees != segment.time_forest()?.trees {
         return Err(wrong("the tree over its order of time is not that of its events"));
     }
     check_time_values(view, &wrong)

@@ -1,5 +1,6 @@
 //! Segments at rest: when they are written, and how other programs are told of them.
 
+use crate::check::same_rows;
 use crate::collection::{self, Collection};
 use crate::error::StoreError;
 use crate::maintenance::{Job, MERGE_ROWS_MAX, REST_QUIET_US, RUNS_MERGED, Work};
@@ -72,7 +73,9 @@ impl Job {
         let written = write_rest(shared.disk.as_ref(), &path, &view, stop).and_then(|entry| {
             shared.disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
             shared.counters.add_merge_bytes(entry.bytes);
-            Segment::open_rest(&shared.place(), &dir, file, entry)
+            let rest = Segment::open_rest(&shared.place(), &dir, file, entry)?;
+            // What is to be the truth is read once before it is: from then on the other copy may go.
+            same_rows(&input.part, &rest).map(|()| rest)
         });
         if written.is_err() {
             let _ = shared.disk.remove(&path);

@@ -283,13 +283,21 @@ impl Partition {
     /// Leaves a segment that turned out to be damaged out of merges: its good blocks stay served where they are, and
     /// the merge is not tried again and again.
     fn set_aside(&mut self, job: &Job, path: &Path) {
-        // What cannot be put to rest is kept as it is, whatever the reason: it is served, and nothing is lost.
         let resting = matches!(job.work, Work::Rest { .. });
-        let damaged = |e: &&Entry| resting || e.part.segment().is_some_and(|s| s.has_file(path));
-        for input in job.inputs.iter().filter(damaged) {
+        for input in &job.inputs {
+            let damaged = input.part.segment().is_some_and(|s| s.has_file(path));
+            if !damaged && !resting {
+                continue;
+            }
             self.unmergeable.push(input.part.number);
-            let detail = "part of it is damaged, found by a merge; what is good stays served".to_owned();
-            self.problems.push(Problem { path: path.to_owned(), detail });
+            let path = path.to_owned();
+            if damaged {
+                let detail = "part of it is damaged, found by a merge; what is good stays served".to_owned();
+                self.problems.push(Problem { path, detail });
+            } else {
+                let detail = "it did not come out as the segment is; that stays served as it was".to_owned();
+                self.notes.push(Problem { path, detail });
+            }
         }
         self.publish();
     }

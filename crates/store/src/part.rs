@@ -355,10 +355,10 @@ pub struct TimeRows {
 
 impl TimeOrder<'_> {
     /// The trees over time: one, or none of a part of no rows. Their rows are places in the order of time.
-    pub fn trees(&self) -> &[Tree] {
+    pub fn trees(&self) -> Result<Vec<Tree>, StoreError> {
         match &self.view.part.body {
-            Body::Segment(segment) => segment.time_trees(),
-            Body::Run(run) => run.by_time().map_or(&[], |order| &order.forest.trees),
+            Body::Segment(segment) => Ok(segment.time_forest()?.trees.clone()),
+            Body::Run(run) => Ok(run.by_time().map_or_else(Vec::new, |order| order.forest.trees.clone())),
         }
     }
 

@@ -18,7 +18,7 @@ use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
 use arrow_buffer::Buffer;
 use arrow_schema::{DataType, Field};
-use meridian_index::{CountPyramid, Forest, Tree};
+use meridian_index::{CountPyramid, Forest};
 use meridian_model::Layout;
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -47,7 +47,6 @@ pub(crate) struct Segment {
     layout: Layout,
     seq_field: Arc<Field>,
     row_field: Arc<Field>,
-    time_forest: Option<Forest>,
     rows: ArcSwapOption<RowsFile>,
     rest: ArcSwapOption<RestFile>,
     /// Grows with every use of the rows' file, over all segments: the least is that which was used longest ago.
@@ -88,14 +87,8 @@ impl Segment {
         let (index, footer) = BlockFile::open(place.disk.as_ref(), &dir.join(segment_name(file)), MAGIC)?;
         let corrupt = |detail: String| StoreError::corrupt(&index.path, detail);
         let footer = Footer::decode(&footer).map_err(|e| corrupt(format!("its footer does not read: {e}")))?;
-        let forest = |block: u32| -> Result<Forest, StoreError> {
-            let bytes = index.fetch(footer.blocks[block as usize], "the trees")?;
-            let forest = Forest::decode_shared(&bytes).map_err(|e| corrupt(e.to_string()))?;
-            let fits = forest.rows() == footer.rows;
-            if fits { Ok(forest) } else { Err(corrupt("its trees do not fit its rows".to_owned())) }
-        };
-        let trees = forest(footer.forest_block)?;
-        let time_forest = footer.time.as_ref().map(|t| forest(t.forest_block)).transpose()?;
+        let trees = index.fetch(footer.blocks[footer.forest_block as usize], "the trees")?;
+        let trees = forest_of(&trees, footer.rows).map_err(corrupt)?;
         let rows = match open_rows(place, &dir.join(rows_name(file)), footer.rows) {
             Ok(rows) => Some(rows),
             Err(e @ StoreError::NewerFormat { .. }) => return Err(e),
@@ -121,7 +114,6 @@ impl Segment {
                 seq_field: seq_field(),
                 row_field: row_field(),
                 footer,
-                time_forest,
                 rows: ArcSwapOption::new(rows.map(Arc::new)),
                 rest: ArcSwapOption::new(rest),
                 used: AtomicU64::new(0),
@@ -182,11 +174,20 @@ impl Segment {
     }
 
     pub(crate) fn has_time_order(&self) -> bool {
-        self.time_forest.is_some()
+        self.footer.time.is_some()
     }
 
-    pub(crate) fn time_trees(&self) -> &[Tree] {
-        self.time_forest.as_ref().map_or(&[], |f| &f.trees)
+    /// The tree over the order of time. Unlike that over the rows it is not asked by every question, so it is not kept
+    /// in memory with the segment.
+    pub(crate) fn time_forest(&self) -> Result<Arc<Forest>, StoreError> {
+        let block = self.footer.time.as_ref().ok_or_else(|| self.corrupt("it has no order of time"))?.forest_block;
+        let found = self.block(block, "the tree over the order of time", |bytes| {
+            forest_of(&bytes, self.footer.rows).map(|forest| Block::Forest(Arc::new(forest)))
+        })?;
+        match found {
+            Block::Forest(forest) => Ok(forest),
+            _ => Err(self.corrupt("a block of another kind")),
+        }
     }
 
     pub(crate) fn column(&self, column: usize, rows: Range<u32>, fill: Fill) -> Result<Option<ArrayRef>, StoreError> {
@@ -420,6 +421,11 @@ impl Segment {
         bad.extend(self.rest.load().iter().flat_map(|rest| rest.verify()));
         bad
     }
+}
+
+fn forest_of(bytes: &Buffer, rows: u32) -> Result<Forest, String> {
+    let forest = Forest::decode_shared(bytes).map_err(|e| e.to_string())?;
+    if forest.rows() == rows { Ok(forest) } else { Err("its trees do not fit its rows".to_owned()) }
 }
 
 fn open_rows(place: &SegmentPlace, path: &Path, expected: u32) -> Result<RowsFile, StoreError> {

@@ -495,6 +495,9 @@ impl Run {
         self.say("crash".to_owned());
         self.heal();
         if self.below(4) == 0 && self.damage.is_none() {
+            crate::files::lose_caches(&self.world, &random);
+        }
+        if self.below(4) == 0 && self.damage.is_none() {
             self.open_while_the_disk_fails()?;
         }
         self.open()
