@@ -4,7 +4,8 @@ use crate::problem::{Kind, Problem};
 use crate::request::observe;
 use crate::state::AppState;
 use crate::{
-    analysis, collections, conformance, files, items, landing, openapi, operation, pages, passages, places, tiles, tilesets,
+    analysis, collections, conformance, files, items, landing, openapi, operation, pages, passages, places, tiles,
+    tilesets,
 };
 use axum::Router;
 use axum::extract::Request;

@@ -47,7 +47,8 @@ impl Run {
 
     /// Files that are read at a start only are damaged while the store is down.
     fn stop_for(&mut self, path: &Path) -> bool {
-        let live = matches!(path.extension().and_then(|e| e.to_str()), Some("segment" | "rows" | "parquet" | "dead" | "keys"));
+        let live =
+            matches!(path.extension().and_then(|e| e.to_str()), Some("segment" | "rows" | "parquet" | "dead" | "keys"));
         let stop = !live || self.below(2) == 0;
         if stop {
             self.world.disk.crash(CrashStyle::Lose);

@@ -155,7 +155,9 @@ impl Run {
                 let result = self.collection.maintain_segments();
                 self.maintained("segment job", result)
             }
-            Action::Files if self.jobs.iter().all(Option::is_none) && !self.hurt && self.damage.is_none() => self.files(),
+            Action::Files if self.jobs.iter().all(Option::is_none) && !self.hurt && self.damage.is_none() => {
+                self.files()
+            }
             Action::Trim => {
                 self.store.iter().for_each(Store::trim_serving);
                 self.say("Arrow rows are trimmed".to_owned());
