@@ -48,13 +48,19 @@ pub fn content(world: &World, paths: &[PathBuf]) -> Vec<(String, i64)> {
     found
 }
 
-/// Removes, at random, files that segments at rest can do without.
+/// Removes, at random, files that segments at rest can do without. Which are at rest the manifest says: a file that was
+/// being written when the power failed means nothing.
 pub fn lose_caches(world: &World, random: &dyn Random) {
-    for (rest, _) in world.files(".parquet") {
-        for extension in ["segment", "rows"] {
-            if random.next_u64().is_multiple_of(2) {
-                // A file that is only listed has neither any more.
-                let _ = world.disk.remove(&rest.with_extension(extension));
+    for (manifest, _) in world.files("MANIFEST") {
+        // Behind the frame of 16 bytes.
+        let content: serde_json::Value = serde_json::from_slice(&bytes(world, &manifest)[16..]).unwrap();
+        for meta in content["segments"].as_array().unwrap().iter().filter(|meta| meta["rest"].is_object()) {
+            for extension in ["segment", "rows"] {
+                if random.next_u64().is_multiple_of(2) {
+                    let name = format!("segments/{:016x}.{extension}", meta["file"].as_u64().unwrap());
+                    // Arrow rows may be gone already.
+                    let _ = world.disk.remove(&manifest.with_file_name(name));
+                }
             }
         }
     }

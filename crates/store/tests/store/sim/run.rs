@@ -86,9 +86,9 @@ impl Run {
         let role = if random.next_u64().is_multiple_of(2) { IdRole::Given } else { IdRole::Made };
         world.options.log_file_bytes = 1 << (10 + random.next_u64() % 8);
         world.options.segment_rows_min = 1 << (random.next_u64() % 8);
+        world.options.cache_bytes = 1 << (14 + random.next_u64() % 6);
         world.options.rest_rows_min = 1 << (random.next_u64() % 12);
         world.options.serving_bytes = [0, 50_000, 1 << 40][random.next_u64() as usize % 3];
-        world.options.cache_bytes = 1 << (14 + random.next_u64() % 6);
         let (store, collection) = world.with_collection(role);
         Ok(Run {
             world,
@@ -151,19 +151,12 @@ impl Run {
                 let result = self.collection.maintain_memory(self.below(4) == 0);
                 self.maintained("memory job", result)
             }
+            Action::Segments if self.can_list() && self.below(3) == 0 => self.files(),
             Action::Segments if self.jobs[1].is_none() => {
                 let result = self.collection.maintain_segments();
                 self.maintained("segment job", result)
             }
-            Action::Files if self.jobs.iter().all(Option::is_none) && !self.hurt && self.damage.is_none() => {
-                self.files()
-            }
-            Action::Trim => {
-                self.store.iter().for_each(Store::trim_serving);
-                self.say("Arrow rows are trimmed".to_owned());
-                Ok(())
-            }
-            Action::Flush | Action::Memory | Action::Segments | Action::Install | Action::Files => self.install(),
+            Action::Flush | Action::Memory | Action::Segments | Action::Install => self.install(),
             Action::Begin => {
                 let lane = self.below(2) as usize;
                 if self.jobs[lane].is_none() {
@@ -440,6 +433,11 @@ impl Run {
         Ok(())
     }
 
+    fn can_list(&self) -> bool {
+        self.jobs.iter().all(Option::is_none) && !self.hurt && self.damage.is_none()
+    }
+
+    /// Lists the files, reads them, and lets go of Arrow rows beyond the budget.
     fn files(&mut self) -> Verdict {
         let files = self.collection.files(Instant::now() + Duration::from_secs(60), &|| false);
         if let Ok(files) = &files
@@ -450,6 +448,7 @@ impl Run {
             let expected: Vec<_> = expected.into_iter().map(|(id, _, n)| (id, n)).collect();
             demand!(found == expected, "the files hold {} events of {}", found.len(), expected.len());
         }
+        self.store.iter().for_each(Store::trim_serving);
         self.maintained("files", files.map(|files| !files.paths.is_empty()))
     }
 
@@ -496,7 +495,7 @@ impl Run {
         self.store = None;
         self.say("crash".to_owned());
         self.heal();
-        if self.below(4) == 0 && self.damage.is_none() {
+        if random.next_u64().is_multiple_of(4) && self.damage.is_none() {
             crate::files::lose_caches(&self.world, &random);
         }
         if self.below(4) == 0 && self.damage.is_none() {

@@ -19,15 +19,12 @@ pub enum Action {
     ComeBack,
     Flush,
     Memory,
+    /// A merge of segments, or the files are listed and read as another program would.
     Segments,
     /// A job is chosen, worked off, put in place: writes and crashes come in between.
     Begin,
     Run,
     Install,
-    /// The files are listed, and read as another program would.
-    Files,
-    /// Arrow rows beyond the budget go.
-    Trim,
     AddField,
     /// Time passes.
     Pass,
@@ -55,7 +52,7 @@ pub enum Action {
 use Action::*;
 
 /// How often each comes, in a thousand.
-const ODDS: [(Action, u64); 28] = [
+const ODDS: [(Action, u64); 26] = [
     (Write, 220),
     (Put, 80),
     (Resend, 40),
@@ -69,8 +66,6 @@ const ODDS: [(Action, u64); 28] = [
     (Begin, 50),
     (Run, 35),
     (Install, 35),
-    (Files, 20),
-    (Trim, 20),
     (AddField, 5),
     (Pass, 30),
     (Jump, 10),
