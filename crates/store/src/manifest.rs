@@ -38,6 +38,9 @@ pub(crate) struct Manifest {
     pub(crate) segments: Vec<SegmentEntry>,
     /// Files of idempotency keys, oldest first.
     pub(crate) keys: Vec<KeysEntry>,
+    /// The file of hidden rows of all segments, in collections of mode `latest`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hidden: Option<u64>,
 }
 
 /// A live segment.
@@ -70,6 +73,10 @@ pub(crate) fn segment_name(file: u64) -> String {
 
 pub(crate) fn dead_name(file: u64) -> String {
     format!("{file:016x}.dead")
+}
+
+pub(crate) fn hidden_name(file: u64) -> String {
+    format!("{file:016x}.hidden")
 }
 
 pub(crate) fn keys_name(file: u64) -> String {

@@ -5,7 +5,7 @@ use crate::dead::DeadRows;
 use crate::error::{Problem, StoreError};
 use crate::idempotency::IdempotencyKeys;
 use crate::log::Log;
-use crate::maintenance::{files_of, read_dead};
+use crate::maintenance::{files_of, read_dead, read_hidden};
 use crate::manifest::{Manifest, segment_name};
 use crate::options::{Durability, Options};
 use crate::partition::{Partition, Shared, State, context_of, entry};
@@ -58,7 +58,7 @@ pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError>
         definition = Some((disk, dir.to_owned()));
         disk = Arc::new(MemoryDisk::volatile());
         make_folders(disk.as_ref(), dir, dir)?;
-        manifest = Manifest { flushed: 0, segments: Vec::new(), keys: Vec::new(), ..manifest };
+        manifest = Manifest { flushed: 0, segments: Vec::new(), keys: Vec::new(), hidden: None, ..manifest };
         manifest.write(disk.as_ref(), dir)?;
     }
     let counters = Arc::new(Counters::default());
@@ -68,7 +68,9 @@ pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError>
         position: manifest.flushed,
         context: context.clone(),
         settings: manifest.settings.clone(),
+        history: Arc::new([]),
         views: Arc::new([]),
+        seen: Arc::new([]),
         missing: Arc::new([]),
         refuses: None,
         log_tail_bytes: 0,
@@ -129,6 +131,11 @@ impl Partition {
         }
         let place = self.shared.place();
         let mut lost_dead = false;
+        let mut hidden = read_hidden(disk.as_ref(), &dir, &self.manifest).unwrap_or_else(|e| {
+            self.problems.push(Problem::of(&e));
+            lost_dead = true;
+            Default::default()
+        });
         for meta in self.manifest.segments.clone() {
             match Segment::open(&place, &dir.join(segment_name(meta.file))) {
                 Ok(part) if part.rows == meta.rows => {
@@ -137,8 +144,9 @@ impl Partition {
                         lost_dead = true;
                         DeadRows::default()
                     });
+                    let hidden = hidden.remove(&meta.file).unwrap_or_default();
                     self.segments.insert(part.number, meta);
-                    self.entries.push(entry(part, dead));
+                    self.entries.push(entry(part, dead, hidden));
                 }
                 Ok(part) => {
                     let path = dir.join(segment_name(meta.file));
@@ -157,7 +165,8 @@ impl Partition {
         }
         if lost_dead {
             // Writing on would save the loss: events that were deleted would be back for good.
-            self.refuses = Some("the record of deleted events is damaged; see the problems listed".to_owned());
+            self.refuses =
+                Some("the record of deleted or superseded events is damaged; see the problems listed".to_owned());
         } else if !self.damaged.is_empty() && self.manifest.schema.id == IdRole::Given {
             let why = "a segment cannot be read, so whether an id is in use cannot be known; see the problems listed";
             self.refuses = Some(why.to_owned());

@@ -78,7 +78,7 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
     let schema = collection.schema();
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
-    let conditions = params.rest().filter(|n| *n != "filter-lang").count();
+    let conditions = params.rest().filter(|n| !["filter-lang", "history"].contains(n)).count();
     let question = take_question(params, &schema)?;
     if conditions == 0 {
         return Err(Problem::parameter(
@@ -91,7 +91,7 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
     }
     let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     stream::run(run, move |control| {
-        let snapshot = collection.snapshot();
+        let snapshot = edge::of(&collection, None, question.history)?;
         let mut projection = meridian_model::Projection::none(&snapshot.layout);
         projection.add_id(&snapshot.layout);
         let items =

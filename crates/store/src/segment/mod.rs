@@ -12,14 +12,14 @@ mod footer;
 mod read;
 mod write;
 
-pub(crate) use footer::{BlockRef, Footer, TimeColumns};
+pub(crate) use footer::{BlockRef, Footer, ObjectPages, TimeColumns};
 pub(crate) use read::{Segment, SegmentPlace};
 pub(crate) use write::{SegmentWriter, Written, rows_max};
 
 /// First bytes of a segment file, and its last.
 pub(crate) const MAGIC: &[u8; 8] = b"MRDNSEGM";
 /// Version of the format written, and newest read.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Bytes before the first block.
 pub(crate) const HEADER_BYTES: u64 = 16;
 /// Bytes after the footer: offset of the footer (8), its length (4), its CRC32C (4), magic (8).

@@ -6,6 +6,7 @@ use crate::codec::Reader;
 use crate::error::StoreError;
 use crate::ipc;
 use crate::keys::{Filter, KeyRows};
+use crate::objects::ObjectRows;
 use crate::part::{Body, CHUNK_ROWS, Fill, Part, array_of, join};
 use crate::seams::{Disk, DiskFile, OpenMode};
 use crate::stats::Counters;
@@ -16,7 +17,7 @@ use arrow_buffer::Buffer;
 use arrow_schema::{DataType, Field};
 use meridian_index::{CountPyramid, Forest, Tree};
 use meridian_model::Layout;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -236,6 +237,36 @@ impl Segment {
         })?;
         match block {
             Block::Keys(keys) => Ok(keys),
+            _ => Err(self.corrupt("a block of another kind")),
+        }
+    }
+
+    /// Whether the segment may hold events of an object; `false` is certain.
+    pub(crate) fn may_hold_object(&self, object: u64) -> Result<bool, StoreError> {
+        let Some(objects) = &self.footer.objects else { return Ok(false) };
+        let filter = self.block(objects.filter_block, "the filter of its objects", Fill::Keep, |bytes| {
+            Filter::decode(&bytes).map(|f| Block::Filter(Arc::new(f)))
+        })?;
+        Ok(!matches!(filter, Block::Filter(filter) if !filter.may_hold(object)))
+    }
+
+    /// Pages of the sidecar of objects that may hold entries of an object within some times.
+    pub(crate) fn object_pages(&self, object: u64, times: &RangeInclusive<i64>) -> Range<u32> {
+        let Some(objects) = &self.footer.objects else { return 0..0 };
+        // Equal entries may run over the end of a page, so start at the last page that begins below.
+        let first = objects.fences.partition_point(|f| *f < (object, *times.start())).saturating_sub(1);
+        let end = objects.fences.partition_point(|f| *f <= (object, *times.end()));
+        first as u32..(end as u32).max(first as u32)
+    }
+
+    /// One page of the sidecar of objects.
+    pub(crate) fn object_page(&self, page: u32) -> Result<Arc<ObjectRows>, StoreError> {
+        let Some(objects) = &self.footer.objects else { return Err(self.corrupt("it has no sidecar of objects")) };
+        let block = self.block(objects.first_block + page, "a page of its objects", Fill::Keep, |bytes| {
+            ObjectRows::decode_page(&bytes).map(|o| Block::Objects(Arc::new(o)))
+        })?;
+        match block {
+            Block::Objects(objects) => Ok(objects),
             _ => Err(self.corrupt("a block of another kind")),
         }
     }
