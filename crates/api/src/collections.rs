@@ -17,7 +17,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_model::schema::validate_name;
-use meridian_model::{Bounds, Field, Invalid, Schema, schema_json, schema_spec, time};
+use meridian_model::{Bounds, Field, Invalid, Mode, Schema, schema_json, schema_spec, time};
 use meridian_store::{Collection, CollectionStats, Durability, Settings};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -311,6 +311,9 @@ fn describe(context: &Context, collection: &Collection) -> Value {
     }
     if let Some(extent) = extent(&schema, &stats) {
         document["extent"] = extent;
+    }
+    if schema.mode == Mode::Latest {
+        document["mode"] = json!("latest");
     }
     if let Some(retention) = settings.retention {
         document["retention"] = json!(retention_text(retention));

@@ -4,7 +4,7 @@ use crate::error::{Gone, Problem, StoreError, WriteError};
 use crate::expiry::{self, EXPIRY_EVERY_US, Expired, Expiry};
 use crate::maintenance::{Job, Output};
 use crate::options::{Durability, Settings};
-use crate::part::PartView;
+use crate::part::{CHUNK_ROWS, PartView};
 use crate::partition::{Done, Partition, Request, Shared, State, body_of, seen_of};
 use crate::queue::Queue;
 use crate::snapshot::Snapshot;
@@ -255,23 +255,12 @@ impl Collection {
     pub fn delete_rows(&self, rows: &[(PartView, Vec<u32>)]) -> Result<Deleted, WriteError> {
         let mut targets = Vec::new();
         for (view, rows) in rows {
-            for row in rows.iter().copied().filter(|row| *row < view.rows()) {
-                let target = self.target(view, row).map_err(|e| WriteError::Refused(e.to_string()))?;
-                targets.push(target);
+            let chunk = |a: &u32, b: &u32| a / CHUNK_ROWS == b / CHUNK_ROWS;
+            for rows in rows.chunk_by(chunk) {
+                targets_of(view, rows, &mut targets).map_err(|e| WriteError::Refused(e.to_string()))?;
             }
         }
         self.delete_change(Change::DeleteRows(targets))
-    }
-
-    fn target(&self, view: &PartView, row: u32) -> Result<Target, StoreError> {
-        let seq = view.seqs(row..row + 1)?.first().copied().unwrap_or(0);
-        if view.context.rule.role == IdRole::Made {
-            return Ok(Target { seq, id: String::new() });
-        }
-        let mut wanted = meridian_model::Projection::none(view.layout());
-        wanted.add_id(view.layout());
-        let id = view.read(row..row + 1, &wanted)?.id_of(0, Seq(seq));
-        Ok(Target { seq, id })
     }
 
     fn delete_change(&self, change: Change) -> Result<Deleted, WriteError> {
@@ -602,4 +591,25 @@ impl Collection {
         self.shared.memory_all.fetch_sub(memory, Ordering::AcqRel);
         flushed
     }
+}
+
+/// What names the events of some rows of one block.
+fn targets_of(view: &PartView, rows: &[u32], targets: &mut Vec<Target>) -> Result<(), StoreError> {
+    let (Some(first), Some(last)) = (rows.iter().min(), rows.iter().max().filter(|row| **row < view.rows())) else {
+        return Ok(());
+    };
+    let span = *first..*last + 1;
+    let seqs = view.seqs(span.clone())?;
+    let mut wanted = meridian_model::Projection::none(view.layout());
+    let mut ids = None;
+    if view.context.rule.role == IdRole::Given {
+        wanted.add_id(view.layout());
+        ids = Some(view.read(span, &wanted)?);
+    }
+    for row in rows {
+        let at = (row - first) as usize;
+        let id = ids.as_ref().map_or_else(String::new, |batch| batch.id_of(at, Seq(seqs[at])));
+        targets.push(Target { seq: seqs[at], id });
+    }
+    Ok(())
 }

@@ -121,6 +121,11 @@ fn parameters() -> Value {
             "Bytes of events from which the oldest are dropped.",
             json!({ "type": "integer", "minimum": 1 }),
         ),
+        (
+            "history",
+            "In a collection of mode `latest`: all events, not only the newest of each object.",
+            json!({ "type": "boolean", "default": false }),
+        ),
         ("p", "Page, from 0.", json!({ "type": "integer", "default": 0 })),
     ] {
         all.insert(name.into(), parameter(name, "query", description, schema));
