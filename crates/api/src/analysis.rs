@@ -46,13 +46,14 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
     let explain = params.take_flag("explain")?;
     let timeout = params.take_timeout()?;
     let question = items::take_question(params, &schema)?;
+    let history = question.history;
     let question = Aggregate { predicate: question.predicate, functions, windows, by, empty };
 
     let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let snapshot = collection.snapshot();
+        let snapshot = snapshot::of(&collection, None, history)?;
         let answer = meridian_query::aggregate(&snapshot, &question, control).map_err(snapshot::problem)?;
         let encoding = Instant::now();
         let bytes = if explain {
@@ -86,13 +87,14 @@ pub async fn density(State(state): State<AppState>, Path(name): Path<String>, co
     let bbox = bbox.unwrap_or([-180.0, -90.0, 180.0, 90.0]);
     let question = Question::take(&mut params, &schema)?;
     params.finish_with(&question::queryable_names(&schema))?;
+    let history = question.history;
     let question = meridian_query::Density { predicate: question.predicate, bbox, width, height };
 
     let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let snapshot = collection.snapshot();
+        let snapshot = snapshot::of(&collection, None, history)?;
         let answer = meridian_query::density(&snapshot, &question, control).map_err(snapshot::problem)?;
         let encoding = Instant::now();
         let bytes = if explain {

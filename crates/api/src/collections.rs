@@ -17,7 +17,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_model::schema::validate_name;
-use meridian_model::{Bounds, Field, Invalid, Schema, schema_json, schema_spec, time};
+use meridian_model::{Bounds, Field, Invalid, Mode, Schema, schema_json, schema_spec, time};
 use meridian_store::{Collection, CollectionStats, Durability, Settings};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -107,12 +107,7 @@ pub async fn patch(
     let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
         let (settings, fields) = changed(&collection, change).map_err(Problem::invalid_body)?;
-        if !fields.is_empty() {
-            collection.add_fields(fields).map_err(edge::store_problem)?;
-        }
-        if let Some(settings) = settings {
-            collection.set_settings(settings).map_err(edge::store_problem)?;
-        }
+        collection.change(fields, settings).map_err(edge::store_problem)?;
         respond::json("application/json", &describe(&context, &collection))
     })
     .await
@@ -180,7 +175,13 @@ fn take_settings(params: &mut Params) -> Result<Settings> {
     };
     let retention = params.take("retention").map(|text| duration(&text)).transpose();
     let retention = retention.map_err(|e| Problem::invalid_parameter("retention", e))?;
-    Ok(Settings { durability, retention, retention_bytes: None })
+    let retention_bytes = params.take_number("retention_bytes")?.map(|n| {
+        let whole = n >= 1.0 && n <= 2f64.powi(53) && n.fract() == 0.0;
+        whole
+            .then_some(n as u64)
+            .ok_or_else(|| Problem::parameter("retention_bytes", "expected a whole number from 1 up"))
+    });
+    Ok(Settings { durability, retention, retention_bytes: retention_bytes.transpose()? })
 }
 
 fn duration(text: &str) -> Result<Duration, Invalid> {
@@ -310,6 +311,9 @@ fn describe(context: &Context, collection: &Collection) -> Value {
     }
     if let Some(extent) = extent(&schema, &stats) {
         document["extent"] = extent;
+    }
+    if schema.mode == Mode::Latest {
+        document["mode"] = json!("latest");
     }
     if let Some(retention) = settings.retention {
         document["retention"] = json!(retention_text(retention));

@@ -61,6 +61,7 @@ fn store_metrics(state: &AppState, out: &mut String) {
         "meridian_flush_bytes_total" "Bytes written by flushes." flush_bytes;
         "meridian_merge_bytes_total" "Bytes written by merges." merge_bytes;
         "meridian_log_syncs_total" "Syncs of logs." syncs;
+        "meridian_events_expired_total" "Events dropped because they were past the retention." expired;
         "meridian_commit_groups_total" "Groups of writes committed together." groups;
     );
     gauge(

@@ -41,7 +41,7 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
     let shared = state.clone();
     let url = context.this_url();
     stream::run(run, move |control| {
-        let snapshot = collection.snapshot();
+        let snapshot = collection.history();
         let answer = meridian_query::passages(&snapshot, &question, control).map_err(snapshot::problem)?;
         let encoding = Instant::now();
         let mut page_links = vec![links::link(&url, "self", Format::Json.media_type(), "This document")];

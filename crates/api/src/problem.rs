@@ -173,6 +173,12 @@ impl Problem {
         self
     }
 
+    /// Says first what was done before it went wrong.
+    pub fn prefix(mut self, done: &str) -> Problem {
+        self.0.detail.insert_str(0, done);
+        self
+    }
+
     /// Says when to come back.
     pub fn retry_after(mut self, wait: Duration) -> Problem {
         self.0.retry_after = Some(wait);

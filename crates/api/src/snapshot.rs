@@ -5,17 +5,21 @@ use crate::respond;
 use axum::http::{HeaderMap, HeaderName};
 use meridian_model::Seq;
 use meridian_query::QueryError;
-use meridian_store::{Collection, Snapshot, StoreError, WriteError};
+use meridian_store::{Collection, Gone, Snapshot, StoreError, WriteError};
 use std::time::Duration;
 
 /// Says that some events could not be read because files are damaged: the answer is not whole.
 pub static MISSING: HeaderName = HeaderName::from_static("meridian-missing");
 
-/// The newest snapshot, or the one that a page token names.
-pub fn of(collection: &Collection, seq: Option<Seq>) -> Result<Snapshot> {
-    match seq {
-        None => Ok(collection.snapshot()),
-        Some(seq) => collection.snapshot_at(seq).map_err(|gone| Problem::new(Kind::Gone, gone.to_string())),
+/// The newest snapshot, or the one that a page token names; with `history` also the events that a collection of mode
+/// `latest` does not show.
+pub fn of(collection: &Collection, seq: Option<Seq>, history: bool) -> Result<Snapshot> {
+    let gone = |gone: Gone| Problem::new(Kind::Gone, gone.to_string());
+    match (seq, history) {
+        (None, false) => Ok(collection.snapshot()),
+        (None, true) => Ok(collection.history()),
+        (Some(seq), false) => collection.snapshot_at(seq).map_err(gone),
+        (Some(seq), true) => collection.history_at(seq).map_err(gone),
     }
 }
 
@@ -83,6 +87,10 @@ pub fn write_problem(error: WriteError) -> Problem {
             .with("ids", ids)
             .with("total", total)
         }
+        WriteError::Changed => Problem::new(
+            Kind::Conflict,
+            "other writes changed the event again and again while this one was worked out: read it and try again",
+        ),
         WriteError::TooLarge { bytes, limit } => Problem::new(
             Kind::TooLarge,
             format!("the events take {bytes} bytes: at most {limit} are taken at once, send smaller batches"),

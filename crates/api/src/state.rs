@@ -36,8 +36,6 @@ pub struct Shared {
     pub random: Arc<dyn Random>,
     /// What the places profile keeps between requests.
     pub places: Places,
-    /// Held while an event is patched: read, merged, written.
-    pub patching: parking_lot::Mutex<()>,
     /// Set when a shutdown began: the server is no longer ready.
     pub stopping: AtomicBool,
     request_prefix: u64,
@@ -55,7 +53,6 @@ impl AppState {
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             places: Places::default(),
-            patching: parking_lot::Mutex::new(()),
             stopping: AtomicBool::new(false),
             request_prefix: seams.random.next_u64(),
             requests: AtomicU64::new(0),

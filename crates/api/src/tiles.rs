@@ -87,13 +87,14 @@ pub async fn tile(
     let properties = crate::params::page::take_properties(&mut params, &schema)?;
     let fields = properties.map(|names| names.iter().filter_map(|n| schema.field_index(n)).collect());
     let question = items::take_question(params, &schema)?;
+    let history = question.history;
     let question = Tile { predicate: question.predicate, z, row, column, layer: name, fields };
 
     let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let snapshot = collection.snapshot();
+        let snapshot = snapshot::of(&collection, None, history)?;
         let answer = meridian_query::tile(&snapshot, &question, control).map_err(snapshot::problem)?;
         let mut headers = HeaderMap::new();
         snapshot::set_headers(&mut headers, &snapshot, shared.now(), "immediate");

@@ -344,6 +344,11 @@ impl Scan {
     ) -> Result<(Matched, Option<Batch>), QueryError> {
         self.control.check()?;
         let (mut mask, mut batch) = (None, None);
+        let view = self.part(part);
+        // In a collection of mode latest most of the rows are hidden, and need not be read.
+        if view.none_newer(run.rows.clone()) && view.dead_rows(run.rows.clone()).count() == run.rows.len() {
+            return Ok((Matched::Rows(Vec::new()), None));
+        }
         if !run.whole {
             let open = self.sieve(part).map(|sieve| sieve.slice(run.rows.start as usize, run.rows.len()));
             let tested = open.as_ref().map_or(run.rows.len(), BooleanBuffer::count_set_bits);

@@ -4,12 +4,12 @@ use crate::aggregate::ByValue;
 use crate::cells::centre;
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
-use crate::items::{Items, Order, items};
 use crate::passages::{object_field, object_of};
+use crate::scan::{Run, Scan};
 use crate::simplify::keep_on_sphere;
 use meridian_model::filter::{Comparison, Expr, Operand, Predicate};
 use meridian_model::{Invalid, Layout, Projection, Schema, Seq};
-use meridian_store::Snapshot;
+use meridian_store::{CHUNK_ROWS, Snapshot};
 
 /// Most events of a track before it is simplified.
 pub const TRACK_EVENTS_MAX: usize = 500_000;
@@ -75,19 +75,29 @@ pub fn track(snapshot: &Snapshot, question: &Track, control: &Control) -> Result
     projection.add_boxes(&layout);
     projection.add_time(&layout, schema);
     let predicate = Predicate::and(vec![of_object(schema, &question.object)?, question.predicate.clone()]);
-    let wanted = Items { predicate, order: Order::Natural, limit: None, after: None, projection };
-    let mut answer = items(snapshot, &wanted, control)?;
+    let mut scan = Scan::new(snapshot, &predicate, control);
+    let columns = scan.columns_with(&projection);
     let mut points: Vec<TrackPoint> = Vec::new();
-    for hits in answer.by_ref() {
-        let hits = hits?;
-        for row in 0..hits.batch.rows() {
-            if let Some((lon, lat)) = centre(&hits.batch, row) {
-                points.push(TrackPoint { lon, lat, time: hits.batch.interval(row).0, seq: hits.seqs[row] });
+    for part in scan.parts() {
+        // The object's rows are found by key; of each block that holds some, the stretch between them is read.
+        let rows = scan.part(part).object_rows(&question.object, i64::MIN..=i64::MAX)?.unwrap_or_default();
+        scan.stats.parts_pruned += u64::from(rows.is_empty());
+        for rows in rows.chunk_by(|a, b| a / CHUNK_ROWS == b / CHUNK_ROWS) {
+            let run = Run { rows: rows[0]..rows[rows.len() - 1] + 1, whole: false };
+            let (found, batch) = scan.test_with(part, &run, &columns)?;
+            let Some(batch) = batch.filter(|_| !found.is_empty()) else { continue };
+            let seqs = scan.seqs(part, &found)?;
+            for (row, seq) in found.iter().zip(seqs) {
+                let at = (row - run.rows.start) as usize;
+                if let Some((lon, lat)) = centre(&batch, at) {
+                    points.push(TrackPoint { lon, lat, time: batch.interval(at).0, seq: Seq(seq) });
+                }
             }
-        }
-        if points.len() > TRACK_EVENTS_MAX {
-            let detail = format!("the track has more than {TRACK_EVENTS_MAX} events: add datetime= to ask for a part");
-            return Err(Invalid::field("track", detail).into());
+            if points.len() > TRACK_EVENTS_MAX {
+                let detail =
+                    format!("the track has more than {TRACK_EVENTS_MAX} events: add datetime= to ask for a part");
+                return Err(Invalid::field("track", detail).into());
+            }
         }
     }
     points.sort_unstable_by_key(|p| (p.time, p.seq));
@@ -98,5 +108,5 @@ pub fn track(snapshot: &Snapshot, question: &Track, control: &Control) -> Result
         let mut kept = keep_on_sphere(&line, tolerance_m).into_iter();
         points.retain(|_| kept.next().unwrap_or(true));
     }
-    Ok(TrackAnswer { points, events, stats: answer.stats() })
+    Ok(TrackAnswer { points, events, stats: scan.stats })
 }

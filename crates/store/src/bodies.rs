@@ -43,6 +43,19 @@ pub(crate) fn encode_targets(targets: &[Target]) -> Vec<u8> {
     body
 }
 
+/// The instant of an expiry.
+pub(crate) fn encode_expiry(before: i64) -> Vec<u8> {
+    before.to_le_bytes().to_vec()
+}
+
+/// Reads what [`encode_expiry`] wrote.
+pub(crate) fn decode_expiry(body: &[u8]) -> Result<i64, String> {
+    let mut reader = Reader::new(body);
+    let before = reader.i64()?;
+    reader.end()?;
+    Ok(before)
+}
+
 /// Reads what [`encode_targets`] wrote.
 pub(crate) fn decode_targets(body: &[u8]) -> Result<Vec<Target>, String> {
     let mut reader = Reader::new(body);

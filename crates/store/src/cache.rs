@@ -1,6 +1,7 @@
 //! The block cache: decoded blocks of segment files, shared by all collections and bounded in bytes.
 
 use crate::keys::{Filter, KeyRows};
+use crate::objects::ObjectRows;
 use arrow_array::{Array, ArrayRef};
 use meridian_index::{CountPyramid, Forest};
 use quick_cache::Weighter;
@@ -18,6 +19,8 @@ pub(crate) enum Block {
     Keys(Arc<KeyRows>),
     /// The filter of the key sidecar.
     Filter(Arc<Filter>),
+    /// A page of the sidecar of objects.
+    Objects(Arc<ObjectRows>),
     /// Counts per map cell.
     Pyramid(Arc<CountPyramid>),
     /// The tree over the order of time.
@@ -40,6 +43,7 @@ impl Weighter<BlockKey, Block> for Weight {
             Block::Array(array) => array.get_array_memory_size() as u64,
             Block::Keys(keys) => 12 * keys.keys.len() as u64,
             Block::Filter(filter) => filter.bytes() as u64,
+            Block::Objects(objects) => 32 * objects.entries.len() as u64,
             Block::Pyramid(pyramid) => pyramid.bytes() as u64,
             Block::Forest(forest) => forest.bytes() as u64,
         }

@@ -5,8 +5,9 @@ use crate::dead::DeadRows;
 use crate::error::{Problem, StoreError};
 use crate::idempotency;
 use crate::keys::hash;
-use crate::maintenance::read_dead;
+use crate::maintenance::{read_dead, read_hidden};
 use crate::manifest::{Manifest, keys_name};
+use crate::objects::ObjectRows;
 use crate::part::{CHUNK_ROWS, Context, Fill, Part, PartView};
 use crate::segment::RestFile;
 use meridian_index::{Forest, ForestBuilder, Grid, PyramidBuilder};
@@ -19,7 +20,7 @@ pub(crate) fn check(collection: &Collection) -> Vec<Problem> {
     let disk = shared.disk.as_ref();
     let mut problems = Vec::new();
     // Parts stay as long as the snapshot does; the manifest may move on meanwhile and is read once.
-    let snapshot = collection.snapshot();
+    let snapshot = collection.history();
     problems.extend(check_log(collection));
     match Manifest::read(disk, &shared.dir) {
         Err(e) => problems.push(Problem::of(&e)),
@@ -29,6 +30,7 @@ pub(crate) fn check(collection: &Collection) -> Vec<Problem> {
                 problems
                     .extend(idempotency::read(disk, &dir.join(keys_name(entry.file))).err().map(|e| Problem::of(&e)));
             }
+            problems.extend(read_hidden(disk, &dir, &manifest).err().map(|e| Problem::of(&e)));
             for meta in &manifest.segments {
                 problems.extend(read_dead(disk, &dir, meta).err().map(|e| Problem::of(&e)));
             }
@@ -76,6 +78,7 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
     let mut pyramid = PyramidBuilder::new(&schema);
     let mut last = None;
     let mut keys = Vec::with_capacity(part.rows as usize);
+    let mut objects = ObjectRows::default();
     for from in (0..part.rows).step_by(CHUNK_ROWS as usize) {
         let rows = from..part.rows.min(from + CHUNK_ROWS);
         let batch = view.read_for_merge(rows.clone(), &Projection::all(&layout))?;
@@ -92,6 +95,7 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
         }
         forest.push(&batch, &order).map_err(|e| wrong(&e.to_string()))?;
         pyramid.push(&batch);
+        objects.add(context.rule.seed, &batch, &seqs, from);
         match (context.rule.role, batch.ids()) {
             (IdRole::Given, Some(ids)) => {
                 keys.extend(ids.iter().map(|id| hash(context.rule.seed, id.unwrap_or("").as_bytes())));
@@ -109,6 +113,7 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
         same_rows(part, &rest)?;
     }
     check_keys(part, keys)?;
+    check_objects(part, objects)?;
     check_time(&view, &schema)
 }
 
@@ -152,6 +157,31 @@ fn check_keys(part: &Part, keys: Vec<u64>) -> Result<(), StoreError> {
         }
     }
     if seen.iter().all(|s| *s) { Ok(()) } else { Err(wrong("the sidecar of its keys leaves events out")) }
+}
+
+/// Whether the sidecar of objects holds what the rows say.
+fn check_objects(part: &Part, mut objects: ObjectRows) -> Result<(), StoreError> {
+    let Some((segment, pages)) = part.segment().and_then(|s| s.footer.objects.as_ref().map(|o| (s, o))) else {
+        return Ok(());
+    };
+    objects.sort();
+    let mut found = ObjectRows::default();
+    for (page, fence) in pages.fences.iter().enumerate() {
+        let entries = segment.object_page(page as u32)?;
+        if entries.entries.first().map(|e| (e.object, e.time)) != Some(*fence) {
+            return Err(StoreError::corrupt(
+                &segment.index.path,
+                "a page of its objects does not begin as the footer says",
+            ));
+        }
+        found.entries.extend_from_slice(&entries.entries);
+    }
+    let same = found == objects;
+    if same {
+        Ok(())
+    } else {
+        Err(StoreError::corrupt(&segment.index.path, "its sidecar of objects is not that of its events"))
+    }
 }
 
 /// Whether the order of time holds every row once, in order, with the values that the row has.

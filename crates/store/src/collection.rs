@@ -1,10 +1,11 @@
 //! A collection as its users hold it.
 
 use crate::error::{Gone, Problem, StoreError, WriteError};
+use crate::expiry::{self, EXPIRY_EVERY_US, Expired, Expiry};
 use crate::maintenance::{Job, Output};
 use crate::options::{Durability, Settings};
-use crate::part::PartView;
-use crate::partition::{Done, Partition, Request, Shared, State, body_of};
+use crate::part::{CHUNK_ROWS, PartView};
+use crate::partition::{Done, Partition, Request, Shared, State, body_of, seen_of};
 use crate::queue::Queue;
 use crate::snapshot::Snapshot;
 use crate::stage::{Change, Events, Target};
@@ -12,8 +13,10 @@ use crate::stats::CollectionStats;
 use meridian_model::seq::BATCH_EVENTS_MAX;
 use meridian_model::{Batch, Bounds, IdRole, Invalid, Schema, Seq};
 use parking_lot::{Condvar, Mutex};
+use roaring::RoaringBitmap;
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Instant;
 
 /// What a write does with ids that the collection holds already.
@@ -24,6 +27,8 @@ pub enum OnConflict {
     Refuse,
     /// Replaces their events.
     Replace,
+    /// Replaces the event of this number, and nothing else: for one event that was read, changed and is written back.
+    ReplaceOnly(Seq),
 }
 
 /// A batch to be written.
@@ -48,6 +53,11 @@ impl Write {
     /// The same with an idempotency key.
     pub fn with_key(self, key: impl Into<String>) -> Write {
         Write { key: Some(key.into()), ..self }
+    }
+
+    /// The same, replacing the event of this number and nothing else.
+    pub fn replacing_only(self, seq: Seq) -> Write {
+        Write { on_conflict: OnConflict::ReplaceOnly(seq), ..self }
     }
 
     /// The same, replacing events whose ids are there.
@@ -110,6 +120,8 @@ pub struct Collection {
     /// One flush or merge of memory trees at a time, and one merge of segments.
     memory_lane: Mutex<()>,
     pub(crate) segment_lane: Mutex<()>,
+    /// When to look for events past the retention next, in microseconds of [`crate::seams::Clock::elapsed`].
+    expiry_due: AtomicI64,
     pub(crate) stop: AtomicBool,
     wake: Arc<Wake>,
 }
@@ -150,6 +162,7 @@ impl Collection {
             room_lock: Mutex::new(()),
             memory_lane: Mutex::new(()),
             segment_lane: Mutex::new(()),
+            expiry_due: AtomicI64::new(i64::MIN),
             stop: AtomicBool::new(false),
             wake,
         })
@@ -208,8 +221,11 @@ impl Collection {
             return Err(WriteError::Invalid(vec![Invalid::field("Idempotency-Key", detail)]));
         }
         let context = self.state().context.clone();
-        let replace = write.on_conflict == OnConflict::Replace;
+        let replace = write.on_conflict != OnConflict::Refuse;
         let mut events = Events::of(&context, write.batch, replace).map_err(WriteError::Invalid)?;
+        if let OnConflict::ReplaceOnly(seq) = write.on_conflict {
+            events.only = Some(seq.0);
+        }
         if self.is_durable() {
             events.body = body_of(&events).map_err(|e| WriteError::Refused(e.to_string()))?;
         }
@@ -245,23 +261,12 @@ impl Collection {
     pub fn delete_rows(&self, rows: &[(PartView, Vec<u32>)]) -> Result<Deleted, WriteError> {
         let mut targets = Vec::new();
         for (view, rows) in rows {
-            for row in rows.iter().copied().filter(|row| *row < view.rows()) {
-                let target = self.target(view, row).map_err(|e| WriteError::Refused(e.to_string()))?;
-                targets.push(target);
+            let chunk = |a: &u32, b: &u32| a / CHUNK_ROWS == b / CHUNK_ROWS;
+            for rows in rows.chunk_by(chunk) {
+                targets_of(view, rows, &mut targets).map_err(|e| WriteError::Refused(e.to_string()))?;
             }
         }
         self.delete_change(Change::DeleteRows(targets))
-    }
-
-    fn target(&self, view: &PartView, row: u32) -> Result<Target, StoreError> {
-        let seq = view.seqs(row..row + 1)?.first().copied().unwrap_or(0);
-        if view.context.rule.role == IdRole::Made {
-            return Ok(Target { seq, id: String::new() });
-        }
-        let mut wanted = meridian_model::Projection::none(view.layout());
-        wanted.add_id(view.layout());
-        let id = view.read(row..row + 1, &wanted)?.id_of(0, Seq(seq));
-        Ok(Target { seq, id })
     }
 
     fn delete_change(&self, change: Change) -> Result<Deleted, WriteError> {
@@ -274,6 +279,11 @@ impl Collection {
     fn submit(&self, request: Request, bytes: usize, deadline: Option<Instant>) -> Result<Done, WriteError> {
         let deadline = deadline.unwrap_or_else(|| Instant::now() + self.shared.options.write_wait);
         self.wait_for_room(deadline)?;
+        self.commit(request, bytes, deadline)
+    }
+
+    /// Queues a change and waits until it is committed.
+    fn commit(&self, request: Request, bytes: usize, deadline: Instant) -> Result<Done, WriteError> {
         let done = self.queue.submit(request, bytes, deadline, |group| {
             if self.stop.load(Ordering::Acquire) {
                 return group.iter().map(|_| Err(WriteError::Closed)).collect();
@@ -330,6 +340,25 @@ impl Collection {
         self.snapshot_of(&state, Seq::end_of(state.position))
     }
 
+    /// As [`Collection::snapshot`], with every live event: in mode `latest` also those that are not their object's
+    /// newest.
+    pub fn history(&self) -> Snapshot {
+        let seq = self.snapshot().seq;
+        self.history_of(seq)
+    }
+
+    /// As [`Collection::snapshot_at`], with every live event.
+    pub fn history_at(&self, seq: Seq) -> Result<Snapshot, Gone> {
+        self.snapshot_at(seq).map(|snapshot| self.history_of(snapshot.seq))
+    }
+
+    /// The history up to a number that was just noted as in use: the parts of now still have all that it sees.
+    fn history_of(&self, seq: Seq) -> Snapshot {
+        let state = self.state();
+        let parts: Arc<[PartView]> = state.history.iter().map(|v| PartView { seq, ..v.clone() }).collect();
+        Snapshot { parts: seen_of(&parts), ..self.snapshot_of(&state, seq) }
+    }
+
     /// The collection as it was at the end of a write: what [`Snapshot::seq`] of an earlier snapshot says. It can be
     /// had for five minutes after its last use, and longer while no merge has dropped what it shows.
     pub fn snapshot_at(&self, seq: Seq) -> Result<Snapshot, Gone> {
@@ -345,9 +374,9 @@ impl Collection {
 
     fn snapshot_of(&self, state: &State, seq: Seq) -> Snapshot {
         let parts = if seq == Seq::end_of(state.position) {
-            state.views.clone()
+            state.seen.clone()
         } else {
-            state.views.iter().map(|v| PartView { seq, ..v.clone() }).collect()
+            seen_of(&state.views.iter().map(|v| PartView { seq, ..v.clone() }).collect())
         };
         Snapshot {
             seq,
@@ -381,6 +410,7 @@ impl Collection {
             log_bytes: counters.log_bytes(),
             flush_bytes: counters.flush_bytes(),
             merge_bytes: counters.merge_bytes(),
+            expired: counters.expired(),
             syncs: counters.syncs(),
             groups: counters.groups(),
             ..CollectionStats::default()
@@ -388,7 +418,6 @@ impl Collection {
         let mut bounds: Option<Bounds> = None;
         for view in state.views.iter() {
             let rows = u64::from(view.rows());
-            stats.dead_rows += view.dead.count();
             stats.events += rows - view.dead.count();
             if view.in_memory() {
                 stats.runs += 1;
@@ -401,6 +430,9 @@ impl Collection {
                 stats.rows_bytes += segment.and_then(|s| s.rows_held()).map_or(0, |(bytes, _)| bytes);
                 stats.bytes += view.part.bytes();
             }
+        }
+        stats.dead_rows = state.history.iter().map(|v| v.dead.count()).sum();
+        for view in state.seen.iter() {
             bounds = Some(bounds.map_or(view.bounds(), |b| b.union(&view.bounds())));
         }
         stats.bounds = bounds;
@@ -415,6 +447,20 @@ impl Collection {
 
     /// Adds optional fields at the end of the schema.
     pub fn add_fields(&self, fields: Vec<meridian_model::Field>) -> Result<Arc<Schema>, StoreError> {
+        self.change(fields, None)?;
+        Ok(self.schema())
+    }
+
+    /// Changes the settings; the durability stays what it was made with.
+    pub fn set_settings(&self, settings: Settings) -> Result<(), StoreError> {
+        self.change(Vec::new(), Some(settings))
+    }
+
+    /// Adds optional fields and changes the settings: both or, on an error, neither.
+    pub fn change(&self, fields: Vec<meridian_model::Field>, settings: Option<Settings>) -> Result<(), StoreError> {
+        if fields.is_empty() && settings.is_none() {
+            return Ok(());
+        }
         let mut core = self.core.lock();
         let mut schema = core.manifest.schema.clone();
         for field in fields {
@@ -424,17 +470,58 @@ impl Collection {
             schema.fields.push(field);
         }
         schema.validate()?;
-        core.change(Some(schema), None)?;
-        Ok(core.context.schema.clone())
+        if let Some(settings) = &settings {
+            if settings.durability != core.manifest.settings.durability {
+                return Err(Invalid::field("durability", "the durability of a collection cannot be changed").into());
+            }
+            expiry::check(settings, &schema)?;
+        }
+        core.change(Some(schema), settings)?;
+        // The next look follows the new settings at once.
+        self.expiry_due.store(i64::MIN, Ordering::Release);
+        Ok(())
     }
 
-    /// Changes the settings; the durability stays what it was made with.
-    pub fn set_settings(&self, settings: Settings) -> Result<(), StoreError> {
-        let mut core = self.core.lock();
-        if settings.durability != core.manifest.settings.durability {
-            return Err(Invalid::field("durability", "the durability of a collection cannot be changed").into());
+    /// Lets go of the events that are past the collection's retention; `None` if there are none.
+    pub fn expire(&self) -> Result<Option<Expired>, StoreError> {
+        let state = self.state();
+        if state.refuses.is_some() {
+            return Ok(None);
         }
-        core.change(None, Some(settings))
+        let Some(before) = expiry::line(&state.settings, &state.history, self.shared.seams.clock.now()) else {
+            return Ok(None);
+        };
+        let mut found = HashMap::new();
+        for view in state.history.iter() {
+            found.insert(view.part.number, expiry::expired_rows(&state.context, &view.part, &view.dead, before)?);
+        }
+        if found.values().all(RoaringBitmap::is_empty) {
+            return Ok(None);
+        }
+        let request = Request { change: Change::Expire(Expiry { before, found }), key: None };
+        let deadline = Instant::now() + self.shared.options.write_wait;
+        match self.commit(request, 1024, deadline) {
+            Ok(Done::Stored(outcome)) => {
+                self.shared.counters.add_expired(outcome.killed);
+                Ok(Some(Expired { before, expired: outcome.killed, position: outcome.position }))
+            }
+            Ok(Done::Duplicate(_)) => Ok(None),
+            Err(WriteError::Closed) => Err(StoreError::Closed),
+            Err(e) => Err(Invalid::new(format!("events past the retention stay for now: {e}")).into()),
+        }
+    }
+
+    /// As [`Collection::expire`], if a look is due; says whether something was let go.
+    pub fn maintain_retention(&self) -> Result<bool, StoreError> {
+        let settings = &self.state().settings;
+        let now = self.shared.seams.clock.elapsed();
+        if (settings.retention.is_none() && settings.retention_bytes.is_none())
+            || now < self.expiry_due.load(Ordering::Acquire)
+        {
+            return Ok(false);
+        }
+        self.expiry_due.store(now + EXPIRY_EVERY_US, Ordering::Release);
+        Ok(self.expire()?.is_some())
     }
 
     /// Moves all memory trees into segments, and waits for it.
@@ -492,9 +579,9 @@ impl Collection {
         result
     }
 
-    /// Flushes and merges until there is nothing left to do.
+    /// Lets go of what is past the retention, flushes and merges until there is nothing left to do.
     pub fn maintain(&self) -> Result<(), StoreError> {
-        while self.maintain_memory(false)? || self.maintain_segments()? {}
+        while self.maintain_retention()? || self.maintain_memory(false)? || self.maintain_segments()? {}
         Ok(())
     }
 
@@ -514,4 +601,25 @@ impl Collection {
         self.shared.memory_all.fetch_sub(memory, Ordering::AcqRel);
         flushed
     }
+}
+
+/// What names the events of some rows of one block.
+fn targets_of(view: &PartView, rows: &[u32], targets: &mut Vec<Target>) -> Result<(), StoreError> {
+    let (Some(first), Some(last)) = (rows.iter().min(), rows.iter().max().filter(|row| **row < view.rows())) else {
+        return Ok(());
+    };
+    let span = *first..*last + 1;
+    let seqs = view.seqs(span.clone())?;
+    let mut wanted = meridian_model::Projection::none(view.layout());
+    let mut ids = None;
+    if view.context.rule.role == IdRole::Given {
+        wanted.add_id(view.layout());
+        ids = Some(view.read(span, &wanted)?);
+    }
+    for row in rows {
+        let at = (row - first) as usize;
+        let id = ids.as_ref().map_or_else(String::new, |batch| batch.id_of(at, Seq(seqs[at])));
+        targets.push(Target { seq: seqs[at], id });
+    }
+    Ok(())
 }

@@ -95,6 +95,9 @@ pub enum WriteError {
         /// How many there are.
         total: usize,
     },
+    /// The event that was to be replaced is not the one that was read.
+    #[error("the event was changed or deleted by another write meanwhile")]
+    Changed,
     /// The batch is too large.
     #[error("a batch of {bytes} bytes is too large: at most {limit}")]
     TooLarge {

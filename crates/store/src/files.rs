@@ -133,7 +133,7 @@ impl Partition {
     fn listable(&self, at: Seq) -> impl Iterator<Item = (usize, &Entry, &SegmentEntry, bool)> {
         self.entries.iter().enumerate().filter_map(move |(i, e)| {
             let meta = self.segments.get(&e.part.number)?;
-            let dead = e.dead.iter().filter(|(_, death)| *death <= at.0).count() as u64;
+            let dead = e.dead.count_by(at.0);
             // No merge runs meanwhile: what was flushed since is in segments of its own.
             (e.part.seq_min <= at.0 && dead < u64::from(e.part.rows)).then_some((i, e, meta, dead > 0))
         })

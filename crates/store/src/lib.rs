@@ -15,7 +15,7 @@
 //! It knows nothing of queries, formats, HTTP or async: calls block, and each wait has a deadline.
 //!
 //! # Where to start reading
-//! `partition.rs` is the state machine: how a group of writes is committed. `stage.rs` works a group out, `log/` makes
+//! `partition.rs` is the state machine: how a group of writes is committed. `stage.rs` works a group out (`latest.rs` for mode `latest`), `log/` makes
 //! it durable, `run.rs` and `segment/` hold events, `part.rs` is what readers see of both, `maintenance.rs` moves
 //! events from memory to disk and keeps the number of segments small, `recovery.rs` opens what is there.
 //! `docs/format.md` has the byte layout of every file.
@@ -27,14 +27,17 @@ mod codec;
 mod collection;
 mod dead;
 mod error;
+mod expiry;
 mod files;
 mod idempotency;
 mod ipc;
 mod keys;
+mod latest;
 mod log;
 mod maintenance;
 mod manifest;
 mod merge;
+mod objects;
 mod options;
 mod part;
 mod partition;
@@ -51,6 +54,7 @@ mod store;
 
 pub use collection::{Collection, Deleted, KEY_BYTES_MAX, OnConflict, Work, Write, Written};
 pub use error::{Gone, Problem, StoreError, WriteError};
+pub use expiry::Expired;
 pub use files::Files;
 pub use options::{Durability, Options, Settings};
 pub use part::{CHUNK_ROWS, PartView, TimeOrder, TimeRows};

@@ -8,7 +8,8 @@
 //!   The quiet asked for is several times what the merge takes, so a trickle of writes cannot keep it busy.
 //! - **Merge of segments** (size-tiered): segments of one flush or merge over one range form a run. Where four runs
 //!   of a like size (within a factor of four) cover one stretch of time, they are merged, together with all smaller
-//!   ones in their range, and cut into ranges anew. A run of which a third is dead is written anew by itself. Merges
+//!   ones in their range, and cut into ranges anew. A run of which a third is dead is written anew by itself (a memory
+//!   tree as well), and a segment of which nothing is left is dropped without being read. Merges
 //!   of more than [`MERGE_ROWS_MAX`] rows are not begun: runs beyond a quarter of that stay as they are.
 //!
 //! - **Rest**: a segment of `rest_rows_min` rows is written as GeoParquet once writers have been quiet for
@@ -22,9 +23,9 @@
 use crate::codec::{frame, put_bytes, put_u32, put_u64, read_file, replace_file, unframe};
 use crate::dead::DeadRows;
 use crate::error::{Problem, StoreError};
-use crate::manifest::{Manifest, SegmentEntry, dead_name, keys_name, rest_name, rows_name, segment_name};
+use crate::manifest::{Manifest, SegmentEntry, dead_name, hidden_name, keys_name, rest_name, rows_name, segment_name};
 use crate::merge::{
-    Merged, RowMaps, dead_of, fold_into_segments, merge_runs_mapped, merge_to_segments, open_segments, remove_files,
+    Merged, RowMaps, fold_into_segments, merge_runs_mapped, merge_to_segments, open_segments, remove_files,
 };
 use crate::part::{Context, Part};
 use crate::partition::{Partition, Shared, entry, tier_of};
@@ -32,7 +33,7 @@ use crate::ranges::Range;
 use crate::seams::Disk;
 use crate::segment::RestFile;
 use crate::stage::Entry;
-use meridian_model::Seq;
+use meridian_model::{Invalid, Mode, Seq};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
@@ -51,7 +52,9 @@ const DEAD_SHARE: u64 = 3;
 /// Quiet, in microseconds, before segments that merges may still touch are put to rest.
 pub(crate) const REST_QUIET_US: i64 = 10_000_000;
 const DEAD_MAGIC: &[u8; 8] = b"MRDNDEAD";
-const DEAD_VERSION: u32 = 1;
+const DEAD_VERSION: u32 = 2;
+const HIDDEN_MAGIC: &[u8; 8] = b"MRDNHIDE";
+const HIDDEN_VERSION: u32 = 1;
 
 /// What a job does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +113,9 @@ impl Job {
             }
             Work::Rebuild { file } => self.rebuild(shared, file).map(|part| Output::Rebuilt(Box::new(part))),
             Work::Rest { file } => self.write_rest(shared, file, stop).map(Output::Rest),
+            Work::MergeSegments if self.nothing_is_left() => {
+                Ok(Output::Segments(Merged { segments: Vec::new(), maps: Vec::new() }, Vec::new()))
+            }
             Work::Flush { .. } | Work::MergeSegments | Work::Fold { .. } => {
                 let (context, inputs, floor) = (&self.context, &self.inputs, self.floor);
                 let merged = match self.work {
@@ -132,6 +138,18 @@ impl Job {
             }
         }
     }
+}
+
+impl Job {
+    /// Whether all rows of the inputs may be dropped.
+    fn nothing_is_left(&self) -> bool {
+        self.floor.is_some_and(|floor| self.inputs.iter().all(|e| is_gone(e, floor)))
+    }
+}
+
+/// Whether all rows of a part were dead by `floor`.
+fn is_gone(entry: &Entry, floor: u64) -> bool {
+    entry.dead.count() == u64::from(entry.part.rows) && entry.dead.all_dead(entry.part.rows, Seq(floor))
 }
 
 /// Removes files that no manifest names.
@@ -167,9 +185,19 @@ impl Partition {
         let chosen = match by_tier.into_values().find(|runs| runs.len() >= RUNS_MERGED) {
             Some(crowded) => crowded,
             None if all.len() > 1 && self.is_quiet(&all) => all,
-            None => return None,
+            None => self.rotten_run(&all).into_iter().collect(),
         };
-        Some(self.freeze(Work::MergeRuns, &chosen))
+        (!chosen.is_empty()).then(|| self.freeze(Work::MergeRuns, &chosen))
+    }
+
+    /// A memory tree of which so much is dead that it is worth being built anew.
+    fn rotten_run(&self, runs: &[usize]) -> Option<usize> {
+        let floor = self.floor();
+        let rotten = |e: &Entry| {
+            let least = u64::from(e.part.rows).div_ceil(DEAD_SHARE).max(1);
+            e.dead.count() >= least && e.dead.count_by(floor) >= least
+        };
+        runs.iter().copied().find(|i| rotten(&self.entries[*i]))
     }
 
     /// Whether writers have been away long enough for these memory trees to become one.
@@ -184,10 +212,26 @@ impl Partition {
             return None;
         }
         self.sweep_listed();
-        match self.choose_segments() {
+        let gone = self.gone_segments();
+        let chosen = if gone.is_empty() { self.choose_segments() } else { Some(gone) };
+        match chosen {
             Some(chosen) => Some(self.freeze(Work::MergeSegments, &chosen)),
             None => self.next_rebuild().or_else(|| self.next_rest()),
         }
+    }
+
+    /// Segments of which nothing is left that a snapshot needs: their files go without being read.
+    fn gone_segments(&self) -> Vec<usize> {
+        let floor = self.floor();
+        let gone = |e: &Entry| {
+            self.segments.contains_key(&e.part.number) && !self.frozen.contains(&e.part.number) && is_gone(e, floor)
+        };
+        (0..self.entries.len()).filter(|i| gone(&self.entries[*i])).collect()
+    }
+
+    /// The number up to which no snapshot needs what is dead.
+    fn floor(&self) -> u64 {
+        self.shared.horizon.floor(self.shared.seams.clock.elapsed(), Seq::end_of(self.position).0)
     }
 
     fn choose_segments(&self) -> Option<Vec<usize>> {
@@ -233,12 +277,9 @@ impl Partition {
             }
         }
         // Only what no snapshot needs any more can be dropped.
-        let floor = self.shared.horizon.floor(self.shared.seams.clock.elapsed(), Seq::end_of(self.position).0);
+        let floor = self.floor();
         let rotten = runs.iter().find(|r| {
-            let gone = || {
-                let dead = r.entries.iter().map(|i| self.entries[*i].dead.iter().filter(|(_, d)| *d <= floor).count());
-                dead.sum::<usize>() as u64
-            };
+            let gone = || r.entries.iter().map(|i| self.entries[*i].dead.count_by(floor)).sum::<u64>();
             r.dead * DEAD_SHARE >= r.rows && r.rows <= MERGE_ROWS_MAX && gone() * DEAD_SHARE >= r.rows
         });
         rotten.map(|r| r.entries.clone())
@@ -248,6 +289,11 @@ impl Partition {
         let inputs: Vec<Entry> = entries.iter().map(|i| self.entries[*i].clone()).collect();
         self.frozen.extend(inputs.iter().map(|e| e.part.number));
         let floor = self.floor_for(&inputs);
+        if self.manifest.schema.mode == Mode::Latest {
+            // Lets hidden rows settle, of which there are always some.
+            let current = Seq::end_of(self.position).0;
+            self.shared.horizon.drop_below(self.shared.seams.clock.elapsed(), current);
+        }
         Job { work, inputs, floor, context: self.context.clone() }
     }
 
@@ -269,9 +315,12 @@ impl Partition {
             }
             Output::Run(part, maps) => {
                 let rows: Vec<u32> = part.iter().map(|p| p.rows).collect();
-                let mut dead = self.dead_now(&job, &maps, &rows);
+                let mut marks = self.marks_now(&job, &maps, &rows);
                 self.entries.retain(|e| job.inputs.iter().all(|i| i.part.number != e.part.number));
-                self.entries.extend(part.map(|p| entry(p, dead.pop().unwrap_or_default())));
+                self.entries.extend(part.map(|p| {
+                    let (dead, hidden) = marks.pop().unwrap_or_default();
+                    entry(p, dead, hidden)
+                }));
                 Ok(())
             }
             Output::Segments(merged, parts) => self.install_segments(&job, merged, parts),
@@ -302,22 +351,32 @@ impl Partition {
         self.publish();
     }
 
-    /// Dead rows of the outputs: those of the inputs as they are now, deaths during the job included.
-    fn dead_now(&self, job: &Job, maps: &RowMaps, rows: &[u32]) -> Vec<DeadRows> {
-        let now: HashMap<u64, &Arc<DeadRows>> = self.entries.iter().map(|e| (e.part.number, &e.dead)).collect();
-        let dead = job.inputs.iter().map(|e| now.get(&e.part.number).map_or(e.dead.as_ref(), |d| d.as_ref()));
-        dead_of(dead, maps, rows)
+    /// Dead and hidden rows of the outputs: those of the inputs as they are now, what changed during the job included.
+    fn marks_now(&self, job: &Job, maps: &RowMaps, rows: &[u32]) -> Vec<(DeadRows, DeadRows)> {
+        let now: HashMap<u64, &Entry> = self.entries.iter().map(|e| (e.part.number, e)).collect();
+        let inputs: Vec<&Entry> = job.inputs.iter().map(|e| now.get(&e.part.number).copied().unwrap_or(e)).collect();
+        let mut dead = DeadRows::moved(inputs.iter().map(|e| e.dead.as_ref()), maps, rows);
+        let mut hidden = DeadRows::moved(inputs.iter().map(|e| e.hidden.as_ref()), maps, rows);
+        let settled = self.settled();
+        dead.iter_mut().chain(&mut hidden).for_each(|marks| marks.settle(settled));
+        dead.into_iter().zip(hidden).collect()
+    }
+
+    /// The number up to which deaths need not be told apart. What is settled has one number, and must not pass what the
+    /// manifest keeps: the log has the rest.
+    fn settled(&self) -> u64 {
+        self.shared.horizon.dropped().min(Seq::end_of(self.manifest.flushed).0)
     }
 
     fn install_segments(&mut self, job: &Job, merged: Merged, parts: Vec<Part>) -> Result<(), StoreError> {
         let rows: Vec<u32> = parts.iter().map(|p| p.rows).collect();
-        let dead = self.dead_now(job, &merged.maps, &rows);
+        let marks = self.marks_now(job, &merged.maps, &rows);
         let is_input = |e: &Entry| job.inputs.iter().any(|i| i.part.number == e.part.number);
         let mut runs: HashMap<Range, u64> = HashMap::new();
         let mut segments = self.segments.clone();
         segments.retain(|number, _| job.inputs.iter().all(|i| i.part.number != *number));
         let mut fresh = Vec::new();
-        for (((file, range, written), part), dead) in merged.segments.iter().zip(parts).zip(dead) {
+        for (((file, range, written), part), (dead, hidden)) in merged.segments.iter().zip(parts).zip(marks) {
             let mut run = *runs.entry(*range).or_insert(*file);
             if matches!(job.work, Work::Fold { .. }) {
                 // What is dead already is to go by itself, as soon as no snapshot needs it.
@@ -333,10 +392,17 @@ impl Partition {
                 rest: None,
             };
             segments.insert(part.number, meta);
-            fresh.push(entry(part, dead));
+            fresh.push(entry(part, dead, hidden));
         }
         let kept = self.entries.iter().filter(|e| !is_input(e)).cloned();
-        let entries: Vec<Entry> = fresh.into_iter().chain(kept).collect();
+        let mut entries: Vec<Entry> = fresh.into_iter().chain(kept).collect();
+        if self.manifest.schema.mode == Mode::Latest {
+            // In mode latest most rows come to be hidden: what is old enough costs a bit each.
+            let settled = self.settled();
+            entries.iter_mut().filter(|e| e.hidden.can_settle(settled)).for_each(|e| {
+                Arc::make_mut(&mut e.hidden).settle(settled);
+            });
+        }
         let flushed = match job.work {
             Work::Flush { flushed } => flushed,
             _ => self.manifest.flushed,
@@ -384,6 +450,7 @@ impl Partition {
         let disk = self.shared.disk.as_ref();
         let clean = |error: StoreError| SaveError { error, unknown: false };
         self.save_dead(entries, segments, flushed).map_err(clean)?;
+        let hidden = self.save_hidden(entries, segments, flushed).map_err(clean)?;
         let now = self.shared.seams.clock.now();
         let file = self.shared.number_file();
         let keys = if flushed == self.manifest.flushed {
@@ -398,6 +465,7 @@ impl Partition {
             next_file: self.shared.next_file.load(Ordering::Relaxed),
             segments: segments.values().chain(&self.damaged).cloned().collect(),
             keys,
+            hidden,
             ..self.manifest.clone()
         };
         match self.write_manifest(&manifest) {
@@ -424,7 +492,7 @@ impl Partition {
         let mut changed = Vec::new();
         for e in entries.iter().filter(|e| e.dead.count() > 0) {
             let Some(meta) = segments.get(&e.part.number) else { continue };
-            let count = e.dead.iter().filter(|(_, death)| *death <= last.0).count() as u64;
+            let count = e.dead.count_by(last.0);
             if count != meta.dead.map_or(0, |(_, count)| count) {
                 changed.push((e, count));
             }
@@ -438,11 +506,38 @@ impl Partition {
         for (e, count) in changed {
             let Some(meta) = segments.get_mut(&e.part.number) else { continue };
             put_u64(&mut content, meta.file);
-            put_bytes(&mut content, &e.dead.encode(last));
+            put_bytes(&mut content, &e.dead.encode(last).map_err(Invalid::new)?);
             meta.dead = Some((file, count));
         }
         let path = self.shared.segments_dir().join(dead_name(file));
         replace_file(self.shared.disk.as_ref(), &path, &frame(DEAD_MAGIC, DEAD_VERSION, &content))
+    }
+
+    /// Writes the hidden rows of all segments into one file, in collections of mode `latest`.
+    fn save_hidden(
+        &self,
+        entries: &[Entry],
+        segments: &BTreeMap<u64, SegmentEntry>,
+        flushed: u64,
+    ) -> Result<Option<u64>, StoreError> {
+        let some: Vec<_> = entries
+            .iter()
+            .filter(|e| !e.hidden.is_empty())
+            .filter_map(|e| Some((segments.get(&e.part.number)?.file, &e.hidden)))
+            .collect();
+        if some.is_empty() {
+            return Ok(None);
+        }
+        let mut content = Vec::new();
+        put_u32(&mut content, some.len() as u32);
+        for (segment, hidden) in some {
+            put_u64(&mut content, segment);
+            put_bytes(&mut content, &hidden.encode(Seq::end_of(flushed)).map_err(Invalid::new)?);
+        }
+        let file = self.shared.number_file();
+        let path = self.shared.segments_dir().join(hidden_name(file));
+        replace_file(self.shared.disk.as_ref(), &path, &frame(HIDDEN_MAGIC, HIDDEN_VERSION, &content))?;
+        Ok(Some(file))
     }
 
     /// Removes files of dead rows and keys that the manifest does not name any more.
@@ -466,7 +561,8 @@ pub(crate) struct SaveError {
 /// Files of dead rows and keys that a manifest names.
 pub(crate) fn sidecars(manifest: &Manifest) -> BTreeSet<String> {
     let dead = manifest.segments.iter().filter_map(|s| s.dead).map(|(file, _)| dead_name(file));
-    dead.chain(manifest.keys.iter().map(|k| keys_name(k.file))).collect()
+    let hidden = manifest.hidden.map(hidden_name);
+    dead.chain(manifest.keys.iter().map(|k| keys_name(k.file))).chain(hidden).collect()
 }
 
 /// All files in the folder of segments that a manifest names at this time.
@@ -476,6 +572,31 @@ pub(crate) fn files_of(manifest: &Manifest, now: i64) -> BTreeSet<String> {
     files.extend(manifest.segments.iter().filter(|s| s.rest.is_some()).map(|s| rest_name(s.file)));
     files.extend(manifest.listed.iter().filter(|(_, until)| *until > now).map(|(file, _)| rest_name(*file)));
     files
+}
+
+/// Reads the hidden rows of all segments, by file.
+pub(crate) fn read_hidden(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+) -> Result<HashMap<u64, DeadRows>, StoreError> {
+    let Some(file) = manifest.hidden else { return Ok(HashMap::new()) };
+    let path = dir.join(hidden_name(file));
+    let bytes = read_file(disk, &path)?;
+    let content = unframe(&path, HIDDEN_MAGIC, HIDDEN_VERSION, &bytes)?;
+    let parse = || -> Result<HashMap<u64, DeadRows>, String> {
+        let mut reader = crate::codec::Reader::new(content);
+        let mut found = HashMap::new();
+        for _ in 0..reader.u32()? {
+            let (segment, bytes) = (reader.u64()?, reader.bytes()?);
+            let meta = manifest.segments.iter().find(|s| s.file == segment);
+            let meta = meta.ok_or_else(|| format!("the manifest has no segment {}", segment_name(segment)))?;
+            found.insert(segment, DeadRows::decode(bytes, meta.rows)?);
+        }
+        reader.end()?;
+        Ok(found)
+    };
+    parse().map_err(|e| StoreError::corrupt(&path, e))
 }
 
 /// Reads the dead rows of one segment from the file that its manifest names.

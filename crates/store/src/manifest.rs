@@ -43,6 +43,9 @@ pub(crate) struct Manifest {
     /// no segment is made of them any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) listed: Vec<(u64, i64)>,
+    /// The file of hidden rows of all segments, in collections of mode `latest`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hidden: Option<u64>,
 }
 
 /// A live segment.
@@ -89,6 +92,10 @@ pub(crate) fn rest_name(file: u64) -> String {
 
 pub(crate) fn dead_name(file: u64) -> String {
     format!("{file:016x}.dead")
+}
+
+pub(crate) fn hidden_name(file: u64) -> String {
+    format!("{file:016x}.hidden")
 }
 
 pub(crate) fn keys_name(file: u64) -> String {

@@ -33,8 +33,10 @@ pub(crate) fn merge_runs(
 ) -> Result<Option<Entry>, StoreError> {
     let (merged, maps) = merge_runs_mapped(shared, context, inputs, floor)?;
     Ok(merged.map(|part| {
-        let dead = dead_of(inputs.iter().map(|e| e.dead.as_ref()), &maps, &[part.rows]);
-        entry(part, dead.into_iter().next().unwrap_or_default())
+        let rows = [part.rows];
+        let dead = DeadRows::moved(inputs.iter().map(|e| e.dead.as_ref()), &maps, &rows).pop();
+        let hidden = DeadRows::moved(inputs.iter().map(|e| e.hidden.as_ref()), &maps, &rows).pop();
+        entry(part, dead.unwrap_or_default(), hidden.unwrap_or_default())
     }))
 }
 
@@ -72,32 +74,6 @@ pub(crate) fn merge_runs_mapped(
     let batch = Batch::interleave(&sources, &picks)?;
     let (keys, seqs) = rows.iter().map(|(key, seq, _, _)| (*key, *seq)).unzip();
     run::build(shared.cache.number_part(), batch, keys, seqs).map(|part| (Some(part), maps))
-}
-
-/// The dead rows of each output, from those of the inputs.
-pub(crate) fn dead_of<'a>(
-    inputs: impl Iterator<Item = &'a DeadRows>,
-    maps: &RowMaps,
-    output_rows: &[u32],
-) -> Vec<DeadRows> {
-    let mut outputs = vec![DeadRows::default(); output_rows.len()];
-    let mut deaths: Vec<(u32, u64)> = Vec::new();
-    for (dead, map) in inputs.zip(maps) {
-        deaths.extend(dead.iter().map(|(row, seq)| (map[row as usize], seq)).filter(|(place, _)| *place != DROPPED));
-    }
-    // In order of rows, so that each lands at the end of its chunk.
-    deaths.sort_unstable();
-    let (mut output, mut first) = (0, 0u32);
-    for (place, seq) in deaths {
-        while output < output_rows.len() && place - first >= output_rows[output] {
-            first += output_rows[output];
-            output += 1;
-        }
-        if let Some(dead) = outputs.get_mut(output) {
-            dead.kill(place - first, seq);
-        }
-    }
-    outputs
 }
 
 /// Rows of each time unit of a part, in row order: `(unit, rows)`.

@@ -93,10 +93,10 @@ pub struct Settings {
     /// What an acknowledged event survives.
     #[serde(default)]
     pub durability: Durability,
-    /// Age, by event time, from which events may be dropped.
+    /// Age, by event time, from which events are dropped: an interval's age begins at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Duration>,
-    /// Size on disk from which the oldest events may be dropped.
+    /// Bytes of events, in files and in memory, from which the oldest are dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_bytes: Option<u64>,
 }

@@ -4,6 +4,7 @@ use crate::cache::Block;
 use crate::dead::DeadRows;
 use crate::error::StoreError;
 use crate::keys;
+use crate::objects::{ObjectEntry, object_named};
 use crate::run::Run;
 use crate::segment::Segment;
 use crate::stats::Counters;
@@ -11,7 +12,7 @@ use arrow_array::{ArrayRef, UInt32Array};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use meridian_index::{CountPyramid, Forest, Key, Pieces, Tree};
 use meridian_model::{Batch, Bounds, IdRole, Layout, Projection, Schema, Seq};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 /// Rows of a block. Reads that stay inside one block share its memory; longer ones copy.
@@ -132,6 +133,54 @@ impl Part {
             }
         }
         Ok(found)
+    }
+
+    /// The events of an object (by its hash) with their last instant within some times, in order of time.
+    pub(crate) fn object_entries(
+        &self,
+        rule: KeyRule,
+        object: u64,
+        times: &RangeInclusive<i64>,
+    ) -> Result<Vec<ObjectEntry>, StoreError> {
+        match &self.body {
+            Body::Run(run) => Ok(run.objects(rule).within(object, times).to_vec()),
+            Body::Segment(segment) => {
+                let mut found = Vec::new();
+                if segment.may_hold_object(object)? {
+                    for page in segment.object_pages(object, times) {
+                        found.extend_from_slice(segment.object_page(page)?.within(object, times));
+                    }
+                }
+                found.retain(|e| e.row < self.rows);
+                Ok(found)
+            }
+        }
+    }
+
+    /// The last of an object's events in order of time and number that `wanted` takes.
+    pub(crate) fn newest_of_object(
+        &self,
+        rule: KeyRule,
+        object: u64,
+        mut wanted: impl FnMut(&ObjectEntry) -> bool,
+    ) -> Result<Option<ObjectEntry>, StoreError> {
+        let always = i64::MIN..=i64::MAX;
+        match &self.body {
+            Body::Run(run) => Ok(run.objects(rule).within(object, &always).iter().rev().find(|e| wanted(e)).copied()),
+            Body::Segment(segment) => {
+                if !segment.may_hold_object(object)? {
+                    return Ok(None);
+                }
+                for page in segment.object_pages(object, &always).rev() {
+                    let page = segment.object_page(page)?;
+                    let mut entries = page.within(object, &always).iter().rev().filter(|e| e.row < self.rows);
+                    if let Some(found) = entries.find(|e| wanted(e)) {
+                        return Ok(Some(*found));
+                    }
+                }
+                Ok(None)
+            }
+        }
     }
 
     /// Bytes in memory (of a run) or on disk (of a segment).
@@ -288,8 +337,7 @@ impl PartView {
     /// [`PartView::none_newer`] holds, these are all the rows that the snapshot does not see, so that the count and
     /// sums of a node may be corrected by reading only them.
     pub fn dead_rows(&self, rows: Range<u32>) -> impl Iterator<Item = u32> + '_ {
-        let seq = self.seq.0;
-        self.dead.range(rows).filter(move |(_, death)| *death <= seq).map(|(row, _)| row)
+        self.dead.range(rows, self.seq)
     }
 
     /// Whether the range is known to hold no row that is newer than the snapshot.
@@ -324,12 +372,27 @@ impl PartView {
         }
     }
 
+    /// Rows that may belong to an object, seen by the snapshot or not, ascending: those whose last instant lies within
+    /// some times (microseconds since 1970, ends included; an open end is the greatest number). Found by key, without a
+    /// scan. Objects are told apart by a hash here: test the rows. `None` if the collection names no object.
+    pub fn object_rows(&self, object: &str, times: RangeInclusive<i64>) -> Result<Option<Vec<u32>>, StoreError> {
+        let context = &self.context;
+        if context.schema.object.is_none() {
+            return Ok(None);
+        }
+        let Some(object) = object_named(&context.schema, context.rule.seed, object) else {
+            return Ok(Some(Vec::new()));
+        };
+        let entries = self.part.object_entries(context.rule, object, &times)?;
+        let mut rows: Vec<u32> = entries.iter().map(|e| e.row).collect();
+        rows.sort_unstable();
+        Ok(Some(rows))
+    }
+
     /// The row with this id that the snapshot sees.
     pub fn find_id(&self, id: &str) -> Result<Option<u32>, StoreError> {
         let found = self.part.find(self.context.rule, &self.context.layout, id)?;
-        let seen = |(row, seq): &(u32, u64)| {
-            *seq <= self.seq.0 && self.dead.death(*row).is_none_or(|death| death > self.seq.0)
-        };
+        let seen = |(row, seq): &(u32, u64)| *seq <= self.seq.0 && !self.dead.is_dead(*row, self.seq);
         Ok(found.into_iter().find(seen).map(|(row, _)| row))
     }
 }

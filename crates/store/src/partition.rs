@@ -4,10 +4,11 @@
 //! (`maintenance.rs`): chosen and installed here, under the lock that the caller keeps around the partition, and worked
 //! off outside of it. Readers never come here: they load the published [`State`].
 
-use crate::bodies::{decode_events, decode_targets, encode_events, encode_targets};
+use crate::bodies::{decode_events, decode_expiry, decode_targets, encode_events, encode_expiry, encode_targets};
 use crate::cache::BlockCache;
 use crate::dead::DeadRows;
 use crate::error::{Problem, StoreError, WriteError};
+use crate::expiry::Expiry;
 use crate::idempotency::{IdempotencyKeys, Remembered};
 use crate::log::{AppendError, Kind, Log, Record};
 use crate::manifest::{Manifest, SegmentEntry};
@@ -20,7 +21,7 @@ use crate::snapshot::Horizon;
 use crate::stage::{Change, Entry, Events, Outcome, Stage, Staging, kind_of};
 use crate::stats::Counters;
 use arc_swap::ArcSwap;
-use meridian_model::{Layout, Schema, Seq};
+use meridian_model::{Layout, Mode, Schema, Seq};
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -43,7 +44,12 @@ pub(crate) struct State {
     pub(crate) position: u64,
     pub(crate) context: Arc<Context>,
     pub(crate) settings: Settings,
+    /// All parts: every live event in them is seen.
+    pub(crate) history: Arc<[PartView]>,
+    /// The same as the collection shows them: in mode `latest` the newest event of each object.
     pub(crate) views: Arc<[PartView]>,
+    /// Those of which the newest snapshot may see something.
+    pub(crate) seen: Arc<[PartView]>,
     pub(crate) missing: Arc<[Problem]>,
     pub(crate) notes: Arc<[Problem]>,
     /// Why no writes are taken, if so.
@@ -228,10 +234,7 @@ impl Partition {
 
     /// Makes a staged group visible.
     fn apply(&mut self, staging: Staging, position: u64) {
-        for (entry, dead) in staging.dead {
-            self.entries[entry].dead = Arc::new(dead);
-        }
-        self.entries.extend(staging.run);
+        staging.apply(&mut self.entries);
         self.position = position;
         self.merge_small_runs();
         self.publish();
@@ -289,7 +292,12 @@ impl Partition {
         let seq = Seq::end_of(self.position);
         let view =
             |e: &Entry| PartView { part: e.part.clone(), dead: e.dead.clone(), seq, context: self.context.clone() };
-        let views: Arc<[PartView]> = self.entries.iter().map(view).collect();
+        let history: Arc<[PartView]> = self.entries.iter().map(view).collect();
+        let views = match self.manifest.schema.mode {
+            Mode::History => history.clone(),
+            Mode::Latest => self.entries.iter().map(|e| PartView { dead: e.hidden.clone(), ..view(e) }).collect(),
+        };
+        let seen = seen_of(&views);
         let memory: i64 = self.entries.iter().filter(|e| e.part.run().is_some()).map(|e| e.part.bytes() as i64).sum();
         let before = self.shared.memory.swap(memory, Ordering::AcqRel);
         self.shared.memory_all.fetch_add(memory - before, Ordering::AcqRel);
@@ -297,7 +305,9 @@ impl Partition {
             position: self.position,
             context: self.context.clone(),
             settings: self.manifest.settings.clone(),
+            history,
             views,
+            seen,
             missing: self.problems.as_slice().into(),
             notes: self.notes.as_slice().into(),
             refuses: self.refuses.clone(),
@@ -337,7 +347,8 @@ impl Partition {
         if let Some((disk, dir)) = &self.definition
             && (manifest.schema != self.manifest.schema || manifest.settings != self.manifest.settings)
         {
-            let empty = Manifest { flushed: 0, segments: Vec::new(), keys: Vec::new(), ..manifest.clone() };
+            let empty =
+                Manifest { flushed: 0, segments: Vec::new(), keys: Vec::new(), hidden: None, ..manifest.clone() };
             empty.write(disk.as_ref(), dir)?;
         }
         Ok(())
@@ -371,10 +382,7 @@ impl Partition {
             for (key, what) in remembered {
                 self.keys.remember(&key, what);
             }
-            for (entry, dead) in staging.dead {
-                self.entries[entry].dead = Arc::new(dead);
-            }
-            self.entries.extend(staging.run);
+            staging.apply(&mut self.entries);
             self.position = self.position.max(position);
             self.merge_small_runs();
         }
@@ -394,13 +402,17 @@ fn stage_one(stage: &mut Stage<'_>, change: Change) -> Result<Staged, WriteError
         }
         Change::DeleteIds(ids) => stage.targets(&ids).map_err(unseen)?,
         Change::DeleteRows(targets) => stage.alive(targets).map_err(unseen)?,
+        Change::Expire(expiry) => {
+            let outcome = stage.expire(&expiry).map_err(unseen)?;
+            return Ok((Kind::Expire, outcome, encode_expiry(expiry.before), 0));
+        }
     };
     let outcome = stage.delete(&targets).map_err(unseen)?;
     Ok((Kind::Delete, outcome, encode_targets(&targets), 0))
 }
 
 /// `partly`: some segments cannot be read.
-fn replay_one(stage: &mut Stage<'_>, context: &Context, record: Record, partly: bool) -> Result<(), String> {
+fn replay_one(stage: &mut Stage<'_>, context: &Arc<Context>, record: Record, partly: bool) -> Result<(), String> {
     let named = |e: String| format!("the write at position {} cannot be replayed: {e}", record.position);
     match record.kind {
         Kind::Delete => {
@@ -410,6 +422,10 @@ fn replay_one(stage: &mut Stage<'_>, context: &Context, record: Record, partly: 
             if partly && outcome.killed < targets.len() as u64 {
                 return Err(named("events that it deletes are in a segment that cannot be read".to_owned()));
             }
+        }
+        Kind::Expire => {
+            let before = decode_expiry(&record.body).map_err(named)?;
+            stage.expire(&Expiry { before, found: HashMap::new() }).map_err(|e| named(e.to_string()))?;
         }
         Kind::Write | Kind::Replace => {
             let batch = decode_events(context, record.body).map_err(named)?;
@@ -441,7 +457,13 @@ pub(crate) fn body_of(events: &Events) -> Result<Vec<u8>, StoreError> {
     Ok(encode_events(&events.batch).map_err(meridian_model::Invalid::new)?)
 }
 
-/// A part and what is dead in it.
-pub(crate) fn entry(part: Part, dead: DeadRows) -> Entry {
-    Entry { part: Arc::new(part), dead: Arc::new(dead) }
+/// The parts of which their own snapshot sees something.
+pub(crate) fn seen_of(views: &Arc<[PartView]>) -> Arc<[PartView]> {
+    let gone = |v: &PartView| v.dead.all_dead(v.part.rows, v.seq);
+    if views.iter().any(gone) { views.iter().filter(|v| !gone(v)).cloned().collect() } else { views.clone() }
+}
+
+/// A part, what is dead in it and what is hidden.
+pub(crate) fn entry(part: Part, dead: DeadRows, hidden: DeadRows) -> Entry {
+    Entry { part: Arc::new(part), dead: Arc::new(dead), hidden: Arc::new(hidden) }
 }

@@ -5,7 +5,7 @@ use crate::dead::DeadRows;
 use crate::error::{Problem, StoreError};
 use crate::idempotency::IdempotencyKeys;
 use crate::log::Log;
-use crate::maintenance::{files_of, read_dead};
+use crate::maintenance::{files_of, read_dead, read_hidden};
 use crate::manifest::{Manifest, SegmentEntry, segment_name};
 use crate::options::{Durability, Options};
 use crate::part::Part;
@@ -69,7 +69,14 @@ fn open_as_is(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
         definition = Some((disk, dir.to_owned()));
         disk = Arc::new(MemoryDisk::volatile());
         make_folders(disk.as_ref(), dir, dir)?;
-        manifest = Manifest { flushed: 0, segments: Vec::new(), keys: Vec::new(), listed: Vec::new(), ..manifest };
+        manifest = Manifest {
+            flushed: 0,
+            segments: Vec::new(),
+            keys: Vec::new(),
+            listed: Vec::new(),
+            hidden: None,
+            ..manifest
+        };
         manifest.write(disk.as_ref(), dir)?;
     }
     let counters = Arc::new(Counters::default());
@@ -79,7 +86,9 @@ fn open_as_is(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
         position: manifest.flushed,
         context: context.clone(),
         settings: manifest.settings.clone(),
+        history: Arc::new([]),
         views: Arc::new([]),
+        seen: Arc::new([]),
         missing: Arc::new([]),
         notes: Arc::new([]),
         refuses: None,
@@ -140,6 +149,11 @@ impl Partition {
             }
         }
         let mut lost_dead = false;
+        let mut hidden = read_hidden(disk.as_ref(), &dir, &self.manifest).unwrap_or_else(|e| {
+            self.problems.push(Problem::of(&e));
+            lost_dead = true;
+            Default::default()
+        });
         for mut meta in self.manifest.segments.clone() {
             match self.open_segment(&mut meta) {
                 Ok(part) if part.rows == meta.rows => {
@@ -148,8 +162,9 @@ impl Partition {
                         lost_dead = true;
                         DeadRows::default()
                     });
+                    let hidden = hidden.remove(&meta.file).unwrap_or_default();
                     self.segments.insert(part.number, meta);
-                    self.entries.push(entry(part, dead));
+                    self.entries.push(entry(part, dead, hidden));
                 }
                 Ok(part) => {
                     let path = dir.join(segment_name(meta.file));
@@ -168,7 +183,8 @@ impl Partition {
         }
         if lost_dead {
             // Writing on would save the loss: events that were deleted would be back for good.
-            self.refuses = Some("the record of deleted events is damaged; see the problems listed".to_owned());
+            self.refuses =
+                Some("the record of deleted or superseded events is damaged; see the problems listed".to_owned());
         } else if !self.damaged.is_empty() && self.manifest.schema.id == IdRole::Given {
             let why = "a segment cannot be read, so whether an id is in use cannot be known; see the problems listed";
             self.refuses = Some(why.to_owned());

@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::keys::{Filter, KeyRows};
+use crate::objects::{ObjectEntry, ObjectRows};
 use crate::part::{Body, CHUNK_ROWS, KeyRule, Part};
 use arrow_array::UInt32Array;
 use meridian_index::{CountPyramid, Forest, ForestBuilder, Key, PyramidBuilder};
@@ -25,10 +26,11 @@ pub(crate) struct Run {
     pub(crate) seqs: Vec<u64>,
     /// Bytes of the columns, keys and numbers, and what the index will take.
     pub(crate) bytes: u64,
-    /// Made at the first question, as are the next two.
+    /// Made at the first question, as are the next three.
     index: OnceLock<RunIndex>,
     by_time: OnceLock<Option<RunTime>>,
     pyramid: OnceLock<Arc<CountPyramid>>,
+    objects: OnceLock<ObjectRows>,
 }
 
 /// The order of time of a memory tree.
@@ -69,6 +71,11 @@ impl Run {
                 .then(|| Filter::of(rows.keys.iter().copied()));
             RunIndex { filter, rows }
         })
+    }
+
+    /// The objects of the rows.
+    pub(crate) fn objects(&self, rule: KeyRule) -> &ObjectRows {
+        self.objects.get_or_init(|| ObjectRows::of(rule.seed, &self.batch, &self.seqs, 0))
     }
 
     /// The rows in order of time, where that helps: many rows at instants, whose own order is another.
@@ -125,10 +132,12 @@ impl Run {
     }
 }
 
-/// Bytes a row that the order of time (a number and its share of a node) and the counts per map cell may take.
+/// Bytes a row that the order of time (a number and its share of a node), the objects and the counts per map cell may take.
 fn made_later(schema: &Schema) -> u64 {
     let time = if matches!(schema.time, TimeRole::Instant(_)) { 6 } else { 0 };
-    if schema.geometry == Some(GeometryType::Point) { time + 5 } else { time }
+    let objects = if schema.object.is_some() { size_of::<ObjectEntry>() as u64 } else { 0 };
+    let cells = if schema.geometry == Some(GeometryType::Point) { 5 } else { 0 };
+    time + objects + cells
 }
 
 /// A memory tree of rows that are in order of (key, seq) already.
@@ -154,6 +163,7 @@ pub(crate) fn build(number: u64, batch: Batch, keys: Vec<Key>, seqs: Vec<u64>) -
             index: OnceLock::new(),
             by_time: OnceLock::new(),
             pyramid: OnceLock::new(),
+            objects: OnceLock::new(),
         })),
     })
 }

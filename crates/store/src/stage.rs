@@ -5,12 +5,15 @@
 
 use crate::dead::DeadRows;
 use crate::error::{StoreError, WriteError};
+use crate::expiry::{Expiry, expired_rows};
 use crate::keys::{KeyRows, hash};
+use crate::latest::NewestCache;
 use crate::log::Kind;
+use crate::objects::ObjectRows;
 use crate::part::{Context, Part};
 use crate::run;
 use meridian_index::{Grid, Key, sort_order};
-use meridian_model::{Batch, IdRole, Invalid, Layout, Schema, Seq};
+use meridian_model::{Batch, IdRole, Invalid, Layout, Mode, Schema, Seq};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -22,6 +25,9 @@ pub(crate) const NAMED_MAX: usize = 100;
 pub(crate) struct Entry {
     pub(crate) part: Arc<Part>,
     pub(crate) dead: Arc<DeadRows>,
+    /// Rows that the view of mode `latest` does not show: the dead, and those that are not their object's newest.
+    /// Empty in collections of mode `history`.
+    pub(crate) hidden: Arc<DeadRows>,
 }
 
 /// What a write wants, checked as far as that goes without the collection.
@@ -33,6 +39,8 @@ pub(crate) enum Change {
     DeleteIds(Vec<String>),
     /// Kills events by number; the id finds them where ids are given.
     DeleteRows(Vec<Target>),
+    /// Kills the events past the retention.
+    Expire(Expiry),
 }
 
 /// Events ready to be stored.
@@ -42,9 +50,13 @@ pub(crate) struct Events {
     pub(crate) keys: Vec<Key>,
     /// Given ids by hash; empty where ids are made.
     pub(crate) ids: KeyRows,
+    /// Objects in order of time, with ordinals for numbers; empty in collections of mode `history`.
+    pub(crate) objects: ObjectRows,
     /// As the log holds them; empty while the log is replayed and in collections without log.
     pub(crate) body: Vec<u8>,
     pub(crate) replace: bool,
+    /// The number of the one event that this write may replace, if it names one.
+    pub(crate) only: Option<u64>,
 }
 
 /// An event to be killed.
@@ -69,7 +81,14 @@ impl Events {
             }
         }
         let keys = Grid::of(&context.schema).keys(&batch);
-        Ok(Events { batch, keys, ids, body: Vec::new(), replace })
+        let objects = match context.schema.mode {
+            Mode::History => ObjectRows::default(),
+            Mode::Latest => {
+                let ordinals: Vec<u64> = (0..batch.rows() as u64).collect();
+                ObjectRows::of(context.rule.seed, &batch, &ordinals, 0)
+            }
+        };
+        Ok(Events { batch, keys, ids, objects, body: Vec::new(), replace, only: None })
     }
 }
 
@@ -120,7 +139,7 @@ pub(crate) fn widen(batch: Batch, schema: &Arc<Schema>, layout: &Arc<Layout>) ->
 
 /// Where a live event was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Place {
+pub(crate) enum Place {
     /// In a part of the collection.
     Part { entry: usize, row: u32 },
     /// In an earlier write of the group.
@@ -128,11 +147,13 @@ enum Place {
 }
 
 #[derive(Debug)]
-struct Staged {
-    events: Events,
-    position: u64,
+pub(crate) struct Staged {
+    pub(crate) events: Events,
+    pub(crate) position: u64,
     /// Rows that later writes of the group killed.
-    dead: HashMap<u32, u64>,
+    pub(crate) dead: DeadRows,
+    /// As [`Entry::hidden`].
+    pub(crate) hidden: DeadRows,
 }
 
 /// What a staged write comes to once the group is durable.
@@ -146,11 +167,15 @@ pub(crate) struct Outcome {
 
 /// A group of writes, being worked out.
 pub(crate) struct Stage<'a> {
-    entries: &'a [Entry],
-    context: &'a Context,
+    pub(crate) entries: &'a [Entry],
+    pub(crate) context: &'a Arc<Context>,
     /// Changed dead rows by entry.
-    dead: HashMap<usize, DeadRows>,
-    staged: Vec<Staged>,
+    pub(crate) dead: HashMap<usize, DeadRows>,
+    /// Changed hidden rows by entry.
+    pub(crate) hidden: HashMap<usize, DeadRows>,
+    pub(crate) staged: Vec<Staged>,
+    /// Objects looked up by writes of the group.
+    pub(crate) newest: NewestCache,
     /// Position of the next write.
     pub(crate) next: u64,
 }
@@ -158,14 +183,37 @@ pub(crate) struct Stage<'a> {
 /// A stage worked out to the end.
 pub(crate) struct Staging {
     /// Changed dead rows by entry.
-    pub(crate) dead: HashMap<usize, DeadRows>,
+    dead: HashMap<usize, DeadRows>,
+    /// Changed hidden rows by entry.
+    hidden: HashMap<usize, DeadRows>,
     /// The memory tree of the new events, if there are any.
-    pub(crate) run: Option<Entry>,
+    run: Option<Entry>,
+}
+
+impl Staging {
+    /// Puts what was worked out into the entries that it was worked out from.
+    pub(crate) fn apply(self, entries: &mut Vec<Entry>) {
+        for (entry, dead) in self.dead {
+            entries[entry].dead = Arc::new(dead);
+        }
+        for (entry, hidden) in self.hidden {
+            entries[entry].hidden = Arc::new(hidden);
+        }
+        entries.extend(self.run);
+    }
 }
 
 impl<'a> Stage<'a> {
-    pub(crate) fn new(entries: &'a [Entry], context: &'a Context, next: u64) -> Self {
-        Stage { entries, context, dead: HashMap::new(), staged: Vec::new(), next }
+    pub(crate) fn new(entries: &'a [Entry], context: &'a Arc<Context>, next: u64) -> Self {
+        Stage {
+            entries,
+            context,
+            dead: HashMap::new(),
+            hidden: HashMap::new(),
+            staged: Vec::new(),
+            newest: NewestCache::default(),
+            next,
+        }
     }
 
     /// Adds events at the next position.
@@ -191,13 +239,21 @@ impl<'a> Stage<'a> {
                 let named = there.iter().take(NAMED_MAX).map(|(row, _)| ids.value(*row as usize).to_owned());
                 return Err(WriteError::Conflict { ids: named.collect(), total: there.len() });
             }
+            if let Some(only) = events.only {
+                let found = there.iter().map(|(_, place)| self.seq_at(*place)).collect::<Result<Vec<_>, _>>();
+                if found.map_err(failed)? != [only] {
+                    return Err(WriteError::Changed);
+                }
+            }
             killed = there;
         }
+        let objects = self.objects_before(killed.iter().map(|(_, place)| *place), Some(&events)).map_err(failed)?;
         for (row, place) in &killed {
             self.kill(*place, Seq::new(position, *row as usize).0);
         }
-        self.staged.push(Staged { events, position, dead: HashMap::new() });
+        self.staged.push(Staged { events, position, dead: DeadRows::default(), hidden: DeadRows::default() });
         self.next += 1;
+        self.show_newest(objects, position).map_err(failed)?;
         Ok(Outcome { position, written: rows as u64, killed: killed.len() as u64 })
     }
 
@@ -234,10 +290,48 @@ impl<'a> Stage<'a> {
         for target in targets {
             places.extend(self.find_target(target)?);
         }
+        let objects = self.objects_before(places.iter().copied(), None)?;
         let mut killed = 0;
         for place in places {
             killed += u64::from(self.kill(place, Seq::new(position, 0).0));
         }
+        self.next += 1;
+        self.show_newest(objects, position)?;
+        Ok(Outcome { position, written: 0, killed })
+    }
+
+    /// Kills the events that ended before an instant, at the next position.
+    pub(crate) fn expire(&mut self, expiry: &Expiry) -> Result<Outcome, StoreError> {
+        let position = self.next;
+        let death = Seq::new(position, 0).0;
+        let mut killed = 0;
+        for (index, entry) in self.entries.iter().enumerate() {
+            let rows = match expiry.found.get(&entry.part.number) {
+                Some(rows) => rows.clone(),
+                None => expired_rows(self.context, &entry.part, &entry.dead, expiry.before)?,
+            };
+            if rows.is_empty() {
+                continue;
+            }
+            // Of an object's events the newest goes last, so none comes to be shown by this.
+            if self.is_latest() {
+                let hidden = self.hidden.entry(index).or_insert_with(|| entry.hidden.as_ref().clone());
+                hidden.kill_all(rows.clone(), death);
+            }
+            killed += self.dead.entry(index).or_insert_with(|| entry.dead.as_ref().clone()).kill_all(rows, death);
+        }
+        let is_latest = self.is_latest();
+        for staged in &mut self.staged {
+            for row in 0..staged.events.batch.rows() {
+                if staged.events.batch.interval(row).1 < expiry.before && staged.dead.kill(row as u32, death) {
+                    killed += 1;
+                    if is_latest {
+                        staged.hidden.kill(row as u32, death);
+                    }
+                }
+            }
+        }
+        self.newest = NewestCache::default();
         self.next += 1;
         Ok(Outcome { position, written: 0, killed })
     }
@@ -267,7 +361,7 @@ impl<'a> Stage<'a> {
             };
             for row in rows {
                 let fits = seq.is_none_or(|s| s == Seq::new(staged.position, row as usize).0);
-                if fits && !staged.dead.contains_key(&row) {
+                if fits && staged.dead.death(row).is_none() {
                     return Ok(Some(Place::Staged { batch, row }));
                 }
             }
@@ -294,18 +388,15 @@ impl<'a> Stage<'a> {
     }
 
     fn kill(&mut self, place: Place, seq: u64) -> bool {
+        if self.is_latest() {
+            self.hide(place, seq);
+        }
         match place {
             Place::Part { entry, row } => {
                 let entries = self.entries;
                 self.dead.entry(entry).or_insert_with(|| entries[entry].dead.as_ref().clone()).kill(row, seq)
             }
-            Place::Staged { batch, row } => match self.staged[batch].dead.entry(row) {
-                std::collections::hash_map::Entry::Occupied(_) => false,
-                std::collections::hash_map::Entry::Vacant(slot) => {
-                    slot.insert(seq);
-                    true
-                }
-            },
+            Place::Staged { batch, row } => self.staged[batch].dead.kill(row, seq),
         }
     }
 
@@ -323,7 +414,7 @@ impl<'a> Stage<'a> {
     pub(crate) fn finish(self, number: u64) -> Result<Staging, StoreError> {
         let rows: usize = self.staged.iter().map(|s| s.events.batch.rows()).sum();
         if rows == 0 {
-            return Ok(Staging { dead: self.dead, run: None });
+            return Ok(Staging { dead: self.dead, hidden: self.hidden, run: None });
         }
         let batches: Vec<Batch> = self.staged.iter().map(|s| s.events.batch.clone()).collect();
         let batch = Batch::concat(&batches)?;
@@ -342,22 +433,35 @@ impl<'a> Stage<'a> {
             let seqs = order.iter().map(|row| seqs[sorted(row)]).collect();
             (batch.take(&order), keys, seqs)
         };
-        let mut dead = DeadRows::default();
-        if self.staged.iter().any(|s| !s.dead.is_empty()) {
-            let mut deaths = HashMap::new();
-            let mut first = 0;
-            for staged in &self.staged {
-                deaths.extend(staged.dead.iter().map(|(row, seq)| (first + row, *seq)));
-                first += staged.events.batch.rows() as u32;
-            }
-            for (place, row) in order.iter().enumerate() {
-                if let Some(seq) = deaths.get(row) {
-                    dead.kill(place as u32, *seq);
-                }
-            }
-        }
+        let (dead, hidden) = self.marks_of(&order);
         let part = run::build(number, batch, keys, seqs)?;
-        Ok(Staging { dead: self.dead, run: Some(Entry { part: Arc::new(part), dead: Arc::new(dead) }) })
+        let run = Entry { part: Arc::new(part), dead: Arc::new(dead), hidden: Arc::new(hidden) };
+        Ok(Staging { dead: self.dead, hidden: self.hidden, run: Some(run) })
+    }
+
+    /// Dead and hidden rows of the new memory tree, whose rows are the staged ones in this order.
+    fn marks_of(&self, order: &[u32]) -> (DeadRows, DeadRows) {
+        if self.staged.iter().all(|s| s.dead.is_empty() && s.hidden.is_empty()) {
+            return (DeadRows::default(), DeadRows::default());
+        }
+        let mut places = vec![0; order.len()];
+        for (place, row) in order.iter().enumerate() {
+            places[*row as usize] = place as u32;
+        }
+        let mut first = 0;
+        let maps: Vec<Vec<u32>> = self
+            .staged
+            .iter()
+            .map(|staged| {
+                let rows = first..first + staged.events.batch.rows();
+                first = rows.end;
+                places[rows].to_vec()
+            })
+            .collect();
+        let rows = [order.len() as u32];
+        let dead = DeadRows::moved(self.staged.iter().map(|s| &s.dead), &maps, &rows).pop();
+        let hidden = DeadRows::moved(self.staged.iter().map(|s| &s.hidden), &maps, &rows).pop();
+        (dead.unwrap_or_default(), hidden.unwrap_or_default())
     }
 }
 

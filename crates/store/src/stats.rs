@@ -17,6 +17,8 @@ pub(crate) struct Counters {
     merge_bytes: AtomicU64,
     syncs: AtomicU64,
     groups: AtomicU64,
+    /// Events let go by retention.
+    expired: AtomicU64,
 }
 
 macro_rules! counters {
@@ -33,7 +35,7 @@ counters!(
     add_cache_misses cache_misses cache_misses, add_bytes_read bytes_read bytes_read,
     add_bytes_taken bytes_taken bytes_taken, add_log_bytes log_bytes log_bytes,
     add_flush_bytes flush_bytes flush_bytes, add_merge_bytes merge_bytes merge_bytes,
-    add_syncs syncs syncs, add_groups groups groups
+    add_syncs syncs syncs, add_groups groups groups, add_expired expired expired
 );
 
 /// The state of a collection in numbers. Counts of bytes and blocks begin anew when the store is opened.
@@ -85,6 +87,8 @@ pub struct CollectionStats {
     pub syncs: u64,
     /// Groups committed: writes per group tell how well group commit works.
     pub groups: u64,
+    /// Events let go because they were past the retention.
+    pub expired: u64,
     /// Why the collection takes no writes, if so.
     pub refuses: Option<String>,
 }

@@ -10,7 +10,7 @@ use crate::recovery::{self, Common};
 use crate::seams::{Disk, DiskLock, MemoryDisk, Seams};
 use crate::segment::Segment;
 use meridian_model::schema::validate_name;
-use meridian_model::{Invalid, Mode, Schema};
+use meridian_model::{Invalid, Schema};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -119,10 +119,7 @@ impl Store {
             let detail = "replicated collections need a cluster: this server keeps ephemeral and local ones";
             return Err(Invalid::field("durability", detail).into());
         }
-        if schema.mode == Mode::Latest {
-            let detail = "mode latest is not kept by this version: make the collection with mode history";
-            return Err(Invalid::field("x-meridian-mode", detail).into());
-        }
+        crate::expiry::check(&settings, &schema)?;
         let inner = &self.inner;
         // Held throughout, so that of two makers of one name the second finds it.
         let mut collections = inner.collections.lock();
@@ -148,6 +145,7 @@ impl Store {
             segments: Vec::new(),
             keys: Vec::new(),
             listed: Vec::new(),
+            hidden: None,
         };
         let partition = recovery::create(&inner.common, &inner.root, &dir, &manifest)?;
         let collection = Collection::new(tenant, name, partition, inner.wake.clone());
@@ -421,6 +419,7 @@ impl Inner {
         let mut worked = false;
         for collection in collections {
             let flush = std::mem::take(&mut short) && memory(&collection) > 0;
+            worked |= self.attempt(&collection, "retention", collection.maintain_retention());
             worked |= self.attempt(&collection, "flush", collection.maintain_memory(flush));
         }
         worked

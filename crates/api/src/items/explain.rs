@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(super) async fn answer(state: &AppState, run: Run, collection: Arc<Collection>, asked: Asked) -> Result<Response> {
     let shared = state.clone();
     stream::run(run, move |control| {
-        let snapshot = snapshot::of(&collection, asked.token.as_ref().map(|t| t.snapshot))?;
+        let snapshot = asked.snapshot(&collection)?;
         let told = meridian_query::explain(&snapshot, &asked.items, control).map_err(snapshot::problem)?;
         let mut account = document(&snapshot, &told.stats);
         account["events_returned"] = told.returned.into();

@@ -22,9 +22,12 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use meridian_formats::{FeatureWriter, ReadOptions};
 use meridian_model::{Batch, IdRole, Invalid, Projection, Seq};
-use meridian_store::{Collection, Snapshot, Write};
+use meridian_store::{Collection, Snapshot, Write, WriteError};
 use serde_json::{Value, json};
 use std::sync::Arc;
+
+/// How often a patch begins anew when other writes of its event come between.
+const PATCHES_MAX: usize = 8;
 
 /// `GET /collections/{c}/items/{id}`
 pub async fn get(
@@ -41,7 +44,7 @@ pub async fn get(
     let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let shared = state.clone();
     stream::run(run, move |_| {
-        let snapshot = collection.snapshot();
+        let snapshot = collection.history();
         let (batch, seq) = find(&snapshot, &id)?.ok_or_else(|| no_event(&name, &id))?;
         let mut headers = HeaderMap::new();
         edge::set_headers(&mut headers, &snapshot, shared.now(), "immediate");
@@ -84,7 +87,7 @@ pub async fn put(
         let options = ReadOptions { id_if_absent: Some(id.clone()), ..ReadOptions::default() };
         let batch =
             read_batch(&received, meridian_formats::Format::GeoJson, &collection.schema(), &options, bytes_max)?;
-        replace(&context, &collection, &id, batch)
+        replace(&context, &collection, &id, batch, None).map_err(Replaced::into_problem)
     })
     .await
 }
@@ -108,21 +111,26 @@ pub async fn patch(
     }
     let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
     let bytes_max = state.config.body_bytes_max;
-    let shared = state.clone();
     stream::run(run, move |_| {
-        // Two patches of one event must not both start from its old form.
-        let _one_at_a_time = shared.patching.lock();
-        let snapshot = collection.snapshot();
-        let (batch, seq) = find(&snapshot, &id)?.ok_or_else(|| no_event(&name, &id))?;
-        let writer = FeatureWriter::new(&snapshot.schema, None).map_err(Problem::internal)?;
-        let mut text = Vec::new();
-        writer.rows(&batch, &[seq]).feature(0, &mut text);
-        let mut event: Value = serde_json::from_slice(&text).map_err(Problem::internal)?;
-        merge(&mut event, change);
-        received.bytes = Bytes::from(serde_json::to_vec(&event).map_err(Problem::internal)?);
         let options = ReadOptions { id_if_absent: Some(id.clone()), ..ReadOptions::default() };
-        let batch = read_batch(&received, meridian_formats::Format::GeoJson, &snapshot.schema, &options, bytes_max)?;
-        replace(&context, &collection, &id, batch)
+        for _ in 0..PATCHES_MAX {
+            let snapshot = collection.history();
+            let (batch, seq) = find(&snapshot, &id)?.ok_or_else(|| no_event(&name, &id))?;
+            let writer = FeatureWriter::new(&snapshot.schema, None).map_err(Problem::internal)?;
+            let mut text = Vec::new();
+            writer.rows(&batch, &[seq]).feature(0, &mut text);
+            let mut event: Value = serde_json::from_slice(&text).map_err(Problem::internal)?;
+            merge(&mut event, change.clone());
+            received.bytes = Bytes::from(serde_json::to_vec(&event).map_err(Problem::internal)?);
+            let format = meridian_formats::Format::GeoJson;
+            let batch = read_batch(&received, format, &snapshot.schema, &options, bytes_max)?;
+            // Another write of the event in between must not be undone by what was read before it.
+            match replace(&context, &collection, &id, batch, Some(seq)) {
+                Err(Replaced::Write(WriteError::Changed)) => {}
+                done => return done.map_err(Replaced::into_problem),
+            }
+        }
+        Err(edge::write_problem(WriteError::Changed))
     })
     .await
 }
@@ -156,18 +164,44 @@ fn find(snapshot: &Snapshot, id: &str) -> Result<Option<(Batch, Seq)>> {
     Ok(Some((batch, Seq(seq))))
 }
 
-fn replace(context: &Context, collection: &Arc<Collection>, id: &str, batch: Batch) -> Result<Response> {
+/// Why an event was not replaced.
+enum Replaced {
+    Problem(Problem),
+    Write(WriteError),
+}
+
+impl Replaced {
+    fn into_problem(self) -> Problem {
+        match self {
+            Replaced::Problem(problem) => problem,
+            Replaced::Write(error) => edge::write_problem(error),
+        }
+    }
+}
+
+/// Writes the event of this id; where `only` is given, in the place of that version and no other.
+fn replace(
+    context: &Context,
+    collection: &Arc<Collection>,
+    id: &str,
+    batch: Batch,
+    only: Option<Seq>,
+) -> std::result::Result<Response, Replaced> {
+    let wrong = |invalid: Invalid| Replaced::Problem(Problem::invalid_body(invalid));
     if batch.rows() != 1 {
-        let detail = format!("{} events where one was expected", batch.rows());
-        return Err(Problem::invalid_body(Invalid::new(detail)));
+        return Err(wrong(Invalid::new(format!("{} events where one was expected", batch.rows()))));
     }
     if let Some(ids) = batch.ids()
         && ids.value(0) != id
     {
         let detail = format!("the event has the id {:?} and the address {id:?}: they must be the same", ids.value(0));
-        return Err(Problem::invalid_body(Invalid::field("id", detail)));
+        return Err(wrong(Invalid::field("id", detail)));
     }
-    let written = collection.write(Write::new(batch).replacing()).map_err(edge::write_problem)?;
+    let write = match only {
+        Some(seq) => Write::new(batch).replacing_only(seq),
+        None => Write::new(batch).replacing(),
+    };
+    let written = collection.write(write).map_err(Replaced::Write)?;
     let mut response = respond::no_content();
     if written.replaced == 0 {
         *response.status_mut() = StatusCode::CREATED;

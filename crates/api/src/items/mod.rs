@@ -42,6 +42,7 @@ pub(crate) struct Asked {
     pub(crate) explain: bool,
     pub(crate) track: Option<track::TrackAsked>,
     pub(crate) consistency: &'static str,
+    history: bool,
     timeout: Option<Duration>,
 }
 
@@ -69,6 +70,7 @@ impl Asked {
         let limit = if format.is_bulk() { limit } else { Some(limit.unwrap_or(LIMIT_DEFAULT)) };
         let keys = sort.as_deref().map(|s| SortKey::parse(s, &schema)).transpose();
         let keys = keys.map_err(|e| Problem::invalid_parameter("sortby", e))?;
+        let history = question.history;
         let order = order(&question, nearest, keys, limit)?;
         let mut asked = question.asked;
         asked.extend(sort.map(|s| format!("sortby={s}")));
@@ -87,7 +89,13 @@ impl Asked {
             after: token.as_ref().map(|t| t.after.clone()),
             projection,
         };
-        Ok(Asked { format, crs, items, properties, question: question_id, token, explain, track, consistency, timeout })
+        let question = question_id;
+        Ok(Asked { format, crs, items, properties, question, token, explain, track, consistency, history, timeout })
+    }
+
+    /// The snapshot to answer from.
+    pub(crate) fn snapshot(&self, collection: &Collection) -> Result<Snapshot> {
+        snapshot::of(collection, self.token.as_ref().map(|t| t.snapshot), self.history)
     }
 
     /// Whether the answer holds all that matches rather than a page.
@@ -147,7 +155,7 @@ async fn bulk(
     let shared = state.clone();
     let url = context.this_url();
     stream::stream(state, run, context.arrived, move |sink, control| {
-        let snapshot = snapshot::of(&collection, asked.token.as_ref().map(|t| t.snapshot))?;
+        let snapshot = asked.snapshot(&collection)?;
         let mut answer = meridian_query::items(&snapshot, &asked.items, control).map_err(snapshot::problem)?;
         let mut writer = writer(&asked, &snapshot.schema)?;
         // A page is worked out before the head is sent, so that the head can say where the next page begins.

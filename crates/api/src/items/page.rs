@@ -32,7 +32,7 @@ pub(super) async fn json(
     let shared = state.clone();
     let arrived = context.arrived;
     stream::stream(state, run, arrived, move |sink, control| {
-        let snapshot = snapshot::of(&collection, asked.token.as_ref().map(|t| t.snapshot))?;
+        let snapshot = asked.snapshot(&collection)?;
         let mut answer = meridian_query::items(&snapshot, &asked.items, control).map_err(snapshot::problem)?;
         let writer = FeatureWriter::new(&snapshot.schema, fields_of(&asked, &snapshot.schema).as_deref())
             .map_err(|e| Problem::invalid_parameter("properties", e))?;
@@ -152,7 +152,7 @@ pub(super) async fn html(
     let shared = state.clone();
     let url = context.this_url();
     stream::run(run, move |control| {
-        let snapshot = snapshot::of(&collection, asked.token.as_ref().map(|t| t.snapshot))?;
+        let snapshot = asked.snapshot(&collection)?;
         let mut answer = meridian_query::items(&snapshot, &asked.items, control).map_err(snapshot::problem)?;
         let hits: Vec<Hits> = answer.by_ref().collect::<Result<_, _>>().map_err(snapshot::problem)?;
         let token = next_token(&shared, &snapshot, &asked, answer.next_page());

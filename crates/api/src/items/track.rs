@@ -50,7 +50,8 @@ pub(super) async fn answer(
     let shared = state.clone();
     let url = context.this_url();
     stream::run(run, move |control| {
-        let snapshot = collection.snapshot();
+        // In a collection of mode latest too, a track is where the object has been.
+        let snapshot = collection.history();
         let question = Track {
             object: track.object.clone(),
             predicate: asked.items.predicate.clone(),

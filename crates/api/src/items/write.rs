@@ -18,16 +18,15 @@ use bytes::{Buf, Bytes};
 use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions};
 use meridian_model::seq::BATCH_EVENTS_MAX;
 use meridian_model::{Batch, Invalid, Schema};
-use meridian_query::{Items, Order};
-use meridian_store::{KEY_BYTES_MAX, OnConflict, Write};
+use meridian_store::{Deleted, KEY_BYTES_MAX, OnConflict, PartView, Write};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Most events that one deletion by filter takes: their ids are held in memory until they are gone.
-const DELETED_MAX: usize = 4_000_000;
+/// Events that a deletion by filter takes at once.
+const DELETED_AT_ONCE: usize = 65_536;
 /// Formats that a body may have.
 const TAKEN: [Format; 5] = [Format::GeoJson, Format::GeoJsonSeq, Format::NdJson, Format::Csv, Format::Arrow];
 
@@ -78,7 +77,7 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
     let schema = collection.schema();
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
-    let conditions = params.rest().filter(|n| *n != "filter-lang").count();
+    let conditions = params.rest().filter(|n| !["filter-lang", "history"].contains(n)).count();
     let question = take_question(params, &schema)?;
     if conditions == 0 {
         return Err(Problem::parameter(
@@ -91,28 +90,50 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
     }
     let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     stream::run(run, move |control| {
-        let snapshot = collection.snapshot();
-        let mut projection = meridian_model::Projection::none(&snapshot.layout);
-        projection.add_id(&snapshot.layout);
-        let items =
-            Items { predicate: question.predicate, order: Order::Natural, limit: None, after: None, projection };
-        let mut ids = Vec::new();
-        for hits in meridian_query::items(&snapshot, &items, control).map_err(edge::problem)? {
-            let hits = hits.map_err(edge::problem)?;
-            ids.extend((0..hits.batch.rows()).map(|row| hits.batch.id_of(row, hits.seqs[row])));
-            if ids.len() > DELETED_MAX {
-                let detail = format!("more than {DELETED_MAX} events match, nothing was deleted: delete them in parts");
-                return Err(Problem::parameter("filter", detail));
-            }
+        let snapshot = edge::of(&collection, None, question.history)?;
+        let found = meridian_query::matching_rows(&snapshot, &question.predicate, control).map_err(edge::problem)?;
+        let total: usize = found.iter().map(|(_, rows)| rows.len()).sum();
+        let mut deleted = Deleted { deleted: 0, position: collection.position() };
+        // What matched on the snapshot goes, unless another write has replaced it since. Steps keep a large deletion
+        // from holding up other writes; each of them is atomic.
+        for step in steps(&found) {
+            let partly = |problem: Problem, so_far: u64| match so_far {
+                0 => problem,
+                n => problem
+                    .prefix(&format!("{n} of {total} events are deleted, the others are as they were: "))
+                    .with("deleted", n),
+            };
+            control.check().map_err(|e| partly(edge::problem(e), deleted.deleted))?;
+            let done = collection.delete_rows(&step).map_err(|e| partly(edge::write_problem(e), deleted.deleted))?;
+            deleted = Deleted { deleted: deleted.deleted + done.deleted, position: done.position };
         }
-        // Found on one snapshot, deleted as one change: either all of them are gone or, on an error, none.
-        let deleted = collection.delete(&ids).map_err(edge::write_problem)?;
         let document = json!({ "deleted": deleted.deleted, "position": deleted.position.to_string() });
         let mut response = respond::json("application/json", &document)?;
         respond::insert(response.headers_mut(), respond::POSITION.clone(), &deleted.position.to_string());
         Ok(response)
     })
     .await
+}
+
+/// Cuts rows into steps of a bounded number.
+fn steps(found: &[(PartView, Vec<u32>)]) -> Vec<Vec<(PartView, Vec<u32>)>> {
+    let (mut steps, mut room) = (vec![Vec::new()], DELETED_AT_ONCE);
+    for (view, rows) in found {
+        let mut rows = rows.as_slice();
+        while !rows.is_empty() {
+            if room == 0 {
+                steps.push(Vec::new());
+                room = DELETED_AT_ONCE;
+            }
+            let (now, later) = rows.split_at(rows.len().min(room));
+            if let Some(step) = steps.last_mut() {
+                step.push((view.clone(), now.to_vec()));
+            }
+            (rows, room) = (later, room - now.len());
+        }
+    }
+    steps.retain(|step| !step.is_empty());
+    steps
 }
 
 /// The client's name for its write: printable and not long.

@@ -115,10 +115,16 @@ fn parameters() -> Value {
             "What an acknowledged event survives.",
             json!({ "type": "string", "enum": ["ephemeral", "local", "replicated"], "default": "local" }),
         ),
+        ("retention", "Age, by event time, from which events are dropped (ISO 8601 duration).", text()),
         (
-            "retention",
-            "Age from which events may be dropped (ISO 8601 duration). Kept; this version drops nothing yet.",
-            text(),
+            "retention_bytes",
+            "Bytes of events from which the oldest are dropped.",
+            json!({ "type": "integer", "minimum": 1 }),
+        ),
+        (
+            "history",
+            "In a collection of mode `latest`: all events, not only the newest of each object.",
+            json!({ "type": "boolean", "default": false }),
         ),
         ("p", "Page, from 0.", json!({ "type": "integer", "default": 0 })),
     ] {
@@ -218,7 +224,7 @@ fn schemas() -> Value {
             "type": "object",
             "properties": {
                 "retention": { "type": "string", "description": "ISO 8601 duration; null for ever." },
-                "retention_bytes": { "type": "integer", "description": "Bytes on disk; null without limit." },
+                "retention_bytes": { "type": "integer", "description": "Bytes of events; null without limit." },
                 "properties": { "type": "object", "description": "New optional fields, as in a JSON Schema." }
             }
         },

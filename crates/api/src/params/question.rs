@@ -16,6 +16,8 @@ pub struct Question {
     pub predicate: Predicate,
     /// The place to order by, in degrees.
     pub near: Option<(f64, f64)>,
+    /// Whether events that a collection of mode `latest` does not show are asked for as well.
+    pub history: bool,
     /// What was asked, as written, so that a page token belongs to one question.
     pub asked: Vec<String>,
 }
@@ -60,7 +62,12 @@ impl Question {
                 Problem::invalid_parameter(&field, e)
             })?);
         }
-        Ok(Question { predicate: Predicate::and(parts), near, asked: asked.0 })
+        let history = match asked.take(params, "history").as_deref() {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(other) => return Err(Problem::parameter("history", format!("{other:?}: expected true or false"))),
+        };
+        Ok(Question { predicate: Predicate::and(parts), near, history, asked: asked.0 })
     }
 }
 

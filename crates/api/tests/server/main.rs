@@ -7,6 +7,7 @@ mod support;
 
 mod bad_input;
 mod metadata;
+mod modes;
 mod overload;
 mod places;
 mod reading;

@@ -122,16 +122,19 @@ fn collections_are_made_changed_and_removed() {
     let put = |name: &str, spec: &str| {
         server.ask("PUT", &format!("/collections/{name}"), &[("content-type", "text/plain")], spec.as_bytes())
     };
-    assert_eq!(put("a", "n:Integer,*geom:Point").status, 201);
-    assert_eq!(put("a", "n:Integer,*geom:Point").status, 200);
+    assert_eq!(put("a", "n:Integer,at:Date,*geom:Point").status, 201);
+    assert_eq!(put("a", "n:Integer,at:Date,*geom:Point").status, 200);
     put("a", "n:String,*geom:Point").problem(409);
     put("b", "n:Intger").problem(400);
     put("-x", "n:Integer").problem(400);
-    let made = put("c?durability=ephemeral&retention=P30D", "n:Integer");
+    let made = put("c?durability=ephemeral&retention=P30D&retention_bytes=5000000", "n:Integer,at:Date");
     assert_eq!((made.status, made.header("location")), (201, "http://localhost/collections/c"));
     assert_eq!((&made.json()["retention"], &made.json()["durability"]), (&json!("P30D"), &json!("ephemeral")));
     put("d?durability=some", "n:Integer").problem(400);
-    put("d?retention=-P1D", "n:Integer").problem(400);
+    assert_eq!(made.json()["retention_bytes"], json!(5_000_000));
+    put("d?retention=-P1D", "n:Integer,at:Date").problem(400);
+    put("d?retention_bytes=1.5", "n:Integer,at:Date").problem(400);
+    assert_eq!(put("d?retention=P1D", "n:Integer").problem(400)["field"], "retention");
 
     let patch = |body: Value| {
         server.ask("PATCH", "/collections/a", &[("content-type", "application/json")], body.to_string().as_bytes())
@@ -147,6 +150,12 @@ fn collections_are_made_changed_and_removed() {
     assert_eq!(server.json("/collections/a/schema")["properties"]["note"]["type"], "string");
     assert_eq!(patch(json!({"retention": null})).json().get("retention"), None);
     assert_eq!(patch(json!({"properties": {"n": {"type": "string"}}})).problem(400)["field"], "n");
+    // All of a change or nothing of it.
+    assert_eq!(
+        patch(json!({"properties": {"more": {"type": "string"}}, "retention": "soon"})).problem(400)["field"],
+        "retention"
+    );
+    assert_eq!(server.json("/collections/a/schema")["properties"].get("more"), None);
     assert_eq!(patch(json!({"retention": 5})).problem(400)["field"], "retention");
     assert_eq!(patch(json!({"name": "b"})).problem(400)["field"], "name");
 

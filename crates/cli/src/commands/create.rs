@@ -28,7 +28,7 @@ pub struct CreateArgs {
     /// What its events survive: local (kill and power loss) or ephemeral (nothing)
     #[arg(long, default_value = "local")]
     pub durability: String,
-    /// Age, by event time, from which events may be dropped, such as 30d; kept, but this version drops nothing yet
+    /// Age, by event time, from which events are dropped, such as 30d
     #[arg(long, value_name = "DURATION")]
     pub retention: Option<String>,
     #[command(flatten)]
@@ -48,8 +48,5 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     }
     place.create(&schema, &settings)?;
     say(&format!("made collection {}:\n{}", args.collection, schema_arg::describe(&schema).trim_end()));
-    if settings.retention.is_some() {
-        say("note: the retention is kept with the collection, but this version drops nothing yet");
-    }
     place.close()
 }

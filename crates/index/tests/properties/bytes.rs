@@ -182,9 +182,9 @@ fn the_encoding_of_version_two_stays() {
 #[test]
 fn the_encoding_of_pieces_stays() {
     let kind = Kind { geometry: Some(meridian_model::GeometryType::Line), time: Clock::None };
-    // 32 edges of one degree each way: two pieces.
+    // 48 edges of one degree each way: three pieces.
     let event =
-        Event { place: Some([0.0, 0.0, 32.0, 32.0]), start: None, duration: None, count: Some(31), level: None };
+        Event { place: Some([0.0, 0.0, 48.0, 48.0]), start: None, duration: None, count: Some(47), level: None };
     let (batch, keys) = sorted(kind, &[event]);
     let forest = build(&batch, &keys, &[]);
     let bytes = forest.encode();
@@ -193,7 +193,7 @@ fn the_encoding_of_pieces_stays() {
         expected.resize(expected.len().next_multiple_of(64), 0);
         expected.extend_from_slice(value);
     };
-    for side in [0.0f64, 0.0, 32.0, 32.0] {
+    for side in [0.0f64, 0.0, 48.0, 48.0] {
         array(&side.to_le_bytes());
     }
     array(&0i64.to_le_bytes());
@@ -206,12 +206,12 @@ fn the_encoding_of_pieces_stays() {
         start: 0,
         end: 0,
     };
-    let mut lows = [0f32, 16.0];
+    let mut lows = [0f32, 16.0, 32.0];
     lows.sort_by_key(|&low| Grid::of(&schema(kind)).key(&box_of(low)));
     for add in [0f32, 0.0, 16.0, 16.0] {
         array(&lows.map(|low| (low + add).to_le_bytes()).concat());
     }
-    array(&[0; 8]);
+    array(&[0; 12]);
     let at = bytes.len() - expected.len();
     assert!(at.is_multiple_of(64));
     assert_eq!(bytes[at..], expected);

@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     Replace,
     /// Kills events, named by number and id.
     Delete,
+    /// Kills the events that ended before an instant.
+    Expire,
 }
 
 impl Kind {
@@ -37,11 +39,12 @@ impl Kind {
             Kind::Write => 1,
             Kind::Replace => 2,
             Kind::Delete => 3,
+            Kind::Expire => 4,
         }
     }
 
     fn of(code: u16) -> Option<Kind> {
-        [Kind::Write, Kind::Replace, Kind::Delete].into_iter().find(|k| k.code() == code)
+        [Kind::Write, Kind::Replace, Kind::Delete, Kind::Expire].into_iter().find(|k| k.code() == code)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The footer of a segment: what it holds and where.
 
 use super::blocks::{BLOCK_REF_BYTES, BlockRef};
-use crate::codec::{Reader, put_bytes, put_u16, put_u32, put_u64};
+use crate::codec::{Reader, put_bytes, put_i64, put_u16, put_u32, put_u64};
 use crate::part::CHUNK_ROWS;
 use meridian_model::Schema;
 
@@ -13,6 +13,15 @@ pub(crate) struct TimeColumns {
     pub(crate) first_block: u32,
     /// Block of the trees over time.
     pub(crate) forest_block: u32,
+}
+
+/// The sidecar from objects to rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ObjectPages {
+    /// Object and time of the first entry of each page.
+    pub(crate) fences: Vec<(u64, i64)>,
+    pub(crate) first_block: u32,
+    pub(crate) filter_block: u32,
 }
 
 /// Content of the footer.
@@ -32,6 +41,8 @@ pub(crate) struct Footer {
     pub(crate) key_fences: Vec<u64>,
     pub(crate) first_key_block: u32,
     pub(crate) filter_block: Option<u32>,
+    /// Where the schema names an object.
+    pub(crate) objects: Option<ObjectPages>,
     pub(crate) forest_block: u32,
     /// Counts per map cell, of collections of points.
     pub(crate) pyramid_block: Option<u32>,
@@ -66,6 +77,16 @@ impl Footer {
         self.key_fences.iter().for_each(|k| put_u64(&mut b, *k));
         put_u32(&mut b, self.first_key_block);
         put_u32(&mut b, self.filter_block.unwrap_or(NONE));
+        b.push(self.objects.is_some().into());
+        if let Some(objects) = &self.objects {
+            put_u32(&mut b, objects.fences.len() as u32);
+            for (object, time) in &objects.fences {
+                put_u64(&mut b, *object);
+                put_i64(&mut b, *time);
+            }
+            put_u32(&mut b, objects.first_block);
+            put_u32(&mut b, objects.filter_block);
+        }
         put_u32(&mut b, self.forest_block);
         put_u32(&mut b, self.pyramid_block.unwrap_or(NONE));
         let columns = self.time.as_ref().map_or(&[][..], |t| &t.columns);
@@ -90,6 +111,14 @@ impl Footer {
         let key_fences = list(&mut r, 8, |r| r.u64())?;
         let first_key_block = r.u32()?;
         let filter_block = Some(r.u32()?).filter(|b| *b != NONE);
+        let objects = match r.u8()? {
+            0 => None,
+            _ => Some(ObjectPages {
+                fences: list(&mut r, 16, |r| Ok((r.u64()?, r.i64()?)))?,
+                first_block: r.u32()?,
+                filter_block: r.u32()?,
+            }),
+        };
         let forest_block = r.u32()?;
         let pyramid_block = Some(r.u32()?).filter(|b| *b != NONE);
         let time_columns = (0..r.u16()?).map(|_| r.u16()).collect::<Result<Vec<_>, _>>()?;
@@ -112,6 +141,7 @@ impl Footer {
             key_fences,
             first_key_block,
             filter_block,
+            objects,
             forest_block,
             pyramid_block,
             time,
@@ -131,6 +161,9 @@ impl Footer {
             && self.chunk_seq_max.len() == chunks
             && within(self.first_key_block, self.key_fences.len())
             && self.filter_block.is_none_or(|b| within(b, 1))
+            && self.objects.as_ref().is_none_or(|o| {
+                within(o.first_block, o.fences.len()) && within(o.filter_block, 1) && o.fences.is_sorted()
+            })
             && within(self.forest_block, 1)
             && self.pyramid_block.is_none_or(|b| within(b, 1))
             && self.time.as_ref().is_none_or(|t| {

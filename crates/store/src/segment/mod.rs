@@ -24,7 +24,7 @@ use crate::seams::Disk;
 use std::io::ErrorKind;
 use std::path::Path;
 
-pub(crate) use footer::{Footer, TimeColumns};
+pub(crate) use footer::{Footer, ObjectPages, TimeColumns};
 pub(crate) use read::{Segment, SegmentPlace};
 pub(crate) use rebuild::rebuild;
 pub(crate) use rest::{RestEntry, RestFile, write as write_rest};

@@ -9,6 +9,7 @@ use crate::error::StoreError;
 use crate::ipc;
 use crate::keys::{Filter, KeyRows};
 use crate::manifest::{rest_name, rows_name, segment_name};
+use crate::objects::ObjectRows;
 use crate::part::{Body, CHUNK_ROWS, Fill, Part, array_of, join};
 use crate::seams::Disk;
 use crate::stats::Counters;
@@ -21,7 +22,7 @@ use arrow_schema::{DataType, Field};
 use meridian_index::{CountPyramid, Forest};
 use meridian_model::Layout;
 use std::io::ErrorKind;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -345,6 +346,36 @@ impl Segment {
             }
         })?;
         array_of(block).map_err(|e| self.corrupt(&e))
+    }
+
+    /// Whether the segment may hold events of an object; `false` is certain.
+    pub(crate) fn may_hold_object(&self, object: u64) -> Result<bool, StoreError> {
+        let Some(objects) = &self.footer.objects else { return Ok(false) };
+        let filter = self.block(objects.filter_block, "the filter of its objects", |bytes| {
+            Filter::decode(&bytes).map(|f| Block::Filter(Arc::new(f)))
+        })?;
+        Ok(!matches!(filter, Block::Filter(filter) if !filter.may_hold(object)))
+    }
+
+    /// Pages of the sidecar of objects that may hold entries of an object within some times.
+    pub(crate) fn object_pages(&self, object: u64, times: &RangeInclusive<i64>) -> Range<u32> {
+        let Some(objects) = &self.footer.objects else { return 0..0 };
+        // Equal entries may run over the end of a page, so start at the last page that begins below.
+        let first = objects.fences.partition_point(|f| *f < (object, *times.start())).saturating_sub(1);
+        let end = objects.fences.partition_point(|f| *f <= (object, *times.end()));
+        first as u32..(end as u32).max(first as u32)
+    }
+
+    /// One page of the sidecar of objects.
+    pub(crate) fn object_page(&self, page: u32) -> Result<Arc<ObjectRows>, StoreError> {
+        let Some(objects) = &self.footer.objects else { return Err(self.corrupt("it has no sidecar of objects")) };
+        let block = self.block(objects.first_block + page, "a page of its objects", |bytes| {
+            ObjectRows::decode_page(&bytes).map(|o| Block::Objects(Arc::new(o)))
+        })?;
+        match block {
+            Block::Objects(objects) => Ok(objects),
+            _ => Err(self.corrupt("a block of another kind")),
+        }
     }
 
     /// Values of a column over some rows: shared where they lie in one chunk, copied together otherwise.

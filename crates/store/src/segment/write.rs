@@ -3,10 +3,11 @@
 use super::blocks::BlockWriter;
 use super::read::{row_field, seq_field};
 use super::rows::{RowsWriter, column_block};
-use super::{Footer, MAGIC, TimeColumns};
+use super::{Footer, MAGIC, ObjectPages, TimeColumns};
 use crate::error::StoreError;
 use crate::keys::{Filter, KeyRows, PAGE_KEYS, hash};
 use crate::manifest::{rows_name, segment_name};
+use crate::objects::{ObjectEntry, ObjectRows, PAGE_OBJECTS};
 use crate::part::{CHUNK_ROWS, KeyRule, join};
 use crate::seams::Disk;
 use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
@@ -20,7 +21,8 @@ const TIME_BYTES_MAX: usize = 160 << 20;
 
 /// Most rows of a segment, such that what the writer keeps of each row until the end stays bounded.
 pub(crate) fn rows_max(schema: &Schema, wanted: u32) -> u32 {
-    let per_row = 48 + 9 * schema.numeric_fields().len();
+    let objects = if schema.object.is_some() { size_of::<ObjectEntry>() } else { 0 };
+    let per_row = 48 + objects + 9 * schema.numeric_fields().len();
     wanted.min((TIME_BYTES_MAX / per_row) as u32).max(CHUNK_ROWS)
 }
 
@@ -48,6 +50,7 @@ pub(crate) struct SegmentWriter {
     chunk_seq_max: Vec<u64>,
     buckets: Vec<(u8, u64, u32)>,
     keys: Vec<u64>,
+    objects: ObjectRows,
     /// Physical columns of the time projection, and their values so far; empty where there is none.
     time_columns: Vec<usize>,
     time_values: Vec<Vec<ArrayRef>>,
@@ -100,6 +103,7 @@ impl SegmentWriter {
             chunk_seq_max: Vec::new(),
             buckets: Vec::new(),
             keys: Vec::new(),
+            objects: ObjectRows::default(),
             time_values: vec![Vec::new(); time_columns.len()],
             time_columns,
             times: Vec::new(),
@@ -134,6 +138,7 @@ impl SegmentWriter {
             }
             _ => self.keys.extend_from_slice(seqs),
         }
+        self.objects.add(self.rule.seed, batch, seqs, self.rows);
         if let TimeRole::Instant(field) = self.schema.time
             && let Some(FieldColumn::Time(times)) = batch.field(field)
         {
@@ -162,6 +167,7 @@ impl SegmentWriter {
     /// Writes what is served beside the rows, and syncs. The caller syncs the folder.
     pub(crate) fn finish(mut self) -> Result<Written, StoreError> {
         let (key_fences, first_key_block, filter_block) = self.write_keys()?;
+        let objects = self.write_objects()?;
         let forest = std::mem::replace(&mut self.forest, ForestBuilder::new(&self.schema)).finish();
         let forest_block = self.index.next();
         self.index.block(&forest.encode(), false)?;
@@ -181,6 +187,7 @@ impl SegmentWriter {
             key_fences,
             first_key_block,
             filter_block,
+            objects,
             forest_block,
             pyramid_block,
             time,
@@ -207,6 +214,25 @@ impl SegmentWriter {
             self.index.block(&filter.encode(), false)?;
         }
         Ok((fences, first_block, filter_block))
+    }
+
+    fn write_objects(&mut self) -> Result<Option<ObjectPages>, StoreError> {
+        if self.schema.object.is_none() {
+            return Ok(None);
+        }
+        let mut objects = std::mem::take(&mut self.objects);
+        objects.sort();
+        let first_block = self.index.next();
+        let mut fences = Vec::new();
+        for entries in objects.entries.chunks(PAGE_OBJECTS) {
+            fences.extend(entries.first().map(|e| (e.object, e.time)));
+            self.index.block(&ObjectRows::encode_page(entries), true)?;
+        }
+        let mut known: Vec<u64> = objects.entries.iter().map(|e| e.object).collect();
+        known.dedup();
+        let filter_block = self.index.next();
+        self.index.block(&Filter::of(known.iter().copied()).encode(), false)?;
+        Ok(Some(ObjectPages { fences, first_block, filter_block }))
     }
 
     fn write_time(&mut self) -> Result<Option<TimeColumns>, StoreError> {

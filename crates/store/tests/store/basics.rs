@@ -1,7 +1,7 @@
 //! What a user of the store sees on a good day.
 
 use crate::world::{Event, World, batch, content, options, schema};
-use meridian_model::{Field, FieldType, IdRole, Mode, Projection, Schema};
+use meridian_model::{Field, FieldType, IdRole, Projection};
 use meridian_store::seams::{CrashStyle, RealDisk, Seams};
 use meridian_store::{Durability, Options, Settings, Store, StoreError, Write, WriteError};
 use std::sync::Arc;
@@ -335,9 +335,6 @@ fn memory_trees_become_one_once_writers_are_quiet() {
 fn what_this_version_does_not_keep_is_refused() {
     let world = World::new();
     let (store, _) = world.with_collection(IdRole::Made);
-    let latest = Schema { mode: Mode::Latest, object: Some(3), ..schema(IdRole::Made) };
-    let message = store.create("t", "latest", latest, Settings::default()).unwrap_err().to_string();
-    assert!(message.contains("x-meridian-mode") && message.contains("history"), "{message}");
     let replicated = Settings { durability: Durability::Replicated, ..Settings::default() };
     let message = store.create("t", "replicated", schema(IdRole::Made), replicated).unwrap_err().to_string();
     assert!(message.contains("durability"), "{message}");

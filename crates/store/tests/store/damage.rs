@@ -185,7 +185,7 @@ fn a_missing_log_file_is_found() {
 
 #[test]
 fn a_newer_version_is_named_with_both_versions() {
-    for file in ["meridian.json", "MANIFEST", ".segment"] {
+    for (file, version) in [("meridian.json", 1), ("MANIFEST", 1), (".segment", 2)] {
         let world = written(IdRole::Given);
         let path = world.files(file)[0].0.clone();
         if file == "meridian.json" {
@@ -194,9 +194,15 @@ fn a_newer_version_is_named_with_both_versions() {
             overwrite(&world, &path, 8, &7u32.to_le_bytes());
         }
         let error = Store::open(world.options.clone(), world.seams()).unwrap_err();
-        assert!(matches!(&error, StoreError::NewerFormat { found: 7, .. }), "{file}: {error}");
+        assert!(
+            matches!(&error, StoreError::NewerFormat { found: 7, supported, .. } if *supported == version),
+            "{file}: {error}"
+        );
         let text = error.to_string();
-        assert!(text.contains('7') && text.contains(path.to_str().unwrap()), "{text}");
+        assert!(
+            text.contains('7') && text.contains(&version.to_string()) && text.contains(path.to_str().unwrap()),
+            "{text}"
+        );
     }
 }
 

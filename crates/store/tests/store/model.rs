@@ -11,6 +11,7 @@ pub const KEY_MEMORY: i64 = 86_400_000_000;
 struct Version {
     id: String,
     seq: u64,
+    time: i64,
     n: i64,
     death: Option<u64>,
 }
@@ -29,9 +30,16 @@ pub struct Key {
 /// A write as the model sees it.
 #[derive(Debug, Clone)]
 pub enum Change {
-    Write { events: Vec<Event>, key: Option<String>, replace: bool, time: i64 },
+    Write {
+        events: Vec<Event>,
+        key: Option<String>,
+        replace: bool,
+        time: i64,
+    },
     DeleteIds(Vec<String>),
     DeleteSeqs(Vec<u64>),
+    /// All events that ended before an instant go.
+    Expire(i64),
 }
 
 /// What the store should hold.
@@ -89,6 +97,7 @@ impl Model {
                 seqs.dedup();
                 Expected::Deleted { deleted: seqs.len() as u64, position }
             }
+            Change::Expire(before) => Expected::Deleted { deleted: self.ended_before(*before), position },
         }
     }
 
@@ -120,7 +129,7 @@ impl Model {
                         self.kill(at, seq.0);
                     }
                     self.alive.insert(id.clone(), self.versions.len());
-                    self.versions.push(Version { id, seq: seq.0, n: event.n, death: None });
+                    self.versions.push(Version { id, seq: seq.0, time: event.time, n: event.n, death: None });
                 }
                 if let Some(key) = key {
                     let (position, events) = (self.position, events.len() as u64);
@@ -130,6 +139,11 @@ impl Model {
             }
             Change::DeleteIds(ids) => {
                 let at: Vec<usize> = ids.iter().filter_map(|id| self.alive.get(id).copied()).collect();
+                at.into_iter().for_each(|at| self.kill(at, Seq::new(self.position, 0).0));
+            }
+            Change::Expire(before) => {
+                let ended = |at: &usize| self.versions[*at].death.is_none() && self.versions[*at].time < *before;
+                let at: Vec<usize> = (0..self.versions.len()).filter(ended).collect();
                 at.into_iter().for_each(|at| self.kill(at, Seq::new(self.position, 0).0));
             }
             Change::DeleteSeqs(seqs) => {
@@ -167,6 +181,11 @@ impl Model {
     /// Notes what the clock shows.
     pub fn tick(&mut self, now: i64) {
         self.keys.values_mut().filter(|k| now - k.time >= KEY_MEMORY).for_each(|k| k.lapsed = true);
+    }
+
+    /// Alive events that ended before an instant.
+    pub fn ended_before(&self, before: i64) -> u64 {
+        self.versions.iter().filter(|v| v.death.is_none() && v.time < before).count() as u64
     }
 
     /// What a snapshot at this number shows.

@@ -16,6 +16,10 @@ pub struct Damage {
 }
 
 impl Damage {
+    fn in_log(&self) -> bool {
+        self.path.parent().is_some_and(|dir| dir.ends_with("log"))
+    }
+
     fn is_log(&self) -> bool {
         self.path.extension().is_some_and(|e| e == "log")
     }
@@ -86,6 +90,10 @@ impl Run {
         if problems.iter().any(|p| p.path == damage.path) {
             return Ok(());
         }
+        // A gap in the log is blamed on the file before it as well as on one that is missing.
+        let path = damage.path.display().to_string();
+        let named = problems.iter().any(|p| p.detail.contains(&path));
+        demand!(problems.is_empty() || named || damage.in_log(), "{problems:?} do not name {path}");
         if damage.is_log() && problems.is_empty() && self.collection.position() + 1 == self.model.position {
             // The very last record of the log: nothing tells it from one that was torn.
             demand!(damage.vanished.is_none(), "a file of the log is missing, and nobody says so");
