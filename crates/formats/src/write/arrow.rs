@@ -1,6 +1,6 @@
 //! Events as an Arrow IPC stream.
 
-use super::columns::Outgoing;
+use super::columns::{Extras, Outgoing};
 use super::{EventWriter, WriteError};
 use arrow_ipc::writer::StreamWriter;
 use meridian_model::{Batch, Invalid, Schema, Seq};
@@ -14,7 +14,7 @@ pub(crate) struct ArrowEvents {
 
 impl ArrowEvents {
     pub(crate) fn new(schema: &Arc<Schema>, properties: Option<&[String]>) -> Result<ArrowEvents, Invalid> {
-        Ok(ArrowEvents { outgoing: Outgoing::new(schema, properties, false)?, writer: None })
+        Ok(ArrowEvents { outgoing: Outgoing::new(schema, properties, Extras::default())?, writer: None })
     }
 
     /// The stream's writer, and with it the schema, made at the first use.

@@ -3,13 +3,15 @@
 use super::WriteError;
 use super::json::selection;
 use arrow_array::builder::StringBuilder;
+use arrow_array::types::Float32Type;
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, Float64Array, RecordBatch, RecordBatchOptions, StructArray, new_null_array,
+    Array, ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, StructArray,
+    new_null_array,
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields, Schema as ArrowSchema, SchemaRef};
 use meridian_model::layout::arrow_type;
-use meridian_model::{Batch, Invalid, Schema, Seq};
+use meridian_model::{Batch, IdRole, Invalid, Schema, Seq};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -23,11 +25,25 @@ pub(crate) fn id_column(schema: &Schema) -> &str {
     if schema.field_index(&schema.id_name).is_none() { &schema.id_name } else { "@id" }
 }
 
-/// Turns batches of one schema into record batches: id, geometry as WKB, a box around it if wanted, then the fields.
+/// Name of the column of sequence numbers, in files that have it. No field can have it.
+pub(crate) const SEQ_COLUMN: &str = "@seq";
+
+/// Columns beside those that every format has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Extras {
+    /// A box around the geometry.
+    pub(crate) boxes: bool,
+    /// The sequence number, where ids are given: a made id says it already.
+    pub(crate) seqs: bool,
+}
+
+/// Turns batches of one schema into record batches: id, geometry as WKB, a box around it if wanted, then the fields,
+/// then the sequence number if wanted.
 pub(crate) struct Outgoing {
     schema: Arc<Schema>,
     fields: Vec<usize>,
     arrow: SchemaRef,
+    seqs: bool,
     /// Name of the column of boxes, if there is one.
     pub(crate) covering: Option<String>,
 }
@@ -36,7 +52,7 @@ impl Outgoing {
     pub(crate) fn new(
         schema: &Arc<Schema>,
         properties: Option<&[String]>,
-        with_boxes: bool,
+        extras: Extras,
     ) -> Result<Outgoing, Invalid> {
         let fields = selection(schema, properties)?;
         let mut columns = vec![Field::new(id_column(schema), DataType::Utf8, true)];
@@ -50,7 +66,7 @@ impl Outgoing {
                 ),
             ]);
             columns.push(Field::new(&schema.geometry_name, DataType::Binary, true).with_metadata(extension));
-            if with_boxes {
+            if extras.boxes {
                 let taken = |name: &&str| schema.field_index(name).is_some() || *name == schema.geometry_name;
                 let name = ["bbox", "geometry_bbox", "@bbox"].into_iter().find(|name| !taken(name)).unwrap_or("@box");
                 columns.push(Field::new(name, DataType::Struct(sides()), true));
@@ -61,7 +77,11 @@ impl Outgoing {
             let spec = &schema.fields[field];
             columns.push(Field::new(&spec.name, arrow_type(spec.kind), true));
         }
-        Ok(Outgoing { schema: schema.clone(), fields, arrow: Arc::new(ArrowSchema::new(columns)), covering })
+        let seqs = extras.seqs && schema.id == IdRole::Given;
+        if seqs {
+            columns.push(Field::new(SEQ_COLUMN, DataType::Int64, false));
+        }
+        Ok(Outgoing { schema: schema.clone(), fields, arrow: Arc::new(ArrowSchema::new(columns)), seqs, covering })
     }
 
     /// The schema of the record batches.
@@ -89,13 +109,18 @@ impl Outgoing {
             let kind = arrow_type(self.schema.fields[field].kind);
             columns.push(column.unwrap_or_else(|| new_null_array(&kind, rows)));
         }
+        if self.seqs {
+            columns.push(Arc::new(Int64Array::from_iter_values(seqs.iter().map(|seq| seq.0 as i64))));
+        }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.arrow.clone(), columns, &options).map_err(WriteError::of)
     }
 }
 
+/// Sides are of single precision, as in other collections of GeoParquet: a box is to be contained, not to be exact,
+/// and in double precision the boxes of points were the largest column of all.
 fn sides() -> Fields {
-    ["xmin", "ymin", "xmax", "ymax"].map(|side| Field::new(side, DataType::Float64, true)).into_iter().collect()
+    ["xmin", "ymin", "xmax", "ymax"].map(|side| Field::new(side, DataType::Float32, true)).into_iter().collect()
 }
 
 fn ids(batch: &Batch, seqs: &[Seq]) -> ArrayRef {
@@ -131,10 +156,38 @@ pub(crate) fn row_sides(batch: &Batch) -> Option<[&Float64Array; 4]> {
 }
 
 fn boxes(batch: &Batch) -> ArrayRef {
-    let Some(sides_of_rows) = row_sides(batch) else {
+    let Some(exact) = row_sides(batch) else {
         return new_null_array(&DataType::Struct(sides()), batch.rows());
     };
-    let nulls: Option<NullBuffer> = sides_of_rows[0].nulls().cloned();
-    let columns = sides_of_rows.map(|side| Arc::new(side.clone()) as ArrayRef).to_vec();
-    Arc::new(StructArray::new(sides(), columns, nulls))
+    let nulls: Option<NullBuffer> = exact[0].nulls().cloned();
+    let outward = [below, below, above, above];
+    let columns =
+        exact.into_iter().zip(outward).map(|(side, round)| Arc::new(side.unary::<_, Float32Type>(round)) as ArrayRef);
+    Arc::new(StructArray::new(sides(), columns.collect(), nulls))
+}
+
+/// The greatest number of single precision that is not above.
+fn below(side: f64) -> f32 {
+    let near = side as f32;
+    if f64::from(near) > side { near.next_down() } else { near }
+}
+
+/// The least number of single precision that is not below.
+fn above(side: f64) -> f32 {
+    let near = side as f32;
+    if f64::from(near) < side { near.next_up() } else { near }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sides_are_rounded_outwards_and_no_further() {
+        for side in [0.0, -0.0, 0.1, -0.1, 180.0, -180.0, 89.999_999_999, 1e-300, -1e-300, 13.404_954] {
+            let (low, high) = (f64::from(below(side)), f64::from(above(side)));
+            assert!(low <= side && side <= high, "{side}: {low} {high}");
+            assert!(below(side) == above(side) || below(side).next_up() == above(side), "{side}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ mod json;
 mod parquet;
 mod text;
 
+pub(crate) use columns::{SEQ_COLUMN, id_column};
 pub use json::{FeatureWriter, Features};
 pub use parquet::{GeoParquetError, GeoParquetWriter};
 pub(crate) use text::{coordinate, escape};

@@ -1,7 +1,8 @@
 //! Events as GeoParquet 1.1.
 
-use super::columns::{Outgoing, row_sides};
+use super::columns::{Extras, Outgoing, SEQ_COLUMN, id_column, row_sides};
 use super::{EventWriter, WriteError};
+use crate::rest::SCHEMA_NOTE;
 use arrow_array::Array;
 use meridian_model::{Batch, FieldType, GeometryType, Invalid, Schema, Seq};
 use parquet::arrow::ArrowWriter;
@@ -20,12 +21,23 @@ const GROUP_BYTES: usize = 64 << 20;
 /// Most rows of a page: what a reader that prunes by the page index must decode at least.
 const PAGE_ROWS: usize = 8_192;
 
+/// Most bytes of a dictionary: beyond it values are stored by themselves. A reader of one page reads the dictionary too.
+const DICTIONARY_BYTES: usize = 64 << 10;
+
+/// Where row groups and pages of a file end.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    group_rows: usize,
+    page_rows: usize,
+}
+
 /// Writes events as a GeoParquet 1.1 file: WKB with a `bbox` column that covers it, compressed with
 /// zstd, rows in the order given. Memory is bounded by one row group.
 pub struct GeoParquetWriter<W: Write + Send> {
     outgoing: Outgoing,
     schema: Arc<Schema>,
     writer: ArrowWriter<W>,
+    cut: Cut,
     /// West, south, east and north of all events so far.
     bounds: Option<[f64; 4]>,
 }
@@ -37,10 +49,34 @@ impl<W: Write + Send> GeoParquetWriter<W> {
         schema: &Arc<Schema>,
         properties: Option<&[String]>,
     ) -> Result<GeoParquetWriter<W>, GeoParquetError> {
-        let outgoing = Outgoing::new(schema, properties, true)?;
-        let writer = ArrowWriter::try_new(out, outgoing.arrow().clone(), Some(settings(schema, &outgoing)))
+        let cut = Cut { group_rows: GROUP_ROWS, page_rows: PAGE_ROWS };
+        GeoParquetWriter::cut_at(out, schema, properties, false, cut)
+    }
+
+    /// A file from which [`crate::RestFile`] gets back the events with their sequence numbers. Pages end after
+    /// `page_rows` rows and row groups after `group_rows`, if every batch but the last has `page_rows` rows.
+    pub fn at_rest(
+        out: W,
+        schema: &Arc<Schema>,
+        group_rows: usize,
+        page_rows: usize,
+    ) -> Result<GeoParquetWriter<W>, GeoParquetError> {
+        let mut writer = GeoParquetWriter::cut_at(out, schema, None, true, Cut { group_rows, page_rows })?;
+        writer.note(SCHEMA_NOTE, serde_json::to_string(schema.as_ref()).map_err(WriteError::of)?);
+        Ok(writer)
+    }
+
+    fn cut_at(
+        out: W,
+        schema: &Arc<Schema>,
+        properties: Option<&[String]>,
+        seqs: bool,
+        cut: Cut,
+    ) -> Result<GeoParquetWriter<W>, GeoParquetError> {
+        let outgoing = Outgoing::new(schema, properties, Extras { boxes: true, seqs })?;
+        let writer = ArrowWriter::try_new(out, outgoing.arrow().clone(), Some(settings(schema, &outgoing, cut)))
             .map_err(WriteError::of)?;
-        Ok(GeoParquetWriter { outgoing, schema: schema.clone(), writer, bounds: None })
+        Ok(GeoParquetWriter { outgoing, schema: schema.clone(), writer, cut, bounds: None })
     }
 
     /// Appends the events of a batch; `seqs[row]` gives made ids.
@@ -53,7 +89,26 @@ impl<W: Write + Send> GeoParquetWriter<W> {
             }
         }
         let record = self.outgoing.record_batch(batch, seqs)?;
-        self.writer.write(&record).map_err(WriteError::of)
+        self.writer.write(&record).map_err(WriteError::of)?;
+        // Groups end with a batch, so that no page begins in the middle of one.
+        let (rows, bytes) = (self.writer.in_progress_rows(), self.writer.in_progress_size());
+        if rows >= self.cut.group_rows || bytes >= GROUP_BYTES { self.end_group() } else { Ok(()) }
+    }
+
+    /// Ends the row group in hand: all events so far have left for the output.
+    pub fn end_group(&mut self) -> Result<(), WriteError> {
+        self.writer.flush().map_err(WriteError::of)?;
+        self.writer.sync().map_err(WriteError::of)
+    }
+
+    /// The output.
+    pub fn output(&self) -> &W {
+        self.writer.inner()
+    }
+
+    /// Adds a text of one's own to the directory of the file.
+    pub fn note(&mut self, key: &str, value: String) {
+        self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
     }
 
     /// Writes what is left and the directory, and gives the output back.
@@ -101,12 +156,12 @@ fn geometry_types(kind: GeometryType) -> Vec<&'static str> {
     }
 }
 
-fn settings(schema: &Schema, outgoing: &Outgoing) -> WriterProperties {
+fn settings(schema: &Schema, outgoing: &Outgoing, cut: Cut) -> WriterProperties {
     let mut settings = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).unwrap_or_default()))
-        .set_max_row_group_row_count(Some(GROUP_ROWS))
-        .set_max_row_group_bytes(Some(GROUP_BYTES))
-        .set_data_page_row_count_limit(PAGE_ROWS)
+        .set_max_row_group_row_count(None)
+        .set_data_page_row_count_limit(cut.page_rows)
+        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         .set_created_by(format!("Meridian {}", env!("CARGO_PKG_VERSION")));
     if let Some(covering) = &outgoing.covering {
         // Measured on a million events: 11 % smaller and a quarter faster to read than plain pages.
@@ -121,12 +176,24 @@ fn settings(schema: &Schema, outgoing: &Outgoing) -> WriterProperties {
             .set_column_dictionary_enabled(shapes.clone(), false)
             .set_column_statistics_enabled(shapes, EnabledStatistics::None);
     }
-    for field in schema.fields.iter().filter(|f| f.kind == FieldType::Time) {
+    for field in &schema.fields {
         let path = ColumnPath::new(vec![field.name.clone()]);
+        // Of values that are too many for a dictionary; times always are.
+        let encoding = match field.kind {
+            FieldType::Time | FieldType::Int => Encoding::DELTA_BINARY_PACKED,
+            FieldType::Float => Encoding::BYTE_STREAM_SPLIT,
+            FieldType::Text | FieldType::TextList | FieldType::Bool => continue,
+        };
         settings = settings
-            .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+            .set_column_dictionary_enabled(path.clone(), field.kind != FieldType::Time)
+            .set_column_encoding(path, encoding);
     }
+    for name in [id_column(schema), SEQ_COLUMN] {
+        let path = ColumnPath::new(vec![name.to_owned()]);
+        settings = settings.set_column_dictionary_enabled(path, false);
+    }
+    // Position and ordinal change apart: their bytes compress better apart.
+    settings = settings.set_column_encoding(ColumnPath::new(vec![SEQ_COLUMN.to_owned()]), Encoding::BYTE_STREAM_SPLIT);
     settings.build()
 }
 
