@@ -211,3 +211,53 @@ fn sides(shapes: &BinaryArray) -> Result<Vec<ArrayRef>, ParquetError> {
     let boxes = sides.into_iter().map(|side| Arc::new(Float64Array::from(side)) as ArrayRef);
     Ok(std::iter::once(Arc::new(shapes.clone()) as ArrayRef).chain(boxes).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::GeoParquetWriter;
+    use meridian_model::builder::Value;
+    use meridian_model::{BatchBuilder, Field, FieldType, GeometryType, IdRole};
+
+    #[test]
+    fn columns_and_numbers_come_back_by_chunk() {
+        for (kind, id) in [(GeometryType::Point, IdRole::Given), (GeometryType::Any, IdRole::Made)] {
+            let field = |name: &str, kind| Field { name: name.into(), kind, required: false, title: None };
+            let fields = vec![field("x", FieldType::Float), field("tags", FieldType::TextList)];
+            let schema = Arc::new(Schema { fields, geometry: Some(kind), id, ..Schema::default() });
+            let mut builder = BatchBuilder::new(schema.clone());
+            for n in 0..100u32 {
+                builder.set_id(format!("id-{n}")).unwrap();
+                if n % 7 != 0 {
+                    builder.set_point(f64::from(n) / 3.0, f64::from(n) / -5.0).unwrap();
+                }
+                builder.set(0, Value::Float(f64::from(n) * 0.1)).unwrap();
+                builder.set(1, Value::TextList(vec!["a".to_owned(); n as usize % 3])).unwrap();
+                builder.end_event().unwrap();
+            }
+            let batch = builder.finish().unwrap();
+            let seqs: Vec<Seq> = (0..100).map(|n| Seq(((n * 77) << 24) | n)).collect();
+            let mut writer = GeoParquetWriter::at_rest(Vec::new(), &schema, 40, 20).unwrap();
+            for from in (0..100).step_by(20) {
+                writer.write(&batch.slice(from, 20), &seqs[from..from + 20]).unwrap();
+            }
+            writer.note("of", "mine".to_owned());
+            let file = bytes::Bytes::from(writer.finish().unwrap());
+            let rest = RestFile::load(&file).unwrap();
+            assert_eq!((rest.rows(), rest.note("of"), &rest.schema), (100, Some("mine"), schema.as_ref()));
+            for from in (0..100u32).step_by(20) {
+                let numbers: Vec<u64> = seqs[from as usize..from as usize + 20].iter().map(|seq| seq.0).collect();
+                assert_eq!(rest.seqs(file.clone(), from..from + 20).unwrap(), numbers);
+                let mut column = 0;
+                while column < batch.columns().len() {
+                    for array in rest.read(file.clone(), column, from..from + 20).unwrap() {
+                        let expected = batch.column(column).unwrap().slice(from as usize, 20);
+                        assert_eq!(&array, &expected, "column {column}");
+                        column += 1;
+                    }
+                }
+            }
+            assert!(rest.read(file.clone(), 0, 30..50).is_err(), "rows of two groups");
+        }
+    }
+}
