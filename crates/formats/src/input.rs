@@ -5,7 +5,9 @@ use meridian_model::Invalid;
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// Bytes asked from the source at a time.
+/// Bytes asked from the source at first: most bodies are small, and what is asked for is cleared beforehand.
+const FIRST_CHUNK: usize = 4 << 10;
+/// Bytes asked from the source at a time once an input has proved long.
 const CHUNK: usize = 128 << 10;
 
 /// An input of which at most one record and one chunk are held.
@@ -17,6 +19,7 @@ pub(crate) struct Input {
     end: usize,
     ended: bool,
     begun: bool,
+    chunk: usize,
     record_bytes: usize,
 }
 
@@ -30,7 +33,16 @@ pub(crate) enum Find {
 
 impl Input {
     pub(crate) fn new(source: Box<dyn Read + Send>, record_bytes: usize) -> Input {
-        Input { source, buffer: Vec::new(), start: 0, end: 0, ended: false, begun: false, record_bytes }
+        Input {
+            source,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            ended: false,
+            begun: false,
+            chunk: FIRST_CHUNK,
+            record_bytes,
+        }
     }
 
     /// The bytes of a range handed out by this input; valid until the next call that takes more.
@@ -63,14 +75,15 @@ impl Input {
         if self.ended {
             return Ok(false);
         }
-        if self.start > 0 && (self.start == self.end || self.buffer.len() - self.end < CHUNK) {
+        if self.start > 0 && (self.start == self.end || self.buffer.len() - self.end < self.chunk) {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
         }
-        if self.buffer.len() - self.end < CHUNK {
-            self.buffer.resize((self.buffer.len() * 2).max(self.end + CHUNK), 0);
+        if self.buffer.len() - self.end < self.chunk {
+            self.buffer.resize((self.buffer.len() * 2).max(self.end + self.chunk), 0);
         }
+        self.chunk = (self.chunk * 2).min(CHUNK);
         // The first fill waits for three bytes, so that a byte order mark is seen whole.
         let wanted = if self.begun { 1 } else { 3 };
         let before = self.end;

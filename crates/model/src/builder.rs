@@ -17,6 +17,12 @@ use std::sync::Arc;
 /// Most bytes of one text value.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 
+/// Events that a new builder has room for. A request with a single event should not pay for a thousand, and a large
+/// batch is there after a few doublings.
+const FIRST_ROWS: usize = 16;
+/// Bytes of text that a new column of text has room for.
+const FIRST_BYTES: usize = 256;
+
 /// Collects events into a [`Batch`].
 ///
 /// Call [`BatchBuilder::set_id`], the setters of geometry and fields in any order, each at most once,
@@ -91,12 +97,14 @@ impl BatchBuilder {
         let layout = Arc::new(Layout::of(&schema));
         let place = match layout.geometry {
             None => PlaceBuilder::None,
-            Some(GeometryColumns::Points { .. }) => {
-                PlaceBuilder::Points { lon: Float64Builder::new(), lat: Float64Builder::new(), pending: None }
-            }
+            Some(GeometryColumns::Points { .. }) => PlaceBuilder::Points {
+                lon: Float64Builder::with_capacity(FIRST_ROWS),
+                lat: Float64Builder::with_capacity(FIRST_ROWS),
+                pending: None,
+            },
             Some(GeometryColumns::Shapes { .. }) => PlaceBuilder::Shapes {
-                wkb: BinaryBuilder::new(),
-                sides: Box::new(std::array::from_fn(|_| Float64Builder::new())),
+                wkb: BinaryBuilder::with_capacity(FIRST_ROWS, FIRST_BYTES),
+                sides: Box::new(std::array::from_fn(|_| Float64Builder::with_capacity(FIRST_ROWS))),
                 pending: None,
             },
         };
@@ -104,12 +112,16 @@ impl BatchBuilder {
             .fields
             .iter()
             .map(|f| match f.kind {
-                FieldType::Text => FieldBuilder::Text(StringBuilder::new()),
-                FieldType::Int => FieldBuilder::Int(Int64Builder::new()),
-                FieldType::Float => FieldBuilder::Float(Float64Builder::new()),
-                FieldType::Bool => FieldBuilder::Bool(BooleanBuilder::new()),
-                FieldType::Time => FieldBuilder::Time(TimestampMicrosecondBuilder::new().with_timezone("UTC")),
-                FieldType::TextList => FieldBuilder::TextList(ListBuilder::new(StringBuilder::new())),
+                FieldType::Text => FieldBuilder::Text(StringBuilder::with_capacity(FIRST_ROWS, FIRST_BYTES)),
+                FieldType::Int => FieldBuilder::Int(Int64Builder::with_capacity(FIRST_ROWS)),
+                FieldType::Float => FieldBuilder::Float(Float64Builder::with_capacity(FIRST_ROWS)),
+                FieldType::Bool => FieldBuilder::Bool(BooleanBuilder::with_capacity(FIRST_ROWS)),
+                FieldType::Time => {
+                    FieldBuilder::Time(TimestampMicrosecondBuilder::with_capacity(FIRST_ROWS).with_timezone("UTC"))
+                }
+                FieldType::TextList => {
+                    FieldBuilder::TextList(ListBuilder::new(StringBuilder::with_capacity(FIRST_ROWS, FIRST_BYTES)))
+                }
             })
             .collect();
         let pending = vec![Pending::Null; schema.fields.len()];
@@ -118,7 +130,7 @@ impl BatchBuilder {
             layout,
             rows: 0,
             bytes: 0,
-            id: StringBuilder::new(),
+            id: StringBuilder::with_capacity(FIRST_ROWS, FIRST_BYTES),
             id_pending: None,
             place,
             fields,
