@@ -16,6 +16,9 @@
 //! After a crash the log always goes on in a new file, so that a forgotten tail can never come back to life behind
 //! records written later.
 //!
+//! When a sync failed and the process was started again without a loss of power, the last group is read from the kernel's
+//! cache, which takes it for written: a start writes it again in its place and syncs it before anybody sees it.
+//!
 //! That the last file is missing altogether shows in `NEWEST`, which names the newest file and is written before that
 //! file's first record; the newest file stays in place, even when a manifest covers it.
 
@@ -88,6 +91,25 @@ pub(crate) struct Recovered {
     pub(crate) damage: Vec<StoreError>,
     /// Bytes of tails that were forgotten.
     pub(crate) torn_bytes: u64,
+    /// The last group, which may have been written without a sync.
+    last_group: Option<Group>,
+}
+
+/// Records that were written with one call, as their file holds them.
+#[derive(Debug)]
+struct Group {
+    path: PathBuf,
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl Group {
+    /// Writes it again in its place and syncs it: what only the kernel's cache held is on disk then.
+    fn write_again(&self, disk: &dyn Disk) -> Result<(), StoreError> {
+        let file = disk.open(&self.path, OpenMode::ReadWrite).map_err(StoreError::io("open", &self.path))?;
+        file.write_at(self.offset, &self.bytes).map_err(StoreError::io("write", &self.path))?;
+        file.sync().map_err(StoreError::io("sync", &self.path))
+    }
 }
 
 fn log_name(epoch: u64) -> String {
@@ -102,7 +124,12 @@ impl Log {
         file_bytes: u64,
         flushed: u64,
     ) -> Result<(Log, Recovered), StoreError> {
-        let (mut log, found) = Log::read(disk, dir, file_bytes, flushed)?;
+        let (mut log, mut found) = Log::read(disk, dir, file_bytes, flushed)?;
+        // Records that a manifest covers are in segments, which were synced.
+        let group = found.last_group.take().filter(|_| !found.records.is_empty());
+        if let Some(Err(e)) = group.map(|group| group.write_again(disk.as_ref())) {
+            found.damage.push(e);
+        }
         if found.damage.is_empty() {
             log.release(flushed)?;
         }
@@ -176,6 +203,8 @@ impl Log {
             if let Some(last) = scan.records.last() {
                 last_position = Some(last.position.max(last_position.unwrap_or(0)));
                 open_end = Some((path.clone(), scan.end));
+                let group = bytes.get(scan.synced as usize..scan.end).unwrap_or_default().to_vec();
+                found.last_group = Some(Group { path: path.clone(), offset: scan.synced, bytes: group });
             }
             found.damage.extend(scan.damage);
             found.torn_bytes += scan.torn_bytes;
@@ -326,17 +355,20 @@ struct Scan {
     records: Vec<Record>,
     /// Where the good records at the front end.
     end: usize,
+    /// Up to where the file was synced when the last record was written.
+    synced: u64,
     damage: Vec<StoreError>,
     torn_bytes: u64,
 }
 
 /// Reads the records of one file.
 fn scan(path: &Path, bytes: &[u8], epoch: u64) -> Scan {
-    let mut scan = Scan { records: Vec::new(), end: 0, damage: Vec::new(), torn_bytes: 0 };
+    let mut scan = Scan { records: Vec::new(), end: 0, synced: 0, damage: Vec::new(), torn_bytes: 0 };
     let mut at = 0;
     let mut sound = true;
     loop {
         while let Found::Record(record, next) = record::read_at(bytes, at, epoch) {
+            scan.synced = record::header_at(bytes, at, epoch).map_or(0, |(_, synced)| synced);
             scan.records.push(record);
             at = next;
         }

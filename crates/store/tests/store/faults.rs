@@ -54,6 +54,27 @@ fn after_a_failed_sync_no_more_writes_are_taken_and_reads_go_on() {
 }
 
 #[test]
+fn what_only_the_cache_of_the_kernel_held_is_durable_once_it_was_shown() {
+    let world = World::new();
+    let (store, c) = world.with_collection(IdRole::Given);
+    c.write(Write::new(batch(&c.schema(), &events(0, 100)))).unwrap();
+    world.disk.inject(FaultKind::SyncFails, ".log", 0);
+    assert!(c.write(Write::new(batch(&c.schema(), &events(100, 200)))).is_err());
+    world.disk.heal();
+    drop((store, c));
+    // The process is started again, the power stayed on: the batch is read and shown.
+    let (store, c) = world.with_collection(IdRole::Given);
+    let shown = content(&c.snapshot());
+    assert_eq!(shown.len(), 200);
+    c.write(Write::new(batch(&c.schema(), &events(200, 300)))).unwrap();
+    world.disk.crash(CrashStyle::Lose);
+    drop((store, c));
+    let (store, c) = world.with_collection(IdRole::Given);
+    assert_eq!(store.problems(), []);
+    assert_eq!(content(&c.snapshot()).len(), 300);
+}
+
+#[test]
 fn a_failed_flush_leaves_everything_as_it_was() {
     for (kind, file) in [
         (FaultKind::SyncFails, ".segment"),
