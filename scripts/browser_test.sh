@@ -4,7 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 meridian=${CARGO_TARGET_DIR:-target}/debug/meridian
-cargo build --locked --quiet --bin meridian
+# `make test` has just built it.
+[[ -n ${MERIDIAN_BUILT:-} ]] || cargo build --locked --quiet --bin meridian
 folder=$(mktemp -d)
 trap 'kill "$server" 2> /dev/null && wait "$server" 2> /dev/null; rm -rf "$folder"' EXIT
 server=

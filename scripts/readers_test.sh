@@ -5,7 +5,8 @@ cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
 meridian=$target/debug/meridian
-cargo build --locked --quiet --bin meridian
+# `make test` has just built it.
+[[ -n ${MERIDIAN_BUILT:-} ]] || cargo build --locked --quiet --bin meridian
 
 # The readers come from PyPI, once, into the target folder.
 readers=$target/tools/readers

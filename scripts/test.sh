@@ -70,9 +70,9 @@ step "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 counted "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
 step "dependencies: licences, bans, sources, advisories" deny
 step "web: types" npm --prefix web run --silent check
-step "readers: DuckDB and pyarrow on the files of a live server" scripts/readers_test.sh
+step "readers: DuckDB and pyarrow on the files of a live server" env MERIDIAN_BUILT=1 scripts/readers_test.sh
 counted "web: unit tests" env -C web node --test tests/unit.test.mjs
-counted "web: browser tests against the real server" scripts/browser_test.sh
+counted "web: browser tests against the real server" env MERIDIAN_BUILT=1 scripts/browser_test.sh
 
 echo
 if [[ $failed -ne 0 ]]; then printf 'failed: %s\n' "${failures[@]}"; fi
