@@ -45,6 +45,8 @@ fn store_metrics(state: &AppState, out: &mut String) {
         "meridian_dead_rows" "Rows replaced or deleted and not yet dropped." dead_rows;
         "meridian_segments" "Segment files." segments;
         "meridian_segment_bytes" "Bytes on disk without the log." bytes;
+        "meridian_rest_bytes" "Those of them that are GeoParquet at rest." rest_bytes;
+        "meridian_rows_bytes" "Those of them that are rows as Arrow: a cache, where the rows are at rest too." rows_bytes;
         "meridian_memory_trees" "Memory trees." runs;
         "meridian_memory_rows" "Rows in memory trees." memory_rows;
         "meridian_memory_bytes" "Bytes of memory trees." memory_bytes;
