@@ -15,12 +15,6 @@ server=
 "$meridian" load storms data/atlantic-storms/storms.csv.zst --track storm_id --data "$folder/data" --quiet
 "$meridian" load countries data/natural-earth/countries_110m_pop.geojsonl.zst --data "$folder/data" --quiet
 
-"$meridian" serve --listen 127.0.0.1:0 --data "$folder/data" > "$folder/out" 2> "$folder/log" &
-server=$!
-for _ in $(seq 100); do
-    url=$(grep -oE 'http://127.0.0.1:[0-9]+' "$folder/out" | head -n 1) && break
-    sleep 0.1
-done
-[[ -n ${url:-} ]] || { echo "the server did not start:"; cat "$folder/log"; exit 1; }
+source scripts/serve.sh
 
 env -C web MERIDIAN_URL="$url" node --test tests/map.test.mjs

@@ -24,13 +24,7 @@ server=
 trap '[[ -z $server ]] || { kill "$server" && wait "$server"; } 2> /dev/null; rm -rf "$folder"' EXIT
 
 "$meridian" load quakes data/usgs-earthquakes/earthquakes.csv.zst --data "$folder/data" --quiet
-"$meridian" serve --listen 127.0.0.1:0 --data "$folder/data" > "$folder/out" 2> "$folder/log" &
-server=$!
-for _ in $(seq 100); do
-    url=$(grep -oE 'http://127.0.0.1:[0-9]+' "$folder/out" | head -n 1) && break
-    sleep 0.1
-done
-[[ -n ${url:-} ]] || { echo "the server did not start:"; cat "$folder/log"; exit 1; }
+source scripts/serve.sh
 
 check() {
     "$readers/bin/python" tests/readers.py "$meridian" "$url" quakes mag -125,32,-114,42

@@ -96,9 +96,9 @@ async fn connection(stream: TcpStream, router: Router, state: AppState, mut stop
     }
 }
 
-/// Answers one request. Near questions are answered right here: finding their route, taking their path apart and boxing
-/// their futures costs the router a third of what such an answer costs in all (docs/decisions/007). It has the same
-/// routes for them, and gets those that are not plain.
+/// Answers one request. Near questions are answered right here, because they cost so little that finding their route,
+/// taking their path apart and boxing their futures tells (docs/decisions/007). The router has the same routes for them,
+/// and gets those that are not plain.
 async fn answer(state: &AppState, router: &Router, request: hyper::Request<Incoming>) -> Result<Response, Infallible> {
     if request.method() == Method::GET
         && let Some(question) = Near::of(request.uri())

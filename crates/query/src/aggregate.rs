@@ -404,14 +404,7 @@ impl Worker {
     }
 
     fn run(&mut self, scan: &mut Scan, part: u32, run: &Run) -> Result<(), QueryError> {
-        let (rows, batch) = scan.test_with(part, run, &self.columns)?;
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let batch = match batch {
-            Some(batch) => batch,
-            None => scan.read(part, run.rows.clone(), &self.columns)?,
-        };
+        let Some((rows, batch)) = scan.matching(part, run, &self.columns)? else { return Ok(()) };
         Ok(self.rows(&rows, &batch, run.rows.start)?)
     }
 

@@ -254,14 +254,7 @@ fn count_run(
     cells: &impl Cells,
     counts: &mut [u64],
 ) -> Result<(), QueryError> {
-    let (rows, batch) = scan.test_with(part, run, columns)?;
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let batch = match batch {
-        Some(batch) => batch,
-        None => scan.read(part, run.rows.clone(), columns)?,
-    };
+    let Some((rows, batch)) = scan.matching(part, run, columns)? else { return Ok(()) };
     for row in rows.iter() {
         if let Some((lon, lat)) = centre(&batch, (row - run.rows.start) as usize)
             && let Some(cell) = cells.cell(lon, lat)

@@ -115,14 +115,7 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn add(&mut self, scan: &mut Scan, part: u32, run: &Run) -> Result<(), QueryError> {
-        let (rows, batch) = scan.test_with(part, run, &self.columns)?;
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let batch = match batch {
-            Some(batch) => batch,
-            None => scan.read(part, run.rows.clone(), &self.columns)?,
-        };
+        let Some((rows, batch)) = scan.matching(part, run, &self.columns)? else { return Ok(()) };
         let Some(objects) = batch.field(self.field) else { return Ok(()) };
         for row in rows.iter().map(|row| (row - run.rows.start) as usize) {
             let object = match &objects {

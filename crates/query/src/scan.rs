@@ -385,6 +385,26 @@ impl Scan {
         Ok((found, batch))
     }
 
+    /// The rows of a run that match and are visible, with the batch of the run; `None` if there are none.
+    ///
+    /// `columns` are those of [`Scan::columns_with`].
+    pub(crate) fn matching(
+        &mut self,
+        part: u32,
+        run: &Run,
+        columns: &Projection,
+    ) -> Result<Option<(Matched, Batch)>, QueryError> {
+        let (rows, batch) = self.test_with(part, run, columns)?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let batch = match batch {
+            Some(batch) => batch,
+            None => self.read(part, run.rows.clone(), columns)?,
+        };
+        Ok(Some((rows, batch)))
+    }
+
     /// The columns of the predicate and of `more`.
     pub(crate) fn columns_with(&self, more: &Projection) -> Projection {
         let mut columns = Projection::clone(&self.test_columns);
