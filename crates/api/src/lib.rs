@@ -12,6 +12,7 @@
 //! its answer leaves). It knows HTTP; what a question means is the query crate's matter.
 
 mod analysis;
+mod backup;
 mod body;
 mod collections;
 mod config;

@@ -4,8 +4,8 @@ use crate::problem::{Kind, Problem};
 use crate::request::observe;
 use crate::state::AppState;
 use crate::{
-    analysis, collections, conformance, files, items, landing, openapi, operation, pages, passages, places, tiles,
-    tilesets,
+    analysis, backup, collections, conformance, files, items, landing, openapi, operation, pages, passages, places,
+    tiles, tilesets,
 };
 use axum::Router;
 use axum::extract::Request;
@@ -86,6 +86,7 @@ fn table() -> Table {
         .get("/api/v0/places/random", places::random)
         .get("/api/v0/places/near/{latitude}/{longitude}", places::near)
         .get("/api/v0/places/near/{latitude}/{longitude}/{radiusKm}", places::near_within)
+        .on(M::POST, "/backup", backup::post)
         .get("/metrics", operation::metrics)
         .get("/healthz", operation::health)
         .get("/readyz", operation::ready)

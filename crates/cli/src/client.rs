@@ -62,6 +62,11 @@ impl Client {
         self.server.work(path)
     }
 
+    /// Asks with a JSON document, and gives the answer's bytes as they come, however long it takes.
+    pub fn post_stream(&self, path: &[&str], document: &Value) -> Result<Box<dyn Read>, Failure> {
+        Ok(Box::new(self.server.post_stream(path, document)?))
+    }
+
     /// Ends the client; a folder is closed cleanly.
     pub fn close(self) -> Result<(), Failure> {
         self.own.map_or(Ok(()), Own::close)

@@ -109,6 +109,14 @@ impl Server {
             .map_err(|e| Failure::Refused(format!("{} answered what is not JSON: {e}", self.base)))
     }
 
+    /// Asks with a JSON document for work that may take long, and gives the answer's bytes as they come.
+    pub fn post_stream(&self, path: &[&str], document: &Value) -> Result<impl Read + use<>, Failure> {
+        let request = self.agent.post(self.address(path, &[])).content_type("application/json");
+        let request = request.config().timeout_per_read(Some(WORK_MAX)).build();
+        let response = request.send(document.to_string()).map_err(|e| self.unreachable(&e))?;
+        Ok(accept(response)?.into_body().into_with_config().limit(u64::MAX).reader())
+    }
+
     /// Posts a batch under a key, again and again while the server is too busy to take it.
     pub fn post(&self, path: &[&str], kind: &str, key: Option<&str>, body: &[u8]) -> Result<Value, Failure> {
         let url = self.address(path, &[]);

@@ -439,6 +439,11 @@ impl Collection {
         stats
     }
 
+    /// Live events, in mode `latest` those of the history.
+    pub(crate) fn history_events(&self) -> u64 {
+        self.state().history.iter().map(|view| u64::from(view.rows()) - view.dead.count()).sum()
+    }
+
     /// What is damaged: what answers lack ([`Snapshot::missing`]), and files that are served from elsewhere.
     pub fn problems(&self) -> Vec<Problem> {
         let state = self.state();

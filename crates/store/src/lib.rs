@@ -17,9 +17,11 @@
 //! # Where to start reading
 //! `partition.rs` is the state machine: how a group of writes is committed. `stage.rs` works a group out (`latest.rs` for mode `latest`), `log/` makes
 //! it durable, `run.rs` and `segment/` hold events, `part.rs` is what readers see of both, `maintenance.rs` moves
-//! events from memory to disk and keeps the number of segments small, `recovery.rs` opens what is there.
+//! events from memory to disk and keeps the number of segments small, `recovery.rs` opens what is there, `backup/`
+//! copies it out of a live store and makes a folder of the copy.
 //! `docs/format.md` has the byte layout of every file.
 
+mod backup;
 mod bodies;
 mod cache;
 mod check;
@@ -52,6 +54,7 @@ mod stage;
 mod stats;
 mod store;
 
+pub use backup::{Backup, BackupFolder, Received, Saved, restore};
 pub use collection::{Collection, Deleted, KEY_BYTES_MAX, OnConflict, Work, Write, Written};
 pub use error::{Gone, Problem, StoreError, WriteError};
 pub use expiry::Expired;

@@ -40,7 +40,8 @@ pub(crate) fn create(common: &Common, root: &Path, dir: &Path, manifest: &Manife
     open(common, dir)
 }
 
-fn make_folders(disk: &dyn Disk, root: &Path, dir: &Path) -> Result<(), StoreError> {
+/// Makes the folders of a partition, durably.
+pub(crate) fn make_folders(disk: &dyn Disk, root: &Path, dir: &Path) -> Result<(), StoreError> {
     for sub in [log_dir(dir), dir.join("segments")] {
         disk.create_dir(&sub).map_err(StoreError::io("create", &sub))?;
     }

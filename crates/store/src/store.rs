@@ -22,8 +22,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Name of the file that says what the folder is.
-const MARKER: &str = "meridian.json";
-const LOCK: &str = "LOCK";
+pub(crate) const MARKER: &str = "meridian.json";
+pub(crate) const LOCK: &str = "LOCK";
+/// Name of the note that a restore is at work in a folder: it has no marker yet.
+pub(crate) const RESTORING: &str = "RESTORING";
 /// Version of the folder's format: grows when an older program could not make sense of the folder as a whole.
 const FOLDER_VERSION: u32 = 1;
 /// Partition of every collection, until there are several.
@@ -188,7 +190,7 @@ impl Store {
 
     /// What is damaged, found when the folder was opened.
     pub fn problems(&self) -> Vec<Problem> {
-        let mut problems = self.inner.problems.lock().clone();
+        let mut problems = self.unopened();
         for collection in self.collections() {
             problems.extend(collection.problems());
         }
@@ -205,6 +207,29 @@ impl Store {
         let mut seen = std::collections::BTreeSet::new();
         problems.retain(|p| seen.insert((p.path.clone(), p.detail.clone())));
         problems
+    }
+
+    /// Where a collection lies in a data folder.
+    pub(crate) fn partition_dir(root: &Path, tenant: &str, name: &str) -> PathBuf {
+        root.join("tenants").join(tenant).join(name).join(PARTITION)
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.inner.root
+    }
+
+    pub(crate) fn is_ephemeral(&self) -> bool {
+        self.inner.common.options.ephemeral
+    }
+
+    /// Collections that could not be opened.
+    pub(crate) fn unopened(&self) -> Vec<Problem> {
+        self.inner.problems.lock().clone()
+    }
+
+    /// Microseconds since 1970.
+    pub(crate) fn now(&self) -> i64 {
+        self.inner.common.seams.clock.now()
     }
 
     /// Bytes held by the block cache, and by the memory trees of all collections.
@@ -252,7 +277,8 @@ impl Drop for Store {
     }
 }
 
-fn make_root(disk: &dyn Disk, root: &Path) -> Result<(), StoreError> {
+/// Makes the folder and those above it, durably.
+pub(crate) fn make_root(disk: &dyn Disk, root: &Path) -> Result<(), StoreError> {
     if disk.list(root).is_ok() {
         return Ok(());
     }
@@ -274,6 +300,11 @@ fn check_marker(seams: &Seams, root: &Path) -> Result<(), StoreError> {
         Ok(bytes) => parse_marker(&path, &bytes),
         Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
             let others = disk.list(root).map_err(StoreError::io("list", root))?;
+            if others.iter().any(|name| name == RESTORING) {
+                let detail =
+                    format!("a restore into {} was broken off: run it again, or empty the folder", root.display());
+                return Err(Invalid::field("data", detail).into());
+            }
             // A marker half made, the lock, and what a file system puts into its root are no reason.
             let ours = |name: &str| name.starts_with(MARKER) || name == LOCK || name == "lost+found";
             if let Some(other) = others.iter().find(|n| !ours(n)) {
@@ -286,11 +317,16 @@ fn check_marker(seams: &Seams, root: &Path) -> Result<(), StoreError> {
                 )
                 .into());
             }
-            let text = marker_text(seams.clock.now());
-            replace_file(disk, &path, text.as_bytes())
+            write_marker(seams, root)
         }
         Err(e) => Err(e),
     }
+}
+
+/// Makes a folder a data folder.
+pub(crate) fn write_marker(seams: &Seams, root: &Path) -> Result<(), StoreError> {
+    let text = marker_text(seams.clock.now());
+    replace_file(seams.disk.as_ref(), &root.join(MARKER), text.as_bytes())
 }
 
 /// The marker is text for people: one line of JSON that says the version, and a checksum of the rest.
@@ -344,7 +380,7 @@ fn clear(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
 
 impl Inner {
     fn partition_dir(&self, tenant: &str, name: &str) -> PathBuf {
-        self.root.join("tenants").join(tenant).join(name).join(PARTITION)
+        Store::partition_dir(&self.root, tenant, name)
     }
 
     fn check_open(&self) -> Result<(), StoreError> {

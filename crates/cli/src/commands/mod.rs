@@ -1,9 +1,12 @@
 //! One file per subcommand.
 
 pub mod aggregate;
+pub mod backup;
 pub mod check;
+pub mod copied;
 pub mod create;
 pub mod export;
 pub mod files;
 pub mod query;
+pub mod restore;
 pub mod serve;

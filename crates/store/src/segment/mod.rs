@@ -28,6 +28,7 @@ pub(crate) use footer::{Footer, ObjectPages, TimeColumns};
 pub(crate) use read::{Segment, SegmentPlace};
 pub(crate) use rebuild::rebuild;
 pub(crate) use rest::{RestEntry, RestFile, write as write_rest};
+pub(crate) use rows::RowsFile;
 pub(crate) use write::{SegmentWriter, Written, rows_max};
 
 /// First bytes of a segment file, and its last.

@@ -160,6 +160,11 @@ impl Segment {
         self.rows.load().as_ref().map(|rows| (rows.file.bytes, self.used.load(Ordering::Relaxed)))
     }
 
+    /// The Arrow rows, where they are.
+    pub(crate) fn rows_file(&self) -> Option<Arc<RowsFile>> {
+        self.rows.load_full()
+    }
+
     /// Lets go of the Arrow rows: they are read from the file at rest from now on.
     pub(crate) fn drop_rows(&self) {
         if let Some(rows) = self.rows.swap(None) {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests may fail a test")]
 
+mod backup;
 mod basics;
 mod concurrency;
 mod damage;

@@ -1,0 +1,49 @@
+//! How a copy is going, on standard error.
+
+use crate::units::size_short;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::time::{Duration, Instant};
+
+/// How often a line is written where there is no terminal to draw on.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Shows bytes as they are copied.
+pub struct Copied {
+    bar: ProgressBar,
+    name: &'static str,
+    bytes: u64,
+    begun: Instant,
+    last_line: Instant,
+}
+
+impl Copied {
+    /// Starts to show a copy of unknown size.
+    pub fn start(name: &'static str) -> Copied {
+        // Hidden where standard error is no terminal.
+        let bar = ProgressBar::no_length();
+        if let Ok(style) = ProgressStyle::with_template("{prefix} {spinner}  {msg}") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(name);
+        let now = Instant::now();
+        Copied { bar, name, bytes: 0, begun: now, last_line: now }
+    }
+
+    /// More bytes are copied.
+    pub fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        let rate = self.bytes as f64 / self.begun.elapsed().as_secs_f64().max(1e-3);
+        let message = format!("{}  {}/s", size_short(self.bytes), size_short(rate as u64));
+        if self.bar.is_hidden() && self.last_line.elapsed() >= LINE_EVERY {
+            self.last_line = Instant::now();
+            eprintln!("{}: {message}", self.name);
+        }
+        self.bar.set_message(message);
+        self.bar.tick();
+    }
+
+    /// Ends the show.
+    pub fn end(self) {
+        self.bar.finish_and_clear();
+    }
+}

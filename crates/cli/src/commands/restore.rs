@@ -1,0 +1,48 @@
+//! `meridian restore`: a data folder from a backup.
+
+use crate::args::{Target, TargetArgs};
+use crate::commands::backup::list;
+use crate::commands::copied::Copied;
+use crate::failure::Failure;
+use crate::output::say;
+use clap::Args;
+use meridian_store::Options;
+use meridian_store::seams::Seams;
+use std::path::PathBuf;
+
+/// Make a data folder from a backup
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  meridian restore /backups/monday --data ./meridian-data
+  meridian serve --data ./meridian-data
+
+Every checksum is verified, and each collection must come out with the events that the backup says. The data folder must
+be new or empty; it becomes one in the last step, so that a restore that was broken off cannot be taken for whole: run it
+again. docs/backup.md has more.")]
+pub struct RestoreArgs {
+    /// Folder of the backup
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &RestoreArgs) -> Result<(), Failure> {
+    let data = match args.target.resolve() {
+        Target::Folder(data) => data,
+        Target::Server(url) => {
+            return Err(Failure::Usage(format!(
+                "{url}: a running server is not restored into: name a new or empty folder with --data, and start a server on it"
+            )));
+        }
+    };
+    let mut copied = Copied::start("restore");
+    let restored =
+        meridian_store::restore(&args.dir, Options::at(&data), Seams::real(), &mut |bytes| copied.add(bytes));
+    copied.end();
+    list(&restored?);
+    say(&format!("{}: restored from {}", data.display(), args.dir.display()));
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! A folder that a backup is kept in.
+
+use super::tar::{next_entry, skip_padding};
+use super::{Backup, COPY_BYTES, ERROR, FILES, LISTING, checksum};
+use crate::codec::{read_file, replace_file};
+use crate::error::StoreError;
+use crate::seams::{Disk, DiskLock, OpenMode};
+use meridian_model::Invalid;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const LOCK: &str = "LOCK";
+/// Most bytes of the listing and of an error's text.
+const LISTING_BYTES_MAX: u64 = 256 << 20;
+
+/// A folder that holds a backup, or is to hold one; locked.
+#[derive(Debug)]
+pub struct BackupFolder {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    _lock: Box<dyn DiskLock>,
+}
+
+/// What came of a backup.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// What the folder holds now.
+    pub backup: Backup,
+    /// Files that were sent, and their bytes: all others were there already.
+    pub files: u64,
+    /// See `files`.
+    pub bytes: u64,
+}
+
+impl BackupFolder {
+    /// Opens a folder for a backup: a new one, an empty one, or one that holds a backup or the beginning of one.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a folder that holds other things, [`StoreError::InUse`], [`StoreError::Io`].
+    pub fn open(disk: Arc<dyn Disk>, dir: &Path) -> Result<BackupFolder, StoreError> {
+        let there = match disk.list(dir) {
+            Ok(names) => names,
+            Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(e) => return Err(StoreError::io("list", dir)(e)),
+        };
+        let ours = |name: &str| [FILES, LISTING, LOCK, "lost+found"].contains(&name) || name == "BACKUP.new";
+        if let Some(other) = there.iter().find(|name| !ours(name)) {
+            let detail =
+                format!("{} holds {other:?}, which is no part of a backup: name a new or empty folder", dir.display());
+            return Err(Invalid::new(detail).into());
+        }
+        let files = dir.join(FILES);
+        disk.create_dir(&files).map_err(StoreError::io("create", &files))?;
+        let above = dir.parent().filter(|a| !a.as_os_str().is_empty());
+        for folder in above.into_iter().chain([dir]) {
+            disk.sync_dir(folder).map_err(StoreError::io("sync", folder))?;
+        }
+        let path = dir.join(LOCK);
+        let lock = disk.lock(&path).map_err(|e| match e.kind() {
+            ErrorKind::WouldBlock => {
+                StoreError::Busy(format!("another backup or restore is at work in {}", dir.display()))
+            }
+            _ => StoreError::io("lock", &path)(e),
+        })?;
+        Ok(BackupFolder { disk, dir: dir.to_owned(), _lock: lock })
+    }
+
+    /// The files that are there and whole, by name with their checksums: what need not be sent again. Reads all of
+    /// them; one that is not what its backup says is left out, and so comes again.
+    pub fn have(&self) -> Result<BTreeMap<String, u32>, StoreError> {
+        let known: BTreeMap<String, (u64, u32)> = match read_listing(self.disk.as_ref(), &self.dir) {
+            Ok(backup) => backup.files().map(|f| (f.stored.clone(), (f.bytes, f.crc32c))).collect(),
+            Err(StoreError::NewerFormat { path, found, supported }) => {
+                return Err(StoreError::NewerFormat { path, found, supported });
+            }
+            // None there, or a damaged one that the new one replaces.
+            Err(_) => BTreeMap::new(),
+        };
+        let files = self.dir.join(FILES);
+        let mut have = BTreeMap::new();
+        for name in self.disk.list(&files).map_err(StoreError::io("list", &files))? {
+            // Only a file that came whole has a name without this ending.
+            if name.ends_with(".new") {
+                continue;
+            }
+            let found = checksum_of(self.disk.as_ref(), &files.join(&name), &mut |_| Ok(()))?;
+            if known.get(&name).is_none_or(|expected| *expected == found) {
+                have.insert(name, found.1);
+            }
+        }
+        Ok(have)
+    }
+
+    /// Takes in what [`crate::Store::backup`] sends, given the `have` of this folder. Only when everything is there and
+    /// synced does it become the folder's backup; until then an older one stays as it is. `progress` is told the bytes
+    /// that came.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] with what the server said where it broke off, [`StoreError::Corrupt`] where what came does
+    /// not fit its checksums, [`StoreError::Io`].
+    pub fn receive(&self, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Result<Received, StoreError> {
+        let came =
+            |e: std::io::Error| StoreError::Io { action: "receive the rest for", path: self.dir.clone(), source: e };
+        let files = self.dir.join(FILES);
+        let mut fresh: BTreeMap<String, u32> = BTreeMap::new();
+        let mut bytes = 0;
+        let listing = loop {
+            let Some((name, size)) = next_entry(input).map_err(came)? else {
+                return Err(StoreError::corrupt(&self.dir.join(LISTING), "it did not come with the files"));
+            };
+            match name.strip_prefix("files/") {
+                Some(file) if is_plain(file) => {
+                    let crc = self.receive_file(input, &files.join(file), size, progress)?;
+                    fresh.insert(file.to_owned(), crc);
+                    bytes += size;
+                }
+                None if (name == LISTING || name == ERROR) && size <= LISTING_BYTES_MAX => {
+                    let mut content = vec![0; size as usize];
+                    input.read_exact(&mut content).map_err(came)?;
+                    if name == ERROR {
+                        return Err(StoreError::Busy(format!("broken off: {}", String::from_utf8_lossy(&content))));
+                    }
+                    break content;
+                }
+                _ => {
+                    return Err(StoreError::corrupt(
+                        &self.dir,
+                        format!("{name:?} came with it, and is no part of a backup"),
+                    ));
+                }
+            }
+            skip_padding(input, size).map_err(came)?;
+        };
+        let path = self.dir.join(LISTING);
+        let backup = Backup::decode(&path, &listing)?;
+        for file in backup.files() {
+            let stored = files.join(&file.stored);
+            if let Some(crc) = fresh.get(&file.stored) {
+                checksum(&stored, *crc, file.crc32c)?;
+            }
+            let there = self.disk.open(&stored, OpenMode::Read).and_then(|f| f.len());
+            if there.map_err(StoreError::io("open", &stored))? != file.bytes {
+                return Err(StoreError::corrupt(&stored, "it has another length than the backup says"));
+            }
+        }
+        self.disk.sync_dir(&files).map_err(StoreError::io("sync", &files))?;
+        replace_file(self.disk.as_ref(), &path, &listing)?;
+        self.sweep(&backup);
+        Ok(Received { backup, files: fresh.len() as u64, bytes })
+    }
+
+    /// Writes a file beside its place, syncs it, and gives it its name; the checksum comes back.
+    fn receive_file(
+        &self,
+        input: &mut dyn Read,
+        path: &Path,
+        bytes: u64,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u32, StoreError> {
+        let beside = path.with_added_extension("new");
+        let file = self.disk.open(&beside, OpenMode::Create).map_err(StoreError::io("create", &beside))?;
+        let mut buffer = vec![0; COPY_BYTES];
+        let (mut at, mut crc) = (0, 0);
+        while at < bytes {
+            let take = buffer.len().min((bytes - at) as usize);
+            input.read_exact(&mut buffer[..take]).map_err(StoreError::io("receive the rest of", path))?;
+            crc = crc32c::crc32c_append(crc, &buffer[..take]);
+            file.write_at(at, &buffer[..take]).map_err(StoreError::io("write", &beside))?;
+            at += take as u64;
+            progress(take as u64);
+        }
+        file.sync().map_err(StoreError::io("sync", &beside))?;
+        self.disk.rename(&beside, path).map_err(StoreError::io("rename", &beside))?;
+        Ok(crc)
+    }
+
+    /// Removes files that belong to no backup any more.
+    fn sweep(&self, backup: &Backup) {
+        let named: BTreeSet<&str> = backup.files().map(|file| file.stored.as_str()).collect();
+        let files = self.dir.join(FILES);
+        for name in self.disk.list(&files).unwrap_or_default() {
+            let path = files.join(&name);
+            if !named.contains(name.as_str())
+                && let Err(e) = self.disk.remove(&path)
+            {
+                tracing::warn!(path = %path.display(), error = %e, "could not remove a file that is not needed any more");
+            }
+        }
+    }
+}
+
+/// Names of files as backups have them: nothing that leads elsewhere.
+fn is_plain(name: &str) -> bool {
+    let good = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.';
+    !name.is_empty() && !name.starts_with('.') && !name.ends_with(".new") && name.bytes().all(good)
+}
+
+/// Reads what a folder's backup consists of.
+pub(super) fn read_listing(disk: &dyn Disk, dir: &Path) -> Result<Backup, StoreError> {
+    let path = dir.join(LISTING);
+    match read_file(disk, &path) {
+        Ok(bytes) => Backup::decode(&path, &bytes),
+        Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            let detail = format!(
+                "{} holds no backup: there is no file {LISTING} in it, which is written when all else is there",
+                dir.display()
+            );
+            Err(Invalid::new(detail).into())
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// Length and checksum of a file, whose bytes go past `sink`.
+pub(super) fn checksum_of(
+    disk: &dyn Disk,
+    path: &Path,
+    sink: &mut dyn FnMut(&[u8]) -> Result<(), StoreError>,
+) -> Result<(u64, u32), StoreError> {
+    let file = disk.open(path, OpenMode::Read).map_err(StoreError::io("open", path))?;
+    let bytes = file.len().map_err(StoreError::io("read", path))?;
+    let mut buffer = vec![0; COPY_BYTES];
+    let (mut at, mut crc) = (0, 0);
+    while at < bytes {
+        let take = buffer.len().min((bytes - at) as usize);
+        file.read_at(at, &mut buffer[..take]).map_err(StoreError::io("read", path))?;
+        crc = crc32c::crc32c_append(crc, &buffer[..take]);
+        sink(&buffer[..take])?;
+        at += take as u64;
+    }
+    Ok((bytes, crc))
+}

@@ -1,0 +1,128 @@
+//! Backups of a live store, and restores from them.
+//!
+//! A collection's manifest, as it stands after a flush, and the files that it names are the collection at one position:
+//! segments never change, and what the log holds besides is newer. So a backup flushes, *pins* that manifest (opens its
+//! files, which stay readable after a merge has removed their names) and sends them; writers and readers go on. Of a
+//! segment at rest only the GeoParquet file is sent: all else of it is made anew from that.
+//!
+//! What is sent is a tar of files for a *backup folder*:
+//!
+//! - `files/SEED-NUMBER-MARK.EXTENSION`: a file of a collection. Seed (of the collection), number and mark (taken from
+//!   the file's own checksums) make the name say what the file holds, so that one that is there need not be sent again:
+//!   a backup into the folder of an older one, or of one that was broken off, adds what is new.
+//! - `BACKUP`: what belongs together. It is sent last and put in place last, and says where each collection stood and
+//!   the checksum of every file. A folder without it holds no backup.
+//!
+//! A restore goes the same way round: the data folder's marker is written last, and a folder without one does not open.
+
+mod folder;
+mod pin;
+mod restore;
+mod send;
+mod tar;
+
+pub use folder::{BackupFolder, Received};
+pub use restore::restore;
+
+use crate::codec::{frame, unframe};
+use crate::error::StoreError;
+use crate::manifest::Manifest;
+use meridian_model::Seq;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Name of the file that says what belongs to a backup.
+const LISTING: &str = "BACKUP";
+/// Folder of the files.
+const FILES: &str = "files";
+/// Name under which a server tells why it broke off.
+const ERROR: &str = "ERROR";
+const MAGIC: &[u8; 8] = b"MRDNBKUP";
+const VERSION: u32 = 1;
+/// Bytes copied at a time.
+const COPY_BYTES: usize = 256 << 10;
+
+/// What a backup holds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Backup {
+    /// When it was begun, in microseconds since 1970.
+    pub made: i64,
+    /// Its collections, in order of tenant and name.
+    pub collections: Vec<Saved>,
+}
+
+/// A collection in a backup: whole batches, up to one position.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Saved {
+    manifest: Manifest,
+    /// Live events, in mode `latest` those of the history.
+    events: u64,
+    files: Vec<SavedFile>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct SavedFile {
+    /// In the collection's folder of segments.
+    name: String,
+    /// In the backup's folder of files.
+    stored: String,
+    bytes: u64,
+    crc32c: u32,
+}
+
+impl Saved {
+    /// The tenant that it belongs to.
+    pub fn tenant(&self) -> &str {
+        &self.manifest.tenant
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.manifest.collection
+    }
+
+    /// It is as it was after the write at this position of its log.
+    pub fn position(&self) -> u64 {
+        self.manifest.flushed
+    }
+
+    /// The same as a snapshot.
+    pub fn seq(&self) -> Seq {
+        Seq::end_of(self.manifest.flushed)
+    }
+
+    /// Its live events, in mode `latest` those of the history.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Bytes of its files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+}
+
+impl Backup {
+    fn encode(&self) -> Result<Vec<u8>, StoreError> {
+        let json = serde_json::to_vec(self).map_err(|e| StoreError::corrupt(Path::new(LISTING), e.to_string()))?;
+        Ok(frame(MAGIC, VERSION, &json))
+    }
+
+    fn decode(path: &Path, bytes: &[u8]) -> Result<Backup, StoreError> {
+        let content = unframe(path, MAGIC, VERSION, bytes)?;
+        serde_json::from_slice(content).map_err(|e| StoreError::corrupt(path, format!("it does not read: {e}")))
+    }
+
+    /// The files of all collections.
+    fn files(&self) -> impl Iterator<Item = &SavedFile> {
+        self.collections.iter().flat_map(|saved| &saved.files)
+    }
+}
+
+/// A read that fails with what the caller says of the file.
+fn checksum(path: &Path, crc: u32, expected: u32) -> Result<(), StoreError> {
+    if crc == expected {
+        return Ok(());
+    }
+    Err(StoreError::corrupt(path, format!("its checksum is {crc:08x} where the backup says {expected:08x}")))
+}

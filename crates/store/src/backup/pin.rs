@@ -1,0 +1,161 @@
+//! A collection at one position, held as it is while it is copied.
+
+use crate::codec::FRAME_BYTES;
+use crate::collection::Collection;
+use crate::error::StoreError;
+use crate::maintenance::sidecars;
+use crate::manifest::{Manifest, rest_name, rows_name, segment_name};
+use crate::part::Part;
+use crate::partition::Partition;
+use crate::seams::{DiskFile, OpenMode};
+use crate::segment::{RestFile, RowsFile};
+use meridian_model::{Invalid, Seq};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A manifest, and its files opened: they stay readable whatever merges do.
+pub(super) struct Pinned {
+    pub(super) manifest: Manifest,
+    pub(super) events: u64,
+    pub(super) files: Vec<PinnedFile>,
+}
+
+/// One of the files.
+pub(super) struct PinnedFile {
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+    file: Arc<dyn DiskFile>,
+    kind: Kind,
+}
+
+/// How a file checks itself.
+enum Kind {
+    /// A small file in a frame.
+    Framed,
+    /// What is served beside a segment's rows.
+    Index(Arc<Part>),
+    Rows(Arc<RowsFile>),
+    Rest(Arc<RestFile>),
+}
+
+impl Collection {
+    /// Everything acknowledged before the call, and whole batches of what came during it.
+    pub(super) fn pin(&self) -> Result<Pinned, StoreError> {
+        self.core.lock().check_whole()?;
+        if self.is_durable() {
+            self.flush()?;
+        }
+        self.core.lock().pin()
+    }
+}
+
+impl Partition {
+    /// Refuses where something of the collection cannot be read: a copy of it would lack that, and look whole.
+    pub(crate) fn check_whole(&self) -> Result<(), StoreError> {
+        if let Some(why) = &self.refuses {
+            let name = &self.manifest.collection;
+            return Err(Invalid::new(format!("the collection {name} is read-only: {why}")).into());
+        }
+        match self.problems.first() {
+            Some(problem) => Err(StoreError::corrupt(&problem.path, problem.detail.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn pin(&self) -> Result<Pinned, StoreError> {
+        self.check_whole()?;
+        if self.log.is_none() {
+            // An ephemeral collection survives as what it is made of, without events.
+            let none =
+                Manifest { flushed: 0, segments: Vec::new(), keys: Vec::new(), hidden: None, ..self.manifest.clone() };
+            return Ok(Pinned { manifest: Manifest { listed: Vec::new(), ..none }, events: 0, files: Vec::new() });
+        }
+        let manifest = Manifest {
+            segments: self.segments.values().cloned().collect(),
+            listed: Vec::new(),
+            ..self.manifest.clone()
+        };
+        let flushed = Seq::end_of(manifest.flushed);
+        let mut files = Vec::new();
+        let mut events = 0;
+        for e in &self.entries {
+            let (Some(meta), Some(segment)) = (self.segments.get(&e.part.number), e.part.segment()) else { continue };
+            events += u64::from(meta.rows) - e.dead.count_by(flushed.0);
+            match (meta.rest, segment.rest(), segment.rows_file()) {
+                (Some(_), Some(rest), _) => files.push(self.open_pinned(rest_name(meta.file), Kind::Rest(rest))?),
+                (None, _, Some(rows)) => {
+                    files.push(self.open_pinned(rows_name(meta.file), Kind::Rows(rows))?);
+                    files.push(self.open_pinned(segment_name(meta.file), Kind::Index(e.part.clone()))?);
+                }
+                _ => return Err(StoreError::corrupt(&segment.index.path, "its rows are gone")),
+            }
+        }
+        for name in sidecars(&manifest) {
+            files.push(self.open_pinned(name, Kind::Framed)?);
+        }
+        Ok(Pinned { manifest, events, files })
+    }
+
+    fn open_pinned(&self, name: String, kind: Kind) -> Result<PinnedFile, StoreError> {
+        let path = self.shared.segments_dir().join(&name);
+        let file = self.shared.disk.open(&path, OpenMode::Read).map_err(StoreError::io("open", &path))?;
+        let bytes = file.len().map_err(StoreError::io("read", &path))?;
+        Ok(PinnedFile { name, path, bytes, file, kind })
+    }
+}
+
+impl PinnedFile {
+    /// Name in a backup: it says what the file holds.
+    pub(super) fn stored(&self, seed: u64) -> Result<String, StoreError> {
+        let mark = match &self.kind {
+            Kind::Rest(rest) => rest.entry.crc32c,
+            // The checksum of all else stands in these bytes.
+            Kind::Framed => self.crc_of(0, FRAME_BYTES)?,
+            Kind::Index(_) | Kind::Rows(_) => self.crc_of(self.bytes.saturating_sub(24), 24)?,
+        };
+        let (number, extension) = self.name.split_once('.').unwrap_or((&self.name, ""));
+        Ok(format!("{seed:016x}-{number}-{mark:08x}.{extension}"))
+    }
+
+    fn crc_of(&self, from: u64, bytes: usize) -> Result<u32, StoreError> {
+        let mut into = vec![0; bytes.min(self.bytes as usize)];
+        self.read(from, &mut into)?;
+        Ok(crc32c::crc32c(&into))
+    }
+
+    pub(super) fn read(&self, from: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        self.file.read_at(from, into).map_err(StoreError::io("read", &self.path))
+    }
+
+    /// Whether the file is what was written: a copy of damage would be found when it is too late.
+    pub(super) fn verify(&self) -> Result<(), StoreError> {
+        let bad = match &self.kind {
+            Kind::Framed => return self.verify_frame(),
+            Kind::Rest(rest) => rest.verify(),
+            Kind::Rows(rows) => rows.verify(),
+            Kind::Index(part) => part.segment().map(|s| s.index.verify(&s.footer.blocks)).unwrap_or_default(),
+        };
+        bad.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    fn verify_frame(&self) -> Result<(), StoreError> {
+        let mut buffer = vec![0; super::COPY_BYTES];
+        let (mut at, mut crc, mut expected) = (0, 0, None);
+        while at < self.bytes {
+            let take = buffer.len().min((self.bytes - at) as usize);
+            self.read(at, &mut buffer[..take])?;
+            let mut piece = &buffer[..take];
+            if at == 0
+                && let Some((head, rest)) = piece.split_at_checked(FRAME_BYTES)
+            {
+                crc = crc32c::crc32c(&head[..12]);
+                expected = head[12..].try_into().ok().map(u32::from_le_bytes);
+                piece = rest;
+            }
+            crc = crc32c::crc32c_append(crc, piece);
+            at += take as u64;
+        }
+        if expected == Some(crc) { Ok(()) } else { Err(StoreError::corrupt(&self.path, "its checksum is wrong")) }
+    }
+}

@@ -1,0 +1,163 @@
+//! A data folder made from a backup.
+
+use super::folder::{BackupFolder, checksum_of, read_listing};
+use super::{Backup, FILES, Saved, checksum};
+use crate::codec::{read_file, replace_file};
+use crate::error::StoreError;
+use crate::maintenance::sidecars;
+use crate::manifest::{rest_name, rows_name, segment_name};
+use crate::options::Options;
+use crate::recovery::make_folders;
+use crate::seams::{Disk, OpenMode, Seams};
+use crate::store::{LOCK, MARKER, RESTORING, Store, make_root, write_marker};
+use meridian_model::Invalid;
+use meridian_model::schema::validate_name;
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// Makes the data folder of `options` from the backup in `from`, and opens it once: what is served beside events at rest
+/// is made anew, and each collection must come out at the position and with the events that the backup says.
+///
+/// The data folder must not exist, or be empty, or hold the beginning of a restore of this very backup. It becomes a
+/// data folder in the last step. `progress` is told the bytes copied.
+///
+/// # Errors
+/// [`StoreError::Invalid`] where there is no backup or the folder is not empty, [`StoreError::Corrupt`] naming a file
+/// of the backup that is not what it was, [`StoreError::Io`].
+pub fn restore(
+    from: &Path,
+    options: Options,
+    seams: Seams,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Backup, StoreError> {
+    let disk = seams.disk.clone();
+    let backup = read_listing(disk.as_ref(), from)?;
+    // Nothing of it is removed meanwhile; a backup on a medium that is read only needs no lock.
+    let locked = match BackupFolder::open(disk.clone(), from) {
+        Err(StoreError::Io { source, .. })
+            if matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) =>
+        {
+            None
+        }
+        locked => Some(locked?),
+    };
+    let root = options.data.clone();
+    begin(disk.as_ref(), &root, &backup)?;
+    let held = disk.lock(&root.join(LOCK)).map_err(|e| match e.kind() {
+        ErrorKind::WouldBlock => StoreError::InUse { path: root.clone() },
+        _ => StoreError::io("lock", &root.join(LOCK))(e),
+    })?;
+    for saved in &backup.collections {
+        restore_collection(disk.as_ref(), from, &root, saved, progress)?;
+    }
+    write_marker(&seams, &root)?;
+    let begun = root.join(RESTORING);
+    disk.remove(&begun).map_err(StoreError::io("remove", &begun))?;
+    disk.sync_dir(&root).map_err(StoreError::io("sync", &root))?;
+    drop((held, locked));
+    compare(&backup, &Store::open(Options { background: false, ..options }, seams)?)?;
+    Ok(backup)
+}
+
+/// Notes in the folder that a restore of this backup is at work.
+fn begin(disk: &dyn Disk, root: &Path, backup: &Backup) -> Result<(), StoreError> {
+    make_root(disk, root)?;
+    let note = format!("a restore is at work: {:08x}\n", crc32c::crc32c(&backup.encode()?));
+    let path = root.join(RESTORING);
+    let names = disk.list(root).map_err(StoreError::io("list", root))?;
+    let refuse =
+        |why: &str| Err(Invalid::field("data", format!("{} {why}: name a new or empty folder", root.display())).into());
+    if names.iter().any(|name| name == MARKER) {
+        return refuse("is a data folder already");
+    }
+    if names.iter().any(|name| name == RESTORING) {
+        // Whatever it copied is copied again.
+        return if read_file(disk, &path)? == note.as_bytes() {
+            Ok(())
+        } else {
+            refuse("holds the beginning of a restore of another backup")
+        };
+    }
+    let ours = |name: &str| name == LOCK || name == "lost+found" || name.starts_with(RESTORING);
+    match names.iter().find(|name| !ours(name)) {
+        Some(other) => refuse(&format!("is not empty, it holds {other:?}")),
+        None => replace_file(disk, &path, note.as_bytes()),
+    }
+}
+
+fn restore_collection(
+    disk: &dyn Disk,
+    from: &Path,
+    root: &Path,
+    saved: &Saved,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), StoreError> {
+    // A listing whose checksum is right may still come from a hand that knows how to make one.
+    validate_name("tenant", saved.tenant())?;
+    validate_name("collection", saved.name())?;
+    let expected: BTreeSet<String> = expected_files(saved);
+    let found: BTreeSet<String> = saved.files.iter().map(|file| file.name.clone()).collect();
+    if expected != found {
+        return Err(StoreError::corrupt(from, format!("its files of {} are not those of its manifest", saved.name())));
+    }
+    let dir = Store::partition_dir(root, saved.tenant(), saved.name());
+    make_folders(disk, root, &dir)?;
+    let segments = dir.join("segments");
+    for file in &saved.files {
+        let (source, path) = (from.join(FILES).join(&file.stored), segments.join(&file.name));
+        let to = disk.open(&path, OpenMode::Create).map_err(StoreError::io("create", &path))?;
+        let mut at = 0;
+        let (bytes, crc) = checksum_of(disk, &source, &mut |piece| {
+            to.write_at(at, piece).map_err(StoreError::io("write", &path))?;
+            at += piece.len() as u64;
+            progress(piece.len() as u64);
+            Ok(())
+        })?;
+        if bytes != file.bytes {
+            let detail = format!("it has {bytes} bytes where the backup says {}", file.bytes);
+            return Err(StoreError::corrupt(&source, detail));
+        }
+        checksum(&source, crc, file.crc32c)?;
+        to.sync().map_err(StoreError::io("sync", &path))?;
+    }
+    disk.sync_dir(&segments).map_err(StoreError::io("sync", &segments))?;
+    saved.manifest.write(disk, &dir)
+}
+
+/// What of a collection cannot be made anew.
+fn expected_files(saved: &Saved) -> BTreeSet<String> {
+    let mut files = sidecars(&saved.manifest);
+    for meta in &saved.manifest.segments {
+        if meta.rest.is_some() {
+            files.insert(rest_name(meta.file));
+        } else {
+            files.extend([segment_name(meta.file), rows_name(meta.file)]);
+        }
+    }
+    files
+}
+
+/// Whether the store is what the backup says.
+fn compare(backup: &Backup, store: &Store) -> Result<(), StoreError> {
+    if let Some(problem) = store.problems().into_iter().next() {
+        return Err(StoreError::corrupt(&problem.path, problem.detail));
+    }
+    for saved in &backup.collections {
+        let Some(collection) = store.collection(saved.tenant(), saved.name()) else {
+            let detail = format!("the collection {} did not come out of it", saved.name());
+            return Err(StoreError::corrupt(store.root(), detail));
+        };
+        let (position, events) = (collection.position(), collection.history_events());
+        if (position, events) != (saved.position(), saved.events) {
+            let detail = format!(
+                "the collection {} came out with {events} events at position {position}, where the backup says {} at {}",
+                saved.name(),
+                saved.events,
+                saved.position()
+            );
+            return Err(StoreError::corrupt(store.root(), detail));
+        }
+    }
+    Ok(())
+}

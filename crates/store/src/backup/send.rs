@@ -1,0 +1,118 @@
+//! A backup on its way out of a live store.
+
+use super::tar::TarWriter;
+use super::{Backup, COPY_BYTES, ERROR, FILES, LISTING, Saved, SavedFile};
+use crate::collection::Collection;
+use crate::error::StoreError;
+use crate::store::Store;
+use meridian_model::Invalid;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+/// Where bytes go, for errors.
+const SENT: &str = "the backup";
+
+impl Store {
+    /// Writes a backup of every collection to `out`, as a tar for a backup folder, but for the files of `have`: name and
+    /// checksum of those that the folder holds. Each collection is as it was at one position, not before this call.
+    ///
+    /// Writers and readers go on. An error before the first byte is a refusal; one after it is told in the tar where
+    /// that can be, and the tar has no end.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] or [`StoreError::Invalid`] where a collection cannot be read whole, [`StoreError::Io`]
+    /// of the disk or of `out`, [`StoreError::Closed`] once `cancelled` says so.
+    pub fn backup(
+        &self,
+        have: &BTreeMap<String, u32>,
+        out: &mut dyn Write,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Backup, StoreError> {
+        if self.is_ephemeral() {
+            return Err(Invalid::new(
+                "the server keeps everything in memory (--ephemeral): there is nothing to back up",
+            )
+            .into());
+        }
+        let collections = self.collections();
+        if let Some(unopened) = self.unopened().into_iter().next() {
+            return Err(StoreError::corrupt(&unopened.path, unopened.detail));
+        }
+        for collection in &collections {
+            collection.core.lock().check_whole()?;
+        }
+        let made = self.now();
+        let mut tar = TarWriter::new(out);
+        let sent = send(&mut tar, &collections, made, have, cancelled);
+        match sent {
+            Ok(backup) => tar.finish().map(|()| backup).map_err(StoreError::io("send", Path::new(SENT))),
+            Err(error) => {
+                if tar.is_between() {
+                    let _ = tar.file(ERROR, error.to_string().as_bytes(), made / 1_000_000);
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+fn send(
+    tar: &mut TarWriter<'_>,
+    collections: &[std::sync::Arc<Collection>],
+    made: i64,
+    have: &BTreeMap<String, u32>,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Backup, StoreError> {
+    let mut backup = Backup { made, collections: Vec::new() };
+    for collection in collections {
+        // One collection's files are open at a time.
+        let pinned = match collection.pin() {
+            Ok(pinned) => pinned,
+            // Dropped meanwhile.
+            Err(_) if collection.stop.load(Ordering::Acquire) => continue,
+            Err(error) => return Err(error),
+        };
+        let mut files = Vec::new();
+        for file in pinned.files {
+            let stored = file.stored(pinned.manifest.seed)?;
+            let crc32c = match have.get(&stored) {
+                Some(crc) => *crc,
+                None => {
+                    file.verify()?;
+                    send_file(tar, &file, &stored, made, cancelled)?
+                }
+            };
+            files.push(SavedFile { name: file.name, stored, bytes: file.bytes, crc32c });
+        }
+        backup.collections.push(Saved { manifest: pinned.manifest, events: pinned.events, files });
+    }
+    tar.file(LISTING, &backup.encode()?, made / 1_000_000).map_err(StoreError::io("send", Path::new(SENT)))?;
+    Ok(backup)
+}
+
+/// Sends a file and gives its checksum.
+fn send_file(
+    tar: &mut TarWriter<'_>,
+    file: &super::pin::PinnedFile,
+    stored: &str,
+    made: i64,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<u32, StoreError> {
+    let sent = |result: std::io::Result<()>| result.map_err(StoreError::io("send", Path::new(SENT)));
+    sent(tar.begin(&format!("{FILES}/{stored}"), file.bytes, made / 1_000_000))?;
+    let mut buffer = vec![0; COPY_BYTES];
+    let (mut at, mut crc) = (0, 0);
+    while at < file.bytes {
+        if cancelled() {
+            return Err(StoreError::Closed);
+        }
+        let take = buffer.len().min((file.bytes - at) as usize);
+        file.read(at, &mut buffer[..take])?;
+        crc = crc32c::crc32c_append(crc, &buffer[..take]);
+        sent(tar.data(&buffer[..take]))?;
+        at += take as u64;
+    }
+    Ok(crc)
+}
