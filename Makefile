@@ -10,7 +10,7 @@ BENCHES := ingest mixed spacetime tracks near aggregate footprint scaling
 VENV := $(TARGET)/bench-venv
 QUESTDB := 9.3.4
 
-.PHONY: help build web demo test chaos soak bench bench-peers clean-demo
+.PHONY: help build web demo test fixture chaos soak bench bench-peers clean-demo
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,9 @@ clean-demo: ## Forget the demo's data
 
 test: ## Every test that must pass before a change lands; installs what it needs
 	@scripts/test.sh
+
+fixture: ## Writes the small store of this version into crates/store/tests/fixtures, once
+	MERIDIAN_WRITE_FIXTURE=1 cargo test -p meridian-store --test store -- fixtures
 
 chaos: ## Simulated crashes, faults and damage for half of FOR seconds, then a real server killed again and again
 	MERIDIAN_SIM_SECONDS=$$(($(FOR) / 2)) cargo test -p meridian-store --test store -- sim::seeds --nocapture

@@ -8,6 +8,7 @@ mod concurrency;
 mod damage;
 mod faults;
 mod files;
+mod fixtures;
 mod latest;
 mod model;
 mod objects;
