@@ -1,0 +1,19 @@
+//! The lab: what a service holds, what breaks first, what a user costs.
+//!
+//! The lab drives any server from outside, over public interfaces only, and answers three questions: where is the
+//! edge, what will happen at a size that was not tried, and what does a satisfied user cost.
+//!
+//! # Words
+//! A *workload* (a scenario file) says who asks what, how often, and what a sound answer is. A *trial* is one run of it
+//! from idle to idle. A *KPI* is a number that a user feels: time to first result, time to last result, completeness. The
+//! *mode* is how a trial went over time: flat, growing, timing out. The *breakpoint* is the largest load at which an
+//! objective still holds.
+//!
+//! # One record, two makers
+//! Everything rests on one row per request, [`record::Record`]. A real run and a simulation write the same rows into the same
+//! results folder, so that analysis, comparison, cost and report know nothing of where they came from.
+//!
+//! # Where to start reading
+//! [`record`] is that row.
+
+pub mod record;

@@ -1,0 +1,169 @@
+//! What is kept of each request: the row that drivers and the simulator write and that all analysis reads.
+//!
+//! Times are microseconds from the start of the trial, as an `i64`, so that a record of a warm-up may lie before the zero of
+//! the measured phase of another. Latency is always counted from [`Record::intended`], the time at which the arrival process
+//! wanted the request sent (Tene, "How not to measure latency"); what a naive client would have seen is `done - sent`.
+
+/// Microseconds from the start of the trial.
+pub type Micros = i64;
+
+/// One request: who asked, when it should have been, was and ended, and what came of it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Record {
+    /// Which repeat of the workload, from 0.
+    pub trial: u16,
+    /// Which part of the trial.
+    pub phase: Phase,
+    /// Index into the run's targets.
+    pub target: u16,
+    /// Index into the run's populations.
+    pub population: u16,
+    /// Index into the run's requests (the entries of the mix).
+    pub request: u16,
+    /// The user within the population.
+    pub user: u32,
+    /// Number of the request in its trial and population, from 1, in order of `intended`.
+    pub n: u32,
+    /// Which try of the same question this is, from 0.
+    pub attempt: u8,
+    /// Requests of the trial in flight when this one was sent, itself not counted.
+    pub in_flight: u32,
+    /// When the arrival process wanted it sent.
+    pub intended: Micros,
+    /// When its first byte was handed to the socket; `None` if it never was.
+    pub sent: Option<Micros>,
+    /// When the first byte of the answer was there.
+    pub first_byte: Option<Micros>,
+    /// When the first result (feature, row, result packet) was there.
+    pub first_result: Option<Micros>,
+    /// When the last result was there.
+    pub last_result: Option<Micros>,
+    /// When the answer had ended, or was given up.
+    pub done: Option<Micros>,
+    /// Result packets (messages of a stream that carry results; 1 for a plain answer with results).
+    pub packets: u32,
+    /// Results (features, rows) in the answer.
+    pub results: u64,
+    /// Bytes of the answer's body.
+    pub bytes: u64,
+    /// Status code of the protocol (HTTP's; 0 where there is none).
+    pub status: u16,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Why, where the outcome is not [`Outcome::Sound`]: one of few sentences, for counting.
+    pub detail: Option<String>,
+}
+
+impl Record {
+    /// Time a user waited for the first result: from the intended time. `None` while nothing came.
+    pub fn to_first_result(&self) -> Option<Micros> {
+        Some(self.first_result? - self.intended)
+    }
+
+    /// Time a user waited for the last result: from the intended time.
+    pub fn to_last_result(&self) -> Option<Micros> {
+        Some(self.last_result? - self.intended)
+    }
+
+    /// Duration a user felt: from the intended time to the end of the answer.
+    pub fn latency(&self) -> Option<Micros> {
+        Some(self.done? - self.intended)
+    }
+
+    /// Duration that a client without an arrival schedule would report: from the real send.
+    pub fn naive_latency(&self) -> Option<Micros> {
+        Some(self.done? - self.sent?)
+    }
+}
+
+/// The part of a trial in which a request was intended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Phase {
+    /// Before measurement: connections and caches warm up; shown, never counted.
+    WarmUp,
+    /// What is counted.
+    #[default]
+    Measured,
+    /// Load goes on while the last measured requests end; never counted.
+    CoolDown,
+    /// The first measurement again, minutes after the load ("did it stay degraded?").
+    Again,
+}
+
+/// What came of a request. Only [`Outcome::Sound`] may ever count as fast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Outcome {
+    /// A whole answer that passed every check.
+    #[default]
+    Sound,
+    /// An answer that failed a check (schema, count, ground truth).
+    Unsound,
+    /// Part of the results came, and the answer said so or ended early.
+    Partial,
+    /// The answer ended without any of the results due.
+    Absent,
+    /// Turned away by the server on purpose (429, 503, or a stream's `refused`).
+    Refused,
+    /// The user's patience or the deadline ended first; `done` holds when.
+    TimedOut,
+    /// Transport or protocol failed, or a status that is no refusal.
+    Failed,
+    /// The load generator could not send it; the arrival is counted, the server is not to blame.
+    NotSent,
+}
+
+macro_rules! names {
+    ($kind:ty { $($variant:ident = $code:literal $name:literal),+ $(,)? }) => {
+        impl $kind {
+            /// Every value, in the order of their codes.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The number that stands for it in `requests.parquet`.
+            pub fn code(self) -> u8 {
+                match self { $(Self::$variant => $code),+ }
+            }
+
+            /// The value of a number of `requests.parquet`.
+            pub fn from_code(code: u8) -> Option<Self> {
+                match code { $($code => Some(Self::$variant),)+ _ => None }
+            }
+
+            /// Its word in summaries and reports.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+        }
+    };
+}
+
+names!(Phase { WarmUp = 0 "warm-up", Measured = 1 "measured", CoolDown = 2 "cool-down", Again = 3 "again" });
+names!(Outcome {
+    Sound = 0 "sound", Unsound = 1 "unsound", Partial = 2 "partial", Absent = 3 "absent", Refused = 4 "refused",
+    TimedOut = 5 "timed out", Failed = 6 "failed", NotSent = 7 "not sent",
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_words_name_one_value_each() {
+        for outcome in Outcome::ALL {
+            assert_eq!(Outcome::from_code(outcome.code()), Some(*outcome));
+        }
+        for phase in Phase::ALL {
+            assert_eq!(Phase::from_code(phase.code()), Some(*phase));
+        }
+        let words: std::collections::BTreeSet<_> = Outcome::ALL.iter().map(|outcome| outcome.name()).collect();
+        assert_eq!(words.len(), Outcome::ALL.len());
+        assert_eq!(Outcome::from_code(8), None);
+    }
+
+    #[test]
+    fn latency_is_counted_from_the_intended_time() {
+        let record = Record { intended: 1_000, sent: Some(5_000), done: Some(6_000), ..Record::default() };
+        assert_eq!(record.latency(), Some(5_000));
+        assert_eq!(record.naive_latency(), Some(1_000));
+        assert_eq!(record.to_first_result(), None);
+    }
+}
