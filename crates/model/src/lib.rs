@@ -6,7 +6,7 @@
 //!
 //! Start reading at [`Schema`] (what a collection holds), then [`Batch`] (events as columns), then
 //! [`Bounds`] (the box in longitude, latitude and time that every index in Meridian is made of), then
-//! [`filter::Predicate`] (what every question becomes).
+//! [`filter::Predicate`] (what every question becomes). [`policy`] holds the rules that server and simulator share.
 
 pub mod batch;
 pub mod bounds;
@@ -15,6 +15,7 @@ pub mod error;
 pub mod filter;
 pub mod geometry;
 pub mod layout;
+pub mod policy;
 mod ring;
 pub mod schema;
 pub mod schema_json;

@@ -1,0 +1,166 @@
+//! Which job a worker takes next: by class, then first in, first out, and what has waited too long is dropped.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How urgent a job is. A worker takes the most urgent class that has a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// Short work that someone watches.
+    Quick,
+    /// Everything else that someone waits for.
+    Default,
+    /// Work that nobody waits for.
+    Background,
+}
+
+impl Class {
+    /// Every class, most urgent first.
+    pub const ALL: [Class; 3] = [Class::Quick, Class::Default, Class::Background];
+
+    /// The class of a name in a file: `quick`, `default` or `background`.
+    pub fn from_name(name: &str) -> Option<Class> {
+        match name {
+            "quick" => Some(Class::Quick),
+            "default" => Some(Class::Default),
+            "background" => Some(Class::Background),
+            _ => None,
+        }
+    }
+}
+
+/// When a job is no longer worth doing. Times are counted from an origin that the caller chooses, one for all jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Never: it is done however late.
+    Endless,
+    /// When it has waited longer than this since it was itself created. Each stage of a request starts anew, so a request
+    /// may wait many times as long: the rule of the systems that fail that way, kept so that they can be simulated.
+    SinceCreation(Duration),
+    /// From this time on, which the request carried with it through every stage.
+    Deadline(Duration),
+}
+
+/// A job that left the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken<T> {
+    /// To be done.
+    Due(T),
+    /// To be dropped: its patience had ended when its turn came.
+    Expired(T),
+}
+
+#[derive(Debug, Clone)]
+struct Waiting<T> {
+    created: Duration,
+    patience: Patience,
+    job: T,
+}
+
+/// A bounded queue for each class. Patience is tested when a job's turn comes, so that a drop costs one step and order is
+/// never disturbed.
+#[derive(Debug, Clone)]
+pub struct Queues<T> {
+    classes: [VecDeque<Waiting<T>>; 3],
+    capacity: usize,
+}
+
+impl<T> Queues<T> {
+    /// Queues that hold `capacity` jobs of each class.
+    pub fn new(capacity: usize) -> Self {
+        Queues { classes: Default::default(), capacity }
+    }
+
+    /// Puts a job at the end of its class; gives it back where that class is full.
+    pub fn push(&mut self, class: Class, created: Duration, patience: Patience, job: T) -> Result<(), T> {
+        let queue = &mut self.classes[class as usize];
+        if queue.len() >= self.capacity {
+            return Err(job);
+        }
+        queue.push_back(Waiting { created, patience, job });
+        Ok(())
+    }
+
+    /// Takes the oldest job of the most urgent class that has one.
+    pub fn take(&mut self, now: Duration) -> Option<Taken<T>> {
+        let waiting = self.classes.iter_mut().find_map(VecDeque::pop_front)?;
+        let over = match waiting.patience {
+            Patience::Endless => false,
+            Patience::SinceCreation(limit) => now.saturating_sub(waiting.created) > limit,
+            Patience::Deadline(at) => now >= at,
+        };
+        Some(if over { Taken::Expired(waiting.job) } else { Taken::Due(waiting.job) })
+    }
+
+    /// Jobs that wait, of every class.
+    pub fn len(&self) -> usize {
+        self.classes.iter().map(VecDeque::len).sum()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.classes.iter().all(VecDeque::is_empty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Debug, Clone)]
+    struct Job {
+        class: Class,
+        created: u64,
+        patience: Patience,
+    }
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    fn job() -> impl Strategy<Value = Job> {
+        let patience = prop_oneof![
+            Just(Patience::Endless),
+            (0..50u64).prop_map(|n| Patience::SinceCreation(ms(n))),
+            (0..100u64).prop_map(|n| Patience::Deadline(ms(n))),
+        ];
+        (prop::sample::select(Class::ALL.to_vec()), 0..100u64, patience).prop_map(|(class, created, patience)| Job {
+            class,
+            created,
+            patience,
+        })
+    }
+
+    proptest! {
+        /// Against a plain list: the next job is the first of the least class in order of arrival, and it is dropped exactly
+        /// when its rule says so.
+        #[test]
+        fn jobs_leave_by_class_then_by_arrival(jobs in prop::collection::vec(job(), 0..60), capacity in 1usize..40) {
+            let mut queues = Queues::new(capacity);
+            let mut list: Vec<(usize, Job)> = Vec::new();
+            for (n, job) in jobs.into_iter().enumerate() {
+                let room = list.iter().filter(|(_, j)| j.class == job.class).count() < capacity;
+                let pushed = queues.push(job.class, ms(job.created), job.patience, n);
+                prop_assert_eq!(pushed.is_ok(), room);
+                if room {
+                    list.push((n, job));
+                }
+            }
+            list.sort_by_key(|(n, job)| (job.class, *n));
+            prop_assert_eq!(queues.len(), list.len());
+            for (clock, (n, job)) in list.into_iter().enumerate() {
+                let now = clock as u64 * 3;
+                let dead = match job.patience {
+                    Patience::Endless => false,
+                    Patience::SinceCreation(limit) => now as i64 - job.created as i64 > limit.as_millis() as i64,
+                    Patience::Deadline(at) => ms(now) >= at,
+                };
+                let expected = if dead { Taken::Expired(n) } else { Taken::Due(n) };
+                prop_assert_eq!(queues.take(ms(now)), Some(expected));
+            }
+            prop_assert!(queues.is_empty());
+            prop_assert_eq!(queues.take(ms(0)), None);
+        }
+    }
+}
