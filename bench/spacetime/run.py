@@ -156,12 +156,14 @@ class Duckdb(System):
         warm = time.time() + seconds / 5
         end = warm + seconds
         def ask(first):
-            cursor, at = self.database.cursor(), first
-            while (sent := time.time()) < end:
+            cursor, at, measured = self.database.cursor(), first, 0
+            # A question may take longer than the whole phase: each thread has one that counts.
+            while (sent := time.time()) < end or not measured:
                 cursor.execute(asked[at % len(asked)]).to_arrow_table()
                 at += 1
                 if sent >= warm:
                     took.append(time.time() - sent)
+                    measured += 1
         threads = [threading.Thread(target=ask, args=(i * len(asked) // connections,)) for i in range(connections)]
         for thread in threads:
             thread.start()
@@ -279,9 +281,14 @@ def measure(options, folder, systems, families, hits, took):
                 line = ", ".join(f"{n} {runs[family, size, connections, n][-1]['p50_ms']:.1f}" for n in systems if (family, size, connections, n) in runs)
                 say(f"round {round_number + 1}/{options.rounds} {family} {size} x {connections}: p50 ms {line}")
         quiet.append(steal_and_load())
+        keep(options, systems, classes, hits, took, runs, quiet, round_number + 1)
+
+
+def keep(options, systems, classes, hits, took, runs, quiet, rounds):
+    """Saves what has been measured so far: a long run that breaks off has not been for nothing."""
     memory = {n: resident_mb(s.server.pid) for n, s in systems.items() if s.server and "," not in n}
     save("spacetime", {
-        "rows": options.rows, "seconds": options.seconds, "rounds": options.rounds, "questions": options.questions, "seed": options.seed,
+        "rows": options.rows, "seconds": options.seconds, "rounds": rounds, "questions": options.questions, "seed": options.seed,
         "load_s": took, "resident_mb": memory, "quiet": quiet,
         "classes": [{"family": f, "size": s, "questions": len(q), "hits_median": median([hits[x] for x in q]), "hits_max": max(hits[x] for x in q)}
                     for (f, s), q in classes.items()],

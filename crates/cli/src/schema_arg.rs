@@ -59,5 +59,10 @@ pub fn describe(schema: &Schema) -> String {
     // Writing to memory cannot fail.
     let _ = table.print(&mut out);
     let mode = if schema.mode == Mode::Latest { "  mode latest: readers see each object's last event\n" } else { "" };
-    format!("{}{mode}", String::from_utf8_lossy(&out))
+    let unit = if schema.time_unit_us == meridian_model::schema::TIME_UNIT_DEFAULT_US {
+        String::new()
+    } else {
+        format!("  time unit of the grid: {}\n", schema_json::duration_text(schema.time_unit_us))
+    };
+    format!("{}{mode}{unit}", String::from_utf8_lossy(&out))
 }

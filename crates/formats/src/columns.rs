@@ -119,18 +119,13 @@ impl Binaries {
 
 impl Times {
     /// Microseconds since 1970; wall time where the type has no zone.
-    fn get(&self, at: usize) -> Option<Result<i64, Invalid>> {
+    pub(crate) fn get(&self, at: usize) -> Option<Result<i64, Invalid>> {
         self.values.is_valid(at).then(|| {
             let micros = i128::from(self.values.value(at)) * 1_000_000;
             let micros = micros.div_euclid(self.per_second);
             let micros = i64::try_from(micros).unwrap_or(i64::MAX);
             meridian_model::time::in_range(micros, &"of this value")
         })
-    }
-
-    /// Whether there is a value.
-    pub(crate) fn is_valid(&self, at: usize) -> bool {
-        self.values.is_valid(at)
     }
 
     fn instant(&self, at: usize, zone: Option<&TimeZone>) -> Option<Result<i64, Invalid>> {

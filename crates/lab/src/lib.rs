@@ -16,4 +16,5 @@
 //! # Where to start reading
 //! [`record`] is that row.
 
+pub mod picture;
 pub mod record;

@@ -1,6 +1,6 @@
 //! Samples of record batches.
 
-use super::guess::{Guess, kinds, time_kind};
+use super::guess::{Guess, kinds};
 use crate::columns::{Column, Texts};
 use crate::error::Fault;
 use crate::geo_metadata::GeoColumns;
@@ -69,8 +69,12 @@ fn note(guess: &mut Guess, column: usize, values: &Column, row: usize, is_shape:
         Column::Bool(a) if a.is_valid(row) => guess.saw(column, kinds::BOOL),
         Column::Int(_) | Column::Float(_) | Column::Bool(_) => {}
         Column::Time(times) => {
-            if times.is_valid(row) {
-                guess.saw(column, if times.zoned { kinds::TIME } else { kinds::LOCAL_TIME });
+            let kind = if times.zoned { kinds::TIME } else { kinds::LOCAL_TIME };
+            match times.get(row) {
+                Some(Ok(micros)) => guess.saw_number(column, kind, micros as f64),
+                // A time that is out of range is left to the reader to report, with its row.
+                Some(Err(_)) => guess.saw(column, kind),
+                None => {}
             }
         }
         Column::List { nulls, .. } => {
@@ -93,6 +97,6 @@ fn note_text(guess: &mut Guess, column: usize, texts: &Texts, row: usize, is_sha
         let kind = wkt::read(text).ok().flatten().and_then(|shape| shape.kind());
         return guess.saw_shape(column, kind);
     }
-    guess.saw(column, time_kind(text).unwrap_or(kinds::TEXT));
+    guess.saw_text(column, text);
     guess.saw_id(column, text);
 }

@@ -1,7 +1,8 @@
 //! What the values of a sample have in common.
 
+use super::course::Course;
 use crate::instant;
-use crate::options::ReadOptions;
+use crate::options::{Epoch, ReadOptions};
 use crate::roles::{GEOMETRY, ID, INTERVALS, LAT, LON, PAIRS, TIME, rank};
 use meridian_model::schema::NAME_BYTES_MAX;
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole};
@@ -32,8 +33,8 @@ pub(crate) struct Column {
     pub(crate) values: u64,
     shape: Option<GeometryType>,
     ids: Option<Ids>,
-    /// Greatest magnitude of its numbers.
-    magnitude: f64,
+    /// How its numbers, or its times in microseconds, went on from event to event.
+    course: Course,
 }
 
 /// Whether the ids of a sample are all there and all different.
@@ -78,7 +79,14 @@ impl Guess {
             None => rank(name, ID).is_some(),
         };
         let ids = may_be_id.then(Ids::default);
-        self.columns.push(Column { name: name.to_owned(), kinds: 0, values: 0, shape: None, ids, magnitude: 0.0 });
+        self.columns.push(Column {
+            name: name.to_owned(),
+            kinds: 0,
+            values: 0,
+            shape: None,
+            ids,
+            course: Course::default(),
+        });
         self.index.insert(name.to_owned(), self.columns.len() - 1);
         self.columns.len() - 1
     }
@@ -93,8 +101,15 @@ impl Guess {
     /// Notes a number in a column.
     pub(crate) fn saw_number(&mut self, column: usize, kind: u8, value: f64) {
         self.saw(column, kind);
-        let column = &mut self.columns[column];
-        column.magnitude = column.magnitude.max(value.abs());
+        self.columns[column].course.note(value);
+    }
+
+    /// Notes a text in a column, which may be a time.
+    pub(crate) fn saw_text(&mut self, column: usize, text: &str) {
+        match time_kind(text) {
+            Some((kind, micros)) => self.saw_number(column, kind, micros as f64),
+            None => self.saw(column, kinds::TEXT),
+        }
     }
 
     /// Notes a geometry in a column.
@@ -127,8 +142,8 @@ impl Guess {
         ids.count == self.events && ids.hashes.len() as u64 == self.events
     }
 
-    /// The schema that fits the sample.
-    pub(crate) fn schema(mut self, options: &ReadOptions) -> Result<Schema, Invalid> {
+    /// The schema that fits the sample, which is `cut` where more of the input may follow.
+    pub(crate) fn schema(mut self, options: &ReadOptions, cut: bool) -> Result<Schema, Invalid> {
         if self.events == 0 {
             return Err(Invalid::new("the input holds no events: there is nothing to make a schema from"));
         }
@@ -164,6 +179,11 @@ impl Guess {
             Some(field) => TimeRole::Instant(field),
             None => interval(&schema.fields),
         };
+        if let Some(column) = time.map(|at| &self.columns[at]) {
+            let unit = options.epoch.filter(|_| column.kinds == kinds::INT).map_or(1, Epoch::micros);
+            let whole = !cut && self.events < options.sample_rows as u64;
+            schema.time_unit_us = column.course.time_unit(unit, whole);
+        }
         // The geometry needs a name that no field has.
         let names = [schema.geometry_name.clone(), "geom".into(), "shape".into(), "place".into(), "@geometry".into()];
         if let Some(name) = names.into_iter().find(|name| schema.field_index(name).is_none()) {
@@ -213,7 +233,7 @@ impl Guess {
     fn find_point(&self, options: &ReadOptions) -> Option<(usize, usize)> {
         let numeric = |c: &Column| c.values > 0 && c.kinds & !(kinds::INT | kinds::FLOAT) == 0;
         // What is called x and y is more often projected than not.
-        let passes = |c: &Column, edge: f64| numeric(c) && (c.name.len() > 1 || c.magnitude <= edge);
+        let passes = |c: &Column, edge: f64| numeric(c) && (c.name.len() > 1 || c.course.magnitude() <= edge);
         let (east, north) = (|c: &Column| passes(c, 180.0), |c: &Column| passes(c, 90.0));
         if options.lon.is_none() && options.lat.is_none() {
             let pair =
@@ -285,18 +305,15 @@ fn interval(fields: &[Field]) -> TimeRole {
         .unwrap_or(TimeRole::None)
 }
 
-/// Whether a text is a time, and of which kind.
-pub(crate) fn time_kind(text: &str) -> Option<u8> {
+/// Whether a text is a time: of which kind, and when (in UTC where it has no zone).
+pub(crate) fn time_kind(text: &str) -> Option<(u8, i64)> {
     let bytes = text.as_bytes();
     // A cheap look before the parsers: a date begins with a year.
     if bytes.len() < 10 || !bytes[..4].iter().all(u8::is_ascii_digit) || bytes[4] != b'-' {
         return None;
     }
-    if instant::parse(text, None).is_ok() {
-        Some(kinds::TIME)
-    } else if instant::parse(text, Some(&jiff::tz::TimeZone::UTC)).is_ok() {
-        Some(kinds::LOCAL_TIME)
-    } else {
-        None
+    match instant::parse(text, None) {
+        Ok(micros) => Some((kinds::TIME, micros)),
+        Err(_) => Some((kinds::LOCAL_TIME, instant::parse(text, Some(&jiff::tz::TimeZone::UTC)).ok()?)),
     }
 }

@@ -1,6 +1,6 @@
 //! Samples of JSON: features and flat objects.
 
-use super::guess::{Guess, kinds, time_kind};
+use super::guess::{Guess, kinds};
 use crate::error::Fault;
 use crate::input::{Input, utf8};
 use crate::json::{Json, Number, Scalar};
@@ -154,7 +154,7 @@ fn members(json: &mut Json<'_>, guess: &mut Guess, options: &ReadOptions) -> Res
             }
             Scalar::Number(Number::Float(x)) => guess.saw_number(column, kinds::FLOAT, x),
             Scalar::Text(text) => {
-                guess.saw(column, time_kind(&text).unwrap_or(kinds::TEXT));
+                guess.saw_text(column, &text);
                 guess.saw_id(column, &text);
             }
         }

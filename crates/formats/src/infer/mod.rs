@@ -1,6 +1,7 @@
 //! A schema from the first events of an input.
 
 mod columnar;
+mod course;
 mod guess;
 mod json;
 mod table;
@@ -19,7 +20,7 @@ use std::io::{Cursor, Read};
 /// Whole numbers widen to floats, RFC 3339 texts are times, geometry takes the narrowest type that
 /// fits all. Ids are given where each event has one and none comes twice; the primary instant is the
 /// time field of a customary name that every event has, or the only time field. Only that field is
-/// required. Mistakes in the sample are errors, as in [`crate::reader`].
+/// required. The time unit of the grid follows from how densely the sample lies in time. Mistakes in the sample are errors, as in [`crate::reader`].
 pub fn infer(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions) -> Result<Schema, ReadError> {
     guess(format, input, options, false)
 }
@@ -41,13 +42,13 @@ fn guess(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions, cut
         Format::Arrow => columnar::columnar(Ipc::new(input, options.spool_bytes), options, cut),
         Format::GeoParquet => columnar::columnar(Parquet::new(spool(input, options.spool_bytes)?), options, cut),
     }?;
-    Ok(guessed.schema(options)?)
+    Ok(guessed.schema(options, cut)?)
 }
 
 /// As [`infer`], of a file that is not compressed as a whole; see [`crate::reader_of_file`].
 pub fn infer_file(format: Format, file: File, options: &ReadOptions) -> Result<Schema, ReadError> {
     match format {
-        Format::GeoParquet => Ok(columnar::columnar(Parquet::new(file), options, false)?.schema(options)?),
+        Format::GeoParquet => Ok(columnar::columnar(Parquet::new(file), options, false)?.schema(options, false)?),
         _ => infer(format, Box::new(file), options),
     }
 }

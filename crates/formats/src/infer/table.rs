@@ -60,6 +60,7 @@ fn note(guess: &mut Guess, column: usize, text: &str) {
     }
     match kind(text) {
         number @ (kinds::INT | kinds::FLOAT) => guess.saw_number(column, number, text.parse().unwrap_or(0.0)),
+        kinds::TIME | kinds::LOCAL_TIME => guess.saw_text(column, text),
         other => guess.saw(column, other),
     }
 }
@@ -77,7 +78,7 @@ fn kind(text: &str) -> u8 {
             return kinds::FLOAT;
         }
     }
-    if let Some(time) = time_kind(text) {
+    if let Some((time, _)) = time_kind(text) {
         return time;
     }
     if ["true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
