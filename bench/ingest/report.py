@@ -29,11 +29,11 @@ def render(result):
     for c in result["cells"]:
         chains = [r["chain"] for r in c["runs"] if "chain" in r]
         if chains:
-            share = lambda stage: f"{sum(x[stage] for x in chains) / sum(x['taken'] for x in chains):.2f}"
+            share = lambda stage: f"{sum(x.get(stage, 0) for x in chains) / sum(x['taken'] for x in chains):.2f}"
             disk = sum(r["written_bytes"] for r in c["runs"]) / sum(r["bytes_sent"] for r in c["runs"])
-            rows.append([f"{c['encoding']}, {c['batch']:,} x {c['connections']}", share("log"), share("flush"), share("merge"), f"{disk:.2f}",
+            rows.append([f"{c['encoding']}, {c['batch']:,} x {c['connections']}", share("log"), share("flush"), share("merge"), share("rest_written"), f"{disk:.2f}",
                          f"{middle(c['runs'], 'resident_mb'):,.0f} MB"])
-    out += table(["load", "log", "flushes", "merges", "to disk for a byte on the wire", "resident after it"], rows)
+    out += table(["load", "log", "flushes", "merges", "to rest", "to disk for a byte on the wire", "resident after it"], rows)
     return [*out, "", quiet(result)]
 
 

@@ -44,7 +44,7 @@ class Meridian:
     def chain(self):
         """Bytes taken and bytes written so far, by stage."""
         found = meridian_metrics(self.server)
-        return {stage: found[f"meridian_{stage}_bytes_total"] for stage in ("log", "flush", "merge")} | {
+        return {stage: found[f"meridian_{stage}_bytes_total"] for stage in ("log", "flush", "merge", "rest_written", "sidecar")} | {
             "taken": found["meridian_bytes_taken_total"]}
 
 
