@@ -58,13 +58,33 @@ fn store_metrics(state: &AppState, out: &mut String) {
         "meridian_cache_hits_total" "Blocks found in the cache." cache_hits;
         "meridian_cache_misses_total" "Blocks fetched from disk." cache_misses;
         "meridian_bytes_read_total" "Bytes fetched from disk." bytes_read;
-        "meridian_bytes_taken_total" "Bytes of batches from clients." bytes_taken;
+        "meridian_bytes_taken_total" "Bytes of writes as the log takes them." bytes_taken;
         "meridian_log_bytes_total" "Bytes written to logs." log_bytes;
         "meridian_flush_bytes_total" "Bytes written by flushes." flush_bytes;
         "meridian_merge_bytes_total" "Bytes written by merges." merge_bytes;
+        "meridian_rest_written_bytes_total" "Bytes written to bring segments to rest." rest_written_bytes;
+        "meridian_sidecar_bytes_total" "Bytes written of manifests, dead rows and keys." sidecar_bytes;
+        "meridian_flush_rows_total" "Rows written by flushes." flush_rows;
+        "meridian_merge_rows_total" "Rows written by merges." merge_rows;
         "meridian_log_syncs_total" "Syncs of logs." syncs;
         "meridian_events_expired_total" "Events dropped because they were past the retention." expired;
         "meridian_commit_groups_total" "Groups of writes committed together." groups;
+    );
+    let (written, taken) = stats.iter().fold((0, 0), |(w, t), s| (w + s.bytes_written(), t + s.bytes_taken));
+    let ratio = if taken == 0 { 0.0 } else { written as f64 / taken as f64 };
+    gauge(out, "meridian_write_amplification", "Bytes written for each byte taken, since the start.", ratio);
+    let deepest = stats.iter().max_by_key(|s| s.depth);
+    gauge(
+        out,
+        "meridian_depth",
+        "Most runs of segments over one stretch of time, in the collection that has most.",
+        deepest.map_or(0, |s| s.depth),
+    );
+    gauge(
+        out,
+        "meridian_depth_bound",
+        "The most that it may be in that collection, once all merges are done.",
+        deepest.map_or(0, |s| s.depth_bound),
     );
     gauge(
         out,

@@ -75,6 +75,9 @@ impl Place {
                 if let Some(retention) = settings.retention {
                     parameters.push(("retention", duration_iso(retention)));
                 }
+                if let Some(bytes) = settings.retention_bytes {
+                    parameters.push(("retention_bytes", bytes.to_string()));
+                }
                 server.put(&["collections", &self.name], &parameters, "application/schema+json", body.as_bytes())?;
                 self.schema = Some(Arc::new(schema.clone()));
             }

@@ -26,7 +26,7 @@ fn spots(folder: &Path) {
 
 #[test]
 fn help_has_examples_for_every_command() {
-    for name in ["serve", "create", "load", "query", "aggregate", "export", "check"] {
+    for name in ["serve", "create", "load", "query", "aggregate", "export", "files", "check", "backup", "restore"] {
         let run = meridian(&[name, "--help"]).ended(0);
         assert!(run.out.contains("Examples:"), "{name}:\n{}", run.out);
         assert!(run.out.contains(&format!("meridian {name}")), "{name}:\n{}", run.out);
@@ -166,6 +166,8 @@ fn exit_codes_say_who_is_to_blame() {
         &["load", "spots", "x", "--zone", "Nowhere/Town", "--data", at],
         &["load", "spots", "x", "--format", "docx", "--data", at],
         &["create", "new", "--schema", "name:Strin", "--data", at],
+        &["create", "new", "--schema", "at:Date", "--retention-bytes", "much", "--data", at],
+        &["create", "new", "--schema", "at:Date", "--retention-bytes", "0", "--data", at],
         &["create", "no/good", "--schema", "name:String", "--data", at],
         &["export", "spots", "spots.xlsx", "--data", at],
         &["serve", "--role", "gateway"],
@@ -188,6 +190,20 @@ fn exit_codes_say_who_is_to_blame() {
     }
     // 1: it ran, and the answer is bad.
     meridian_with_input(&["load", "spots", "-", "--format", "csv", "--data", at], b"lon,lat\n1,x\n").ended(1);
+}
+
+#[test]
+fn a_collection_is_made_with_its_retention() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = ["--schema", "at:Date", "--retention", "30d", "--retention-bytes", "20GiB"];
+    meridian(&[&["create", "cold", "--data", text(folder.path())][..], &kept[..]].concat()).ended(0);
+    let server = Server::start(folder.path());
+    meridian(&[&["create", "warm", "--url", &server.url][..], &kept[..]].concat()).ended(0);
+    for name in ["cold", "warm"] {
+        let found = server.json(&format!("/collections/{name}?f=json"));
+        assert_eq!(found["retention_bytes"], 20u64 << 30, "{found}");
+        assert_eq!(found["retention"], "P30D", "{found}");
+    }
 }
 
 #[test]

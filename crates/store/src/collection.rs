@@ -278,6 +278,7 @@ impl Collection {
 
     fn submit(&self, request: Request, bytes: usize, deadline: Option<Instant>) -> Result<Done, WriteError> {
         let deadline = deadline.unwrap_or_else(|| Instant::now() + self.shared.options.write_wait);
+        let _writing = self.shared.load.enter();
         self.wait_for_room(deadline)?;
         self.commit(request, bytes, deadline)
     }
@@ -385,6 +386,7 @@ impl Collection {
             parts,
             taken_at: self.shared.seams.clock.now(),
             missing: state.missing.clone(),
+            _reading: Arc::new(self.shared.load.enter()),
         }
     }
 
@@ -410,6 +412,12 @@ impl Collection {
             log_bytes: counters.log_bytes(),
             flush_bytes: counters.flush_bytes(),
             merge_bytes: counters.merge_bytes(),
+            rest_written_bytes: counters.rest_bytes(),
+            sidecar_bytes: counters.sidecar_bytes(),
+            flush_rows: counters.flush_rows(),
+            merge_rows: counters.merge_rows(),
+            depth: u64::from(state.depth.0),
+            depth_bound: state.depth.1,
             expired: counters.expired(),
             syncs: counters.syncs(),
             groups: counters.groups(),

@@ -1,9 +1,10 @@
 //! Segments at rest: when they are written, and how other programs are told of them.
 
 use crate::check::same_rows;
+use crate::choice::RUNS_MERGED;
 use crate::collection::{self, Collection};
-use crate::error::StoreError;
-use crate::maintenance::{Job, MERGE_ROWS_MAX, REST_QUIET_US, RUNS_MERGED, Work};
+use crate::error::{Problem, StoreError};
+use crate::maintenance::{Job, REST_QUIET_US, Work};
 use crate::manifest::{SegmentEntry, rest_name};
 use crate::part::{Part, PartView};
 use crate::partition::{Partition, Shared};
@@ -70,9 +71,9 @@ impl Job {
         };
         let dir = shared.segments_dir();
         let path = dir.join(rest_name(file));
-        let written = write_rest(shared.disk.as_ref(), &path, &view, stop).and_then(|entry| {
+        let written = write_rest(shared.disk.as_ref(), &path, &view, (stop, self.pace(shared))).and_then(|entry| {
             shared.disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
-            shared.counters.add_merge_bytes(entry.bytes);
+            shared.counters.add_rest_bytes(entry.bytes);
             let rest = Segment::open_rest(&shared.place(), &dir, file, entry)?;
             // What is to be the truth is read once before it is: from then on the other copy may go.
             same_rows(&input.part, &rest).map(|()| rest)
@@ -91,11 +92,63 @@ impl Job {
         let Some(rest) = rest else { return Err(StoreError::Closed) };
         let dir = shared.segments_dir();
         rebuild(shared.disk.as_ref(), &dir, file, &rest, self.context.rule)?;
-        Segment::open(&shared.place(), &dir, file, Some(rest))
+        let part = Segment::open(&shared.place(), &dir, file, Some(rest))?;
+        shared.counters.add_rest_bytes(part.segment().map_or(0, |s| s.index.bytes));
+        Ok(part)
+    }
+}
+
+impl Job {
+    /// Whether what serves the one input is whole, past all caches.
+    pub(crate) fn verify_serving(&self) -> Result<(), StoreError> {
+        let segment = self.inputs.first().and_then(|input| input.part.segment());
+        let (Some(segment), Some(rows)) = (segment, segment.and_then(Segment::rows_file)) else {
+            return Err(StoreError::Closed);
+        };
+        let bad = segment.index.verify(&segment.footer.blocks).into_iter().chain(rows.verify()).next();
+        bad.map_or(Ok(()), Err)
     }
 }
 
 impl Partition {
+    /// A segment whose rows at rest turned out to be damaged, and whose Arrow rows are there.
+    pub(crate) fn next_unsettling(&mut self) -> Option<Job> {
+        let sick = |e: &Entry| {
+            e.part.segment().is_some_and(Segment::is_rest_sick)
+                && !self.frozen.contains(&e.part.number)
+                && !self.unmergeable.contains(&e.part.number)
+        };
+        let found = self.entries.iter().position(sick)?;
+        Some(self.freeze(Work::Unsettle, &[found]))
+    }
+
+    /// The Arrow rows are the truth again: the manifest says so first, then the rows are put to rest anew.
+    pub(crate) fn install_unsettled(&mut self, job: &Job) -> Result<(), StoreError> {
+        let part = job.inputs.first().map(|e| e.part.clone());
+        let Some((part, segment)) = part.as_ref().and_then(|part| Some((part, part.segment()?))) else { return Ok(()) };
+        let (mut segments, Some(rest)) = (self.segments.clone(), segment.rest()) else { return Ok(()) };
+        let Some(meta) = segments.get_mut(&part.number).filter(|_| segment.is_rest_sick()) else { return Ok(()) };
+        meta.rest = None;
+        match self.save(&self.entries, &mut segments, self.manifest.flushed) {
+            Ok(manifest) => {
+                tracing::warn!(path = %rest.path().display(), "rows at rest are damaged: they are written anew from Arrow");
+                let detail = "a checksum of it is wrong; it is written anew from the rows as Arrow".to_owned();
+                self.notes.push(Problem { path: rest.path().to_owned(), detail });
+                segment.unsettle();
+                let old = std::mem::replace(&mut self.manifest, manifest);
+                self.segments = segments;
+                self.remove_sidecars(&old);
+                Ok(())
+            }
+            Err(failed) => {
+                if failed.unknown {
+                    self.refuse(format!("{}: restart once the disk is well", failed.error));
+                }
+                Err(failed.error)
+            }
+        }
+    }
+
     /// A segment whose damage can be mended.
     pub(crate) fn next_rebuild(&mut self) -> Option<Job> {
         let sick = |e: &Entry| e.part.segment().is_some_and(Segment::is_sick);
@@ -146,7 +199,7 @@ impl Partition {
             let rest = meta.rest.is_none().then_some(Work::Rest { file: meta.file });
             fold.or(rest).map(|work| (i, work))
         })?;
-        Some(self.freeze(work, &[i]))
+        Some(self.freeze(work, &[i]).urgently())
     }
 
     /// The files at this number; they are kept from now on for a while.
@@ -188,7 +241,7 @@ impl Partition {
         // Nothing of an ephemeral collection is ever at rest.
         self.log.as_ref()?;
         let quiet = self.shared.seams.clock.elapsed() - self.committed_at >= REST_QUIET_US;
-        let rows_max = MERGE_ROWS_MAX / RUNS_MERGED as u64;
+        let rows_max = self.shared.options.merge_rows_max / RUNS_MERGED as u64;
         let due = |e: &Entry, meta: &SegmentEntry| {
             meta.rest.is_none()
                 && meta.rows >= self.shared.options.rest_rows_min

@@ -5,7 +5,7 @@
 //! together so that there are never many. At most `Options::keys_max` keys are remembered: a write with one more is
 //! refused, because to forget one early would break the promise silently.
 
-use crate::codec::{Reader, frame, put_i64, put_u32, put_u64, read_file, replace_file, unframe};
+use crate::codec::{FRAME_BYTES, Reader, frame, put_i64, put_u32, put_u64, read_file, replace_file, unframe};
 use crate::error::StoreError;
 use crate::keys::hash;
 use crate::manifest::{KeysEntry, keys_name};
@@ -137,6 +137,11 @@ impl IdempotencyKeys {
         let keys = &self.keys;
         self.unflushed.retain(|digest| keys.get(digest).is_some_and(|what| what.position > flushed));
     }
+}
+
+/// Bytes of a file of so many keys.
+pub(crate) fn file_bytes(keys: u64) -> u64 {
+    FRAME_BYTES as u64 + 8 + keys * 36
 }
 
 /// Reads one file of keys.

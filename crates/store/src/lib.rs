@@ -16,7 +16,7 @@
 //!
 //! # Where to start reading
 //! `partition.rs` is the state machine: how a group of writes is committed. `stage.rs` works a group out (`latest.rs` for mode `latest`), `log/` makes
-//! it durable, `run.rs` and `segment/` hold events, `part.rs` is what readers see of both, `maintenance.rs` moves
+//! it durable, `run.rs` and `segment/` hold events, `part.rs` is what readers see of both, `maintenance.rs` (with `choice.rs` and `pace.rs`) moves
 //! events from memory to disk and keeps the number of segments small, `recovery.rs` opens what is there, `backup/`
 //! copies it out of a live store and makes a folder of the copy.
 //! `docs/format.md` has the byte layout of every file.
@@ -25,6 +25,7 @@ mod backup;
 mod bodies;
 mod cache;
 mod check;
+mod choice;
 mod codec;
 mod collection;
 mod dead;
@@ -41,6 +42,7 @@ mod manifest;
 mod merge;
 mod objects;
 mod options;
+mod pace;
 mod part;
 mod partition;
 mod queue;
@@ -49,6 +51,7 @@ mod recovery;
 mod run;
 pub mod seams;
 mod segment;
+mod sidecars;
 mod snapshot;
 mod stage;
 mod stats;

@@ -1,48 +1,39 @@
 //! Flushes and merges: chosen and installed under the partition's lock, worked off outside of it.
 //!
-//! Rules of choice:
+//! What is done when:
 //! - **Flush**: when asked for, when memory trees of all collections pass half of `memory_bytes` (the largest first),
 //!   or when the log passes `log_bytes`. All memory trees go into segments together.
 //! - **Merge of memory trees**: four of a like size that a writer found too large to merge on its way; and all of
 //!   them once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a row, because questions meet every tree.
 //!   The quiet asked for is several times what the merge takes, so a trickle of writes cannot keep it busy.
-//! - **Merge of segments** (size-tiered): segments of one flush or merge over one range form a run. Where four runs
-//!   of a like size (within a factor of four) cover one stretch of time, they are merged, together with all smaller
-//!   ones in their range, and cut into ranges anew. A run of which a third is dead is written anew by itself (a memory
-//!   tree as well), and a segment of which nothing is left is dropped without being read. Merges
-//!   of more than [`MERGE_ROWS_MAX`] rows are not begun: runs beyond a quarter of that stay as they are.
-//!
+//! - **Merge of segments**: those that `choice.rs` chooses. A run of which a third is dead is written anew by itself (a
+//!   memory tree as well), and a segment of which nothing is left is dropped without being read.
 //! - **Rest**: a segment of `rest_rows_min` rows is written as GeoParquet once writers have been quiet for
 //!   [`REST_QUIET_US`], or at once if no merge will touch it any more. Smaller ones only when somebody lists the files.
 //!
-//! So at any time a question meets at most three runs of each size, and an event is rewritten about once per factor of
-//! four between a flush and the largest run: write amplification grows with the logarithm of the collection. The work
-//! ends: the ranges of what a merge writes are apart, so no stretch of time is covered by more runs than before, and
-//! the one that was chosen is covered by three fewer at least.
+//! The work ends: the ranges of what a merge writes are apart, so no stretch of time is covered by more runs than before,
+//! and the one that was chosen is covered by three fewer at least.
 
-use crate::codec::{frame, put_bytes, put_u32, put_u64, read_file, replace_file, unframe};
+use crate::choice::{self, DEEP, RUNS_MERGED, Run};
 use crate::dead::DeadRows;
 use crate::error::{Problem, StoreError};
-use crate::manifest::{Manifest, SegmentEntry, dead_name, hidden_name, keys_name, rest_name, rows_name, segment_name};
+use crate::idempotency;
+use crate::manifest::{Manifest, SegmentEntry, rest_name};
 use crate::merge::{
     Merged, RowMaps, fold_into_segments, merge_runs_mapped, merge_to_segments, open_segments, remove_files,
 };
+use crate::pace::Pace;
 use crate::part::{Context, Part};
-use crate::partition::{Partition, Shared, entry, tier_of};
+use crate::partition::{Partition, Shared, entry};
 use crate::ranges::Range;
-use crate::seams::Disk;
 use crate::segment::RestFile;
 use crate::stage::Entry;
-use meridian_model::{Invalid, Mode, Seq};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use meridian_model::{Mode, Seq};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs of a like size that are merged into one.
-pub(crate) const RUNS_MERGED: usize = 4;
-/// Most rows of one merge: it keeps four bytes of each in memory.
-pub(crate) const MERGE_ROWS_MAX: u64 = 1 << 25;
 /// Least quiet, in microseconds, before memory trees of different sizes become one.
 const QUIET_US: i64 = 1_000_000;
 /// Quiet asked for besides, for each row to merge: about ten times what merging it takes.
@@ -51,11 +42,6 @@ const QUIET_ROW_US: i64 = 5;
 const DEAD_SHARE: u64 = 3;
 /// Quiet, in microseconds, before segments that merges may still touch are put to rest.
 pub(crate) const REST_QUIET_US: i64 = 10_000_000;
-const DEAD_MAGIC: &[u8; 8] = b"MRDNDEAD";
-const DEAD_VERSION: u32 = 2;
-const HIDDEN_MAGIC: &[u8; 8] = b"MRDNHIDE";
-const HIDDEN_VERSION: u32 = 1;
-
 /// What a job does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
@@ -80,6 +66,8 @@ pub(crate) enum Work {
         /// Number of the segment's files.
         file: u64,
     },
+    /// Whether the Arrow rows of one segment can be the truth again, in the place of damaged rows at rest.
+    Unsettle,
     /// The rows of one segment into GeoParquet.
     Rest {
         /// Number of the segment's files.
@@ -92,6 +80,8 @@ pub(crate) struct Job {
     pub(crate) work: Work,
     pub(crate) inputs: Vec<Entry>,
     floor: Option<u64>,
+    /// Somebody waits for it, or it is overdue: it does not pause for requests.
+    urgent: bool,
     pub(crate) context: Arc<Context>,
 }
 
@@ -100,6 +90,7 @@ pub(crate) enum Output {
     Segments(Merged, Vec<Part>),
     Run(Box<Option<Part>>, RowMaps),
     Rest(Arc<RestFile>),
+    Unsettled,
     Rebuilt(Box<Part>),
 }
 
@@ -112,6 +103,7 @@ impl Job {
                 Ok(Output::Run(Box::new(part), maps))
             }
             Work::Rebuild { file } => self.rebuild(shared, file).map(|part| Output::Rebuilt(Box::new(part))),
+            Work::Unsettle => self.verify_serving().map(|()| Output::Unsettled),
             Work::Rest { file } => self.write_rest(shared, file, stop).map(Output::Rest),
             Work::MergeSegments if self.nothing_is_left() => {
                 Ok(Output::Segments(Merged { segments: Vec::new(), maps: Vec::new() }, Vec::new()))
@@ -119,8 +111,10 @@ impl Job {
             Work::Flush { .. } | Work::MergeSegments | Work::Fold { .. } => {
                 let (context, inputs, floor) = (&self.context, &self.inputs, self.floor);
                 let merged = match self.work {
-                    Work::Fold { at, range } => fold_into_segments(shared, context, inputs, (floor, at, range), stop)?,
-                    _ => merge_to_segments(shared, context, inputs, floor, stop)?,
+                    Work::Fold { at, range } => {
+                        fold_into_segments(shared, context, inputs, (floor, at, range), (stop, self.pace(shared)))?
+                    }
+                    _ => merge_to_segments(shared, context, inputs, floor, (stop, self.pace(shared)))?,
                 };
                 let parts = match open_segments(shared, &merged) {
                     Ok(parts) => parts,
@@ -130,9 +124,16 @@ impl Job {
                     }
                 };
                 let bytes = merged.segments.iter().map(|(_, _, w)| w.bytes).sum();
+                let rows = merged.segments.iter().map(|(_, _, w)| u64::from(w.rows)).sum();
                 match self.work {
-                    Work::Flush { .. } => shared.counters.add_flush_bytes(bytes),
-                    _ => shared.counters.add_merge_bytes(bytes),
+                    Work::Flush { .. } => {
+                        shared.counters.add_flush_bytes(bytes);
+                        shared.counters.add_flush_rows(rows);
+                    }
+                    _ => {
+                        shared.counters.add_merge_bytes(bytes);
+                        shared.counters.add_merge_rows(rows);
+                    }
                 }
                 Ok(Output::Segments(merged, parts))
             }
@@ -141,6 +142,16 @@ impl Job {
 }
 
 impl Job {
+    /// Does not pause: somebody waits for it.
+    pub(crate) fn urgently(self) -> Job {
+        Job { urgent: true, ..self }
+    }
+
+    /// The pace at which blocks are worked off.
+    pub(crate) fn pace<'a>(&self, shared: &'a Shared) -> Pace<'a> {
+        Pace::new(shared.seams.clock.as_ref(), (!self.urgent).then_some(shared.load.as_ref()))
+    }
+
     /// Whether all rows of the inputs may be dropped.
     fn nothing_is_left(&self) -> bool {
         self.floor.is_some_and(|floor| self.inputs.iter().all(|e| is_gone(e, floor)))
@@ -179,7 +190,7 @@ impl Partition {
         }
         let mut by_tier: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for i in runs {
-            by_tier.entry(tier_of(self.entries[i].part.rows)).or_default().push(i);
+            by_tier.entry(choice::tier(u64::from(self.entries[i].part.rows))).or_default().push(i);
         }
         let all: Vec<usize> = by_tier.values().flatten().copied().collect();
         let chosen = match by_tier.into_values().find(|runs| runs.len() >= RUNS_MERGED) {
@@ -216,7 +227,7 @@ impl Partition {
         let chosen = if gone.is_empty() { self.choose_segments() } else { Some(gone) };
         match chosen {
             Some(chosen) => Some(self.freeze(Work::MergeSegments, &chosen)),
-            None => self.next_rebuild().or_else(|| self.next_rest()),
+            None => self.next_unsettling().or_else(|| self.next_rebuild()).or_else(|| self.next_rest()),
         }
     }
 
@@ -234,55 +245,41 @@ impl Partition {
         self.shared.horizon.floor(self.shared.seams.clock.elapsed(), Seq::end_of(self.position).0)
     }
 
-    fn choose_segments(&self) -> Option<Vec<usize>> {
-        struct Run {
-            entries: Vec<usize>,
-            rows: u64,
-            dead: u64,
-            range: Range,
-        }
+    /// The segments by run, without those that cannot be merged now.
+    fn runs(&self, all: bool) -> Vec<Run> {
         let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
         for (i, e) in self.entries.iter().enumerate() {
             let Some(meta) = self.segments.get(&e.part.number) else { continue };
-            if self.frozen.contains(&e.part.number) || self.unmergeable.contains(&e.part.number) {
+            if !all && (self.frozen.contains(&e.part.number) || self.unmergeable.contains(&e.part.number)) {
                 continue;
             }
-            let run = runs.entry(meta.run).or_insert(Run { entries: Vec::new(), rows: 0, dead: 0, range: meta.range });
-            run.entries.push(i);
+            let run = runs.entry(meta.run).or_insert(Run { segments: Vec::new(), rows: 0, dead: 0, range: meta.range });
+            run.segments.push(i);
             run.rows += u64::from(meta.rows);
             run.dead += e.dead.count();
         }
-        let runs: Vec<Run> = runs.into_values().collect();
-        let tier = |run: &Run| run.rows.max(1).ilog2() / RUNS_MERGED.ilog2();
-        // Narrow ranges first: what is put right there need not be looked at again further up.
-        let mut ranges: Vec<Range> = runs.iter().map(|r| r.range).collect();
-        ranges.sort_unstable();
-        ranges.dedup();
-        for range in ranges {
-            let over: Vec<&Run> = runs.iter().filter(|r| r.range.holds(&range)).collect();
-            let mut tiers: BTreeMap<u32, usize> = BTreeMap::new();
-            over.iter().for_each(|r| *tiers.entry(tier(r)).or_default() += 1);
-            for (crowded, _) in tiers.iter().filter(|(_, n)| **n >= RUNS_MERGED) {
-                let widest = over.iter().filter(|r| tier(r) <= *crowded).map(|r| r.range).max().unwrap_or(range);
-                let taken: Vec<&Run> = runs
-                    .iter()
-                    .filter(|r| {
-                        let chosen = tier(r) <= *crowded && r.range.holds(&range);
-                        chosen || (tier(r) < *crowded && widest.holds(&r.range))
-                    })
-                    .collect();
-                if taken.iter().map(|r| r.rows).sum::<u64>() <= MERGE_ROWS_MAX {
-                    return Some(taken.iter().flat_map(|r| r.entries.iter().copied()).collect());
-                }
-            }
+        runs.into_values().collect()
+    }
+
+    /// Counts how many runs a question may meet, and the most that there may be: after every change of segments.
+    pub(crate) fn measure(&mut self) {
+        let runs = self.runs(true);
+        let rows = runs.iter().map(|run| run.rows).sum();
+        self.depth = (choice::depth(&runs), choice::depth_bound(rows, self.shared.options.merge_rows_max));
+    }
+
+    fn choose_segments(&self) -> Option<Vec<usize>> {
+        let (runs, most) = (self.runs(false), self.shared.options.merge_rows_max);
+        if let Some(chosen) = choice::choose(&runs, most) {
+            return Some(chosen.iter().flat_map(|run| run.segments.iter().copied()).collect());
         }
         // Only what no snapshot needs any more can be dropped.
         let floor = self.floor();
         let rotten = runs.iter().find(|r| {
-            let gone = || r.entries.iter().map(|i| self.entries[*i].dead.count_by(floor)).sum::<u64>();
-            r.dead * DEAD_SHARE >= r.rows && r.rows <= MERGE_ROWS_MAX && gone() * DEAD_SHARE >= r.rows
+            let gone = || r.segments.iter().map(|i| self.entries[*i].dead.count_by(floor)).sum::<u64>();
+            r.dead * DEAD_SHARE >= r.rows && r.rows <= most && gone() * DEAD_SHARE >= r.rows
         });
-        rotten.map(|r| r.entries.clone())
+        rotten.map(|r| r.segments.clone())
     }
 
     pub(crate) fn freeze(&mut self, work: Work, entries: &[usize]) -> Job {
@@ -294,7 +291,11 @@ impl Partition {
             let current = Seq::end_of(self.position).0;
             self.shared.horizon.drop_below(self.shared.seams.clock.elapsed(), current);
         }
-        Job { work, inputs, floor, context: self.context.clone() }
+        let urgent = match work {
+            Work::Flush { .. } | Work::MergeRuns | Work::Fold { .. } => true,
+            Work::MergeSegments | Work::Rebuild { .. } | Work::Unsettle | Work::Rest { .. } => self.depth.0 >= DEEP,
+        };
+        Job { work, inputs, floor, urgent, context: self.context.clone() }
     }
 
     fn thaw(&mut self, job: &Job) {
@@ -309,6 +310,7 @@ impl Partition {
         }
         let result = match output? {
             Output::Rest(rest) => self.install_rest(&job, rest),
+            Output::Unsettled => self.install_unsettled(&job),
             Output::Rebuilt(part) => {
                 self.install_rebuilt(&job, *part);
                 Ok(())
@@ -426,9 +428,13 @@ impl Partition {
                 continue;
             };
             segment.retire(self.manifest.listed.iter().any(|(file, _)| *file == meta.file));
+            // What was said of its rows at rest is history.
+            let rest = self.shared.segments_dir().join(rest_name(meta.file));
+            self.notes.retain(|note| note.path != rest);
         }
         self.entries = entries;
         self.segments = segments;
+        self.measure();
         self.remove_sidecars(&old);
         if let Work::Flush { flushed } = job.work {
             self.keys.saved(flushed);
@@ -457,7 +463,10 @@ impl Partition {
             self.manifest.keys.clone()
         } else {
             let dir = self.shared.segments_dir();
-            self.keys.save(disk, &dir, &self.manifest.keys, flushed, now, file).map_err(clean)?
+            let keys = self.keys.save(disk, &dir, &self.manifest.keys, flushed, now, file).map_err(clean)?;
+            let fresh = keys.iter().filter(|k| k.file == file).map(|k| idempotency::file_bytes(k.count)).sum();
+            self.shared.counters.add_sidecar_bytes(fresh);
+            keys
         };
         let manifest = Manifest {
             flushed,
@@ -480,144 +489,12 @@ impl Partition {
             }
         }
     }
-
-    /// Writes the dead rows of segments that changed since they were last written, all into one file.
-    fn save_dead(
-        &self,
-        entries: &[Entry],
-        segments: &mut BTreeMap<u64, SegmentEntry>,
-        flushed: u64,
-    ) -> Result<(), StoreError> {
-        let last = Seq::end_of(flushed);
-        let mut changed = Vec::new();
-        for e in entries.iter().filter(|e| e.dead.count() > 0) {
-            let Some(meta) = segments.get(&e.part.number) else { continue };
-            let count = e.dead.count_by(last.0);
-            if count != meta.dead.map_or(0, |(_, count)| count) {
-                changed.push((e, count));
-            }
-        }
-        if changed.is_empty() {
-            return Ok(());
-        }
-        let file = self.shared.number_file();
-        let mut content = Vec::new();
-        put_u32(&mut content, changed.len() as u32);
-        for (e, count) in changed {
-            let Some(meta) = segments.get_mut(&e.part.number) else { continue };
-            put_u64(&mut content, meta.file);
-            put_bytes(&mut content, &e.dead.encode(last).map_err(Invalid::new)?);
-            meta.dead = Some((file, count));
-        }
-        let path = self.shared.segments_dir().join(dead_name(file));
-        replace_file(self.shared.disk.as_ref(), &path, &frame(DEAD_MAGIC, DEAD_VERSION, &content))
-    }
-
-    /// Writes the hidden rows of all segments into one file, in collections of mode `latest`.
-    fn save_hidden(
-        &self,
-        entries: &[Entry],
-        segments: &BTreeMap<u64, SegmentEntry>,
-        flushed: u64,
-    ) -> Result<Option<u64>, StoreError> {
-        let some: Vec<_> = entries
-            .iter()
-            .filter(|e| !e.hidden.is_empty())
-            .filter_map(|e| Some((segments.get(&e.part.number)?.file, &e.hidden)))
-            .collect();
-        if some.is_empty() {
-            return Ok(None);
-        }
-        let mut content = Vec::new();
-        put_u32(&mut content, some.len() as u32);
-        for (segment, hidden) in some {
-            put_u64(&mut content, segment);
-            put_bytes(&mut content, &hidden.encode(Seq::end_of(flushed)).map_err(Invalid::new)?);
-        }
-        let file = self.shared.number_file();
-        let path = self.shared.segments_dir().join(hidden_name(file));
-        replace_file(self.shared.disk.as_ref(), &path, &frame(HIDDEN_MAGIC, HIDDEN_VERSION, &content))?;
-        Ok(Some(file))
-    }
-
-    /// Removes files of dead rows and keys that the manifest does not name any more.
-    pub(crate) fn remove_sidecars(&self, old: &Manifest) {
-        let named = sidecars(&self.manifest);
-        for name in sidecars(old).difference(&named) {
-            let path = self.shared.segments_dir().join(name);
-            if let Err(e) = self.shared.disk.remove(&path) {
-                tracing::warn!(path = %path.display(), error = %e, "could not remove a file that is not needed any more");
-            }
-        }
-    }
 }
 
 pub(crate) struct SaveError {
     pub(crate) error: StoreError,
     /// Whether the new manifest may be in place.
     pub(crate) unknown: bool,
-}
-
-/// Files of dead rows and keys that a manifest names.
-pub(crate) fn sidecars(manifest: &Manifest) -> BTreeSet<String> {
-    let dead = manifest.segments.iter().filter_map(|s| s.dead).map(|(file, _)| dead_name(file));
-    let hidden = manifest.hidden.map(hidden_name);
-    dead.chain(manifest.keys.iter().map(|k| keys_name(k.file))).chain(hidden).collect()
-}
-
-/// All files in the folder of segments that a manifest names at this time.
-pub(crate) fn files_of(manifest: &Manifest, now: i64) -> BTreeSet<String> {
-    let mut files = sidecars(manifest);
-    files.extend(manifest.segments.iter().flat_map(|s| [segment_name(s.file), rows_name(s.file)]));
-    files.extend(manifest.segments.iter().filter(|s| s.rest.is_some()).map(|s| rest_name(s.file)));
-    files.extend(manifest.listed.iter().filter(|(_, until)| *until > now).map(|(file, _)| rest_name(*file)));
-    files
-}
-
-/// Reads the hidden rows of all segments, by file.
-pub(crate) fn read_hidden(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-) -> Result<HashMap<u64, DeadRows>, StoreError> {
-    let Some(file) = manifest.hidden else { return Ok(HashMap::new()) };
-    let path = dir.join(hidden_name(file));
-    let bytes = read_file(disk, &path)?;
-    let content = unframe(&path, HIDDEN_MAGIC, HIDDEN_VERSION, &bytes)?;
-    let parse = || -> Result<HashMap<u64, DeadRows>, String> {
-        let mut reader = crate::codec::Reader::new(content);
-        let mut found = HashMap::new();
-        for _ in 0..reader.u32()? {
-            let (segment, bytes) = (reader.u64()?, reader.bytes()?);
-            let meta = manifest.segments.iter().find(|s| s.file == segment);
-            let meta = meta.ok_or_else(|| format!("the manifest has no segment {}", segment_name(segment)))?;
-            found.insert(segment, DeadRows::decode(bytes, meta.rows)?);
-        }
-        reader.end()?;
-        Ok(found)
-    };
-    parse().map_err(|e| StoreError::corrupt(&path, e))
-}
-
-/// Reads the dead rows of one segment from the file that its manifest names.
-pub(crate) fn read_dead(disk: &dyn Disk, dir: &Path, meta: &SegmentEntry) -> Result<DeadRows, StoreError> {
-    let Some((file, count)) = meta.dead else { return Ok(DeadRows::default()) };
-    let path = dir.join(dead_name(file));
-    let bytes = read_file(disk, &path)?;
-    let content = unframe(&path, DEAD_MAGIC, DEAD_VERSION, &bytes)?;
-    let parse = || -> Result<DeadRows, String> {
-        let mut reader = crate::codec::Reader::new(content);
-        for _ in 0..reader.u32()? {
-            let (segment, bytes) = (reader.u64()?, reader.bytes()?);
-            if segment == meta.file {
-                let dead = DeadRows::decode(bytes, meta.rows)?;
-                let found = dead.count();
-                return if found == count { Ok(dead) } else { Err(format!("{found} dead rows instead of {count}")) };
-            }
-        }
-        Err(format!("the segment {} is not in it", segment_name(meta.file)))
-    };
-    parse().map_err(|e| StoreError::corrupt(&path, e))
 }
 
 #[cfg(test)]

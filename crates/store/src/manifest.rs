@@ -111,10 +111,11 @@ impl Manifest {
         serde_json::from_slice(content).map_err(|e| StoreError::corrupt(&path, format!("it does not read: {e}")))
     }
 
-    /// Replaces the manifest, durably.
-    pub(crate) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
+    /// Replaces the manifest, durably; gives its length.
+    pub(crate) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<u64, StoreError> {
         let path = dir.join(MANIFEST);
         let json = serde_json::to_vec(self).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
-        replace_file(disk, &path, &frame(MAGIC, VERSION, &json))
+        let bytes = frame(MAGIC, VERSION, &json);
+        replace_file(disk, &path, &bytes).map(|()| bytes.len() as u64)
     }
 }

@@ -3,6 +3,7 @@
 use crate::dead::DeadRows;
 use crate::error::StoreError;
 use crate::manifest::{rows_name, segment_name};
+use crate::pace::Pace;
 use crate::part::{CHUNK_ROWS, Context, PartView};
 use crate::partition::{Shared, entry};
 use crate::ranges::{Range as TimeRange, bin_of, cut};
@@ -148,9 +149,9 @@ pub(crate) fn merge_to_segments(
     context: &Arc<Context>,
     inputs: &[Entry],
     floor: Option<u64>,
-    stop: &AtomicBool,
+    (stop, pace): (&AtomicBool, Pace<'_>),
 ) -> Result<Merged, StoreError> {
-    let mut writing = Writing::new(shared, context, inputs, stop);
+    let mut writing = Writing::new(shared, context, inputs, (stop, pace));
     let result = writing.cut_into_segments(Pick::All(floor));
     writing.end(result)
 }
@@ -162,9 +163,9 @@ pub(crate) fn fold_into_segments(
     context: &Arc<Context>,
     inputs: &[Entry],
     (floor, at, range): (Option<u64>, u64, TimeRange),
-    stop: &AtomicBool,
+    (stop, pace): (&AtomicBool, Pace<'_>),
 ) -> Result<Merged, StoreError> {
-    let mut writing = Writing::new(shared, context, inputs, stop);
+    let mut writing = Writing::new(shared, context, inputs, (stop, pace));
     let result = writing
         .segments_of(range, Pick::AliveAt(at))
         .and_then(|()| writing.segments_of(range, Pick::DeadBetween(floor, at)));
@@ -178,6 +179,7 @@ struct Writing<'a> {
     inputs: &'a [Entry],
     stretches: Vec<Vec<(i64, Range<u32>)>>,
     stop: &'a AtomicBool,
+    pace: Pace<'a>,
     dir: PathBuf,
     merged: Merged,
     /// Numbers of all segments begun.
@@ -187,12 +189,17 @@ struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
-    fn new(shared: &'a Shared, context: &'a Arc<Context>, inputs: &'a [Entry], stop: &'a AtomicBool) -> Self {
+    fn new(
+        shared: &'a Shared,
+        context: &'a Arc<Context>,
+        inputs: &'a [Entry],
+        (stop, pace): (&'a AtomicBool, Pace<'a>),
+    ) -> Self {
         let maps = inputs.iter().map(|e| vec![DROPPED; e.part.rows as usize]).collect();
         let stretches = inputs.iter().map(|e| stretches(context, &e.part)).collect();
         let merged = Merged { segments: Vec::new(), maps };
         let dir = shared.segments_dir();
-        Writing { shared, context, inputs, stretches, stop, dir, merged, begun: Vec::new(), place: 0 }
+        Writing { shared, context, inputs, stretches, stop, pace, dir, merged, begun: Vec::new(), place: 0 }
     }
 
     /// Writes the rows picked, cut by time.
@@ -240,8 +247,7 @@ impl<'a> Writing<'a> {
             {
                 self.merged.segments.push((file, range, full.finish()?));
             }
-            // A long merge shares its core with whoever serves a request.
-            std::thread::yield_now();
+            self.pace.block();
         }
         if let Some((file, last)) = writer {
             self.merged.segments.push((file, range, last.finish()?));

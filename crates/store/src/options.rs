@@ -25,6 +25,8 @@ pub struct Options {
     pub segment_rows_min: u32,
     /// Most events of one segment.
     pub segment_rows_max: u32,
+    /// Most events of one merge, which keeps four bytes of each in memory. Runs beyond a quarter of it stay as they are.
+    pub merge_rows_max: u64,
     /// Most bytes of Arrow rows kept on disk over all collections beside those at rest; beyond it the longest unused go,
     /// and are read from GeoParquet.
     pub serving_bytes: u64,
@@ -57,6 +59,7 @@ impl Options {
             batch_bytes: 64 << 20,
             segment_rows_min: 1 << 16,
             segment_rows_max: 1 << 24,
+            merge_rows_max: 1 << 25,
             serving_bytes: 64 << 30,
             rest_rows_min: 1 << 16,
             files_memory: Duration::from_secs(3600),

@@ -6,6 +6,7 @@
 
 use crate::bodies::{decode_events, decode_expiry, decode_targets, encode_events, encode_expiry, encode_targets};
 use crate::cache::BlockCache;
+use crate::choice::{RUNS_MERGED, tier};
 use crate::dead::DeadRows;
 use crate::error::{Problem, StoreError, WriteError};
 use crate::expiry::Expiry;
@@ -14,6 +15,7 @@ use crate::log::{AppendError, Kind, Log, Record};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::merge::merge_runs;
 use crate::options::{Options, Settings};
+use crate::pace::Load;
 use crate::part::{Context, KeyRule, Part, PartView};
 use crate::seams::{Disk, Seams};
 use crate::segment::SegmentPlace;
@@ -28,8 +30,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// Runs of a like size that are merged into one.
-const RUNS_MERGED: usize = 4;
 /// Most rows of a merge that a writer does on its way; larger ones wait for maintenance.
 const INLINE_ROWS_MAX: u64 = 1 << 15;
 /// From this many runs on a writer merges whatever the size, so that readers never face more.
@@ -56,6 +56,7 @@ pub(crate) struct State {
     pub(crate) refuses: Option<String>,
     pub(crate) log_tail_bytes: u64,
     pub(crate) keys: u64,
+    pub(crate) depth: (u32, u64),
 }
 
 /// What partition, readers and jobs share.
@@ -74,6 +75,8 @@ pub(crate) struct Shared {
     /// Bytes of memory trees of this collection, and of all.
     pub(crate) memory: AtomicI64,
     pub(crate) memory_all: Arc<AtomicI64>,
+    /// Requests in flight, over all collections.
+    pub(crate) load: Arc<Load>,
 }
 
 impl Shared {
@@ -117,6 +120,8 @@ pub(crate) struct Partition {
     pub(crate) frozen: Vec<u64>,
     /// Segments that merges leave alone because they are damaged.
     pub(crate) unmergeable: Vec<u64>,
+    /// Most runs over one stretch of time, and the most that there may be once all merges are done.
+    pub(crate) depth: (u32, u64),
     /// Set by the first flush asked for, until it is done.
     pub(crate) flush_wanted: bool,
     /// When the last group was committed, in microseconds of [`crate::seams::Clock::elapsed`].
@@ -184,8 +189,9 @@ impl Partition {
                     fresh.insert(key.clone(), Remembered { position: outcome.position, events, time: now });
                 }
                 let key = request.key.map_or_else(Vec::new, String::into_bytes);
+                // What the log takes of a write, its head apart; of a collection without a log what it takes in memory.
+                taken += if body.is_empty() { bytes } else { (key.len() + body.len()) as u64 };
                 records.push(Record { position: outcome.position, kind, time: now, events, key, body });
-                taken += bytes;
                 answers.push(Ok(Done::Stored(outcome)));
             } else {
                 answers.push(answer.map(|(_, outcome, _, _)| Done::Stored(outcome)));
@@ -245,9 +251,9 @@ impl Partition {
         loop {
             let runs = self.loose_runs();
             let Some((&last, _)) = runs.split_last() else { return };
-            let tier = tier_of(self.entries[last].part.rows);
+            let own = tier(u64::from(self.entries[last].part.rows));
             let tail: Vec<usize> =
-                runs.iter().rev().copied().take_while(|i| tier_of(self.entries[*i].part.rows) <= tier).collect();
+                runs.iter().rev().copied().take_while(|i| tier(u64::from(self.entries[*i].part.rows)) <= own).collect();
             let rows: u64 = tail.iter().map(|i| u64::from(self.entries[*i].part.rows)).sum();
             let crowded = runs.len() >= RUNS_MAX;
             if tail.len() < RUNS_MERGED || (rows > INLINE_ROWS_MAX && !crowded) {
@@ -313,6 +319,7 @@ impl Partition {
             refuses: self.refuses.clone(),
             log_tail_bytes: self.log.as_ref().map_or(0, Log::tail_bytes),
             keys: self.keys.len() as u64,
+            depth: self.depth,
         }));
     }
 
@@ -343,7 +350,8 @@ impl Partition {
 
     /// Writes a manifest, and its copy where an ephemeral collection keeps its definition.
     pub(crate) fn write_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
-        manifest.write(self.shared.disk.as_ref(), &self.shared.dir)?;
+        let bytes = manifest.write(self.shared.disk.as_ref(), &self.shared.dir)?;
+        self.shared.counters.add_sidecar_bytes(bytes);
         if let Some((disk, dir)) = &self.definition
             && (manifest.schema != self.manifest.schema || manifest.settings != self.manifest.settings)
         {
@@ -445,11 +453,6 @@ fn fail_stored(
     // A duplicate of a write in this very group fails with it; one of an older write would not have to, but tells the
     // sender nothing wrong by being asked to come again.
     answers.into_iter().map(|answer| answer.and_then(|_| Err(error()))).collect()
-}
-
-/// Size class of a run: its rows to the base of the merge factor.
-pub(crate) fn tier_of(rows: u32) -> u32 {
-    rows.max(1).ilog2() / RUNS_MERGED.ilog2()
 }
 
 /// Encodes the events of a write for the log.

@@ -5,17 +5,19 @@ use crate::dead::DeadRows;
 use crate::error::{Problem, StoreError};
 use crate::idempotency::IdempotencyKeys;
 use crate::log::Log;
-use crate::maintenance::{files_of, read_dead, read_hidden};
 use crate::manifest::{Manifest, SegmentEntry, segment_name};
 use crate::options::{Durability, Options};
+use crate::pace::Load;
 use crate::part::Part;
 use crate::partition::{Partition, Shared, State, context_of, entry};
 use crate::seams::{Disk, MemoryDisk, Seams};
 use crate::segment::{Segment, rebuild};
+use crate::sidecars::{files_of, read_dead, read_hidden};
 use crate::snapshot::Horizon;
 use crate::stats::Counters;
 use arc_swap::ArcSwap;
 use meridian_model::IdRole;
+use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64};
@@ -27,6 +29,8 @@ pub(crate) struct Common {
     pub(crate) options: Arc<Options>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) memory_all: Arc<AtomicI64>,
+    /// Requests in flight.
+    pub(crate) load: Arc<Load>,
 }
 
 fn log_dir(dir: &Path) -> PathBuf {
@@ -95,6 +99,7 @@ fn open_as_is(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
         refuses: None,
         log_tail_bytes: 0,
         keys: 0,
+        depth: (0, 0),
     };
     let shared = Arc::new(Shared {
         seams: common.seams.clone(),
@@ -108,6 +113,7 @@ fn open_as_is(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
         next_file: AtomicU64::new(manifest.next_file),
         memory: AtomicI64::new(0),
         memory_all: common.memory_all.clone(),
+        load: common.load.clone(),
     });
     let keys = IdempotencyKeys::new(manifest.seed, common.options.key_memory);
     let position = manifest.flushed;
@@ -127,6 +133,7 @@ fn open_as_is(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
         refuses: None,
         frozen: Vec::new(),
         unmergeable: Vec::new(),
+        depth: (0, 0),
         flush_wanted: false,
         committed_at: 0,
     };
@@ -155,8 +162,9 @@ impl Partition {
             lost_dead = true;
             Default::default()
         });
-        for mut meta in self.manifest.segments.clone() {
-            match self.open_segment(&mut meta) {
+        for (meta, opened, note) in self.open_segments() {
+            self.notes.extend(note);
+            match opened {
                 Ok(part) if part.rows == meta.rows => {
                     let dead = read_dead(disk.as_ref(), &dir, &meta).unwrap_or_else(|e| {
                         self.problems.push(Problem::of(&e));
@@ -182,6 +190,7 @@ impl Partition {
                 }
             }
         }
+        self.measure();
         if lost_dead {
             // Writing on would save the loss: events that were deleted would be back for good.
             self.refuses =
@@ -197,8 +206,24 @@ impl Partition {
         Ok(())
     }
 
+    /// Opens all segments: trees, footers and directories are read, several at a time but in a simulation, where calls
+    /// come one by one.
+    fn open_segments(&self) -> Vec<(SegmentEntry, Result<Part, StoreError>, Option<Problem>)> {
+        let open = |meta: &SegmentEntry| {
+            let (mut meta, mut note) = (meta.clone(), None);
+            let opened = self.open_segment(&mut meta, &mut note);
+            (meta, opened, note)
+        };
+        let segments = &self.manifest.segments;
+        if self.shared.options.background {
+            segments.par_iter().map(open).collect()
+        } else {
+            segments.iter().map(open).collect()
+        }
+    }
+
     /// Opens a segment. What is damaged of it is made anew from its rows at rest, or these from what is beside them.
-    fn open_segment(&mut self, meta: &mut SegmentEntry) -> Result<Part, StoreError> {
+    fn open_segment(&self, meta: &mut SegmentEntry, note: &mut Option<Problem>) -> Result<Part, StoreError> {
         let (place, dir) = (self.shared.place(), self.shared.segments_dir());
         let rest = meta.rest.map(|entry| {
             let rest = Segment::open_rest(&place, &dir, meta.file, entry)?;
@@ -213,7 +238,7 @@ impl Partition {
             Err(error) => {
                 // The rows as Arrow may be whole: then they are put to rest again.
                 let Ok(part) = Segment::open(&place, &dir, meta.file, None) else { return Err(error) };
-                self.notes.push(Problem::of(&error));
+                *note = Some(Problem::of(&error));
                 meta.rest = None;
                 return Ok(part);
             }

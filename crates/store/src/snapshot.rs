@@ -1,6 +1,7 @@
 //! Snapshots: what a reader sees, and how long it can be had again.
 
 use crate::error::{Problem, StoreError};
+use crate::pace::InFlight;
 use crate::part::PartView;
 use meridian_model::{Layout, Schema, Seq};
 use parking_lot::Mutex;
@@ -25,6 +26,8 @@ pub struct Snapshot {
     pub taken_at: i64,
     /// What is missing because it is damaged: an answer that may need it must say so.
     pub missing: Arc<[Problem]>,
+    /// Maintenance yields as long as somebody reads.
+    pub(crate) _reading: Arc<InFlight>,
 }
 
 impl Snapshot {

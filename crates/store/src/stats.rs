@@ -10,11 +10,15 @@ pub(crate) struct Counters {
     cache_hits: AtomicU64,
     cache_misses: AtomicU64,
     bytes_read: AtomicU64,
-    /// Bytes of batches as they came.
+    /// Bytes of writes as the log takes them.
     bytes_taken: AtomicU64,
     log_bytes: AtomicU64,
     flush_bytes: AtomicU64,
     merge_bytes: AtomicU64,
+    rest_bytes: AtomicU64,
+    sidecar_bytes: AtomicU64,
+    flush_rows: AtomicU64,
+    merge_rows: AtomicU64,
     syncs: AtomicU64,
     groups: AtomicU64,
     /// Events let go by retention.
@@ -35,6 +39,8 @@ counters!(
     add_cache_misses cache_misses cache_misses, add_bytes_read bytes_read bytes_read,
     add_bytes_taken bytes_taken bytes_taken, add_log_bytes log_bytes log_bytes,
     add_flush_bytes flush_bytes flush_bytes, add_merge_bytes merge_bytes merge_bytes,
+    add_rest_bytes rest_bytes rest_bytes, add_sidecar_bytes sidecar_bytes sidecar_bytes,
+    add_flush_rows flush_rows flush_rows, add_merge_rows merge_rows merge_rows,
     add_syncs syncs syncs, add_groups groups groups, add_expired expired expired
 );
 
@@ -75,7 +81,7 @@ pub struct CollectionStats {
     pub cache_misses: u64,
     /// Bytes fetched from disk.
     pub bytes_read: u64,
-    /// Bytes of the batches written by clients.
+    /// Bytes of writes as the log takes them, its own heads apart: the measure of write amplification.
     pub bytes_taken: u64,
     /// Bytes written to the log.
     pub log_bytes: u64,
@@ -83,6 +89,18 @@ pub struct CollectionStats {
     pub flush_bytes: u64,
     /// Bytes written by merges of segments.
     pub merge_bytes: u64,
+    /// Bytes written to bring segments to rest, and to make anew what is beside them.
+    pub rest_written_bytes: u64,
+    /// Bytes of manifests, and of the files of dead rows and keys.
+    pub sidecar_bytes: u64,
+    /// Rows written by flushes.
+    pub flush_rows: u64,
+    /// Rows written by merges of segments: divided by `flush_rows`, how often an event was rewritten.
+    pub merge_rows: u64,
+    /// Most runs of segments over one stretch of time: what a question about an instant meets, memory trees apart.
+    pub depth: u64,
+    /// Most that `depth` may be once all merges are done.
+    pub depth_bound: u64,
     /// Syncs of the log.
     pub syncs: u64,
     /// Groups committed: writes per group tell how well group commit works.
@@ -94,11 +112,16 @@ pub struct CollectionStats {
 }
 
 impl CollectionStats {
+    /// Bytes written to disk, by whatever part of the store.
+    pub fn bytes_written(&self) -> u64 {
+        self.log_bytes + self.flush_bytes + self.merge_bytes + self.rest_written_bytes + self.sidecar_bytes
+    }
+
     /// Bytes written to disk for each byte taken from clients; 0 before the first write.
     pub fn write_amplification(&self) -> f64 {
         if self.bytes_taken == 0 {
             return 0.0;
         }
-        (self.log_bytes + self.flush_bytes + self.merge_bytes) as f64 / self.bytes_taken as f64
+        self.bytes_written() as f64 / self.bytes_taken as f64
     }
 }

@@ -92,6 +92,7 @@ impl Store {
             cache: Arc::new(BlockCache::new(options.cache_bytes)),
             options: Arc::new(options),
             memory_all: Arc::new(AtomicI64::new(0)),
+            load: Arc::default(),
         };
         let inner = Arc::new(Inner {
             common,
@@ -476,7 +477,7 @@ impl Inner {
         let segments = views.iter().filter_map(|view| view.part.segment());
         let mut held: Vec<_> = segments.filter_map(|s| held(s).map(|(used, bytes)| (used, bytes, s))).collect();
         let mut total: u64 = held.iter().map(|(_, bytes, _)| bytes).sum();
-        held.retain(|(_, _, segment)| segment.rest().is_some());
+        held.retain(|(_, _, segment)| segment.rest().is_some() && !segment.is_rest_sick());
         held.sort_by_key(|(used, _, _)| *used);
         for (_, bytes, segment) in held {
             if total <= self.common.options.serving_bytes {

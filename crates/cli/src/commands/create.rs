@@ -14,7 +14,7 @@ use meridian_store::Settings;
 #[command(after_help = "\
 Examples:
   meridian create quakes --schema \"mag:Double,dtg:Date,*geom:Point:srid=4326\"
-  meridian create ships --schema ships.schema.json --retention 30d
+  meridian create ships --schema ships.schema.json --retention 30d --retention-bytes 20GiB
 
 A schema is a GeoTools SimpleFeatureType spec (String, Integer, Long, Float, Double, Boolean, Date, UUID,
 List[String], Point, LineString, Polygon, Multi..., Geometry), or a JSON Schema as GET /collections/NAME/schema
@@ -31,6 +31,9 @@ pub struct CreateArgs {
     /// Age, by event time, from which events are dropped, such as 30d
     #[arg(long, value_name = "DURATION")]
     pub retention: Option<String>,
+    /// Bytes of events, on disk and in memory, from which the oldest are dropped, such as 20GiB
+    #[arg(long, value_name = "SIZE")]
+    pub retention_bytes: Option<String>,
     #[command(flatten)]
     pub target: TargetArgs,
 }
@@ -41,7 +44,12 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     let durability = config::durability(&args.durability).map_err(|e| Failure::Usage(format!("--durability: {e}")))?;
     let retention = args.retention.as_deref().map(units::duration).transpose();
     let retention = retention.map_err(|e| Failure::Usage(format!("--retention: {e}")))?;
-    let settings = Settings { durability, retention, ..Settings::default() };
+    let bytes = args.retention_bytes.as_deref().map(units::size).transpose();
+    let retention_bytes = bytes.map_err(|e| Failure::Usage(format!("--retention-bytes: {e}")))?;
+    if retention_bytes == Some(0) {
+        return Err(Failure::Usage("--retention-bytes: 0: expected 1 byte or more".to_owned()));
+    }
+    let settings = Settings { durability, retention, retention_bytes };
     let mut place = Place::open(args.target.resolve(), &args.collection)?;
     if place.schema().is_some() {
         return Err(Failure::Refused(format!("the collection {} is there already", args.collection)));

@@ -3,12 +3,12 @@
 use crate::codec::FRAME_BYTES;
 use crate::collection::Collection;
 use crate::error::StoreError;
-use crate::maintenance::sidecars;
 use crate::manifest::{Manifest, rest_name, rows_name, segment_name};
 use crate::part::Part;
 use crate::partition::Partition;
 use crate::seams::{DiskFile, OpenMode};
 use crate::segment::{RestFile, RowsFile};
+use crate::sidecars::sidecars;
 use meridian_model::{Invalid, Seq};
 use std::path::PathBuf;
 use std::sync::Arc;

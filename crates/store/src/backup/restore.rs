@@ -4,11 +4,11 @@ use super::folder::{BackupFolder, checksum_of, read_listing};
 use super::{Backup, FILES, Saved, checksum};
 use crate::codec::{read_file, replace_file};
 use crate::error::StoreError;
-use crate::maintenance::sidecars;
 use crate::manifest::{rest_name, rows_name, segment_name};
 use crate::options::Options;
 use crate::recovery::make_folders;
 use crate::seams::{Disk, OpenMode, Seams};
+use crate::sidecars::sidecars;
 use crate::store::{LOCK, MARKER, RESTORING, Store, make_root, write_marker};
 use meridian_model::Invalid;
 use meridian_model::schema::validate_name;
@@ -122,7 +122,7 @@ fn restore_collection(
         to.sync().map_err(StoreError::io("sync", &path))?;
     }
     disk.sync_dir(&segments).map_err(StoreError::io("sync", &segments))?;
-    saved.manifest.write(disk, &dir)
+    saved.manifest.write(disk, &dir).map(|_| ())
 }
 
 /// What of a collection cannot be made anew.

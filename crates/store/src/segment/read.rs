@@ -150,6 +150,11 @@ impl Segment {
         self.rest.store(Some(rest));
     }
 
+    /// From now on the Arrow rows are the truth again.
+    pub(crate) fn unsettle(&self) {
+        self.rest.store(None);
+    }
+
     /// The rows at rest, where they are.
     pub(crate) fn rest(&self) -> Option<Arc<RestFile>> {
         self.rest.load_full()
@@ -431,6 +436,11 @@ impl Segment {
             tracing::warn!(%error, "a segment is damaged and will be made anew from its rows at rest");
             self.sick.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Whether the rows at rest are damaged, and can be written anew from the Arrow rows.
+    pub(crate) fn is_rest_sick(&self) -> bool {
+        self.rest.load().as_ref().is_some_and(|rest| rest.is_sick()) && self.rows.load().is_some()
     }
 
     /// Whether what is beside the rows is damaged, and can be made anew.

@@ -5,6 +5,7 @@
 //! manifest one of the directory.
 
 use crate::error::StoreError;
+use crate::pace::Pace;
 use crate::part::{CHUNK_ROWS, PartView};
 use crate::seams::{Disk, DiskFile, OpenMode};
 use arrow_array::ArrayRef;
@@ -41,7 +42,12 @@ pub(crate) struct RestEntry {
 }
 
 /// Writes the rows of a part, a chunk at a time, and syncs. The caller syncs the folder.
-pub(crate) fn write(disk: &dyn Disk, path: &Path, view: &PartView, stop: &AtomicBool) -> Result<RestEntry, StoreError> {
+pub(crate) fn write(
+    disk: &dyn Disk,
+    path: &Path,
+    view: &PartView,
+    (stop, mut pace): (&AtomicBool, Pace<'_>),
+) -> Result<RestEntry, StoreError> {
     let file = disk.open(path, OpenMode::Create).map_err(StoreError::io("create", path))?;
     let sink =
         Sink { file, path: path.to_owned(), buffer: Vec::new(), offset: 0, crcs: Vec::new(), crc: 0, crc_bytes: 0 };
@@ -56,7 +62,7 @@ pub(crate) fn write(disk: &dyn Disk, path: &Path, view: &PartView, stop: &Atomic
         let rows = from..view.rows().min(from + CHUNK_ROWS);
         let seqs: Vec<Seq> = view.part.seqs(rows.clone())?.into_iter().map(Seq).collect();
         writer.write(&view.read_for_merge(rows, &all)?, &seqs).map_err(failed)?;
-        std::thread::yield_now();
+        pace.block();
     }
     writer.end_group().map_err(failed)?;
     let (directory, checksums) = writer.output().checked();
@@ -152,7 +158,8 @@ impl RestFile {
         if crc32c::crc32c(&tail) != entry.crc32c {
             return Err(corrupt("the checksum of its directory is wrong".to_owned()));
         }
-        let mut open = Open { file, path: path.to_owned(), entry, tail: tail.into(), crcs: Vec::new() };
+        let mut open =
+            Open { file, path: path.to_owned(), entry, tail: tail.into(), crcs: Vec::new(), sick: Arc::default() };
         let read = |e: ParquetError| corrupt(format!("its directory does not read: {e}"));
         let directory = Directory::load(&Pages(Arc::new(open.clone()))).map_err(read)?;
         let checksums = directory.note(CHECKSUMS_NOTE).ok_or_else(|| corrupt("it has no checksums".to_owned()))?;
@@ -166,6 +173,11 @@ impl RestFile {
         open.tail = Bytes::new();
         let (pages, obsolete) = (Pages(Arc::new(open)), AtomicBool::new(false));
         Ok(RestFile { pages, directory, entry, disk: disk.clone(), obsolete })
+    }
+
+    /// Whether a read found damage.
+    pub(crate) fn is_sick(&self) -> bool {
+        self.pages.0.sick.load(Ordering::Relaxed)
     }
 
     /// The file goes once nobody reads it.
@@ -239,6 +251,8 @@ struct Open {
     /// The directory, while it is being read.
     tail: Bytes,
     crcs: Vec<u32>,
+    /// Set once a checksum turned out to be wrong.
+    sick: Arc<AtomicBool>,
 }
 
 impl Open {
@@ -251,6 +265,7 @@ impl Open {
         self.file.read_at(from, &mut bytes).map_err(StoreError::io("read", &self.path))?;
         for (stretch, crc) in bytes.chunks(CHECKED_BYTES as usize).zip(self.crcs.iter().skip(first as usize)) {
             if crc32c::crc32c(stretch) != *crc {
+                self.sick.store(true, Ordering::Relaxed);
                 let detail = format!("a checksum of the bytes {from} to {to} is wrong");
                 return Err(StoreError::corrupt(&self.path, detail));
             }

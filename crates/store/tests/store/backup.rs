@@ -212,6 +212,36 @@ fn damage_of_the_store_is_named_instead_of_being_copied() {
 }
 
 #[test]
+fn damage_at_rest_that_a_backup_meets_is_mended_from_the_cache_while_the_store_runs() {
+    let world = World::new();
+    let store = store(&world);
+    let then = all(&store);
+    let (path, bytes) = world
+        .files("given/p0/segments/")
+        .into_iter()
+        .find(|(path, _)| path.extension().is_some_and(|e| e == "parquet"))
+        .unwrap();
+    world.disk.flip_bit(&path, bytes / 3 * 8).unwrap();
+    let backup = || store.backup(&Default::default(), &mut Vec::new(), &|| false);
+    let error = backup().unwrap_err().to_string();
+    assert!(error.contains(path.to_str().unwrap()), "{error}");
+    let given = of(&store, "given");
+    while given.maintain_segments().unwrap() {}
+    assert_eq!(given.problems().len(), 1, "it is said until the file is whole again");
+    backup().unwrap();
+    // A listing puts the segment to rest again.
+    given.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap();
+    assert_eq!(given.problems(), []);
+    assert_eq!(store.check(), []);
+    assert_eq!(all(&store), then);
+    world.disk.crash(CrashStyle::Lose);
+    drop((store, given));
+    let store = world.open();
+    assert_eq!(store.check(), []);
+    assert_eq!(all(&store), then);
+}
+
+#[test]
 fn folders_that_hold_other_things_are_refused() {
     let world = World::new();
     let store = store(&world);

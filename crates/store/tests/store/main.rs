@@ -4,6 +4,7 @@
 
 mod backup;
 mod basics;
+mod compaction;
 mod concurrency;
 mod damage;
 mod faults;

@@ -1,0 +1,88 @@
+//! Maintenance yields to requests: merges pause while a request is in flight.
+//!
+//! Every snapshot in a reader's hands and every write on its way counts as a request. After each block of 4096 rows a
+//! merge looks whether there is one, and if so rests for as long as the block took: it never takes more than half of a
+//! core from those who wait for an answer, and all of it when nobody does. Flushes do not pause, for writers may wait for
+//! the memory that they free; nor do merges that are overdue, nor work that somebody asked for and waits for.
+
+use crate::seams::Clock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Longest rest after one block.
+const REST_MAX: Duration = Duration::from_millis(50);
+
+/// How many requests the store is at work on.
+#[derive(Debug, Default)]
+pub(crate) struct Load(AtomicUsize);
+
+/// A request, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct InFlight(Arc<Load>);
+
+impl Load {
+    pub(crate) fn enter(self: &Arc<Self>) -> InFlight {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        InFlight(self.clone())
+    }
+
+    fn is_busy(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The pace of one piece of work.
+pub(crate) struct Pace<'a> {
+    clock: &'a dyn Clock,
+    /// `None`: at full speed.
+    load: Option<&'a Load>,
+    began: i64,
+}
+
+impl<'a> Pace<'a> {
+    pub(crate) fn new(clock: &'a dyn Clock, load: Option<&'a Load>) -> Pace<'a> {
+        Pace { clock, load, began: clock.elapsed() }
+    }
+
+    /// A block is done.
+    pub(crate) fn block(&mut self) {
+        if self.load.is_some_and(Load::is_busy) {
+            let worked = Duration::from_micros((self.clock.elapsed() - self.began).max(0) as u64);
+            std::thread::sleep(worked.min(REST_MAX));
+        } else {
+            // Whoever shares the core goes first.
+            std::thread::yield_now();
+        }
+        self.began = self.clock.elapsed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seams::ManualClock;
+    use std::time::Instant;
+
+    #[test]
+    fn work_rests_as_long_as_it_works_while_a_request_is_in_flight() {
+        let (clock, load) = (ManualClock::new(0), Arc::new(Load::default()));
+        let mut pace = Pace::new(&clock, Some(&load));
+        let request = load.enter();
+        let begun = Instant::now();
+        for _ in 0..10 {
+            clock.advance(2_000);
+            pace.block();
+        }
+        // A sleep may take longer than asked for, never shorter.
+        assert!(begun.elapsed() >= Duration::from_millis(20));
+        drop(request);
+        assert!(!load.is_busy());
+    }
+}
