@@ -18,7 +18,7 @@ mod table;
 mod units;
 
 use clap::{Parser, Subcommand};
-use commands::{aggregate, backup, check, create, export, files, query, restore, serve};
+use commands::{aggregate, backup, check, create, export, files, lab, query, restore, serve};
 use std::process::ExitCode;
 
 /// Freed memory goes back in large pieces, and threads that parse, index and answer do not wait for each other.
@@ -54,6 +54,7 @@ enum Command {
     Export(export::ExportArgs),
     Files(files::FilesArgs),
     Check(check::CheckArgs),
+    Lab(lab::LabArgs),
     Backup(backup::BackupArgs),
     Restore(restore::RestoreArgs),
 }
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         Command::Export(args) => export::run(&args),
         Command::Files(args) => files::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Lab(args) => lab::run(&args),
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => restore::run(&args),
     };

@@ -14,7 +14,10 @@
 //! results folder, so that analysis, comparison, cost and report know nothing of where they came from.
 //!
 //! # Where to start reading
-//! [`record`] is that row.
+//! [`record`] is that row. [`simulate`] foretells what a size that was not tried would do, [`stats`] says what
+//! measured numbers mean.
 
 pub mod picture;
 pub mod record;
+pub mod simulate;
+pub mod stats;

@@ -7,6 +7,7 @@ pub mod copied;
 pub mod create;
 pub mod export;
 pub mod files;
+pub mod lab;
 pub mod query;
 pub mod restore;
 pub mod serve;

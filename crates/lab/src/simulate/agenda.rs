@@ -1,0 +1,82 @@
+//! What happens next: a heap of events over an integer microsecond clock.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Microseconds from the start of the simulated trial.
+pub type Micros = u64;
+
+/// Seconds as microseconds; what is below zero or not a number is zero.
+pub fn micros(seconds: f64) -> Micros {
+    (seconds * 1e6).round() as Micros
+}
+
+/// Microseconds as seconds.
+pub fn seconds(micros: Micros) -> f64 {
+    micros as f64 / 1e6
+}
+
+/// Events in the order of their time; those of one time leave in the order in which they came, so that a run depends on
+/// nothing but its seed.
+#[derive(Debug)]
+pub struct Agenda<E> {
+    heap: BinaryHeap<Reverse<Entry<E>>>,
+    now: Micros,
+    entered: u64,
+}
+
+#[derive(Debug)]
+struct Entry<E> {
+    at: Micros,
+    order: u64,
+    event: E,
+}
+
+impl<E> PartialEq for Entry<E> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.order) == (other.at, other.order)
+    }
+}
+impl<E> Eq for Entry<E> {}
+impl<E> PartialOrd for Entry<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<E> Ord for Entry<E> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+impl<E> Default for Agenda<E> {
+    /// Nothing to do, at time zero.
+    fn default() -> Self {
+        Agenda { heap: BinaryHeap::new(), now: 0, entered: 0 }
+    }
+}
+
+impl<E> Agenda<E> {
+    /// The time of the event that was taken last.
+    pub fn now(&self) -> Micros {
+        self.now
+    }
+
+    /// Enters an event; one that lies in the past happens now.
+    pub fn at(&mut self, at: Micros, event: E) {
+        self.entered += 1;
+        self.heap.push(Reverse(Entry { at: at.max(self.now), order: self.entered, event }));
+    }
+
+    /// Enters an event so much later than now.
+    pub fn after(&mut self, delay: Micros, event: E) {
+        self.at(self.now + delay, event);
+    }
+
+    /// Takes the next event and moves the clock to it.
+    pub fn take(&mut self) -> Option<E> {
+        let Reverse(entry) = self.heap.pop()?;
+        self.now = entry.at;
+        Some(entry.event)
+    }
+}

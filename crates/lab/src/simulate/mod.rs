@@ -1,0 +1,130 @@
+//! Simulation: what would happen at a size that was not tried.
+//!
+//! Two models, each a discrete-event simulation on an integer microsecond clock with one seeded source of chance, so that a
+//! seed gives the same run everywhere: [`pipeline`] (staged queues and workers that are held while outside sources answer)
+//! and [`scan`] (scan servers before shared storage, chosen by the selector of `model`). [`calibrate`] fits a few of a
+//! scenario's numbers to published or measured figures and says how well the others are foretold.
+//!
+//! A scenario is a TOML file; [`Scenario::read`] takes it with what `--set` changes. Which effects the models leave out is
+//! said in `docs/simulate.md`.
+
+pub mod agenda;
+pub mod calibrate;
+pub mod draw;
+pub mod pipeline;
+pub mod scan;
+pub mod settings;
+mod show;
+
+use std::collections::BTreeMap;
+use toml::{Table, Value};
+
+/// A scenario that can be simulated.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scenario {
+    /// Queues, workers and outside sources.
+    Pipeline(pipeline::Pipeline),
+    /// Scan servers before shared storage.
+    Scan(Box<scan::Tier>),
+}
+
+/// What a simulation says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// Of a pipeline.
+    Pipeline(pipeline::Answer),
+    /// Of a scan tier.
+    Scan(scan::Answer),
+}
+
+impl Scenario {
+    /// Reads a scenario's text. The error is a sentence.
+    pub fn read(text: &str, sets: &[String]) -> Result<Scenario, String> {
+        Scenario::of(table(text, sets)?)
+    }
+
+    /// Checks a scenario.
+    pub fn of(table: Table) -> Result<Scenario, String> {
+        let kind = table.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+        match kind.as_str() {
+            "pipeline" => {
+                let pipeline: pipeline::Pipeline = table.try_into().map_err(sentence)?;
+                pipeline.check()?;
+                Ok(Scenario::Pipeline(pipeline))
+            }
+            "scan-tier" => {
+                let tier: scan::Tier = table.try_into().map_err(sentence)?;
+                tier.check()?;
+                Ok(Scenario::Scan(Box::new(tier)))
+            }
+            _ => Err(format!("kind = {kind:?}: expected \"pipeline\" or \"scan-tier\"")),
+        }
+    }
+
+    /// Simulates it.
+    pub fn run(&self) -> Answer {
+        match self {
+            Scenario::Pipeline(pipeline) => Answer::Pipeline(pipeline::Answer::of(&pipeline::run(pipeline))),
+            Scenario::Scan(tier) => Answer::Scan(scan::run(tier)),
+        }
+    }
+
+    /// The figures of one run by which scenarios are calibrated. One that did not occur is left out, but for
+    /// `first_absent`, which is then one past the last request.
+    pub fn figures(&self) -> BTreeMap<&'static str, f64> {
+        let mut out = BTreeMap::new();
+        match self {
+            Scenario::Pipeline(pipeline) => {
+                let trial = pipeline::run(pipeline);
+                let answer = pipeline::Answer::of(&trial);
+                let first = trial.packets.first().filter(|packets| !packets.is_empty());
+                if let (Some(packets), Some(start)) = (first, trial.starts.first()) {
+                    let at = |share: f64| {
+                        let place = (share * packets.len() as f64).ceil() as usize;
+                        agenda::seconds(packets[place.clamp(1, packets.len()) - 1] - start)
+                    };
+                    out.extend([("first_s", at(0.0)), ("packets_10_s", at(0.1)), ("packets_90_s", at(0.9))]);
+                    out.insert("last_s", at(1.0));
+                }
+                out.extend(answer.growth_per_request_s.map(|growth| ("growth_per_request_s", growth)));
+                let absent = answer.first_absent.map_or(answer.requests.len() as f64 + 1.0, f64::from);
+                out.insert("first_absent", absent);
+                if let Some(burst) = answer.bursts.first() {
+                    out.insert("first_lost", f64::from(burst.lost));
+                    out.extend(burst.before_first_s.map(|s| ("before_first_s", s)));
+                    out.extend(burst.restart_first_s.map(|s| ("restart_first_s", s)));
+                }
+            }
+            Scenario::Scan(tier) => {
+                let answer = scan::run(tier);
+                out.extend([("mean_ms", answer.mean_ms), ("sd_ms", answer.sd_ms)]);
+                out.insert("busy_events", answer.busy_events as f64);
+            }
+        }
+        out
+    }
+}
+
+impl Answer {
+    /// The JSON that the contract names.
+    pub fn json(&self) -> Result<String, serde_json::Error> {
+        match self {
+            Answer::Pipeline(answer) => serde_json::to_string(answer),
+            Answer::Scan(answer) => serde_json::to_string(answer),
+        }
+    }
+}
+
+/// Reads a scenario's text as it stands after `--set`.
+pub fn table(text: &str, sets: &[String]) -> Result<Table, String> {
+    let mut table: Table = toml::from_str(text).map_err(sentence)?;
+    for text in sets {
+        let (key, value) = settings::assignment(text)?;
+        settings::set(&mut table, key, value)?;
+    }
+    Ok(table)
+}
+
+fn sentence(error: toml::de::Error) -> String {
+    error.to_string().trim_end().to_owned()
+}

@@ -1,0 +1,172 @@
+//! Scan tiers: clients that scan tablets, servers that read them from shared storage, and the selector between them.
+//!
+//! A scan reads a range of a tablet in batches. Its first batch waits in a server's queue for at most the busy timeout; a
+//! server that has not started it by then answers busy, and the client asks the next one that the selector chooses. Once
+//! started, every further batch goes to the end of the same server's queue, and no timeout applies. A batch first reads
+//! from a storage node, then takes processor time, which the batches in work share.
+
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub use run::{Answer, run};
+
+use super::draw::Sizes;
+use meridian_model::policy::selector::Profiles;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A scan tier and its load: the shape of the scenario file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tier {
+    /// Always `scan-tier`.
+    pub kind: String,
+    /// What the page of results says it is.
+    #[serde(default)]
+    pub about: String,
+    /// The seed of all chance.
+    pub seed: u64,
+    /// Which entry of `workloads` the clients run.
+    pub workload: String,
+    /// Tablets over which the scans spread.
+    pub tablets: u32,
+    /// Scan servers.
+    pub servers: u32,
+    /// Servers of the first attempt.
+    pub initial: u32,
+    /// Busy timeout of the attempts up to the one that may take every server.
+    pub busy_ms: u32,
+    /// Clients, each with one scan at a time.
+    pub threads: u32,
+    /// Whether a server keeps the blocks it has read.
+    #[serde(default)]
+    pub data_cache: bool,
+    /// Whether scans go to the tablets' own server instead.
+    #[serde(default)]
+    pub immediate: bool,
+    /// Attempts up to the one that may take every server; the sets of servers grow by a constant factor between.
+    pub attempts: u32,
+    /// A profile list in the format of API.md; it replaces what `initial`, `busy_ms` and `attempts` say.
+    #[serde(default)]
+    pub profiles: Option<String>,
+    /// Scans of each client that are left out at the beginning.
+    pub warm_up_scans: u32,
+    /// Scans of each client that are counted.
+    pub measured_scans: u32,
+    /// The machines.
+    pub machine: Machine,
+    /// What the clients may run, by name.
+    pub workloads: BTreeMap<String, Workload>,
+}
+
+/// What the machines are.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Processor cores of a server.
+    pub cores: u32,
+    /// Batches that a server works on at once; the others wait.
+    pub executor_threads: u32,
+    /// Storage nodes; each serves one read at a time.
+    pub storage_nodes: u32,
+    /// Entries of a batch, at most.
+    pub batch_entries: u32,
+    /// Entries of a tablet.
+    pub tablet_entries: f64,
+    /// Bytes of a tablet.
+    pub tablet_bytes: f64,
+    /// Bytes that a server's cache of data holds.
+    pub cache_bytes: f64,
+}
+
+/// A kind of scan and what it costs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Entries that a scan reads.
+    pub entries: Sizes,
+    /// Share of the entries read that are returned.
+    pub returned: f64,
+    /// How much more a scan reads for each tablet past the first (it then crosses borders).
+    #[serde(default)]
+    pub growth_per_tablet: f64,
+    /// Processor time of a scan of mean size on a scan server, in milliseconds.
+    pub cpu_ms: f64,
+    /// Time at a storage node of a scan of mean size, in milliseconds.
+    pub storage_ms: f64,
+    /// Time between a batch's end and the next one's arrival at the server, in milliseconds.
+    pub turnaround_ms: f64,
+    /// Processor time on the tablet server over that on a scan server.
+    pub tablet_server_factor: f64,
+    /// Scans of the probe whose busy answers were counted.
+    pub probe_scans: f64,
+}
+
+impl Tier {
+    /// The workload in use.
+    pub fn work(&self) -> Option<&Workload> {
+        self.workloads.get(&self.workload)
+    }
+
+    /// Refuses what cannot be simulated, with a sentence that names the key.
+    pub fn check(&self) -> Result<(), String> {
+        let Some(work) = self.work() else {
+            let names: Vec<&str> = self.workloads.keys().map(String::as_str).collect();
+            return Err(format!("workload = {:?}: expected one of {}", self.workload, names.join(", ")));
+        };
+        for (name, x, most) in [
+            ("tablets", self.tablets, 100_000),
+            ("servers", self.servers, 10_000),
+            ("initial", self.initial, 10_000),
+            ("busy_ms", self.busy_ms, 3_600_000),
+            ("threads", self.threads, 100_000),
+            ("attempts", self.attempts, 100),
+            ("measured_scans", self.measured_scans, 1_000_000),
+            ("machine.cores", self.machine.cores, 10_000),
+            ("machine.executor_threads", self.machine.executor_threads, 10_000),
+            ("machine.storage_nodes", self.machine.storage_nodes, 10_000),
+            ("machine.batch_entries", self.machine.batch_entries, u32::MAX),
+        ] {
+            if x < 1 || x > most {
+                return Err(format!("{name} = {x}: expected 1 to {most}"));
+            }
+        }
+        let blame = |detail: String| format!("workloads.{}: {detail}", self.workload);
+        work.entries.check().map_err(blame)?;
+        for (name, x) in [
+            ("returned", work.returned),
+            ("growth_per_tablet", work.growth_per_tablet),
+            ("cpu_ms", work.cpu_ms),
+            ("storage_ms", work.storage_ms),
+            ("turnaround_ms", work.turnaround_ms),
+            ("tablet_server_factor", work.tablet_server_factor),
+            ("probe_scans", work.probe_scans),
+        ] {
+            if !(x.is_finite() && (0.0..=1e9).contains(&x)) {
+                return Err(blame(format!("{name} = {x}: expected 0 to 1e9")));
+            }
+        }
+        self.selector().map(|_| ())
+    }
+
+    /// The selector's profiles: as given, or made of `initial`, `busy_ms` and `attempts` as the selector of the study had
+    /// them (`initialServers`, `initialBusyTimeout`, `maxDepth`).
+    pub fn selector(&self) -> Result<Profiles, String> {
+        let json = self.profiles.clone().unwrap_or_else(|| {
+            let (first, all) = (f64::from(self.initial.min(self.servers)), f64::from(self.servers));
+            let step = |k: u32| match self.attempts {
+                1 => first,
+                n => first * (all / first).powf(f64::from(k) / f64::from(n - 1)),
+            };
+            let plans: Vec<String> = (0..self.attempts)
+                .map(|k| format!(r#"{{"servers":"{}","busyTimeout":"{}ms"}}"#, step(k).round(), self.busy_ms))
+                .collect();
+            let plans = plans.join(",");
+            format!(
+                r#"[{{"isDefault":true,"maxBusyTimeout":"5m","busyTimeoutMultiplier":8,"attemptPlans":[{plans}]}}]"#
+            )
+        });
+        Profiles::parse(&json).map_err(|error| format!("profiles: {error}"))
+    }
+}

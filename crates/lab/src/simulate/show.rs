@@ -1,0 +1,92 @@
+//! Answers and calibrations as plain tables, for people.
+
+use super::calibrate::Calibrated;
+use super::{Answer, pipeline, scan};
+use std::fmt::Write;
+
+impl Answer {
+    /// The answer as lines of text.
+    pub fn table(&self) -> String {
+        match self {
+            Answer::Pipeline(answer) => of_pipeline(answer),
+            Answer::Scan(answer) => of_scan(answer),
+        }
+    }
+}
+
+fn of_pipeline(answer: &pipeline::Answer) -> String {
+    let most = answer.requests.iter().map(|r| r.packets).max().unwrap_or(0);
+    let complete = answer.requests.iter().filter(|r| r.packets == most && most > 0).count();
+    let absent = answer.requests.iter().filter(|r| r.packets == 0).count();
+    let partial = answer.requests.len() - complete - absent;
+    let mut out =
+        format!("{} requests: {complete} complete, {partial} partial, {absent} absent\n", answer.requests.len());
+    if let Some(growth) = answer.growth_per_request_s {
+        let _ = writeln!(out, "time to the first packet grows by {growth:.2} s with each request");
+    }
+    match answer.first_absent {
+        Some(n) => _ = writeln!(out, "request {n} is the first to get nothing"),
+        None => out.push_str("every request gets something\n"),
+    }
+    for burst in &answer.bursts {
+        let seconds = |s: Option<f64>| s.map_or_else(|| "-".to_owned(), |s| format!("{s:.1} s"));
+        let _ = writeln!(
+            out,
+            "  after request {} ({}) {} get nothing, then {}",
+            burst.after_n,
+            seconds(burst.before_first_s),
+            burst.lost,
+            burst.restart_first_s.map_or_else(|| "the trial ends".to_owned(), |s| format!("{s:.1} s")),
+        );
+    }
+    let _ = writeln!(out, "\n{:>8} {:>10} {:>10} {:>10} {:>8}", "request", "start s", "first s", "last s", "packets");
+    let step = answer.requests.len().div_ceil(32);
+    for request in answer.requests.iter().step_by(step) {
+        let cell = |s: Option<f64>| s.map_or_else(|| "-".to_owned(), |s| format!("{s:.2}"));
+        let (first, last) = (cell(request.first_s), cell(request.last_s));
+        let _ =
+            writeln!(out, "{:>8} {:>10.2} {first:>10} {last:>10} {:>8}", request.n, request.start_s, request.packets);
+    }
+    out
+}
+
+fn of_scan(answer: &scan::Answer) -> String {
+    format!(
+        "a scan takes {:.1} ms on average (standard deviation {:.1}, {:.1} to {:.1})\na probe sees {} busy answers\n",
+        answer.mean_ms, answer.sd_ms, answer.min_ms, answer.max_ms, answer.busy_events
+    )
+}
+
+impl Calibrated {
+    /// The numbers found and every figure beside its simulation.
+    pub fn table(&self) -> String {
+        let mut out = String::new();
+        for (key, value) in &self.parameters {
+            let _ = writeln!(out, "{key} = {value}");
+        }
+        let _ = writeln!(
+            out,
+            "\n{:<14} {:<22} {:>10} {:>10} {:>8} {:>20}",
+            "trial", "figure", "measured", "simulated", "off", "least .. greatest"
+        );
+        for residual in &self.residuals {
+            let role = if residual.fit { "  fitted to" } else { "" };
+            let _ = write!(out, "{:<14} {:<22} {:>10.2}", residual.trial, residual.figure, residual.measured);
+            match residual.simulated {
+                Some([median, least, greatest]) => {
+                    let off = format!("{:+.1} %", (median / residual.measured - 1.0) * 100.0);
+                    let range = format!("{least:.2} .. {greatest:.2}");
+                    let _ = writeln!(out, " {median:>10.2} {off:>8} {range:>20}{role}");
+                }
+                None => _ = writeln!(out, " {:>10}{role}", "never"),
+            }
+        }
+        let foretold: Vec<f64> =
+            self.residuals.iter().filter(|r| !r.fit).filter_map(|r| Some(r.error()?.abs())).collect();
+        if !foretold.is_empty() {
+            let worst = foretold.iter().copied().fold(0.0, f64::max) * 100.0;
+            let _ = writeln!(out, "{} figures only foretold: at most {worst:.0} % off", foretold.len());
+        }
+        out
+    }
+}

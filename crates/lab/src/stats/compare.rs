@@ -1,0 +1,108 @@
+//! Is B faster than A? The ratio of a quantile of two samples, by bootstrap (Efron 1979), with a plain verdict.
+
+use super::{Estimate, percentile, sorted};
+use crate::simulate::draw::Dice;
+use serde::Serialize;
+
+/// What a comparison says of B against A.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// B takes less time.
+    Faster,
+    /// B takes more time.
+    Slower,
+    /// The samples do not tell them apart.
+    NoDifferenceSeen,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::NoDifferenceSeen => "no difference seen",
+        }
+    }
+}
+
+/// Two samples held against each other.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// B over A.
+    pub ratio: Estimate,
+    /// What that means.
+    pub verdict: Verdict,
+}
+
+/// Bootstrap samples drawn of each side.
+const SAMPLES: usize = 1_000;
+
+/// Compares the quantile `q` of two samples of durations. Values of one run depend on their neighbours, so whole blocks of
+/// neighbours are drawn (moving blocks of the cube root of the length; Künsch 1989): without blocks, two runs of one server would
+/// look different too often. `None` where a side has fewer than 20 values or a quantile of zero.
+pub fn durations(a: &[f64], b: &[f64], q: f64, seed: u64) -> Option<Comparison> {
+    let quantile = |values: &[f64]| percentile::of_sorted(&sorted(values), q);
+    if a.len() < 20 || b.len() < 20 {
+        return None;
+    }
+    let (at_a, at_b) = (quantile(a)?, quantile(b)?);
+    if at_a <= 0.0 || at_b <= 0.0 {
+        return None;
+    }
+    let mut dice = Dice::new(seed);
+    let mut ratios = Vec::with_capacity(SAMPLES);
+    for _ in 0..SAMPLES {
+        let (a, b) = (resampled(a, &mut dice), resampled(b, &mut dice));
+        ratios.push(quantile(&b)? / quantile(&a)?);
+    }
+    let ratios = sorted(&ratios);
+    let (low, high) = (percentile::of_sorted(&ratios, 0.025)?, percentile::of_sorted(&ratios, 0.975)?);
+    let verdict = match (low, high) {
+        (_, high) if high < 1.0 => Verdict::Faster,
+        (low, _) if low > 1.0 => Verdict::Slower,
+        _ => Verdict::NoDifferenceSeen,
+    };
+    Some(Comparison { ratio: Estimate { value: at_b / at_a, low, high }, verdict })
+}
+
+fn resampled(values: &[f64], dice: &mut Dice) -> Vec<f64> {
+    let block = (values.len() as f64).cbrt().ceil() as usize;
+    let mut out = Vec::with_capacity(values.len() + block);
+    while out.len() < values.len() {
+        let start = dice.below(values.len() - block + 1);
+        out.extend_from_slice(&values[start..start + block]);
+    }
+    out.truncate(values.len());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exponential(n: usize, mean: f64, dice: &mut Dice) -> Vec<f64> {
+        (0..n).map(|_| -mean * (1.0 - dice.fraction()).ln()).collect()
+    }
+
+    #[test]
+    fn a_real_difference_is_seen_and_an_absent_one_is_rarely_claimed() {
+        let mut dice = Dice::new(3);
+        let (mut claimed, mut seen) = (0, 0);
+        for seed in 0..40 {
+            let a = exponential(300, 10.0, &mut dice);
+            let same = exponential(300, 10.0, &mut dice);
+            let slower = exponential(300, 15.0, &mut dice);
+            claimed += u32::from(durations(&a, &same, 0.5, seed).unwrap().verdict != Verdict::NoDifferenceSeen);
+            seen += u32::from(durations(&a, &slower, 0.5, seed).unwrap().verdict == Verdict::Slower);
+        }
+        // Two of 40 are expected by the level of the interval.
+        assert!(claimed <= 6, "{claimed}");
+        assert!(seen >= 34, "{seen}");
+        let a = exponential(300, 10.0, &mut dice);
+        let faster: Vec<f64> = a.iter().map(|x| x / 2.0).collect();
+        assert_eq!(durations(&a, &faster, 0.5, 1).unwrap().verdict, Verdict::Faster);
+        assert_eq!(durations(&a, &a[..19], 0.5, 1), None);
+    }
+}

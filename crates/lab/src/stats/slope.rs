@@ -1,0 +1,65 @@
+//! Straight lines: how much a duration grows with each request, each result, each concurrent user.
+
+use super::{Estimate, student};
+use serde::Serialize;
+
+/// A least-squares line.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Line {
+    /// y per x.
+    pub slope: Estimate,
+    /// y at x = 0.
+    pub intercept: f64,
+    /// Share of the variance of y that the line explains.
+    pub r2: f64,
+}
+
+/// Fits a line; `None` under three points or where all x are equal. The interval supposes independent errors of one size.
+pub fn fit(points: &[(f64, f64)]) -> Option<Line> {
+    let n = points.len() as f64;
+    if points.len() < 3 || points.iter().any(|(x, y)| !x.is_finite() || !y.is_finite()) {
+        return None;
+    }
+    let (mx, my) = (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
+    let sum = |f: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>();
+    let (sxx, syy) = (sum(&|p| (p.0 - mx).powi(2)), sum(&|p| (p.1 - my).powi(2)));
+    if sxx <= 0.0 {
+        return None;
+    }
+    let slope = sum(&|p| (p.0 - mx) * (p.1 - my)) / sxx;
+    let intercept = my - slope * mx;
+    let rest = sum(&|p| (p.1 - intercept - slope * p.0).powi(2));
+    let reach = student(points.len() - 2) * (rest / (n - 2.0) / sxx).sqrt();
+    let r2 = if syy > 0.0 { 1.0 - rest / syy } else { 1.0 };
+    Some(Line { slope: Estimate { value: slope, low: slope - reach, high: slope + reach }, intercept, r2 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::draw::Dice;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_line_is_found_again(a in -5.0f64..5.0, b in -100.0f64..100.0, n in 3usize..50) {
+            let points: Vec<_> = (0..n).map(|x| (x as f64, a * x as f64 + b)).collect();
+            let line = fit(&points).unwrap();
+            prop_assert!((line.slope.value - a).abs() < 1e-9 && (line.intercept - b).abs() < 1e-7);
+        }
+    }
+
+    #[test]
+    fn the_interval_of_a_slope_holds_the_truth_as_often_as_it_says() {
+        let mut dice = Dice::new(11);
+        let noise = |dice: &mut Dice| (0..12).map(|_| dice.fraction()).sum::<f64>() - 6.0;
+        let held = (0..400)
+            .filter(|_| {
+                let points: Vec<_> = (0..15).map(|x| (f64::from(x), 2.5 * f64::from(x) + noise(&mut dice))).collect();
+                fit(&points).unwrap().slope.holds(2.5)
+            })
+            .count();
+        assert!((365..=395).contains(&held), "{held}");
+        assert_eq!(fit(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]), None);
+    }
+}
