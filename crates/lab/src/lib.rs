@@ -14,10 +14,20 @@
 //! results folder, so that analysis, comparison, cost and report know nothing of where they came from.
 //!
 //! # Where to start reading
-//! [`record`] is that row. [`simulate`] foretells what a size that was not tried would do, [`stats`] says what
-//! measured numbers mean.
+//! [`record`] is that row. [`scenario`] is what a user writes, [`drive`] runs it against a target, [`results`] is the folder
+//! that comes of it; [`mock`] holds servers to try all that on. [`simulate`] foretells what a size that was not tried
+//! would do, [`stats`] says what measured numbers mean.
 
+pub mod drive;
+pub mod error;
+pub mod generate;
+pub mod mock;
 pub mod picture;
 pub mod record;
+pub mod results;
+pub mod sample;
+pub mod scenario;
 pub mod simulate;
 pub mod stats;
+
+pub use error::LabError;

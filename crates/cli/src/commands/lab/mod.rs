@@ -1,12 +1,21 @@
 //! `meridian lab`: load, measurement and prediction, for any server. One file per subcommand.
 
+mod mock;
+mod run;
 mod simulate;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
+use meridian_lab::LabError;
 
 /// Learn what a server holds, and what it would do at a size that was not tried
 #[derive(Args, Debug)]
+#[command(after_help = "\
+From a URL to figures:
+  meridian lab run first.toml                 drives what the file says and leaves a results folder
+  meridian lab run first.toml --set arrival.rate=200 --out results/at-200
+
+docs/lab.md begins with a first scenario of ten lines.")]
 pub struct LabArgs {
     #[command(subcommand)]
     command: Command,
@@ -14,12 +23,24 @@ pub struct LabArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    Run(run::RunArgs),
+    Mock(mock::MockArgs),
     Simulate(simulate::SimulateArgs),
 }
 
 /// Runs the command.
 pub fn run(args: &LabArgs) -> Result<(), Failure> {
     match &args.command {
+        Command::Run(args) => run::run(args),
+        Command::Mock(args) => mock::run(args),
         Command::Simulate(args) => simulate::run(args),
+    }
+}
+
+/// A mistake in a scenario is wrong usage; a target that is not there, or a disk that is full, is not.
+fn failure(error: LabError) -> Failure {
+    match error {
+        LabError::Scenario(text) => Failure::Usage(text),
+        LabError::Target(text) | LabError::Results(text) => Failure::Refused(text),
     }
 }

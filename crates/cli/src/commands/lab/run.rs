@@ -1,0 +1,167 @@
+//! `meridian lab run`: a scenario against its targets.
+
+use super::failure;
+use crate::failure::Failure;
+use crate::output::say;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use meridian_lab::drive::{self, Options, Outcome, Progress};
+use meridian_lab::results::{Group, Quantiles};
+use meridian_lab::scenario::Scenario;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// Drive a target as a scenario says, and leave a results folder
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  meridian lab run first.toml
+  meridian lab run first.toml --set arrival.rate=200 --set phases.measured_s=60 --out results/at-200
+  meridian lab run first.toml --json | jq '.groups[0].latency_ms.p99'
+
+Ends with 0 where every objective holds, with 1 where one does not (or the run is void and has objectives), with 2 where the
+scenario is wrong, with 3 where a target cannot be reached or results cannot be written. Ctrl-C ends it with what it has.")]
+pub struct RunArgs {
+    /// The scenario
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// Results folder to make [default: lab-results/NAME-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Change a value of the scenario, such as arrival.rate=200; may repeat
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Print the outcome as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Serve the growing report on loopback (not in this version)
+    #[arg(long)]
+    pub live: bool,
+    /// Send load to this host although it is outside loopback and private networks; may repeat
+    #[arg(long, value_name = "HOST")]
+    pub allow_public: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    if args.live {
+        return Err(Failure::Usage("--live: this version shows progress in the terminal alone".to_owned()));
+    }
+    let scenario = Scenario::load(&args.scenario, &args.sets).map_err(failure)?;
+    let out = args.out.clone().unwrap_or_else(|| default_folder(&scenario.name));
+    let options = Options { out: out.clone(), allow_public: args.allow_public.clone(), interrupt: None };
+    let bar = bar();
+    let outcome = drive::run(&scenario, &options, &mut |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    let outcome = outcome.map_err(failure)?;
+    if args.json {
+        say(&json(&outcome, &out).to_string());
+    } else {
+        table(&outcome, &out);
+    }
+    judged(&outcome)
+}
+
+fn default_folder(name: &str) -> PathBuf {
+    let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '-' };
+    let time = jiff::Zoned::now().strftime("%Y%m%dT%H%M%S").to_string();
+    Path::new("lab-results").join(format!("{}-{time}", name.chars().map(plain).collect::<String>()))
+}
+
+fn bar() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{bar:24} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a run")]
+fn show(bar: &ProgressBar, progress: &Progress) {
+    let (trial, trials) = progress.trial;
+    let end = progress.end_s.map_or_else(String::new, |end| format!(" of {end:.0}"));
+    bar.set_length(progress.end_s.unwrap_or(progress.elapsed_s) as u64);
+    bar.set_position(progress.elapsed_s as u64);
+    bar.set_message(format!(
+        "trial {} of {trials} · {:.0}{end} s · {} answered · {} in flight · {} not sound",
+        trial + 1,
+        progress.elapsed_s,
+        progress.done,
+        progress.in_flight,
+        progress.not_sound
+    ));
+}
+
+fn json(outcome: &Outcome, out: &Path) -> serde_json::Value {
+    serde_json::json!({
+        "results": out,
+        "run": outcome.run,
+        "groups": outcome.groups,
+        "objectives": outcome.verdicts,
+    })
+}
+
+fn table(outcome: &Outcome, out: &Path) {
+    say(&format!(
+        "{:<10} {:<28} {:>9} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "phase", "population · request", "sound", "not sound", "per s", "p50 ms", "p95 ms", "p99 ms", "naive99"
+    ));
+    for group in &outcome.groups {
+        row(group, outcome.run.targets.len() > 1);
+    }
+    let lab = &outcome.run.lab;
+    say("");
+    say(&format!(
+        "latency counts from the intended time and is of sound answers; naive99 is what a client without a schedule would report\n\
+         the lab: {:.2} cores, {:.1} us a request; {:.2} % of sends over 1 ms late, 99th percentile {:.2} ms, greatest {:.1} ms",
+        lab.cpu,
+        lab.cpu_us_per_request,
+        lab.late_over_1ms_share * 100.0,
+        lab.late_p99_ms,
+        lab.late_max_ms
+    ));
+    if let Some(why) = &outcome.run.cut_short {
+        say(&format!("ended early: {why}"));
+    }
+    for why in &outcome.run.void {
+        say(&format!("VOID: {why}"));
+    }
+    for verdict in &outcome.verdicts {
+        let value = verdict.value.map_or_else(|| "without end".to_owned(), |value| format!("{value:.3}"));
+        say(&format!("{}: {} (measured {value})", if verdict.holds { "holds" } else { "FAILS" }, verdict.objective));
+    }
+    say(&format!("results: {}", out.display()));
+}
+
+fn row(group: &Group, many_targets: bool) {
+    let sound = group.outcomes.get("sound").copied().unwrap_or(0);
+    let others: u64 = group.outcomes.values().sum::<u64>() - sound;
+    let target = if many_targets { format!("{} · ", group.target) } else { String::new() };
+    let name = format!("{target}{} · {}", group.population, group.request);
+    let name: String = if name.chars().count() > 28 { name.chars().take(27).chain(['…']).collect() } else { name };
+    let Quantiles { p50, p95, p99, .. } = group.latency_ms;
+    say(&format!(
+        "{:<10} {name:<28} {sound:>9} {others:>9} {:>8.1} {p50:>8.2} {p95:>8.2} {p99:>8.2} {:>8.2}",
+        group.phase, group.sound_per_s, group.naive_ms.p99
+    ));
+    for (reason, count) in &group.reasons {
+        say(&format!("{:<10}   {count} × {reason}", ""));
+    }
+    if sound > 0 && group.without_results * 2 > sound {
+        say(&format!("{:<10}   {} of the sound answers held no result", "", group.without_results));
+    }
+}
+
+fn judged(outcome: &Outcome) -> Result<(), Failure> {
+    if !outcome.verdicts.is_empty() && !outcome.run.void.is_empty() {
+        return Err(Failure::Bad("the run is void: its objectives cannot be judged".to_owned()));
+    }
+    match outcome.verdicts.iter().filter(|verdict| !verdict.holds).count() {
+        0 => Ok(()),
+        1 => Err(Failure::Bad("an objective does not hold".to_owned())),
+        n => Err(Failure::Bad(format!("{n} objectives do not hold"))),
+    }
+}

@@ -1,0 +1,214 @@
+//! Whether an answer is sound.
+
+use super::scan::{Scan, State};
+use crate::record::{Outcome, Record};
+use crate::scenario::{Check, Request, ResultUnit};
+use serde_json::Value as Json;
+use std::collections::HashMap;
+
+/// The checks of one request, ready to run.
+#[derive(Debug)]
+pub struct Judge {
+    check: Check,
+    unit: ResultUnit,
+    truth: Option<HashMap<String, u64>>,
+}
+
+/// A verdict that is not sound.
+type Verdict = (Outcome, String);
+
+impl Judge {
+    /// Reads what the checks need. Errors name the key.
+    pub fn new(request: &Request) -> Result<Judge, String> {
+        let truth = match &request.check.truth {
+            None => None,
+            Some(path) => {
+                let wrong = |e: String| format!("request {}: check.truth: {}: {e}", request.name, path.display());
+                let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
+                Some(
+                    serde_json::from_str(&text)
+                        .map_err(|e| wrong(format!("expected an object of paths and counts: {e}")))?,
+                )
+            }
+        };
+        Ok(Judge { check: request.check.clone(), unit: request.result.clone(), truth })
+    }
+
+    /// What of the answer has to be kept.
+    pub fn needs_body(&self) -> bool {
+        self.check.needs_body()
+    }
+
+    /// The unit in which results are counted.
+    pub fn unit(&self) -> &ResultUnit {
+        &self.unit
+    }
+
+    /// The target that must answer alike, and how often it is asked.
+    pub fn same_as(&self) -> Option<(&str, u32)> {
+        self.check.same_as.as_deref().map(|target| (target, self.check.same_every.max(1)))
+    }
+
+    /// Writes the outcome of an answer that came whole as far as the protocol is concerned.
+    pub fn judge(&self, path: &str, scan: &Scan, record: &mut Record) {
+        if let Err((outcome, detail)) = self.verdict(path, scan, record) {
+            record.outcome = outcome;
+            record.detail = Some(detail);
+        } else {
+            record.outcome = Outcome::Sound;
+        }
+    }
+
+    fn verdict(&self, path: &str, scan: &Scan, record: &Record) -> Result<(), Verdict> {
+        self.status(record.status)?;
+        match scan.state {
+            Some(State::Partial) => return Err((Outcome::Partial, "the answer said that it is partial".to_owned())),
+            Some(State::Absent) => return Err((Outcome::Absent, "the answer said that it holds nothing".to_owned())),
+            Some(State::Complete) => {}
+            None if self.unit == ResultUnit::Packet => {
+                let (outcome, text) = if scan.packets > 0 {
+                    (Outcome::Partial, "the stream ended early")
+                } else {
+                    (Outcome::Absent, "no packet came")
+                };
+                return Err((outcome, text.to_owned()));
+            }
+            None => {}
+        }
+        let unsound = |text: &str| Err((Outcome::Unsound, text.to_owned()));
+        if scan.too_large {
+            return unsound("the body is larger than 64 MiB, checks need it whole");
+        }
+        let json = if self.check.fields.is_empty() && self.check.count.is_none() {
+            None
+        } else {
+            match serde_json::from_slice::<Json>(scan.body.as_deref().unwrap_or_default()) {
+                Ok(json) => Some(json),
+                Err(_) => return unsound("the body is not JSON"),
+            }
+        };
+        if let Some(end) = &self.check.ends_with
+            && !scan.body.as_deref().unwrap_or_default().trim_ascii_end().ends_with(end.as_bytes())
+        {
+            return Err((Outcome::Partial, "the body does not end as a whole one does".to_owned()));
+        }
+        for field in &self.check.fields {
+            field_is_there(json.as_ref(), field)?;
+        }
+        self.counted(path, scan, json.as_ref())
+    }
+
+    fn status(&self, status: u16) -> Result<(), Verdict> {
+        match (self.check.status, status) {
+            // A protocol without statuses.
+            (_, 0) => Ok(()),
+            (Some(due), got) if due == got => Ok(()),
+            (None, 200..=299) => Ok(()),
+            (_, 429 | 503) => Err((Outcome::Refused, format!("status {status}"))),
+            (_, 200..=299) => Err((Outcome::Unsound, format!("status {status}"))),
+            _ => Err((Outcome::Failed, format!("status {status}"))),
+        }
+    }
+
+    fn counted(&self, path: &str, scan: &Scan, json: Option<&Json>) -> Result<(), Verdict> {
+        let count = match (&self.check.count, json) {
+            (Some(pointer), Some(json)) => match json.pointer(pointer).and_then(Json::as_u64) {
+                Some(count) => count,
+                None => return Err((Outcome::Unsound, format!("{pointer} is no count"))),
+            },
+            _ => scan.results,
+        };
+        if self.check.results_at_least.is_some_and(|least| count < least) {
+            let outcome = if count == 0 { Outcome::Absent } else { Outcome::Unsound };
+            return Err((outcome, "too few results".to_owned()));
+        }
+        if self.check.results_at_most.is_some_and(|most| count > most) {
+            return Err((Outcome::Unsound, "too many results".to_owned()));
+        }
+        match &self.truth {
+            None => Ok(()),
+            Some(truth) => match truth.get(path) {
+                None => Err((Outcome::Unsound, "the truth file does not know this path".to_owned())),
+                Some(due) if *due == count => Ok(()),
+                Some(due) if count < *due => Err((Outcome::Unsound, "fewer results than the truth".to_owned())),
+                Some(_) => Err((Outcome::Unsound, "more results than the truth".to_owned())),
+            },
+        }
+    }
+
+    /// Whether another target's answer says the same.
+    pub fn same(&self, mine: &Scan, other: &Scan) -> bool {
+        let json = |scan: &Scan| serde_json::from_slice::<Json>(scan.body.as_deref().unwrap_or_default()).ok();
+        match &self.check.count {
+            Some(pointer) => match (json(mine), json(other)) {
+                (Some(mine), Some(other)) => mine.pointer(pointer) == other.pointer(pointer),
+                _ => false,
+            },
+            None if self.unit == ResultUnit::Body => mine.body == other.body,
+            None => mine.results == other.results,
+        }
+    }
+}
+
+fn field_is_there(json: Option<&Json>, field: &str) -> Result<(), Verdict> {
+    let (pointer, kind) = field.split_once('=').map_or((field, None), |(pointer, kind)| (pointer, Some(kind)));
+    let Some(value) = json.and_then(|json| json.pointer(pointer)) else {
+        return Err((Outcome::Unsound, format!("{pointer} is missing")));
+    };
+    let is = match value {
+        Json::Null => "null",
+        Json::Bool(_) => "boolean",
+        Json::Number(_) => "number",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    };
+    match kind {
+        Some(due) if due != is => Err((Outcome::Unsound, format!("{pointer} is not of type {due}"))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(check: &str, status: u16, body: &str) -> (Outcome, Option<String>) {
+        let mut request = Request::plain("GET", "/");
+        request.check = toml::from_str(check).expect("a check");
+        let mut scan = Scan::default();
+        scan.reset(&ResultUnit::Feature, true);
+        scan.take(body.as_bytes(), 1);
+        scan.end(2);
+        request.result = ResultUnit::Feature;
+        let mut record = Record { status, ..Record::default() };
+        Judge::new(&request).expect("ready").judge("/", &scan, &mut record);
+        (record.outcome, record.detail)
+    }
+
+    #[test]
+    fn answers_are_sound_only_where_every_check_holds() {
+        let two = r#"{"features":[{"type":"Feature"},{"type":"Feature"}],"numberMatched":7}"#;
+        let cases = [
+            ("", 200, two, Outcome::Sound),
+            ("", 500, two, Outcome::Failed),
+            ("", 503, "", Outcome::Refused),
+            ("status = 404", 404, "", Outcome::Sound),
+            ("status = 201", 200, two, Outcome::Unsound),
+            ("fields = [\"/features/1\", \"/numberMatched=number\"]", 200, two, Outcome::Sound),
+            ("fields = [\"/features/2\"]", 200, two, Outcome::Unsound),
+            ("fields = [\"/numberMatched=string\"]", 200, two, Outcome::Unsound),
+            ("fields = [\"\"]", 200, "{\"features\":", Outcome::Unsound),
+            ("results_at_least = 2\nresults_at_most = 2", 200, two, Outcome::Sound),
+            ("results_at_least = 3", 200, two, Outcome::Unsound),
+            ("results_at_least = 1", 200, "{}", Outcome::Absent),
+            ("results_at_most = 1", 200, two, Outcome::Unsound),
+            ("count = \"/numberMatched\"\nresults_at_least = 7", 200, two, Outcome::Sound),
+            ("ends_with = \"}\"", 200, two, Outcome::Sound),
+            ("ends_with = \"]}\"", 200, two, Outcome::Partial),
+        ];
+        for (check, status, body, outcome) in cases {
+            assert_eq!(judged(check, status, body).0, outcome, "{check} {status}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A seat: one user's connection, patience and persistence.
+
+use super::clock::micros;
+use super::http::Fault;
+use super::link::Link;
+use super::same::Same;
+use super::scan::Scan;
+use super::shared::Shared;
+use crate::generate::Question;
+use crate::record::{Micros, Outcome, Record};
+use crate::scenario::{Limits, ResultUnit, Retry};
+use std::pin::Pin;
+use std::rc::Rc;
+use tokio::sync::futures::OwnedNotified;
+use tokio::time::Sleep;
+
+/// A question with its due time.
+#[derive(Debug)]
+pub struct Job {
+    /// When it is due.
+    pub intended: Micros,
+    /// Its number.
+    pub n: u32,
+    /// The question.
+    pub question: Question,
+}
+
+/// What all seats of a population have in common.
+#[derive(Debug)]
+pub struct Manner {
+    /// Index of the target.
+    pub target: u16,
+    /// Index of the population.
+    pub population: u16,
+    /// When its users give up.
+    pub patience: Micros,
+    /// What they do then.
+    pub retry: Retry,
+    /// The run's limits.
+    pub limits: Limits,
+    /// Whether the arrival ends by itself.
+    pub ends: bool,
+    /// Those who are asked the same.
+    pub same_as: Vec<Same>,
+}
+
+/// A seat of a population.
+pub struct Seat {
+    shared: Rc<Shared>,
+    manner: Rc<Manner>,
+    user: u32,
+    link: Link,
+    scan: Scan,
+    timer: Pin<Box<Sleep>>,
+    abort: Pin<Box<OwnedNotified>>,
+}
+
+enum End {
+    Answer(Result<(), Fault>),
+    Patience,
+    Abort,
+}
+
+impl Seat {
+    /// A seat; its connection opens with the first question.
+    pub fn new(shared: Rc<Shared>, manner: Rc<Manner>, user: u32, link: Link) -> Seat {
+        let abort = Box::pin(std::sync::Arc::clone(&shared.stop.abort).notified_owned());
+        let timer = Box::pin(tokio::time::sleep(std::time::Duration::ZERO));
+        Seat { shared, manner, user, link, scan: Scan::default(), timer, abort }
+    }
+
+    /// Asks until it is answered, or the user has enough. Answers when the last try ended.
+    pub async fn serve(&mut self, job: Job) -> Micros {
+        let (shared, manner) = (Rc::clone(&self.shared), Rc::clone(&self.manner));
+        let mut intended = job.intended;
+        let mut attempt = 0_u8;
+        let mut wait = manner.retry.wait_s;
+        loop {
+            let mut record = Record {
+                trial: shared.trial,
+                phase: shared.plan.phase_of(intended, manner.ends),
+                target: manner.target,
+                population: manner.population,
+                request: job.question.request,
+                user: self.user,
+                n: job.n,
+                attempt,
+                intended,
+                ..Record::default()
+            };
+            self.ask(&job.question, &mut record).await;
+            let ended = record.done.unwrap_or(intended);
+            let useful = matches!(record.outcome, Outcome::Sound | Outcome::Partial);
+            shared.keep(record, &manner.limits);
+            let again = manner.retry.forever || attempt < manner.retry.times;
+            let next = ended + micros(wait);
+            if useful || !again || (next >= shared.plan.end && !manner.ends) || !shared.until(next).await {
+                return ended;
+            }
+            attempt = attempt.saturating_add(1);
+            intended = next;
+            wait *= if manner.retry.factor > 0.0 { manner.retry.factor } else { 1.0 };
+        }
+    }
+
+    async fn ask(&mut self, question: &Question, record: &mut Record) {
+        let shared = &self.shared;
+        let give_up = record.intended + self.manner.patience;
+        if shared.clock.now() >= give_up {
+            record.outcome = Outcome::NotSent;
+            record.detail = Some("every connection was taken until patience ended".to_owned());
+            record.done = Some(give_up);
+            return;
+        }
+        if shared.stop.is_aborted() {
+            record.outcome = Outcome::NotSent;
+            record.detail = Some("the run was ended first".to_owned());
+            record.done = Some(shared.clock.now());
+            return;
+        }
+        let Some(judge) = shared.judges.get(usize::from(question.request)) else { return };
+        self.scan.reset(judge.unit(), judge.needs_body());
+        record.in_flight = shared.in_flight.get();
+        shared.in_flight.set(record.in_flight + 1);
+        self.timer.as_mut().reset(shared.clock.instant(give_up));
+        let end = tokio::select! {
+            biased;
+            answer = self.link.exchange(question, record, &mut self.scan, &shared.clock) => End::Answer(answer),
+            () = self.timer.as_mut() => End::Patience,
+            () = self.abort.as_mut() => End::Abort,
+        };
+        let now = shared.clock.now();
+        shared.in_flight.set(shared.in_flight.get() - 1);
+        record.done = Some(now);
+        if matches!(end, End::Answer(Ok(()))) {
+            self.scan.end(now);
+        }
+        record.first_result = self.scan.first;
+        record.last_result = self.scan.last;
+        record.packets = self.scan.packets;
+        record.results = self.scan.results;
+        record.bytes = self.scan.bytes;
+        match end {
+            End::Answer(Ok(())) => {
+                judge.judge(question.path(), &self.scan, record);
+                // Nothing is a result of an answer that is none.
+                if !(200..300).contains(&record.status) && record.status != 0 {
+                    (record.first_result, record.last_result, record.results, record.packets) = (None, None, 0, 0);
+                }
+                for same in &self.manner.same_as {
+                    if record.outcome == Outcome::Sound {
+                        same.compare(question, judge, &self.scan, record).await;
+                    }
+                }
+            }
+            End::Answer(Err(fault)) => {
+                let partial = fault.outcome == Outcome::Failed && record.results > 0;
+                record.outcome = if partial { Outcome::Partial } else { fault.outcome };
+                record.detail = Some(fault.detail.into_owned());
+            }
+            // A stream of events without an end is listened to for as long as the user wants.
+            End::Patience if *judge.unit() == ResultUnit::Event && self.scan.packets > 0 => {
+                self.link.abandon();
+                record.outcome = Outcome::Sound;
+            }
+            End::Patience => {
+                self.link.abandon();
+                record.outcome = Outcome::TimedOut;
+                record.detail = Some("patience ended first".to_owned());
+            }
+            End::Abort => {
+                self.link.abandon();
+                self.abort = Box::pin(std::sync::Arc::clone(&shared.stop.abort).notified_owned());
+                record.outcome = Outcome::TimedOut;
+                record.detail = Some("the run was ended first".to_owned());
+            }
+        }
+    }
+}

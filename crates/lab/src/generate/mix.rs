@@ -1,0 +1,189 @@
+//! The mix of a population: from a random source to the bytes of a request.
+
+use super::{Source, Template, Value};
+use crate::scenario::{Population, Request, Scenario, Target};
+use rand_distr::{Distribution, weighted::WeightedIndex};
+use rand_pcg::Pcg64;
+use std::rc::Rc;
+
+/// One request ready to be sent.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Index of the request in the scenario.
+    pub request: u16,
+    /// What goes to the socket (for HTTP: head and body).
+    pub bytes: Rc<[u8]>,
+    /// Where in `bytes` the path and query lie, for checks and for protocols that frame it otherwise.
+    pub path: std::ops::Range<usize>,
+    /// Where the body begins.
+    pub body_at: usize,
+}
+
+impl Question {
+    /// Path and query as sent.
+    pub fn path(&self) -> &str {
+        self.bytes.get(self.path.clone()).and_then(|path| std::str::from_utf8(path).ok()).unwrap_or_default()
+    }
+}
+
+/// The requests of a population, their weights, and the generators that they name.
+#[derive(Debug, Clone)]
+pub struct Mix {
+    entries: Vec<Entry>,
+    weights: Option<WeightedIndex<f64>>,
+    sources: Vec<(String, Source)>,
+    drawn: Vec<Vec<Value>>,
+    scratch: Vec<u8>,
+    body: Vec<u8>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    request: u16,
+    method: String,
+    path: Template,
+    body: Option<Template>,
+    /// The rest of the head, from ` HTTP/1.1` to before the content length.
+    headers: String,
+    generators: Vec<usize>,
+    /// The whole, where nothing in it is drawn.
+    ready: Option<Question>,
+}
+
+impl Mix {
+    /// Prepares the requests of `population` for `target`. `host` is the authority and `base` what the target's address has
+    /// after it. Errors name request or generator.
+    pub fn new(
+        scenario: &Scenario,
+        population: &Population,
+        target: &Target,
+        host: &str,
+        base: &str,
+    ) -> Result<Mix, String> {
+        let mut sources = Vec::new();
+        for (name, generator) in &scenario.generate {
+            sources.push((name.clone(), Source::new(generator).map_err(|e| format!("generate.{name}: {e}"))?));
+        }
+        let mut entries = Vec::new();
+        let mut weights = Vec::new();
+        for (index, request) in scenario.requests_of(population) {
+            entries.push(Entry::new(index, request, target, host, base, &sources)?);
+            weights.push(request.weight);
+        }
+        let weights = if entries.len() > 1 {
+            Some(WeightedIndex::new(&weights).map_err(|e| format!("population {}: weights: {e}", population.name))?)
+        } else {
+            None
+        };
+        let drawn = vec![Vec::new(); sources.len()];
+        let mut mix = Mix { entries, weights, sources, drawn, scratch: Vec::new(), body: Vec::new() };
+        for at in 0..mix.entries.len() {
+            if mix.entries[at].generators.is_empty() {
+                mix.entries[at].ready = Some(mix.render(at));
+            }
+        }
+        Ok(mix)
+    }
+
+    /// A mix of given requests, such as the lines of a log: method and path of each.
+    pub fn fixed(target: &Target, host: &str, base: &str, lines: &[(String, String)]) -> Result<Mix, String> {
+        let entries = lines.iter().map(|(method, path)| {
+            let request = Request::plain(method, path);
+            Entry::new(0, &request, target, host, base, &[])
+        });
+        let mut mix = Mix {
+            entries: entries.collect::<Result<_, _>>()?,
+            weights: None,
+            sources: Vec::new(),
+            drawn: Vec::new(),
+            scratch: Vec::new(),
+            body: Vec::new(),
+        };
+        for at in 0..mix.entries.len() {
+            mix.entries[at].ready = Some(mix.render(at));
+        }
+        Ok(mix)
+    }
+
+    /// The next request.
+    pub fn next(&mut self, random: &mut Pcg64) -> Question {
+        let at = self.weights.as_ref().map_or(0, |weights| weights.sample(random));
+        if let Some(ready) = &self.entries[at].ready {
+            return ready.clone();
+        }
+        for generator in &self.entries[at].generators {
+            self.sources[*generator].1.draw(random, &mut self.drawn[*generator]);
+        }
+        self.render(at)
+    }
+
+    /// The n-th of given requests.
+    pub fn nth(&mut self, n: usize) -> Question {
+        let at = n % self.entries.len().max(1);
+        match &self.entries[at].ready {
+            Some(ready) => ready.clone(),
+            None => self.render(at),
+        }
+    }
+
+    fn render(&mut self, at: usize) -> Question {
+        let entry = &self.entries[at];
+        let out = &mut self.scratch;
+        out.clear();
+        out.extend_from_slice(entry.method.as_bytes());
+        out.push(b' ');
+        let path_at = out.len();
+        entry.path.render(&self.drawn, true, out);
+        let path = path_at..out.len();
+        out.extend_from_slice(entry.headers.as_bytes());
+        if let Some(template) = &entry.body {
+            self.body.clear();
+            template.render(&self.drawn, false, &mut self.body);
+            out.extend_from_slice(format!("content-length: {}\r\n", self.body.len()).as_bytes());
+        }
+        out.extend_from_slice(b"\r\n");
+        let body_at = out.len();
+        if entry.body.is_some() {
+            out.extend_from_slice(&self.body);
+        }
+        Question { request: entry.request, bytes: out.as_slice().into(), path, body_at }
+    }
+}
+
+impl Entry {
+    fn new(
+        index: usize,
+        request: &Request,
+        target: &Target,
+        host: &str,
+        base: &str,
+        sources: &[(String, Source)],
+    ) -> Result<Entry, String> {
+        let named = |e: String| format!("request {}: {e}", request.name);
+        let path = Template::parse(&format!("{base}{}", request.path), sources).map_err(named)?;
+        let body = request.body.as_deref().map(|body| Template::parse(body, sources)).transpose().map_err(named)?;
+        let mut headers = String::from(" HTTP/1.1\r\n");
+        let own = target.headers.iter().filter(|(name, _)| !request.headers.contains_key(*name));
+        let mut has_host = false;
+        for (name, value) in own.chain(&request.headers) {
+            has_host |= name.eq_ignore_ascii_case("host");
+            headers.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if !has_host {
+            headers.insert_str(11, &format!("host: {host}\r\n"));
+        }
+        let mut generators: Vec<usize> = path.generators().chain(body.iter().flat_map(Template::generators)).collect();
+        generators.sort_unstable();
+        generators.dedup();
+        let request_index = u16::try_from(index).map_err(|_| "there are too many requests".to_owned())?;
+        Ok(Entry {
+            request: request_index,
+            method: request.method.clone(),
+            path,
+            body,
+            headers,
+            generators,
+            ready: None,
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! Text with `{name}` and `{name.field}` in it.
+
+use super::draw::{Source, Value};
+use std::io::Write;
+
+/// A text cut at its placeholders. A brace that does not enclose a name is itself, so that JSON needs no escapes.
+#[derive(Debug, Clone, Default)]
+pub struct Template {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone)]
+enum Piece {
+    Text(String),
+    Slot { generator: usize, field: usize },
+}
+
+impl Template {
+    /// Cuts a text. `sources` are the generators by name; errors name the placeholder.
+    pub fn parse(text: &str, sources: &[(String, Source)]) -> Result<Template, String> {
+        let mut pieces = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(open) = rest.find('{') {
+            let inner = &rest[open + 1..];
+            let name = inner.find('}').map(|close| &inner[..close]).filter(|name| is_name(name));
+            let Some(name) = name else {
+                plain.push_str(&rest[..=open]);
+                rest = inner;
+                continue;
+            };
+            plain.push_str(&rest[..open]);
+            if !plain.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+            }
+            pieces.push(slot(name, sources)?);
+            rest = &inner[name.len() + 1..];
+        }
+        plain.push_str(rest);
+        if !plain.is_empty() {
+            pieces.push(Piece::Text(plain));
+        }
+        Ok(Template { pieces })
+    }
+
+    /// The generators that it names.
+    pub fn generators(&self) -> impl Iterator<Item = usize> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Slot { generator, .. } => Some(*generator),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// Writes the text with the values of this draw; `encode` percent-encodes them, as a path needs.
+    pub fn render(&self, drawn: &[Vec<Value>], encode: bool, out: &mut Vec<u8>) {
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
+                Piece::Slot { generator, field } => {
+                    if let Some(value) = drawn.get(*generator).and_then(|fields| fields.get(*field)) {
+                        put(value, encode, out);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    text.bytes().next().is_some_and(|b| b.is_ascii_alphabetic())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.')
+}
+
+fn slot(name: &str, sources: &[(String, Source)]) -> Result<Piece, String> {
+    let (own, field) = name.split_once('.').unwrap_or((name, ""));
+    let Some(generator) = sources.iter().position(|(known, _)| known == own) else {
+        return Err(format!("{{{name}}} names no generator: expected a table [generate.{own}]"));
+    };
+    let fields = sources[generator].1.fields();
+    let found = if field.is_empty() { Some(0) } else { fields.iter().position(|known| *known == field) };
+    match found {
+        Some(field) => Ok(Piece::Slot { generator, field }),
+        None => Err(format!("{{{name}}}: generator {own} has no such field: expected one of {}", fields.join(", "))),
+    }
+}
+
+fn put(value: &Value, encode: bool, out: &mut Vec<u8>) {
+    // Writing into a vector cannot fail.
+    let _ = match value {
+        Value::Number(number, decimals) => write!(out, "{number:.*}", usize::from(*decimals)),
+        Value::Whole(number) => write!(out, "{number}"),
+        Value::Text(text) if encode => {
+            write!(out, "{}", percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC))
+        }
+        Value::Text(text) => out.write_all(text.as_bytes()),
+    };
+}

@@ -1,0 +1,162 @@
+use super::*;
+use crate::scenario::{Generator, Scenario};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn source(text: &str) -> Source {
+    let generator: Generator = toml::from_str(text).expect("a generator");
+    Source::new(&generator).expect("sound")
+}
+
+fn draws(source: &mut Source, n: usize, seed: u64) -> Vec<Vec<Value>> {
+    let mut random = stream(seed, &[]);
+    (0..n)
+        .map(|_| {
+            let mut out = Vec::new();
+            source.draw(&mut random, &mut out);
+            out
+        })
+        .collect()
+}
+
+fn number(value: &Value) -> f64 {
+    match value {
+        Value::Number(n, _) => *n,
+        Value::Whole(n) => *n as f64,
+        Value::Text(text) => panic!("{text} is no number"),
+    }
+}
+
+#[test]
+fn cells_are_drawn_by_their_count_and_tile_the_box() {
+    let mut cells = source("kind = \"cells\"\nbox = [-124.9805, 24.2069, -65.9180, 49.8380]\nfrom = 4\nto = 8");
+    let mut levels = BTreeMap::new();
+    for row in draws(&mut cells, 40_000, 7) {
+        let (z, col, r) = (number(&row[1]), number(&row[2]), number(&row[3]));
+        *levels.entry(z as u8).or_insert(0_u32) += 1;
+        assert!(col < z.exp2() && r < (z - 1.0).exp2());
+        assert!((number(&row[6]) - number(&row[4]) - 59.0625 / z.exp2()).abs() < 1e-9);
+        assert!(number(&row[5]) >= 24.2069 && number(&row[7]) <= 49.8381);
+    }
+    // 0.29, 1.17, 4.69, 18.77, 75.07 % (studies.md 1.4).
+    for (z, share) in [(4, 0.0029), (5, 0.0117), (6, 0.0469), (7, 0.1877), (8, 0.7507)] {
+        let drawn = f64::from(levels[&z]) / 40_000.0;
+        let spread = 4.0 * (share * (1.0 - share) / 40_000.0_f64).sqrt();
+        assert!((drawn - share).abs() < spread, "level {z}: {drawn}");
+    }
+}
+
+#[test]
+fn a_city_buffer_is_a_circle_in_web_mercator() {
+    let mut cities = source("kind = \"cities\"\nsizes_km = [450.0]");
+    let rows = draws(&mut cities, 300, 1);
+    let names: std::collections::BTreeSet<_> = rows.iter().map(|row| format!("{:?}", row[0])).collect();
+    assert_eq!(names.len(), 10);
+    for row in rows {
+        // East to west is the diameter as Mercator has it, at any latitude; the ground covered is smaller in the north.
+        assert!((number(&row[6]) - number(&row[4]) - (900_000.0_f64 / 6_378_137.0).to_degrees()).abs() < 1e-6);
+        let height_km = (number(&row[7]) - number(&row[5])) * 111.3;
+        assert!((height_km / (900.0 * number(&row[2]).to_radians().cos()) - 1.0).abs() < 0.01);
+    }
+}
+
+#[test]
+fn zipf_keys_follow_their_law_and_a_sequence_comes_round() {
+    let mut zipf = source("kind = \"zipf\"\nkeys = 100\nexponent = 1.0");
+    let drawn = draws(&mut zipf, 50_000, 3);
+    let times = |key: u64| drawn.iter().filter(|row| row[0] == Value::Whole(key)).count() as f64;
+    let harmonic: f64 = (1..=100).map(|k| 1.0 / f64::from(k)).sum();
+    for key in [1, 2, 10] {
+        let due = 50_000.0 / harmonic / key as f64;
+        assert!((times(key) - due).abs() < 5.0 * due.sqrt(), "key {key}: {} of {due}", times(key));
+    }
+    let mut ids = source("kind = \"id\"\nfrom = 3\nto = 5\nprefix = \"q\"\nsequence = true");
+    let ids: Vec<String> = draws(&mut ids, 4, 0).iter().map(|row| format!("{:?}", row[0])).collect();
+    assert_eq!(ids, ["Text(\"q3\")", "Text(\"q4\")", "Text(\"q5\")", "Text(\"q3\")"]);
+}
+
+#[test]
+fn places_are_drawn_by_population_and_bad_lines_are_named() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("cities.txt");
+    let line = |name: &str, lat: f64, people: u64| {
+        format!("1\t{name}\t{name}\t\t{lat}\t10.0\tP\tPPL\tXX\t\t\t\t\t\t{people}\t\t\tEurope/X\t2020-01-01\n")
+    };
+    std::fs::write(&path, line("Big", 1.0, 900_000) + &line("Small", 2.0, 100_000) + &line("Empty", 3.0, 0))
+        .expect("written");
+    let generator = Generator::Populated { file: path.clone(), spread_km: 0.0 };
+    let rows = draws(&mut Source::new(&generator).expect("reads"), 10_000, 1);
+    let big = rows.iter().filter(|row| row[0] == Value::text("Big")).count();
+    assert!((8_800..9_200).contains(&big), "{big}");
+    std::fs::write(&path, "nonsense\n").expect("written");
+    assert!(Source::new(&generator).expect_err("refused").contains("cities.txt:1"));
+}
+
+#[test]
+fn polygons_keep_their_names_holes_and_boxes() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("land.geojson");
+    let text = r#"{"type":"FeatureCollection","features":[
+        {"type":"Feature","properties":{"name":"Ring"},"geometry":{"type":"Polygon","coordinates":[[[0,0],[4,0],[4,4],[0,4],[0,0]],[[1,1],[2,1],[2,2],[1,1]]]}},
+        {"type":"Feature","properties":{"name":"Dot"},"geometry":{"type":"Point","coordinates":[0,0]}}]}"#;
+    std::fs::write(&path, text).expect("written");
+    let mut source = Source::new(&Generator::Polygons { file: path, name: "name".into() }).expect("reads");
+    let row = &draws(&mut source, 1, 1)[0];
+    let wkt = "POLYGON((0.000000 0.000000,4.000000 0.000000,4.000000 4.000000,0.000000 4.000000,0.000000 0.000000),(1.000000 1.000000,2.000000 1.000000,2.000000 2.000000,1.000000 1.000000))";
+    assert_eq!(row[1], Value::text(wkt));
+    assert_eq!(row[2], Value::text("0.000000,0.000000,4.000000,4.000000"));
+}
+
+#[test]
+fn requests_are_rendered_with_values_encoded_in_paths_and_plain_in_bodies() {
+    let text = r#"
+        [target]
+        url = "http://h:1"
+        headers = { Accept = "a/b" }
+        [arrival]
+        kind = "constant"
+        rate = 1
+        [generate.w]
+        kind = "choice"
+        values = ["a b&c"]
+        [request]
+        method = "POST"
+        path = "/x?q={w}"
+        body = '{"q":"{w.value}","o":{}}'
+    "#;
+    let scenario = Scenario::parse(text, "t", &[]).expect("reads");
+    let mut mix = Mix::new(&scenario, &scenario.population[0], &scenario.target[0], "h:1", "/base").expect("prepares");
+    let question = mix.next(&mut stream(1, &[]));
+    let sent = String::from_utf8(question.bytes.to_vec()).expect("text");
+    let body = r#"{"q":"a b&c","o":{}}"#;
+    assert_eq!(
+        sent,
+        format!(
+            "POST /base/x?q=a%20b%26c HTTP/1.1\r\nhost: h:1\r\nAccept: a/b\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    );
+    assert_eq!(question.path(), "/base/x?q=a%20b%26c");
+    assert_eq!(&sent[question.body_at..], body);
+    let unknown = text.replace("{w}", "{v}");
+    let scenario = Scenario::parse(&unknown, "t", &[]).expect("reads");
+    let error = Mix::new(&scenario, &scenario.population[0], &scenario.target[0], "h:1", "").expect_err("refused");
+    assert!(error.contains("[generate.v]"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn a_point_lies_in_its_box_even_across_the_antimeridian(w in -180.0..180.0_f64, e in -180.0..180.0_f64, s in -90.0..0.0_f64, n in 0.0..90.0_f64, seed: u64) {
+        let (lon, lat) = geo::point_in([w, s, e, n], &mut stream(seed, &[]));
+        prop_assert!(s <= lat && lat <= n);
+        let inside = if w <= e { w <= lon && lon <= e } else { (w..=180.0).contains(&lon) || (-180.0..=e).contains(&lon) };
+        prop_assert!(inside);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_draws(seed: u64) {
+        let mut a = source("kind = \"event\"\nbox = [0.0, 0.0, 1.0, 1.0]\nstart = \"2020-01-01T00:00:00Z\"\nend = \"2021-01-01T00:00:00Z\"");
+        let mut b = a.clone();
+        prop_assert_eq!(draws(&mut a, 5, seed), draws(&mut b, 5, seed));
+    }
+}

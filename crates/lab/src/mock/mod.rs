@@ -1,0 +1,16 @@
+//! Servers to try the lab on: [`null`] proves its ceiling, [`Mock`] is any number of sources with delays and faults.
+//!
+//! What a source answers to its n-th call follows from the file's seed, so that two runs against it meet the same; the log
+//! of calls is the truth that a client's completeness is held against.
+
+mod file;
+pub mod null;
+mod serve;
+mod source;
+
+pub use file::{Delay, Fault, MockFile, SourceFile, Wrong};
+pub use serve::Mock;
+pub use source::{Reply, Source};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! A source at work: what it answers to its n-th call, and when. Pure: the same seed, call and time give the same answer.
+
+use super::file::{Delay, SourceFile, Wrong};
+use crate::generate::stream;
+use rand::RngExt;
+use rand_distr::{Distribution, LogNormal};
+use std::time::Duration;
+
+/// A source ready to answer.
+#[derive(Debug)]
+pub struct Source {
+    file: SourceFile,
+    seed: u64,
+    number: u64,
+    delays: Vec<f64>,
+    /// Calls that the rate limit still allows, and when that was so.
+    allowed: f64,
+    since: Duration,
+}
+
+/// What a source does about a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// How long it takes.
+    pub delay: Duration,
+    /// Status of the answer.
+    pub status: u16,
+    /// What goes wrong.
+    pub wrong: Option<Wrong>,
+    /// Its body.
+    pub body: String,
+    /// Items in the body.
+    pub items: u64,
+}
+
+impl Source {
+    /// Reads what the source needs; `number` tells it from the others of its file.
+    pub fn new(file: &SourceFile, seed: u64, number: u64) -> Result<Source, String> {
+        let delays = match &file.delay {
+            Delay::Empirical { file } => delays(file)?,
+            Delay::Fixed { .. } | Delay::Lognormal { .. } => Vec::new(),
+        };
+        Ok(Source {
+            allowed: file.rate_limit.max(1.0),
+            file: file.clone(),
+            seed,
+            number,
+            delays,
+            since: Duration::ZERO,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.file.name
+    }
+
+    /// Whether a path is this source's.
+    pub fn answers(&self, path: &str) -> bool {
+        let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(self.file.name.as_str()));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+    }
+
+    /// The answer to the `n`-th call (from 0), `now` after the start of the mock.
+    pub fn reply(&mut self, n: u64, path: &str, now: Duration) -> Reply {
+        let mut random = stream(self.seed, &[self.number, n]);
+        let drawn: f64 = random.random();
+        let wrong = self.file.fault.iter().find(|fault| {
+            (fault.from_s..fault.to_s).contains(&now.as_secs_f64())
+                && stream_share(self.seed, self.number, n) < fault.share
+        });
+        let mut ms = self.delay(&mut random);
+        if let Some(fault) = wrong.filter(|fault| fault.kind == Wrong::Slow) {
+            ms *= fault.factor;
+        }
+        let wrong = wrong.map(|fault| fault.kind);
+        let delay = Duration::from_secs_f64((ms / 1e3).min(86_400.0));
+        if !self.is_allowed(now) {
+            let body = r#"{"error":"too many calls"}"#.to_owned();
+            return Reply { delay: Duration::ZERO, status: 429, wrong: None, body, items: 0 };
+        }
+        if drawn < self.file.error_share {
+            let body = r#"{"error":"something went wrong"}"#.to_owned();
+            return Reply { delay, status: self.file.error_status, wrong, body, items: 0 };
+        }
+        let (body, items) = self.page(path, wrong == Some(Wrong::Schema));
+        Reply { delay, status: 200, wrong, body, items }
+    }
+
+    fn delay(&self, random: &mut rand_pcg::Pcg64) -> f64 {
+        match &self.file.delay {
+            Delay::Fixed { ms } => *ms,
+            Delay::Lognormal { median_ms, sigma } => {
+                LogNormal::new(median_ms.ln(), *sigma).map_or(*median_ms, |law| law.sample(random))
+            }
+            Delay::Empirical { .. } => {
+                self.delays.get(random.random_range(0..self.delays.len())).copied().unwrap_or(0.0)
+            }
+        }
+    }
+
+    /// A bucket that fills at the limit's rate and holds a second's worth.
+    fn is_allowed(&mut self, now: Duration) -> bool {
+        let rate = self.file.rate_limit;
+        if rate <= 0.0 {
+            return true;
+        }
+        let filled = now.saturating_sub(self.since).as_secs_f64() * rate;
+        self.allowed = (self.allowed + filled).min(rate.max(1.0));
+        self.since = now;
+        let allowed = self.allowed >= 1.0;
+        if allowed {
+            self.allowed -= 1.0;
+        }
+        allowed
+    }
+
+    /// A page: what is on it depends on the path alone.
+    fn page(&self, path: &str, changed: bool) -> (String, u64) {
+        let (own, query) = path.split_once('?').unwrap_or((path, ""));
+        let others: Vec<&str> =
+            query.split('&').filter(|part| !part.is_empty() && !part.starts_with("page=")).collect();
+        let page =
+            query.split('&').find_map(|part| part.strip_prefix("page=")?.parse::<u64>().ok()).unwrap_or(1).max(1);
+        let of = others.iter().fold(hash(own), |sum, part| sum ^ hash(part).rotate_left(17));
+        let mut random = stream(self.seed, &[self.number, of, page]);
+        let here = if page <= self.file.pages { self.file.items } else { 0 };
+        let items: Vec<String> = (0..here)
+            .map(|k| {
+                let id = random.random::<u32>();
+                let text: String =
+                    (0..self.file.item_bytes).map(|_| char::from(random.random_range(b'a'..=b'z'))).collect();
+                let (lon, lat) = (random.random_range(-180.0..180.0), random.random_range(-85.0..85.0));
+                if changed {
+                    format!(r#"{{"key":{id},"title":"{text}"}}"#)
+                } else {
+                    format!(
+                        r#"{{"id":"{}-{page}-{k}-{id:08x}","lon":{lon:.6},"lat":{lat:.6},"text":"{text}"}}"#,
+                        self.file.name
+                    )
+                }
+            })
+            .collect();
+        let next = if page < self.file.pages {
+            let mut parts: Vec<String> = others.iter().map(|part| (*part).to_owned()).collect();
+            parts.push(format!("page={}", page + 1));
+            format!("\"{own}?{}\"", parts.join("&"))
+        } else {
+            "null".to_owned()
+        };
+        let name = if changed { "results" } else { "items" };
+        let body = format!(
+            r#"{{"source":"{}","page":{page},"pages":{},"next":{next},"{name}":[{}]}}"#,
+            self.file.name,
+            self.file.pages,
+            items.join(",")
+        );
+        (body, here)
+    }
+}
+
+/// Whether a fault of some share takes the n-th call: drawn apart from the delay, so that a fault changes no delay.
+fn stream_share(seed: u64, number: u64, n: u64) -> f64 {
+    stream(seed, &[number, n, 1]).random()
+}
+
+/// FNV-1a, 64 bits.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn delays(path: &std::path::Path) -> Result<Vec<f64>, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("delay.file {}: {e}", path.display()))?;
+    let mut delays = Vec::new();
+    for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        match line.trim().parse::<f64>() {
+            Ok(ms) if (0.0..=86_400_000.0).contains(&ms) => delays.push(ms),
+            _ => {
+                return Err(format!(
+                    "delay.file {}:{}: expected milliseconds, one number a line",
+                    path.display(),
+                    i + 1
+                ));
+            }
+        }
+    }
+    if delays.is_empty() { Err(format!("delay.file {}: it holds no delay", path.display())) } else { Ok(delays) }
+}

@@ -1,0 +1,144 @@
+use super::*;
+use proptest::prelude::*;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+fn source(text: &str) -> Source {
+    let file = MockFile::parse(&format!("[[source]]\nname = \"a\"\n{text}"), "mock.toml").expect("a file");
+    Source::new(&file.source[0], file.seed, 0).expect("ready")
+}
+
+#[test]
+fn pages_follow_each_other_to_the_end_and_hold_distinct_items() {
+    let mut source = source("pages = 3\nitems = 4");
+    let (mut path, mut ids) = ("/a/search?q=x&page=1".to_owned(), std::collections::BTreeSet::new());
+    for n in 0.. {
+        let page: serde_json::Value = serde_json::from_str(&source.reply(n, &path, Duration::ZERO).body).expect("JSON");
+        let items = page["items"].as_array().expect("items");
+        ids.extend(items.iter().map(|item| item["id"].to_string()));
+        match page["next"].as_str() {
+            Some(next) => path = next.to_owned(),
+            None => break,
+        }
+        assert!(path.starts_with("/a/search?q=x&page="));
+    }
+    assert_eq!(ids.len(), 12);
+    assert_eq!(source.reply(9, "/a?page=4", Duration::ZERO).items, 0);
+}
+
+#[test]
+fn delays_follow_their_law() {
+    let mut source = source("delay = { kind = \"lognormal\", median_ms = 100, sigma = 0.5 }");
+    let mut ms: Vec<f64> =
+        (0..4_000).map(|n| source.reply(n, "/a", Duration::ZERO).delay.as_secs_f64() * 1e3).collect();
+    ms.sort_by(f64::total_cmp);
+    assert!((ms[2_000] / 100.0 - 1.0).abs() < 0.05, "{}", ms[2_000]);
+    // One sigma above the median: the 84.13th percentile.
+    assert!((ms[3_365] / 100.0 / 0.5_f64.exp() - 1.0).abs() < 0.06, "{}", ms[3_365]);
+}
+
+#[test]
+fn faults_have_their_time_and_share_and_change_nothing_else() {
+    let plain = "delay = { kind = \"lognormal\", median_ms = 10, sigma = 1.0 }\n";
+    let mut whole = source(plain);
+    let mut faulty =
+        source(&format!("{plain}[[source.fault]]\nkind = \"slow\"\nfrom_s = 10\nto_s = 20\nshare = 0.5\nfactor = 3"));
+    let mut slow = 0;
+    for n in 0..2_000 {
+        for (second, within) in [(5, false), (15, true), (20, false)] {
+            let now = Duration::from_secs(second);
+            let (a, b) = (whole.reply(n, "/a", now), faulty.reply(n, "/a", now));
+            slow += u32::from(b.wrong.is_some());
+            assert!(within || b == a);
+            assert_eq!(a.body, b.body);
+        }
+    }
+    assert!((900..1_100).contains(&slow), "{slow}");
+}
+
+#[test]
+fn a_rate_limit_lets_through_what_it_says() {
+    let mut source = source("rate_limit = 10");
+    let allowed = (0..1_000).filter(|n| source.reply(*n, "/a", Duration::from_millis(n * 10)).status == 200).count();
+    // Ten seconds at ten a second, and what the bucket held.
+    assert!((100..=111).contains(&allowed), "{allowed}");
+}
+
+#[test]
+fn mistakes_in_a_file_are_sentences() {
+    for (text, part) in [
+        ("", "source"),
+        ("[[source]]\nname = \"a\"\nspeed = 3", "mock.toml:3"),
+        ("[[source]]\nname = \"a/b\"", "letters, digits"),
+        ("[[source]]\nname = \"a\"\nerror_share = 2", "expected 0 to 1"),
+        ("[[source]]\nname = \"a\"\n[[source.fault]]\nkind = \"slow\"\nfrom_s = 5\nto_s = 4", "below to_s"),
+        ("[[source]]\nname = \"a\"\n[[source]]\nname = \"a\"", "two are named"),
+    ] {
+        let message = MockFile::parse(text, "mock.toml").expect_err(text).to_string();
+        assert!(message.contains(part), "{message:?} does not say {part:?}");
+    }
+    let file = "[[source]]\nname = \"a\"\ndelay = { kind = \"empirical\", file = \"/nowhere\" }";
+    let file = MockFile::parse(file, "mock.toml").expect("a file");
+    assert!(Mock::new(&file, None).expect_err("refused").to_string().contains("/nowhere"));
+}
+
+async fn ask(address: std::net::SocketAddr, path: &str) -> Vec<u8> {
+    let mut stream = tokio::net::TcpStream::connect(address).await.expect("connects");
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await.expect("sends");
+    let mut answer = Vec::new();
+    // A source that hangs is left after a moment, and so is one that keeps the connection.
+    let _ = tokio::time::timeout(Duration::from_millis(300), stream.read_to_end(&mut answer)).await;
+    answer
+}
+
+#[test]
+fn each_fault_breaks_the_answer_in_its_way_and_the_log_says_what_was_whole() {
+    let kinds = ["down", "half-open", "garbage", "truncated", "hang", "schema", "slow"];
+    let text: String = kinds
+        .iter()
+        .map(|kind| format!("[[source]]\nname = \"{kind}\"\n[[source.fault]]\nkind = \"{kind}\"\n"))
+        .collect();
+    let file = MockFile::parse(&text, "mock.toml").expect("a file");
+    let dir = tempfile::tempdir().expect("a folder");
+    let log = dir.path().join("calls.ndjson");
+    let mock = Arc::new(Mock::new(&file, Some(&log)).expect("ready"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let server = tokio::spawn(mock.serve(listener));
+        for kind in kinds {
+            let answer = ask(address, &format!("/{kind}")).await;
+            let text = String::from_utf8_lossy(&answer);
+            let whole = text.contains("\"pages\":1") && text.ends_with("]}");
+            match kind {
+                "down" | "hang" => assert!(answer.is_empty(), "{kind}: {text}"),
+                "garbage" => assert!(!text.starts_with("HTTP"), "{text}"),
+                "half-open" | "truncated" => assert!(text.starts_with("HTTP/1.1 200") && !whole, "{kind}: {text}"),
+                "schema" => assert!(whole && text.contains("\"results\":[") && !text.contains("\"items\""), "{text}"),
+                _ => assert!(whole && text.contains("\"items\":["), "{text}"),
+            }
+        }
+        assert!(ask(address, "/nobody").await.starts_with(b"HTTP/1.1 404"));
+        server.abort();
+    });
+    let text = std::fs::read_to_string(&log).expect("a log");
+    let calls: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let items: Vec<(&str, u64)> =
+        calls.iter().filter_map(|call| Some((call["fault"].as_str()?, call["items"].as_u64()?))).collect();
+    assert_eq!(
+        items,
+        [("down", 0), ("half-open", 0), ("garbage", 0), ("truncated", 0), ("hang", 0), ("schema", 10), ("slow", 10)]
+    );
+}
+
+proptest! {
+    #[test]
+    fn the_same_seed_and_call_give_the_same_answer(seed: u64, n in 0..10_000_u64, second in 0..100_u64) {
+        let text = format!("seed = {}\n[[source]]\nname = \"a\"\nerror_share = 0.3\ndelay = {{ kind = \"lognormal\", median_ms = 5, sigma = 1.0 }}", seed >> 1);
+        let file = MockFile::parse(&text, "mock.toml").expect("a file");
+        let reply = || Source::new(&file.source[0], file.seed, 0).expect("ready").reply(n, "/a?q=1", Duration::from_secs(second));
+        prop_assert_eq!(reply(), reply());
+    }
+}

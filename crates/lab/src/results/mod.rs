@@ -1,0 +1,120 @@
+//! The results folder: what a run leaves behind, written by drivers and by the simulator, read by all analysis.
+//!
+//! | file | what |
+//! |---|---|
+//! | `run.json` | format version, what ran and when, names behind the indices of the records, void or not and why |
+//! | `scenario.toml` | the scenario, resolved: it can be run again as it is |
+//! | `requests.parquet` | one row per request, [`crate::record::Record`] |
+//! | `samples.parquet` | what the samplers read, on the same time line |
+//! | `summary.json` | counts, rates and percentiles by phase, target, population and request |
+//!
+//! The folder is written beside its place under the name `DIR.partial` and renamed when all is in it, so that what bears the
+//! name is whole. [`Writer`] makes one, [`open`] reads one.
+
+mod columns;
+mod read;
+mod summary;
+mod write;
+
+pub use read::{Results, open};
+pub use summary::{Group, Quantiles, Summary};
+pub use write::Writer;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the folder's form. A reader refuses newer ones.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// `run.json`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Run {
+    /// Version of the folder's form; set by the writer.
+    pub format_version: u32,
+    /// Version of the program.
+    pub program: String,
+    /// The scenario's name.
+    pub name: String,
+    /// Where the records come from: `run` or `simulate`.
+    pub source: String,
+    /// When it began (RFC 3339).
+    pub started: String,
+    /// When it ended.
+    pub ended: String,
+    /// Why it ended before its time, where it did.
+    #[serde(default)]
+    pub cut_short: Option<String>,
+    /// Names behind `target` in the records.
+    pub targets: Vec<String>,
+    /// Names behind `population`.
+    pub populations: Vec<String>,
+    /// Names behind `request`.
+    pub requests: Vec<String>,
+    /// Each trial, in the order in which they ran; a record's `trial` is the index.
+    pub trials: Vec<Trial>,
+    /// Why the figures say nothing about the target; empty where they do.
+    pub void: Vec<String>,
+    /// What the lab saw of itself.
+    #[serde(default)]
+    pub lab: Watched,
+}
+
+/// One trial of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Trial {
+    /// Index of the target that took its turn, where there is one turn each.
+    pub target: u16,
+    /// When its clock was 0 (RFC 3339).
+    pub started: String,
+    /// Where the measured phase lies on its clock, microseconds; the end is that of the last measured arrival's window.
+    pub measured_us: [i64; 2],
+}
+
+/// What the lab saw of itself and of the machine while it ran.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Watched {
+    /// Arrivals that were due.
+    pub arrivals: u64,
+    /// Share of arrivals that were handed on more than a millisecond after their time.
+    pub late_over_1ms_share: f64,
+    /// 99th percentile of lateness, milliseconds.
+    pub late_p99_ms: f64,
+    /// Greatest lateness, milliseconds.
+    pub late_max_ms: f64,
+    /// Processor time of the whole process, as cores.
+    pub cpu: f64,
+    /// Processor time of the thread that sends and receives, as share of a core. A thread that waits for a precise time
+    /// spins, so a high share alone is no limit where arrivals are open.
+    pub driver_cpu: f64,
+    /// Share of time that this thread was ready to run and did not.
+    pub driver_starved: f64,
+    /// Share of the machine that its host took away.
+    pub steal: f64,
+    /// Share of the machine that neither the lab nor the target (where it is known) used.
+    pub other_load: Option<f64>,
+    /// Most descriptors open at once, and how many are allowed.
+    pub descriptors: u64,
+    /// How many descriptors the process may have.
+    pub descriptors_allowed: u64,
+    /// Times that the driver waited for the disk.
+    pub recorder_stalls: u64,
+    /// Processor time of the whole process per request, microseconds.
+    pub cpu_us_per_request: f64,
+}
+
+/// One reading of a sampler.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// The trial.
+    pub trial: u16,
+    /// When, on the trial's clock.
+    pub at: crate::record::Micros,
+    /// Who was read: `lab`, `machine`, `target`, or a sampler's name.
+    pub source: String,
+    /// What.
+    pub metric: String,
+    /// The value, in the metric's unit.
+    pub value: f64,
+}
+
+#[cfg(test)]
+mod tests;

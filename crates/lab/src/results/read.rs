@@ -1,0 +1,75 @@
+//! Reading a results folder.
+
+use super::{FORMAT_VERSION, Run, Sample, columns};
+use crate::error::{LabError, Result};
+use crate::record::Record;
+use arrow_array::RecordBatch;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// Rows that are in memory at once while records are walked.
+const BATCH_ROWS: usize = 8_192;
+
+/// A results folder, open for reading.
+#[derive(Debug, Clone)]
+pub struct Results {
+    /// Where it is.
+    pub dir: PathBuf,
+    /// What ran.
+    pub run: Run,
+    /// The resolved scenario, as TOML.
+    pub scenario: String,
+    /// `summary.json`.
+    pub summary: serde_json::Value,
+}
+
+/// Opens a results folder. One of a newer form is refused with a sentence, as is what is no results folder.
+pub fn open(dir: &Path) -> Result<Results> {
+    let shown = dir.display();
+    let text = |name: &str| {
+        fs::read_to_string(dir.join(name))
+            .map_err(|e| LabError::results(format!("{shown}: not a whole results folder: {name}: {e}")))
+    };
+    let run = text("run.json")?;
+    let damaged = |name: &str, e: &dyn std::fmt::Display| LabError::results(format!("{shown}: {name} is damaged: {e}"));
+    let loose: serde_json::Value = serde_json::from_str(&run).map_err(|e| damaged("run.json", &e))?;
+    match loose["format_version"].as_u64() {
+        Some(version) if version > u64::from(FORMAT_VERSION) => {
+            return Err(LabError::results(format!(
+                "{shown}: its format version is {version}, this program reads up to {FORMAT_VERSION}: a newer meridian reads it"
+            )));
+        }
+        Some(_) => {}
+        None => return Err(damaged("run.json", &"format_version is missing")),
+    }
+    let run: Run = serde_json::from_value(loose).map_err(|e| damaged("run.json", &e))?;
+    let summary = serde_json::from_str(&text("summary.json")?).map_err(|e| damaged("summary.json", &e))?;
+    Ok(Results { dir: dir.to_owned(), run, scenario: text("scenario.toml")?, summary })
+}
+
+impl Results {
+    /// Every record, in the order in which requests ended, a batch at a time.
+    pub fn records(&self) -> Result<impl Iterator<Item = Result<Vec<Record>>> + use<>> {
+        self.walk("requests.parquet", columns::records)
+    }
+
+    /// Every sample, a batch at a time.
+    pub fn samples(&self) -> Result<impl Iterator<Item = Result<Vec<Sample>>> + use<>> {
+        self.walk("samples.parquet", columns::samples)
+    }
+
+    fn walk<T: 'static>(
+        &self,
+        name: &'static str,
+        rows: fn(&RecordBatch) -> Result<Vec<T>, String>,
+    ) -> Result<impl Iterator<Item = Result<Vec<T>>> + use<T>> {
+        let path = self.dir.join(name);
+        let damaged =
+            move |e: &dyn std::fmt::Display| LabError::results(format!("{}: cannot be read: {e}", path.display()));
+        let file = File::open(self.dir.join(name)).map_err(|e| damaged(&e))?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(&e))?;
+        let reader: ParquetRecordBatchReader = builder.with_batch_size(BATCH_ROWS).build().map_err(|e| damaged(&e))?;
+        Ok(reader.map(move |batch| rows(&batch.map_err(|e| damaged(&e))?).map_err(|e| damaged(&e))))
+    }
+}

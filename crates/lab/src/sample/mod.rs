@@ -1,0 +1,192 @@
+//! Samplers: the lab itself, the machine, the target's process and its metrics, once a second on the trial's time line.
+
+mod fetch;
+pub mod proc;
+
+use crate::drive::address::{Address, single};
+use crate::drive::clock::Clock;
+use crate::drive::recorder::Rows;
+use crate::error::Result;
+use crate::results::Sample;
+use crate::scenario::{Sampler, WaitIdle};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Time between two readings of processes and the machine.
+const EVERY: Duration = Duration::from_secs(1);
+/// Time between two looks at whether anything is due.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The thread that samples.
+#[derive(Debug)]
+pub struct Sampling {
+    line: TimeLine,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The trial that is on, and its clock.
+type TimeLine = Arc<Mutex<Option<(u16, Clock)>>>;
+
+#[derive(Debug)]
+struct Source {
+    name: String,
+    kind: Kind,
+    every: Duration,
+    due: Instant,
+    cpu_before: Option<(Instant, f64)>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Process(u32),
+    Machine(Option<proc::Machine>),
+    Metrics(Address, Vec<String>),
+}
+
+impl Sampling {
+    /// Starts sampling into `rows`; nothing is kept until a trial is on. `target` is the target's process, where it is known.
+    pub fn start(
+        samplers: &[Sampler],
+        target: Option<u32>,
+        allowed: &[String],
+        rows: SyncSender<Rows>,
+    ) -> Result<Sampling> {
+        let source = |name: &str, kind, every| Source {
+            name: name.to_owned(),
+            kind,
+            every,
+            due: Instant::now(),
+            cpu_before: None,
+        };
+        let mut sources = vec![
+            source("lab", Kind::Process(std::process::id()), EVERY),
+            source("machine", Kind::Machine(None), EVERY),
+        ];
+        sources.extend(target.map(|pid| source("target", Kind::Process(pid), EVERY)));
+        for sampler in samplers {
+            sources.push(match sampler {
+                Sampler::Process { name, pid } => source(name, Kind::Process(*pid), EVERY),
+                Sampler::Prometheus { name, url, metrics, every_s } => source(
+                    name,
+                    Kind::Metrics(single(name, url, allowed)?, metrics.clone()),
+                    Duration::from_secs_f64(*every_s),
+                ),
+            });
+        }
+        let (line, stop) = (TimeLine::default(), Arc::new(AtomicBool::new(false)));
+        let (own_line, own_stop) = (Arc::clone(&line), Arc::clone(&stop));
+        let thread = std::thread::Builder::new().name("lab-sample".to_owned()).spawn(move || {
+            while !own_stop.load(Ordering::Relaxed) {
+                let on = *own_line.lock();
+                if let Some((trial, clock)) = on
+                    && !read_due(&mut sources, trial, clock, &rows)
+                {
+                    return;
+                }
+                std::thread::sleep(LOOK);
+            }
+        });
+        // A run without samples is still a run.
+        Ok(Sampling { line, stop, thread: thread.ok() })
+    }
+
+    /// A trial is on, or none.
+    pub fn trial(&self, on: Option<(u16, Clock)>) {
+        *self.line.lock() = on;
+    }
+
+    /// Ends it.
+    pub fn end(mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It ends by itself within one reading; a panic there costs samples, not the run.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Reads what is due; false where nobody takes it any more.
+fn read_due(sources: &mut [Source], trial: u16, clock: Clock, rows: &SyncSender<Rows>) -> bool {
+    let now = Instant::now();
+    let mut samples = Vec::new();
+    for source in sources.iter_mut().filter(|source| source.due <= now) {
+        source.due = now + source.every;
+        let at = clock.now();
+        for (metric, value) in source.read() {
+            samples.push(Sample { trial, at, source: source.name.clone(), metric, value });
+        }
+    }
+    samples.is_empty() || rows.send(Rows::Samples(samples)).is_ok()
+}
+
+impl Source {
+    fn read(&mut self) -> Vec<(String, f64)> {
+        match &mut self.kind {
+            Kind::Process(pid) => {
+                let Some(process) = proc::process(*pid) else { return Vec::new() };
+                let now = Instant::now();
+                let before = self.cpu_before.replace((now, process.cpu_s));
+                let cpu = before
+                    .map(|(then, cpu_s)| (process.cpu_s - cpu_s) / now.duration_since(then).as_secs_f64().max(1e-3));
+                #[expect(clippy::cast_precision_loss, reason = "bytes and descriptors")]
+                let rest = [
+                    ("resident_bytes", Some(process.resident as f64)),
+                    ("descriptors", process.descriptors.map(|n| n as f64)),
+                ];
+                let all = [("cpu_cores", cpu)].into_iter().chain(rest);
+                all.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+            }
+            Kind::Machine(before) => {
+                let Some(now) = proc::machine() else { return Vec::new() };
+                let Some(before) = before.replace(now) else { return Vec::new() };
+                let total = (now.total_s - before.total_s).max(0.01);
+                let share = |a: f64, b: f64| (a - b) / total;
+                vec![
+                    ("busy_share".to_owned(), share(now.busy_s, before.busy_s)),
+                    ("steal_share".to_owned(), share(now.steal_s, before.steal_s)),
+                ]
+            }
+            Kind::Metrics(address, wanted) => match fetch::page(address) {
+                Ok(page) => {
+                    wanted.iter().filter_map(|name| Some((name.clone(), fetch::metric(&page, name)?))).collect()
+                }
+                // A gap in the time line says it; the target may well be down just now.
+                Err(_) => Vec::new(),
+            },
+        }
+    }
+}
+
+/// Waits until a target is idle by its own metric. Comes back with the time it took; errors are sentences.
+pub async fn wait_idle(idle: &WaitIdle, allowed: &[String]) -> Result<Duration> {
+    use crate::error::LabError;
+    let address = single("wait_idle", &idle.url, allowed)?;
+    let (start, mut since) = (Instant::now(), None);
+    loop {
+        let (of, name) = (address.clone(), idle.metric.clone());
+        let page = tokio::task::spawn_blocking(move || fetch::page(&of)).await.unwrap_or_else(|e| Err(e.to_string()));
+        let value = page.map_err(LabError::target)?;
+        let value = fetch::metric(&value, &name)
+            .ok_or_else(|| LabError::scenario(format!("phases.wait_idle: {} has no metric {name}", idle.url)))?;
+        if value <= idle.at_most {
+            let since = *since.get_or_insert_with(Instant::now);
+            if since.elapsed().as_secs_f64() >= idle.for_s {
+                return Ok(start.elapsed());
+            }
+        } else {
+            since = None;
+        }
+        if start.elapsed().as_secs_f64() > idle.limit_s {
+            return Err(LabError::target(format!(
+                "the target was not idle within {} s: {name} is {value}, expected at most {}",
+                idle.limit_s, idle.at_most
+            )));
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}

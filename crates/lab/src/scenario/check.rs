@@ -1,0 +1,50 @@
+//! What a sound answer is.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Checks of an answer; one that fails makes it unsound, and unsound is never fast.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Check {
+    /// The status; any of 200 to 299 where it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// JSON pointers (RFC 6901) that must be in the body, which must be JSON; `/features/0/geometry=object` also names the
+    /// type: null, boolean, number, string, array or object.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
+    /// Fewest results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub results_at_least: Option<u64>,
+    /// Most results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub results_at_most: Option<u64>,
+    /// JSON pointer of a number that counts instead of the results seen, for the two above and for `truth`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<String>,
+    /// A JSON file that maps paths (as sent) to counts: the ground truth. A path that is not in it is unsound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truth: Option<PathBuf>,
+    /// Another target that must give the same count (or, without `count` and with `result = "body"`, the same body).
+    /// It is asked after the answer, one question at a time, and its time is not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_as: Option<String>,
+    /// One in so many answers is compared with `same_as`; 0 counts as 1.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub same_every: u32,
+    /// A text that ends a whole answer; without it the answer counts as partial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends_with: Option<String>,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+impl Check {
+    /// Whether the body must be kept for it.
+    pub fn needs_body(&self) -> bool {
+        !self.fields.is_empty() || self.count.is_some() || self.same_as.is_some() || self.ends_with.is_some()
+    }
+}

@@ -1,0 +1,33 @@
+//! Samplers: what is read from the target while it is driven.
+
+use serde::{Deserialize, Serialize};
+
+/// One source of samples on the time line. The lab's own process and the machine are always sampled, and so is the
+/// process that listens on a loopback target's port, where it can be found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Sampler {
+    /// A process of this machine: processor share (1 is one core), resident set in bytes, open descriptors.
+    Process {
+        /// What reports call it.
+        name: String,
+        /// Its process id.
+        pid: u32,
+    },
+    /// Metrics of a server, in the Prometheus text form.
+    Prometheus {
+        /// What reports call it.
+        name: String,
+        /// Where.
+        url: String,
+        /// Metrics by name, labels included where they matter; series of one name are summed.
+        metrics: Vec<String>,
+        /// Seconds between two readings.
+        #[serde(default = "second")]
+        every_s: f64,
+    },
+}
+
+fn second() -> f64 {
+    1.0
+}

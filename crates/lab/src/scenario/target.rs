@@ -1,0 +1,59 @@
+//! Targets: which servers are asked, over what.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A server, or several addresses of one service.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// What reports call it.
+    #[serde(default = "target")]
+    pub name: String,
+    /// Where it is: `http://127.0.0.1:7117`. What follows the port is put before each request's path.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub url: String,
+    /// Several addresses of one service instead; connections go round them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub urls: Vec<String>,
+    /// Headers of every request.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// When an answer is given up; a population's patience goes before.
+    #[serde(default = "minute")]
+    pub timeout_s: f64,
+    /// HTTP/2 (over TLS by ALPN, otherwise with prior knowledge).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub http2: bool,
+    /// Certificate authority to trust (PEM) beside the well-known ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca: Option<std::path::PathBuf>,
+}
+
+/// What a target speaks, by the scheme of its address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1 (and Server-Sent Events over it).
+    Http,
+    /// HTTP/1.1 over TLS.
+    Https,
+    /// WebSocket.
+    WebSocket,
+    /// HTTP/2.
+    Http2,
+}
+
+fn target() -> String {
+    "target".to_owned()
+}
+fn minute() -> f64 {
+    60.0
+}
+
+impl Target {
+    /// Every address.
+    pub fn addresses(&self) -> impl Iterator<Item = &str> {
+        let single = Some(self.url.as_str()).filter(|url| !url.is_empty());
+        single.into_iter().chain(self.urls.iter().map(String::as_str))
+    }
+}
