@@ -41,10 +41,11 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
     let mut held = Vec::new();
     let mut budget = 0;
     let mut bytes: Vec<u8> = Vec::new();
+    // A small body comes as one piece, and stays where it came.
+    let mut whole = None;
     if let Some(length) = length {
         budget = length as usize;
         held.push(hold(state, budget)?);
-        bytes.reserve_exact(budget);
     }
     let begun = Instant::now();
     loop {
@@ -56,6 +57,10 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
             }
             Err(_) => return Err(too_slow(&format!("nothing came for {:?}", state.config.body_stall))),
         };
+        if length == Some(data.len() as u64) && whole.is_none() {
+            whole = Some(data);
+            continue;
+        }
         if bytes.len() + data.len() > limit {
             drain(&mut body).await;
             return Err(too_large(limit));
@@ -65,6 +70,7 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
             held.push(hold(state, more)?);
             budget += more;
         }
+        bytes.reserve_exact(budget - bytes.len());
         bytes.extend_from_slice(&data);
         let taken = begun.elapsed();
         let least = state.config.body_rate_min as f64 * taken.as_secs_f64();
@@ -77,7 +83,7 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
             )));
         }
     }
-    Ok(Received { bytes: bytes.into(), _held: held })
+    Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), _held: held })
 }
 
 /// The next piece of data; trailers are skipped.

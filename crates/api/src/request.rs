@@ -42,10 +42,11 @@ impl FromRequestParts<AppState> for Context {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
         Ok(Context {
             arrived: parts.extensions.get::<Arrival>().map_or_else(Instant::now, |a| a.0),
-            headers: parts.headers.clone(),
             query: parts.uri.query().map(str::to_owned),
             path: parts.uri.path().to_owned(),
             base: base_url(state, parts),
+            // Nobody after this looks at them.
+            headers: std::mem::take(&mut parts.headers),
             timeout_max: state.config.timeout_max,
         })
     }

@@ -5,7 +5,7 @@ use crate::problem::{Problem, Result};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_model::Seq;
-use serde_json::Value;
+use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub static CONTENT_CRS: HeaderName = HeaderName::from_static("content-crs");
 static SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// A JSON document of this media type.
-pub fn json(media_type: &'static str, document: &Value) -> Result<Response> {
+pub fn json(media_type: &'static str, document: &impl Serialize) -> Result<Response> {
     let bytes = serde_json::to_vec(document).map_err(Problem::internal)?;
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))], bytes).into_response())
 }

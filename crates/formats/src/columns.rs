@@ -128,6 +128,11 @@ impl Times {
         })
     }
 
+    /// All of them as microseconds since 1970, if that is what they are.
+    pub(crate) fn micros(&self) -> Option<&Int64Array> {
+        (self.zoned && self.per_second == 1_000_000).then_some(&self.values)
+    }
+
     fn instant(&self, at: usize, zone: Option<&TimeZone>) -> Option<Result<i64, Invalid>> {
         let wall = self.get(at)?;
         if self.zoned {

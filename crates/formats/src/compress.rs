@@ -25,6 +25,11 @@ pub fn decompress(input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send
     Ok(input)
 }
 
+/// Whether bytes that begin so would be unpacked by [`decompress`].
+pub fn is_compressed(first: &[u8]) -> bool {
+    first.starts_with(&GZIP) || first.starts_with(&ZSTD)
+}
+
 /// The first bytes of an input, as many as asked for if there are, and the whole input again.
 pub fn peek(mut input: Box<dyn Read + Send>, bytes: usize) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
     let mut first = Vec::new();

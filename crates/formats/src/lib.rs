@@ -32,12 +32,12 @@ mod wkb;
 mod wkt;
 mod write;
 
-pub use compress::{decompress, peek};
+pub use compress::{decompress, is_compressed, peek};
 pub use error::{MISTAKES_MAX, ReadError};
 pub use format::Format;
 pub use gdelt::gdelt_schema;
 pub use infer::{infer, infer_file, infer_prefix};
 pub use options::{BatchLimits, Epoch, OnError, ReadOptions, Unknown};
-pub use read::{EventReader, reader, reader_of_file};
+pub use read::{EventReader, reader, reader_of_bytes, reader_of_file};
 pub use rest::RestFile;
 pub use write::{EventWriter, FeatureWriter, Features, GeoParquetError, GeoParquetWriter, WriteError, writer};

@@ -65,6 +65,9 @@ pub(crate) enum Role {
     Nothing,
 }
 
+/// Up to so many fields are looked through: a map of them is not worth its making for a single event.
+const FEW_FIELDS: usize = 16;
+
 /// Position of a name in a list, without regard to case.
 pub(crate) fn rank(name: &str, list: &[&str]) -> Option<usize> {
     list.iter().position(|n| n.eq_ignore_ascii_case(name))
@@ -74,12 +77,14 @@ pub(crate) fn rank(name: &str, list: &[&str]) -> Option<usize> {
 pub(crate) struct Roles {
     schema: Arc<Schema>,
     options: ReadOptions,
+    /// Where each field stands, if they are many.
     fields: HashMap<String, usize>,
 }
 
 impl Roles {
     pub(crate) fn new(schema: Arc<Schema>, options: &ReadOptions) -> Roles {
-        let fields = schema.fields.iter().enumerate().map(|(i, f)| (f.name.clone(), i)).collect();
+        let named = schema.fields.iter().enumerate().map(|(i, f)| (f.name.clone(), i));
+        let fields = if schema.fields.len() > FEW_FIELDS { named.collect() } else { HashMap::new() };
         Roles { schema, options: options.clone(), fields }
     }
 
@@ -96,6 +101,7 @@ impl Roles {
     pub(crate) fn field(&self, name: &str, guess: usize) -> Option<usize> {
         match self.schema.fields.get(guess) {
             Some(field) if field.name == name => Some(guess),
+            _ if self.fields.is_empty() => self.schema.field_index(name),
             _ => self.fields.get(name).copied(),
         }
     }

@@ -125,12 +125,16 @@ impl BatchBuilder {
             })
             .collect();
         let pending = vec![Pending::Null; schema.fields.len()];
+        let id = match schema.id {
+            IdRole::Given => StringBuilder::with_capacity(FIRST_ROWS, FIRST_BYTES),
+            IdRole::Made => StringBuilder::with_capacity(0, 0),
+        };
         BatchBuilder {
             schema,
             layout,
             rows: 0,
             bytes: 0,
-            id: StringBuilder::with_capacity(FIRST_ROWS, FIRST_BYTES),
+            id,
             id_pending: None,
             place,
             fields,
@@ -160,7 +164,7 @@ impl BatchBuilder {
             return Ok(());
         }
         let id = id.into();
-        if id.is_empty() || id.len() > 1024 || id.chars().any(char::is_control) {
+        if !id_fits(&id) {
             return Err(Invalid::field(
                 &self.schema.id_name,
                 "an id must be 1 to 1024 bytes without control characters",
@@ -413,6 +417,11 @@ impl FieldBuilder {
             FieldBuilder::TextList(b) => Arc::new(b.finish()),
         }
     }
+}
+
+/// Whether a text may be an id.
+pub fn id_fits(id: &str) -> bool {
+    (1..=1024).contains(&id.len()) && !id.chars().any(char::is_control)
 }
 
 /// The first 40 characters of a text, for messages.

@@ -1,34 +1,46 @@
 //! Bodies of log records.
 
 use crate::codec::{Reader, put_bytes, put_u16, put_u32, put_u64};
+use crate::columns;
 use crate::ipc;
 use crate::part::Context;
 use crate::stage::Target;
-use arrow_array::ArrayRef;
 use arrow_buffer::Buffer;
 use meridian_model::Batch;
 
-/// Events: the number of physical columns (the schema may have grown since), six zero bytes, an Arrow message.
+/// Events: the number of physical columns (`u16`; the schema may have grown since) and of rows (`u32`), then the columns.
 pub(crate) fn encode_events(batch: &Batch) -> Result<Vec<u8>, String> {
-    let columns: Option<Vec<ArrayRef>> = batch.columns().iter().cloned().collect();
-    let columns = columns.ok_or("a column was left out")?;
-    let mut body = Vec::new();
-    put_u16(&mut body, columns.len() as u16);
-    body.extend_from_slice(&[0; 6]);
-    body.extend_from_slice(&ipc::encode(&batch.layout().columns, columns, batch.rows())?);
+    let mut body = Vec::with_capacity(6 + batch.columns().len() * (9 * batch.rows() + 16));
+    put_u16(&mut body, batch.columns().len() as u16);
+    put_u32(&mut body, batch.rows() as u32);
+    for column in batch.columns() {
+        columns::encode(column.as_ref().ok_or("a column was left out")?, &mut body)?;
+    }
     Ok(body)
 }
 
 /// Reads what [`encode_events`] wrote, in the schema of now.
-pub(crate) fn decode_events(context: &Context, body: Vec<u8>) -> Result<Batch, String> {
-    let count = usize::from(Reader::new(&body).u16()?);
-    let bytes = Buffer::from(body);
-    if bytes.len() < 8 || count > context.layout.columns.len() {
-        return Err(format!("{count} columns where the schema has {}", context.layout.columns.len()));
+pub(crate) fn decode_events(context: &Context, body: &[u8]) -> Result<Batch, String> {
+    let mut reader = Reader::new(body);
+    let (count, rows) = (usize::from(reader.u16()?), reader.u32()? as usize);
+    let all = &context.layout.columns;
+    let (there, missing) =
+        all.split_at_checked(count).ok_or_else(|| format!("{count} columns where the schema has {}", all.len()))?;
+    let mut columns = Vec::with_capacity(all.len());
+    let mut rows = rows;
+    if rows == 0 {
+        // No write is of no events: this one is of before decision 015, two more zero bytes and an Arrow message.
+        reader.take(2)?;
+        let (arrays, found) = ipc::decode(there, &Buffer::from(reader.rest()))?;
+        columns.extend(arrays.into_iter().map(Some));
+        rows = found;
+    } else {
+        for field in there {
+            columns.push(Some(columns::decode(field.data_type(), rows, &mut reader)?));
+        }
+        reader.end()?;
     }
-    let (columns, rows) = ipc::decode(&context.layout.columns[..count], &bytes.slice(8))?;
-    let missing = context.layout.columns[count..].iter().map(|f| arrow_array::new_null_array(f.data_type(), rows));
-    let columns = columns.into_iter().chain(missing).map(Some).collect();
+    columns.extend(missing.iter().map(|field| Some(arrow_array::new_null_array(field.data_type(), rows))));
     Batch::new(context.schema.clone(), context.layout.clone(), rows, columns).map_err(|e| e.to_string())
 }
 

@@ -81,6 +81,27 @@ pub struct Written {
     pub first: Seq,
 }
 
+impl Written {
+    pub(crate) fn of(done: Done) -> Written {
+        match done {
+            Done::Stored(outcome) => Written {
+                written: outcome.written,
+                replaced: outcome.killed,
+                duplicates: 0,
+                position: outcome.position,
+                first: Seq::new(outcome.position, 0),
+            },
+            Done::Duplicate(known) => Written {
+                written: 0,
+                replaced: 0,
+                duplicates: u64::from(known.events),
+                position: known.position,
+                first: Seq::new(known.position, 0),
+            },
+        }
+    }
+}
+
 /// What a deletion came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deleted {
@@ -113,7 +134,7 @@ pub struct Collection {
     created: i64,
     pub(crate) shared: Arc<Shared>,
     pub(crate) core: Mutex<Partition>,
-    queue: Queue<Request, Done>,
+    pub(crate) queue: Arc<Queue<Request, Done>>,
     /// Woken whenever a job is done: writers that wait for memory look again.
     room: Condvar,
     room_lock: Mutex<()>,
@@ -201,6 +222,13 @@ impl Collection {
     ///
     /// Blocks: for the disk, for writes before it, and, until the deadline, for room in memory.
     pub fn write(&self, write: Write) -> Result<Written, WriteError> {
+        let deadline = write.deadline;
+        let (request, bytes) = self.request_of(write)?;
+        self.commit_in_turn(request, bytes, deadline).map(Written::of)
+    }
+
+    /// Checks a batch and makes it ready for the queue: the request and its bytes.
+    pub(crate) fn request_of(&self, write: Write) -> Result<(Request, usize), WriteError> {
         let rows = write.batch.rows() as u64;
         if rows == 0 {
             return Err(WriteError::Invalid(vec![Invalid::new("the batch holds no event")]));
@@ -229,23 +257,7 @@ impl Collection {
         if self.is_durable() {
             events.body = body_of(&events).map_err(|e| WriteError::Refused(e.to_string()))?;
         }
-        let request = Request { change: Change::Write(events), key: write.key };
-        Ok(match self.submit(request, bytes as usize, write.deadline)? {
-            Done::Stored(outcome) => Written {
-                written: outcome.written,
-                replaced: outcome.killed,
-                duplicates: 0,
-                position: outcome.position,
-                first: Seq::new(outcome.position, 0),
-            },
-            Done::Duplicate(known) => Written {
-                written: 0,
-                replaced: 0,
-                duplicates: u64::from(known.events),
-                position: known.position,
-                first: Seq::new(known.position, 0),
-            },
-        })
+        Ok((Request { change: Change::Write(events), key: write.key }, bytes as usize))
     }
 
     pub(crate) fn is_durable(&self) -> bool {
@@ -270,13 +282,13 @@ impl Collection {
     }
 
     fn delete_change(&self, change: Change) -> Result<Deleted, WriteError> {
-        match self.submit(Request { change, key: None }, 1024, None)? {
+        match self.commit_in_turn(Request { change, key: None }, 1024, None)? {
             Done::Stored(outcome) => Ok(Deleted { deleted: outcome.killed, position: outcome.position }),
             Done::Duplicate(known) => Ok(Deleted { deleted: 0, position: known.position }),
         }
     }
 
-    fn submit(&self, request: Request, bytes: usize, deadline: Option<Instant>) -> Result<Done, WriteError> {
+    fn commit_in_turn(&self, request: Request, bytes: usize, deadline: Option<Instant>) -> Result<Done, WriteError> {
         let deadline = deadline.unwrap_or_else(|| Instant::now() + self.shared.options.write_wait);
         let _writing = self.shared.load.enter();
         self.wait_for_room(deadline)?;
@@ -285,16 +297,24 @@ impl Collection {
 
     /// Queues a change and waits until it is committed.
     fn commit(&self, request: Request, bytes: usize, deadline: Instant) -> Result<Done, WriteError> {
-        let done = self.queue.submit(request, bytes, deadline, |group| {
-            if self.stop.load(Ordering::Acquire) {
-                return group.iter().map(|_| Err(WriteError::Closed)).collect();
-            }
-            self.core.lock().commit(group)
-        });
+        self.queue.push(request, bytes)?.wait(deadline, |group| self.commit_group(group))
+    }
+
+    /// Commits what the leader took from the queue.
+    pub(crate) fn commit_group(&self, group: Vec<Request>) -> Vec<Result<Done, WriteError>> {
+        if self.stop.load(Ordering::Acquire) {
+            return group.iter().map(|_| Err(WriteError::Closed)).collect();
+        }
+        let done = self.core.lock().commit(group);
         if self.memory_is_short() {
             self.wake.wake();
         }
         done
+    }
+
+    /// Whether a write need not wait for a flush to make room in memory.
+    pub fn has_room(&self) -> bool {
+        self.shared.memory_all.load(Ordering::Acquire) as u64 <= self.shared.options.memory_bytes
     }
 
     fn memory_is_short(&self) -> bool {
@@ -305,8 +325,7 @@ impl Collection {
 
     /// Waits until flushes have made room in memory.
     fn wait_for_room(&self, deadline: Instant) -> Result<(), WriteError> {
-        let full = || self.shared.memory_all.load(Ordering::Acquire) as u64 > self.shared.options.memory_bytes;
-        if !full() {
+        if self.has_room() {
             return Ok(());
         }
         if !self.shared.options.background {
@@ -315,7 +334,7 @@ impl Collection {
             return Ok(());
         }
         let mut lock = self.room_lock.lock();
-        while full() {
+        while !self.has_room() {
             if let Some(why) = &self.state().refuses {
                 return Err(WriteError::Refused(why.clone()));
             }

@@ -436,7 +436,7 @@ fn replay_one(stage: &mut Stage<'_>, context: &Arc<Context>, record: Record, par
             stage.expire(&Expiry { before, found: HashMap::new() }).map_err(|e| named(e.to_string()))?;
         }
         Kind::Write | Kind::Replace => {
-            let batch = decode_events(context, record.body).map_err(named)?;
+            let batch = decode_events(context, &record.body).map_err(named)?;
             // Ids of a plain write were free when it was taken. Replacing does the same, and forgives what damage hid.
             let events = Events::of(context, batch, true).map_err(|e| named(format!("{} ids stand twice", e.len())))?;
             stage.write(events).map_err(|e| named(e.to_string()))?;

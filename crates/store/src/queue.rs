@@ -1,18 +1,25 @@
-//! Group commit: writers queue up, and the first of them commits for all.
+//! Group commit: writers queue up, and one of them commits for all.
 //!
-//! There is no writer thread. A writer that finds nobody committing becomes the leader: it takes what is queued (its
-//! own write among it), commits that as one group, hands out the answers, and passes the lead to the first of those
-//! that queued up meanwhile. A lone writer so pays no switch of threads, and under load a group is as large as what
-//! arrives during one sync.
+//! There is no writer thread. A writer that finds nobody committing is to lead: it takes what is queued (its own write
+//! among it), commits that as one group, passes the lead to the first of those that queued up meanwhile, and hands out
+//! the answers. A lone writer so pays no switch of threads, and under load a group is as large as what arrives during
+//! one sync.
+//!
+//! A writer need not be a thread: it holds a [`Ticket`] and is told by a [`Waker`] when to look at it again. Only
+//! leading blocks. A ticket that is dropped takes its write back if it is still queued, and passes a lead on.
 
 use crate::error::WriteError;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::{Poll, Wake, Waker};
+use std::thread::Thread;
 use std::time::Instant;
 
 /// Most writes that wait.
 const WAITING_MAX: usize = 4096;
+/// Most bytes that wait, unless a single write is larger.
+const WAITING_BYTES_MAX: usize = 256 << 20;
 /// Most bytes of one group, unless a single write is larger.
 const GROUP_BYTES: usize = 32 << 20;
 
@@ -25,14 +32,12 @@ pub(crate) struct Queue<W, A> {
 #[derive(Debug)]
 struct Waiting<W, A> {
     writes: VecDeque<(W, usize, Arc<Slot<A>>)>,
+    bytes: usize,
     led: bool,
 }
 
 #[derive(Debug)]
-struct Slot<A> {
-    state: Mutex<SlotState<A>>,
-    changed: Condvar,
-}
+struct Slot<A>(Mutex<(SlotState<A>, Option<Waker>)>);
 
 #[derive(Debug)]
 enum SlotState<A> {
@@ -40,124 +45,229 @@ enum SlotState<A> {
     /// Its writer is to lead the next group.
     Lead,
     Answered(Result<A, WriteError>),
+    /// The answer was taken.
+    Done,
+}
+
+impl<A> Slot<A> {
+    fn set(&self, state: SlotState<A>) {
+        let waker = {
+            let mut slot = self.0.lock();
+            slot.0 = state;
+            slot.1.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// What a writer is to do.
+#[derive(Debug)]
+pub(crate) enum Turn<A> {
+    /// Call [`Ticket::lead`], then look again.
+    Lead,
+    /// Nothing more: this came of the write.
+    Answered(Result<A, WriteError>),
 }
 
 impl<W, A> Queue<W, A> {
-    pub(crate) fn new() -> Self {
-        Queue { waiting: Mutex::new(Waiting { writes: VecDeque::new(), led: false }) }
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Queue { waiting: Mutex::new(Waiting { writes: VecDeque::new(), bytes: 0, led: false }) })
     }
 
-    /// Queues a write of so many bytes and waits for its answer. `commit` is called if this writer leads.
-    ///
-    /// At the deadline a write that is still queued is taken back; one that is being committed is waited for.
-    pub(crate) fn submit(
-        &self,
-        write: W,
-        bytes: usize,
-        deadline: Instant,
-        mut commit: impl FnMut(Vec<W>) -> Vec<Result<A, WriteError>>,
-    ) -> Result<A, WriteError> {
-        let slot = Arc::new(Slot { state: Mutex::new(SlotState::Waiting), changed: Condvar::new() });
-        let mut leads = {
-            let mut waiting = self.waiting.lock();
-            if waiting.writes.len() >= WAITING_MAX {
-                return Err(WriteError::Busy(format!("{WAITING_MAX} writes are waiting already: try again later")));
-            }
-            waiting.writes.push_back((write, bytes, slot.clone()));
-            !std::mem::replace(&mut waiting.led, true)
-        };
-        loop {
-            if leads {
-                self.lead(&mut commit);
-            }
-            let mut state = slot.state.lock();
-            loop {
-                match std::mem::replace(&mut *state, SlotState::Waiting) {
-                    SlotState::Answered(answer) => return answer,
-                    SlotState::Lead => break,
-                    SlotState::Waiting => {}
-                }
-                if slot.changed.wait_until(&mut state, deadline).timed_out() {
-                    drop(state);
-                    if self.take_back(&slot) {
-                        return Err(WriteError::Busy(
-                            "the write waited for others until its deadline: try again later".to_owned(),
-                        ));
-                    }
-                    // It was taken meanwhile: its answer comes as soon as its group is through.
-                    state = slot.state.lock();
-                    while matches!(*state, SlotState::Waiting) {
-                        slot.changed.wait(&mut state);
-                    }
-                }
-            }
-            leads = true;
+    /// Queues a write of so many bytes.
+    pub(crate) fn push(self: &Arc<Self>, write: W, bytes: usize) -> Result<Ticket<W, A>, WriteError> {
+        let mut waiting = self.waiting.lock();
+        let full = waiting.bytes + bytes > WAITING_BYTES_MAX && !waiting.writes.is_empty();
+        if waiting.writes.len() >= WAITING_MAX || full {
+            let (count, bytes) = (waiting.writes.len(), waiting.bytes);
+            return Err(WriteError::Busy(format!("{count} writes of {bytes} bytes wait already: try again later")));
         }
+        let state = if std::mem::replace(&mut waiting.led, true) { SlotState::Waiting } else { SlotState::Lead };
+        let slot = Arc::new(Slot(Mutex::new((state, None))));
+        waiting.bytes += bytes;
+        waiting.writes.push_back((write, bytes, slot.clone()));
+        Ok(Ticket { queue: self.clone(), slot })
     }
 
-    /// Commits one group, answers it, and passes the lead on.
-    fn lead(&self, commit: &mut impl FnMut(Vec<W>) -> Vec<Result<A, WriteError>>) {
-        let (mut group, mut slots, mut total) = (Vec::new(), Vec::new(), 0);
+    /// Commits one group, passes the lead on, and answers the group.
+    fn lead(&self, commit: impl FnOnce(Vec<W>) -> Vec<Result<A, WriteError>>) {
+        // Also where committing panics the lead goes to the next, and whoever waits for an answer gets one.
+        struct Led<'a, W, A>(&'a Queue<W, A>, Vec<Arc<Slot<A>>>, std::vec::IntoIter<Result<A, WriteError>>);
+        impl<W, A> Drop for Led<'_, W, A> {
+            fn drop(&mut self) {
+                self.0.pass_on();
+                for slot in self.1.drain(..) {
+                    slot.set(SlotState::Answered(self.2.next().unwrap_or(Err(WriteError::Closed))));
+                }
+            }
+        }
+        let (mut group, mut led) = (Vec::new(), Led(self, Vec::new(), Vec::new().into_iter()));
         {
-            let mut waiting = self.waiting.lock();
+            let (mut waiting, mut total) = (self.waiting.lock(), 0);
             while let Some((_, bytes, _)) = waiting.writes.front() {
                 if !group.is_empty() && total + bytes > GROUP_BYTES {
                     break;
                 }
                 total += bytes;
-                if let Some((write, _, slot)) = waiting.writes.pop_front() {
+                if let Some((write, bytes, slot)) = waiting.writes.pop_front() {
+                    waiting.bytes -= bytes;
                     group.push(write);
-                    slots.push(slot);
+                    led.1.push(slot);
                 }
             }
         }
-        let mut answers = if group.is_empty() { Vec::new() } else { commit(group) }.into_iter();
-        for slot in slots {
-            let answer = answers.next().unwrap_or(Err(WriteError::Closed));
-            *slot.state.lock() = SlotState::Answered(answer);
-            slot.changed.notify_one();
+        if !group.is_empty() {
+            led.2 = commit(group).into_iter();
         }
+    }
+
+    /// Gives the lead to the first that waits, or to whoever comes next.
+    fn pass_on(&self) {
         let mut waiting = self.waiting.lock();
         match waiting.writes.front() {
             None => waiting.led = false,
-            Some((_, _, next)) => {
-                *next.state.lock() = SlotState::Lead;
-                next.changed.notify_one();
+            Some((_, _, next)) => next.set(SlotState::Lead),
+        }
+    }
+}
+
+/// A write in the queue, as its writer holds it.
+#[derive(Debug)]
+pub(crate) struct Ticket<W, A> {
+    queue: Arc<Queue<W, A>>,
+    slot: Arc<Slot<A>>,
+}
+
+impl<W, A> Ticket<W, A> {
+    /// What the writer is to do; if nothing yet, `waker` is woken when there is something. An answer is given once.
+    pub(crate) fn poll(&self, waker: &Waker) -> Poll<Turn<A>> {
+        let mut slot = self.slot.0.lock();
+        match std::mem::replace(&mut slot.0, SlotState::Done) {
+            SlotState::Answered(answer) => Poll::Ready(Turn::Answered(answer)),
+            SlotState::Done => Poll::Ready(Turn::Answered(Err(WriteError::Closed))),
+            SlotState::Lead => {
+                slot.0 = SlotState::Lead;
+                Poll::Ready(Turn::Lead)
+            }
+            SlotState::Waiting => {
+                slot.0 = SlotState::Waiting;
+                match &mut slot.1 {
+                    Some(known) => known.clone_from(waker),
+                    unknown => *unknown = Some(waker.clone()),
+                }
+                Poll::Pending
             }
         }
     }
 
-    /// Takes a write out of the queue; `false` if it was taken into a group, or is to lead one.
-    fn take_back(&self, slot: &Arc<Slot<A>>) -> bool {
-        let mut waiting = self.waiting.lock();
-        if matches!(*slot.state.lock(), SlotState::Lead) {
-            return false;
+    /// Commits a group, its own write in it, if it is this writer's turn. Blocks as long as `commit` does.
+    pub(crate) fn lead(&self, commit: impl FnOnce(Vec<W>) -> Vec<Result<A, WriteError>>) {
+        let mine = {
+            let mut slot = self.slot.0.lock();
+            let mine = matches!(slot.0, SlotState::Lead);
+            if mine {
+                slot.0 = SlotState::Waiting;
+            }
+            mine
+        };
+        if mine {
+            self.queue.lead(commit);
         }
-        let before = waiting.writes.len();
-        waiting.writes.retain(|(_, _, other)| !Arc::ptr_eq(slot, other));
-        waiting.writes.len() < before
+    }
+
+    /// Takes the write out of the queue; `false` if it was taken into a group already.
+    pub(crate) fn take_back(&self) -> bool {
+        let mut waiting = self.queue.waiting.lock();
+        let Some(at) = waiting.writes.iter().position(|(_, _, slot)| Arc::ptr_eq(slot, &self.slot)) else {
+            return false;
+        };
+        if let Some((_, bytes, _)) = waiting.writes.remove(at) {
+            waiting.bytes -= bytes;
+        }
+        drop(waiting);
+        // The lead is given under the lock of the queue, to those in it only: from here on it cannot come any more.
+        let led = matches!(std::mem::replace(&mut self.slot.0.lock().0, SlotState::Done), SlotState::Lead);
+        if led {
+            self.queue.pass_on();
+        }
+        true
+    }
+
+    /// Waits on this thread, until the deadline for others and then for as long as its own group takes.
+    pub(crate) fn wait(
+        &self,
+        deadline: Instant,
+        mut commit: impl FnMut(Vec<W>) -> Vec<Result<A, WriteError>>,
+    ) -> Result<A, WriteError> {
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut late = false;
+        loop {
+            match self.poll(&waker) {
+                Poll::Ready(Turn::Answered(answer)) => return answer,
+                Poll::Ready(Turn::Lead) => self.lead(&mut commit),
+                Poll::Pending if late => std::thread::park(),
+                Poll::Pending => match deadline.checked_duration_since(Instant::now()) {
+                    Some(left) if !left.is_zero() => std::thread::park_timeout(left),
+                    _ if self.take_back() => return Err(too_late()),
+                    // It was taken meanwhile: its answer comes as soon as its group is through.
+                    _ => late = true,
+                },
+            }
+        }
+    }
+}
+
+impl<W, A> Drop for Ticket<W, A> {
+    fn drop(&mut self) {
+        if !matches!(self.slot.0.lock().0, SlotState::Answered(_) | SlotState::Done) {
+            self.take_back();
+        }
+    }
+}
+
+/// What a writer is told whose deadline passed while its write was queued.
+pub(crate) fn too_late() -> WriteError {
+    WriteError::Busy("the write waited for others until its deadline: try again later".to_owned())
+}
+
+/// Wakes a thread that is parked.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use parking_lot::Condvar;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
+
+    fn far() -> Instant {
+        Instant::now() + Duration::from_secs(600)
+    }
+
+    fn plus_one(group: Vec<u32>) -> Vec<Result<u32, WriteError>> {
+        group.into_iter().map(|w| Ok(w + 1)).collect()
+    }
 
     #[test]
     fn every_write_is_answered_once_and_groups_form() {
         let queue = Queue::<usize, usize>::new();
         let (groups, order) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let busy = Mutex::new(());
-        let far = Instant::now() + Duration::from_secs(600);
         std::thread::scope(|scope| {
             for thread in 0..16 {
                 let (queue, groups, order, busy) = (&queue, &groups, &order, &busy);
                 scope.spawn(move || {
                     for i in 0..50 {
                         let write = thread * 1000 + i;
-                        let answer = queue.submit(write, 1, far, |group| {
+                        let answer = queue.push(write, 1).unwrap().wait(far(), |group| {
                             let _alone = busy.try_lock().expect("two groups at once");
                             groups.fetch_add(1, Ordering::SeqCst);
                             order.lock().extend_from_slice(&group);
@@ -180,26 +290,63 @@ mod tests {
     fn a_write_past_its_deadline_is_taken_back_while_it_waits() {
         let queue = Queue::<u32, u32>::new();
         let (entered, release) = (Mutex::new(false), Condvar::new());
-        let far = Instant::now() + Duration::from_secs(600);
         std::thread::scope(|scope| {
             let leader = scope.spawn(|| {
-                queue.submit(1, 1, far, |group| {
+                queue.push(1, 1).unwrap().wait(far(), |group| {
                     let mut go = entered.lock();
                     while !*go {
                         release.wait(&mut go);
                     }
-                    group.into_iter().map(Ok).collect()
+                    plus_one(group)
                 })
             });
             while !queue.waiting.lock().led || !queue.waiting.lock().writes.is_empty() {
                 std::thread::yield_now();
             }
-            let late = queue.submit(2, 1, Instant::now(), |group| group.into_iter().map(Ok).collect());
+            let late = queue.push(2, 1).unwrap().wait(Instant::now(), plus_one);
             assert!(matches!(late, Err(WriteError::Busy(_))), "{late:?}");
             *entered.lock() = true;
             release.notify_all();
-            assert_eq!(leader.join().unwrap().unwrap(), 1);
+            assert_eq!(leader.join().unwrap().unwrap(), 2);
         });
-        assert_eq!(queue.submit(3, 1, far, |g| g.into_iter().map(Ok).collect()).unwrap(), 3);
+        assert_eq!(queue.push(3, 1).unwrap().wait(far(), plus_one).unwrap(), 4);
+    }
+
+    #[test]
+    fn who_leaves_takes_the_write_along_and_passes_the_lead_on() {
+        let queue = Queue::<u32, u32>::new();
+        let (first, second, third) = (queue.push(1, 9).unwrap(), queue.push(2, 9).unwrap(), queue.push(3, 9).unwrap());
+        assert!(matches!(first.poll(Waker::noop()), Poll::Ready(Turn::Lead)));
+        assert!(second.poll(Waker::noop()).is_pending());
+        drop(first);
+        assert!(matches!(second.poll(Waker::noop()), Poll::Ready(Turn::Lead)));
+        drop(third);
+        second.lead(|group| {
+            assert_eq!(group, [2]);
+            plus_one(group)
+        });
+        assert!(matches!(second.poll(Waker::noop()), Poll::Ready(Turn::Answered(Ok(3)))));
+        assert_eq!((queue.waiting.lock().bytes, queue.waiting.lock().led), (0, false));
+    }
+
+    #[test]
+    fn a_group_that_panics_is_answered_and_does_not_end_the_queue() {
+        let queue = Queue::<u32, u32>::new();
+        let (first, second) = (queue.push(1, 20 << 20).unwrap(), queue.push(2, 20 << 20).unwrap());
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| first.lead(|_| panic!("on purpose"))));
+        assert!(panicked.is_err());
+        assert!(matches!(first.poll(Waker::noop()), Poll::Ready(Turn::Answered(Err(WriteError::Closed)))));
+        assert_eq!(second.wait(far(), plus_one).unwrap(), 3);
+    }
+
+    #[test]
+    fn a_full_queue_refuses_at_once() {
+        let queue = Queue::<usize, usize>::new();
+        let _all: Vec<_> = (0..WAITING_MAX).map(|i| queue.push(i, 1).unwrap()).collect();
+        assert!(matches!(queue.push(0, 1), Err(WriteError::Busy(_))));
+        let queue = Queue::<usize, usize>::new();
+        // However large, one is taken.
+        let _one = queue.push(0, WAITING_BYTES_MAX * 2).unwrap();
+        assert!(matches!(queue.push(0, 1), Err(WriteError::Busy(_))));
     }
 }

@@ -119,6 +119,9 @@ fn twice_in(ids: &KeyRows, column: &arrow_array::StringArray, id_name: &str) -> 
 
 /// Brings a batch to the collection's schema: fields added since are null.
 pub(crate) fn widen(batch: Batch, schema: &Arc<Schema>, layout: &Arc<Layout>) -> Result<Batch, Invalid> {
+    if Arc::ptr_eq(batch.schema(), schema) && batch.columns().iter().all(Option::is_some) {
+        return Ok(batch);
+    }
     let have = &batch.layout().columns;
     let fits = have.len() <= layout.columns.len()
         && have.iter().zip(&layout.columns).all(|(a, b)| a.name() == b.name() && a.data_type() == b.data_type());

@@ -15,18 +15,25 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{Buf, Bytes};
-use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions};
+use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, is_compressed};
 use meridian_model::seq::BATCH_EVENTS_MAX;
 use meridian_model::{Batch, Invalid, Schema};
-use meridian_store::{Deleted, KEY_BYTES_MAX, OnConflict, PartView, Write};
-use serde::Deserialize;
+use meridian_store::{
+    Collection, Deleted, KEY_BYTES_MAX, OnConflict, PartView, Pending, Turn, Write, WriteError, Written,
+};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 use std::time::Instant;
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Events that a deletion by filter takes at once.
 const DELETED_AT_ONCE: usize = 65_536;
+/// Bodies up to this size are read where they arrive: that takes less time than to hand them to another thread, and no
+/// longer than other tasks may be kept waiting.
+const INLINE_BYTES: usize = 16 << 10;
 /// Formats that a body may have.
 const TAKEN: [Format; 5] = [Format::GeoJson, Format::GeoJsonSeq, Format::NdJson, Format::Csv, Format::Arrow];
 
@@ -42,33 +49,101 @@ pub async fn post(
     let key = idempotency_key(&context.headers)?;
     let received = body::receive(&state, &context.headers, body).await?;
     let format = format_of(&context.headers, &received.bytes)?;
-    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let deadline = context.deadline(None, state.config.timeout_default)?;
+    let run = Run::admit(&state, deadline).await?;
     let bytes_max = state.config.body_bytes_max;
-    stream::run(run, move |control| {
-        let schema = collection.schema();
-        let batch = read_batch(&received, format, &schema, &ReadOptions::default(), bytes_max)?;
-        let single = batch.rows() == 1 && format == Format::GeoJson && is_feature(&received.bytes);
-        drop(received);
-        let given = batch.ids().filter(|_| single).map(|ids| ids.value(0).to_owned());
-        let deadline = Some(Instant::now() + control.time_left());
-        let write = Write { batch, key, on_conflict: OnConflict::Refuse, deadline };
-        let written = collection.write(write).map_err(edge::write_problem)?;
-        let document = json!({
-            "written": written.written,
-            "replaced": written.replaced,
-            "duplicates": written.duplicates,
-            "position": written.position.to_string(),
-        });
-        let mut headers = HeaderMap::new();
-        respond::insert(&mut headers, respond::POSITION.clone(), &written.position.to_string());
-        if single {
-            let id = given.unwrap_or_else(|| written.first.to_id());
-            let path = format!("/collections/{}/items/{}", links::escape(collection.name()), links::escape(&id));
-            respond::insert(&mut headers, header::LOCATION, &context.url(&path));
+    let written = if received.bytes.len() <= INLINE_BYTES && !is_compressed(&received.bytes) && collection.has_room() {
+        let write = write_of(received, format, &collection, bytes_max, key)?;
+        let pending = collection.submit(write.write).map_err(edge::write_problem)?;
+        // While it waits for others it has no thread, and needs no place: the queue is bounded by itself.
+        drop(run);
+        (write.single, write.given, in_turn(pending, deadline).await.map_err(edge::write_problem)?)
+    } else {
+        let collection = collection.clone();
+        stream::run(run, move |control| {
+            let mut read = write_of(received, format, &collection, bytes_max, key)?;
+            read.write.deadline = Some(Instant::now() + control.time_left());
+            let written = collection.write(read.write).map_err(edge::write_problem)?;
+            Ok((read.single, read.given, written))
+        })
+        .await?
+    };
+    let (single, given, written) = written;
+    let document = Receipt {
+        written: written.written,
+        replaced: written.replaced,
+        duplicates: written.duplicates,
+        position: written.position.to_string(),
+    };
+    let mut headers = HeaderMap::new();
+    respond::insert(&mut headers, respond::POSITION.clone(), &document.position);
+    if single {
+        let id = given.unwrap_or_else(|| written.first.to_id());
+        let path = format!("/collections/{}/items/{}", links::escape(collection.name()), links::escape(&id));
+        respond::insert(&mut headers, header::LOCATION, &context.url(&path));
+    }
+    Ok((StatusCode::CREATED, headers, respond::json("application/json", &document)?).into_response())
+}
+
+/// What a write came to, as its client is told.
+#[derive(Serialize)]
+struct Receipt {
+    written: u64,
+    replaced: u64,
+    duplicates: u64,
+    position: String,
+}
+
+/// A body as a write.
+struct Read {
+    write: Write,
+    /// Whether the body was one Feature rather than a list, and the id that it gave.
+    single: bool,
+    given: Option<String>,
+}
+
+fn write_of(
+    received: Received,
+    format: Format,
+    collection: &Collection,
+    bytes_max: usize,
+    key: Option<String>,
+) -> Result<Read> {
+    let batch = read_batch(&received, format, &collection.schema(), &ReadOptions::default(), bytes_max)?;
+    let single = batch.rows() == 1 && format == Format::GeoJson && is_feature(&received.bytes);
+    let given = batch.ids().filter(|_| single).map(|ids| ids.value(0).to_owned());
+    Ok(Read { write: Write { batch, key, on_conflict: OnConflict::Refuse, deadline: None }, single, given })
+}
+
+/// Waits until a queued write is committed, and commits for all that wait when it is its turn. A write whose client
+/// leaves meanwhile is taken back, unless it is being committed.
+async fn in_turn(pending: Pending, deadline: Instant) -> std::result::Result<Written, WriteError> {
+    match pending.poll(Waker::noop()) {
+        Poll::Ready(Turn::Done(outcome)) => return outcome,
+        // Nobody else writes: another thread takes over this one's tasks, and this one goes on here at once when the disk
+        // has answered.
+        Poll::Ready(Turn::Lead) => tokio::task::block_in_place(|| pending.lead()),
+        Poll::Pending => {}
+    }
+    let pending = Arc::new(pending);
+    let mut late = false;
+    loop {
+        let turn = poll_fn(|cx| pending.poll(cx.waker()));
+        let next = if late { Ok(turn.await) } else { tokio::time::timeout_at(deadline.into(), turn).await };
+        match next {
+            Ok(Turn::Done(outcome)) => return outcome,
+            // Many write: with a thread for the one that commits, the others stay on theirs.
+            Ok(Turn::Lead) => {
+                let leader = pending.clone();
+                // Should it panic, the queue has answered for it.
+                let _ = tokio::task::spawn_blocking(move || leader.lead()).await;
+            }
+            Err(_) => match pending.give_up() {
+                Some(refusal) => return Err(refusal),
+                None => late = true,
+            },
         }
-        Ok((StatusCode::CREATED, headers, respond::json("application/json", &document)?).into_response())
-    })
-    .await
+    }
 }
 
 /// `DELETE /collections/{c}/items?filter=…`: deletes what matches and says how many.
@@ -177,9 +252,15 @@ pub(super) fn read_batch(
         ReadError::Invalid(list) => Problem::invalid_bodies(list),
         ReadError::Io(e) => Problem::new(Kind::InvalidBody, format!("the body cannot be read: {e}")),
     };
-    let input = meridian_formats::decompress(Box::new(received.bytes.clone().reader()))
-        .map_err(|e| failed(ReadError::from(e)))?;
-    let mut reader = meridian_formats::reader(format, input, schema.clone(), options).map_err(failed)?;
+    let bytes = received.bytes.clone();
+    let reader = if is_compressed(&bytes) {
+        meridian_formats::decompress(Box::new(bytes.reader()))
+            .map_err(ReadError::from)
+            .and_then(|input| meridian_formats::reader(format, input, schema.clone(), options))
+    } else {
+        meridian_formats::reader_of_bytes(format, bytes, schema.clone(), options)
+    };
+    let mut reader = reader.map_err(failed)?;
     let limits = BatchLimits { rows: BATCH_EVENTS_MAX, bytes: bytes_max };
     let batch = reader.next_batch(&limits).map_err(failed)?;
     let batch = batch.ok_or_else(|| Problem::invalid_body(Invalid::new("the body holds no events")))?;

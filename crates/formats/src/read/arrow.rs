@@ -15,9 +15,16 @@ const CHUNK: usize = 256 << 10;
 /// file is read without seeking; the footer after it only repeats where the batches are.
 const MAGIC: &[u8; 6] = b"ARROW1";
 
+/// Where the bytes come from.
+enum Source {
+    Read(Box<dyn Read + Send>),
+    /// All of them, which are decoded where they are.
+    Whole(Option<Buffer>),
+}
+
 /// Batches of an IPC stream, of which one message is held at a time.
 pub(crate) struct Ipc {
-    source: Box<dyn Read + Send>,
+    source: Source,
     decoder: StreamDecoder,
     chunk: Buffer,
     /// Bytes fed since the last batch came out.
@@ -33,9 +40,10 @@ pub(crate) struct Ipc {
 }
 
 impl Ipc {
+    /// Reads from a source, a chunk at a time.
     pub(crate) fn new(source: Box<dyn Read + Send>, message_bytes: usize) -> Ipc {
         Ipc {
-            source,
+            source: Source::Read(source),
             decoder: StreamDecoder::new(),
             chunk: Buffer::from_vec(Vec::<u8>::new()),
             fed: 0,
@@ -48,10 +56,21 @@ impl Ipc {
         }
     }
 
+    /// Reads all of some bytes.
+    pub(crate) fn whole(bytes: Buffer, message_bytes: usize) -> Ipc {
+        Ipc { source: Source::Whole(Some(bytes)), ..Ipc::new(Box::new(std::io::empty()), message_bytes) }
+    }
+
     /// Reads the next chunk; `false` at the end of the input.
     fn fill(&mut self) -> Result<bool, Fault> {
-        let mut bytes = Vec::new();
-        self.source.by_ref().take(CHUNK as u64).read_to_end(&mut bytes)?;
+        let mut bytes = match &mut self.source {
+            Source::Whole(bytes) => bytes.take().unwrap_or_default(),
+            Source::Read(source) => {
+                let mut bytes = Vec::new();
+                source.by_ref().take(CHUNK as u64).read_to_end(&mut bytes)?;
+                Buffer::from_vec(bytes)
+            }
+        };
         if bytes.is_empty() {
             return Ok(false);
         }
@@ -64,7 +83,7 @@ impl Ipc {
             if bytes.starts_with(MAGIC) {
                 self.is_file = true;
                 self.tail = bytes[bytes.len().saturating_sub(MAGIC.len())..].to_vec();
-                bytes.drain(..bytes.len().min(8));
+                bytes.advance(bytes.len().min(8));
             }
         }
         self.fed += bytes.len();
@@ -74,7 +93,7 @@ impl Ipc {
                 self.message_bytes
             ))));
         }
-        self.chunk = Buffer::from_vec(bytes);
+        self.chunk = bytes;
         Ok(true)
     }
 

@@ -1,15 +1,15 @@
 //! Events of record batches: what Arrow and Parquet have in common.
 
 use super::csv::Position;
-use super::{Records, Step};
+use super::{Records, Step, whole};
 use crate::columns::Column;
 use crate::error::{Fault, ReadError};
 use crate::geo_metadata::GeoColumns;
-use crate::options::ReadOptions;
+use crate::options::{BatchLimits, ReadOptions};
 use crate::roles::{Role, Roles};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use meridian_model::{BatchBuilder, Invalid, Schema};
+use meridian_model::{Batch, BatchBuilder, Invalid, Layout, Schema};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -47,6 +47,7 @@ pub(crate) fn guarded<T>(what: &str, decode: impl FnOnce() -> Result<T, Fault>) 
 pub(crate) struct ColumnEvents<B> {
     batches: B,
     roles: Roles,
+    layout: Arc<Layout>,
     opened: bool,
     wanted: Vec<(usize, Role, String)>,
     projected: Wanted,
@@ -60,6 +61,7 @@ impl<B: Batches> ColumnEvents<B> {
     pub(crate) fn new(batches: B, schema: Arc<Schema>, options: &ReadOptions) -> ColumnEvents<B> {
         ColumnEvents {
             batches,
+            layout: Arc::new(Layout::of(&schema)),
             roles: Roles::new(schema, options),
             opened: false,
             wanted: Vec::new(),
@@ -72,6 +74,9 @@ impl<B: Batches> ColumnEvents<B> {
     }
 
     fn open(&mut self) -> Result<(), Fault> {
+        if std::mem::replace(&mut self.opened, true) {
+            return Ok(());
+        }
         let (arrow, geo) = self.batches.open()?;
         let geo = GeoColumns::of(&arrow, geo.as_deref()).map_err(Fault::stop)?;
         let mut options = self.roles.options().clone();
@@ -148,10 +153,7 @@ impl<B: Batches> ColumnEvents<B> {
 
 impl<B: Batches> Records for ColumnEvents<B> {
     fn next(&mut self, builder: &mut BatchBuilder) -> Result<Step, Fault> {
-        if !self.opened {
-            self.opened = true;
-            self.open()?;
-        }
+        self.open()?;
         if !self.fetch()? {
             return Ok(Step::End);
         }
@@ -160,6 +162,21 @@ impl<B: Batches> Records for ColumnEvents<B> {
         self.ordinal += 1;
         self.set(row, builder)?;
         Ok(Step::Event)
+    }
+
+    fn whole(&mut self, room: &BatchLimits) -> Result<Option<Batch>, Fault> {
+        self.open()?;
+        // Of a batch that was begun event by event the rest comes event by event as well.
+        if self.row > 0 && self.row < self.rows || !self.fetch()? {
+            return Ok(None);
+        }
+        let columns = self.wanted.iter().map(|(_, role, _)| *role).zip(&self.columns);
+        let batch = whole::batch(self.roles.schema(), &self.layout, columns, self.rows, room);
+        if batch.is_some() {
+            self.row = self.rows;
+            self.ordinal += self.rows as u64;
+        }
+        Ok(batch)
     }
 
     fn line(&self) -> u64 {

@@ -8,10 +8,12 @@ pub(crate) mod feature;
 mod gdelt;
 pub(crate) mod lines;
 pub(crate) mod parquet;
+mod whole;
 
 use crate::error::{Fault, MISTAKES_MAX, ReadError};
 use crate::format::Format;
 use crate::options::{BatchLimits, OnError, ReadOptions};
+use bytes::{Buf, Bytes};
 use meridian_model::{Batch, BatchBuilder, Invalid, Schema};
 use std::fs::File;
 use std::io::Read;
@@ -52,6 +54,20 @@ pub fn reader(
     })
 }
 
+/// As [`reader`], of bytes that are all there, of which Arrow is read where it lies.
+pub fn reader_of_bytes(
+    format: Format,
+    bytes: Bytes,
+    schema: Arc<Schema>,
+    options: &ReadOptions,
+) -> Result<Box<dyn EventReader>, ReadError> {
+    if format != Format::Arrow {
+        return reader(format, Box::new(bytes.reader()), schema, options);
+    }
+    let batches = arrow::Ipc::whole(bytes.into(), options.spool_bytes);
+    Ok(events(columnar::ColumnEvents::new(batches, schema.clone(), options), schema, options))
+}
+
 /// As [`reader`], of a file that is not compressed as a whole: Parquet is read where it lies instead
 /// of being taken into memory first.
 pub fn reader_of_file(
@@ -71,6 +87,8 @@ fn events<R: Records + 'static>(records: R, schema: Arc<Schema>, options: &ReadO
     Box::new(Events {
         records,
         builder: BatchBuilder::new(schema),
+        whole: Vec::new(),
+        taken: BatchLimits { rows: 0, bytes: 0 },
         mistakes: Vec::new(),
         on_error: options.on_error,
         id_if_absent: options.id_if_absent.clone(),
@@ -83,6 +101,8 @@ fn events<R: Records + 'static>(records: R, schema: Arc<Schema>, options: &ReadO
 pub(crate) enum Step {
     /// An event was set in the builder and awaits its end.
     Event,
+    /// Many events were taken over at once.
+    Whole,
     /// The input has ended.
     End,
 }
@@ -92,6 +112,12 @@ pub(crate) trait Records: Send {
     /// Sets the next event in the builder, without ending it.
     fn next(&mut self, builder: &mut BatchBuilder) -> Result<Step, Fault>;
 
+    /// The next events, where the source has many of them as columns that can be taken as they are, and there is room
+    /// for them.
+    fn whole(&mut self, _room: &BatchLimits) -> Result<Option<Batch>, Fault> {
+        Ok(None)
+    }
+
     /// The line or ordinal of the record handed out last, from 1.
     fn line(&self) -> u64;
 }
@@ -100,6 +126,10 @@ pub(crate) trait Records: Send {
 struct Events<R> {
     records: R,
     builder: BatchBuilder,
+    /// Batches taken over whole; the events in the builder come after them.
+    whole: Vec<Batch>,
+    /// What these take.
+    taken: BatchLimits,
     mistakes: Vec<Invalid>,
     on_error: OnError,
     id_if_absent: Option<String>,
@@ -107,7 +137,32 @@ struct Events<R> {
 }
 
 impl<R: Records> Events<R> {
-    fn step(&mut self) -> Result<Step, Fault> {
+    fn rows(&self) -> usize {
+        self.taken.rows + self.builder.rows()
+    }
+
+    fn bytes(&self) -> usize {
+        self.taken.bytes + self.builder.bytes()
+    }
+
+    fn step(&mut self, limits: &BatchLimits) -> Result<Step, Fault> {
+        // An id that is to be made up for is a matter of each event.
+        if self.mistakes.is_empty() && self.id_if_absent.is_none() {
+            let room = BatchLimits {
+                rows: limits.rows.saturating_sub(self.rows()),
+                bytes: limits.bytes.saturating_sub(self.bytes()),
+            };
+            if let Some(batch) = self.records.whole(&room)? {
+                if self.builder.rows() > 0 {
+                    self.taken = BatchLimits { rows: self.rows(), bytes: self.bytes() };
+                    self.whole.push(self.builder.finish()?);
+                }
+                self.taken.rows += batch.rows();
+                self.taken.bytes += batch.bytes();
+                self.whole.push(batch);
+                return Ok(Step::Whole);
+            }
+        }
         let step = self.records.next(&mut self.builder)?;
         if step == Step::Event {
             if let Some(id) = &self.id_if_absent
@@ -120,10 +175,21 @@ impl<R: Records> Events<R> {
         Ok(step)
     }
 
+    /// Takes what was collected, if there is anything.
+    fn take(&mut self) -> Result<Option<Batch>, Invalid> {
+        self.taken = BatchLimits { rows: 0, bytes: 0 };
+        let mut batches = std::mem::take(&mut self.whole);
+        if self.builder.rows() > 0 {
+            batches.push(self.builder.finish()?);
+        }
+        if batches.is_empty() { Ok(None) } else { Batch::concat(&batches).map(Some) }
+    }
+
     fn give_up(&mut self, error: ReadError) -> ReadError {
         self.ended = true;
         // Nothing of a bad batch is given out, also not by a later call.
         self.builder = BatchBuilder::new(self.builder.schema().clone());
+        self.whole.clear();
         match error {
             ReadError::Invalid(more) => {
                 self.mistakes.extend(more);
@@ -138,15 +204,15 @@ impl<R: Records> Events<R> {
 impl<R: Records> EventReader for Events<R> {
     fn next_batch(&mut self, limits: &BatchLimits) -> Result<Option<Batch>, ReadError> {
         while !self.ended {
-            let full = self.builder.rows() >= limits.rows.max(1) || self.builder.bytes() >= limits.bytes.max(1);
+            let full = self.rows() >= limits.rows.max(1) || self.bytes() >= limits.bytes.max(1);
             if full && self.mistakes.is_empty() {
                 break;
             } else if full {
                 // Nothing of this input is kept any more, but its other mistakes are still of interest.
-                self.builder.finish()?;
+                self.take()?;
             }
-            match self.step() {
-                Ok(Step::Event) => {}
+            match self.step(limits) {
+                Ok(Step::Event | Step::Whole) => {}
                 Ok(Step::End) => self.ended = true,
                 Err(Fault::Stop(error)) => return Err(self.give_up(error)),
                 Err(Fault::Event(mistake)) => {
@@ -162,10 +228,7 @@ impl<R: Records> EventReader for Events<R> {
         if !self.mistakes.is_empty() {
             return Err(self.give_up(ReadError::Invalid(Vec::new())));
         }
-        if self.builder.rows() == 0 {
-            return Ok(None);
-        }
-        Ok(Some(self.builder.finish()?))
+        Ok(self.take()?)
     }
 
     fn line(&self) -> u64 {

@@ -1,10 +1,10 @@
 //! The write-ahead log of a partition.
 //!
 //! Files are named by their epoch, `{epoch:016x}.log`, and the epoch goes into the checksum of each record: a file
-//! that is used again gets a new name, and what its former use left behind no longer checks out. Files grow while they
-//! are new and are overwritten in place from their second use on, when a sync need not write the file's length or
-//! block map any more (5 to 9 times the speed of appending from 256 KiB a group on, see the spike's figures in
-//! `docs/decisions`). Files that a manifest covers are kept as spares, at most two.
+//! that is used again gets a new name, and what its former use left behind no longer checks out. Records are written
+//! where the file has bytes already, so that a sync need not write the file's length or block map (which takes twice to
+//! nine times as long, see `docs/decisions` 005 and 015): a file that is new is grown ahead of them by zeros, a step at
+//! a time, and overwritten in place from its second use on. Files that a manifest covers are kept as spares, at most two.
 //!
 //! # A crash, and damage
 //! Positions are contiguous over all files. A group of records is written with one call and synced with one; each
@@ -36,6 +36,10 @@ use std::sync::Arc;
 
 /// Spare files kept for reuse.
 const SPARES_MAX: usize = 2;
+/// A new file grows by its length, and by at most this part of a full file, at a time.
+const STEPS: u64 = 64;
+/// Most bytes of memory kept for the next group.
+const BUFFER_BYTES: usize = 1 << 20;
 /// File that says which file of the log is the newest.
 const NEWEST: &str = "NEWEST";
 const NEWEST_MAGIC: &[u8; 8] = b"MRDNNEWE";
@@ -56,6 +60,8 @@ pub(crate) struct Log {
     spares: Vec<PathBuf>,
     /// The file that `NEWEST` names.
     newest: Option<PathBuf>,
+    /// A group as its file will hold it.
+    buffer: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -71,6 +77,26 @@ struct Current {
     epoch: u64,
     /// Everything before is synced.
     offset: u64,
+    /// Length of the file.
+    len: u64,
+}
+
+impl Current {
+    /// Grows the file for a group that ends at `end`, and some way ahead.
+    fn grow(&mut self, end: u64, step_max: u64) {
+        if end <= self.len {
+            return;
+        }
+        let len = end + self.len.min(step_max);
+        match self.file.write_at(self.len, &vec![0; (len - self.len) as usize]) {
+            Ok(()) => self.len = len,
+            // No room to spare: the group itself may fit all the same.
+            Err(_) => {
+                let _ = self.file.set_len(self.len);
+                self.len = end;
+            }
+        }
+    }
 }
 
 /// Why an append failed.
@@ -163,6 +189,7 @@ impl Log {
             current: None,
             spares: Vec::new(),
             newest: None,
+            buffer: Vec::new(),
         };
         let mut found = Recovered::default();
         // Where the last file read ended, if not at its very end, for the verdict that the next file makes.
@@ -258,11 +285,15 @@ impl Log {
             self.current = Some(self.next_file().map_err(AppendError::Clean)?);
         }
         let (Some(current), Some(file)) = (self.current.as_mut(), self.files.last_mut()) else { return Ok(0) };
-        let mut buffer = Vec::with_capacity(bytes);
+        let buffer = &mut self.buffer;
+        buffer.clear();
+        buffer.shrink_to(BUFFER_BYTES);
+        buffer.reserve(bytes);
         for record in records {
-            record.encode(current.epoch, current.offset, &mut buffer);
+            record.encode(current.epoch, current.offset, buffer);
         }
-        if let Err(e) = current.file.write_at(current.offset, &buffer) {
+        current.grow(current.offset + bytes as u64, self.file_bytes / STEPS);
+        if let Err(e) = current.file.write_at(current.offset, buffer) {
             let error = StoreError::io("write", &file.path)(e);
             // Whole records of the group may have reached the file: they are cut off, which takes no room on a disk
             // that is full. The next group goes to a new file.
@@ -297,13 +328,14 @@ impl Log {
             }
             None => self.disk.open(&path, OpenMode::Create).map_err(StoreError::io("create", &path))?,
         };
+        let len = file.len().map_err(StoreError::io("measure", &path))?;
         self.next_epoch += 1;
         self.disk.sync_dir(&self.dir).map_err(StoreError::io("sync", &self.dir))?;
         let newest = frame(NEWEST_MAGIC, NEWEST_VERSION, &epoch.to_le_bytes());
         replace_file(self.disk.as_ref(), &self.dir.join(NEWEST), &newest)?;
         self.newest = Some(path.clone());
         self.files.push(LogFile { path, last_position: 0, bytes: 0 });
-        Ok(Current { file, epoch, offset: 0 })
+        Ok(Current { file, epoch, offset: 0, len })
     }
 
     /// Lets go of files whose records are all covered by a manifest; the newest stays, to be let go of later.

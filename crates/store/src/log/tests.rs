@@ -67,7 +67,7 @@ fn a_flipped_bit_is_damage_unless_it_lies_in_the_last_group() {
         let mut ends = vec![0];
         for group in [vec![record(1, 20), record(2, 30)], vec![record(3, 25)], vec![record(4, 9), record(5, 40)]] {
             log.append(&group).unwrap();
-            ends.push(disk.files()[0].1);
+            ends.push(log.tail_bytes());
         }
         (disk, ends)
     };
@@ -96,7 +96,7 @@ fn a_forgotten_tail_stays_forgotten() {
     let disk = MemoryDisk::new();
     let (mut log, _) = open(&disk, 0);
     log.append(&[record(1, 24)]).unwrap();
-    let first = disk.files()[0].1;
+    let first = log.tail_bytes();
     log.append(&[record(2, 24), record(3, 24)]).unwrap();
     disk.flip_bit(&disk.files()[0].0, first * 8 + 77).unwrap();
     let (mut log, found) = open(&disk, 0);
@@ -115,7 +115,7 @@ fn a_group_that_did_not_fit_leaves_nothing_behind() {
     let disk = MemoryDisk::new();
     let (mut log, _) = open(&disk, 0);
     log.append(&[record(1, 24)]).unwrap();
-    disk.set_capacity(Some(disk.files()[0].1 + 500));
+    disk.set_capacity(Some(log.tail_bytes() + 500));
     let refused = log.append(&[record(2, 24), record(3, 2000)]);
     assert!(matches!(refused, Err(AppendError::Clean(_))), "{refused:?}");
     // The disk took the first record whole, which a restart would read if it were still there.

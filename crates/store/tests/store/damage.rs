@@ -168,7 +168,7 @@ fn damage_in_the_middle_of_the_log_stops_writes_and_keeps_the_rest() {
 fn a_missing_log_file_is_found() {
     let world = World::new();
     let (store, c) = world.with_collection(IdRole::Given);
-    for i in 0..60 {
+    for i in 0..160 {
         c.write(Write::new(batch(&c.schema(), &events(i * 10, i * 10 + 10)))).unwrap();
     }
     world.disk.crash(CrashStyle::Lose);
