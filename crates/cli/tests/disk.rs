@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{Server, count_in_folder, counted, meridian};
+use common::{Server, command, count_in_folder, counted, meridian};
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -134,4 +135,26 @@ fn a_disk_that_turns_read_only_stops_writes_and_nothing_is_lost() {
     assert!(matches!(send(&server, 5, 400).0, 200 | 201));
     assert_eq!(count(&server), 800);
     server.kill();
+}
+
+#[test]
+fn a_lab_run_on_a_full_disk_says_so_and_leaves_nothing_half_written() {
+    let Some(disk) = Mount::new(&["-t", "tmpfs", "-o", "size=256k", "tmpfs"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mock = ["lab", "mock", "--null", "--listen", "127.0.0.1:0"];
+    let mut mock = command(&mock).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(mock.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let path = folder.path().join("full.toml");
+    let text = format!(
+        "[target]\nurl = \"{}\"\n[arrival]\nkind = \"closed\"\nusers = 8\n[request]\npath = \"/\"\n[phases]\nmeasured_s = 600\n",
+        line.trim().rsplit_once(' ').unwrap().1
+    );
+    std::fs::write(&path, text).unwrap();
+    let out = disk.path().join("out");
+    let ran = meridian(&["lab", "run", path.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    mock.kill().unwrap();
+    mock.wait().unwrap();
+    ran.ended(3).says(&["results cannot be written"]);
+    assert_eq!(std::fs::read_dir(disk.path()).unwrap().count(), 0);
 }

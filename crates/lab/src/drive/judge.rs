@@ -103,7 +103,8 @@ impl Judge {
             // A protocol without statuses.
             (_, 0) => Ok(()),
             (Some(due), got) if due == got => Ok(()),
-            (None, 200..=299) => Ok(()),
+            // 101: a WebSocket was agreed to.
+            (None, 101 | 200..=299) => Ok(()),
             (_, 429 | 503) => Err((Outcome::Refused, format!("status {status}"))),
             (_, 200..=299) => Err((Outcome::Unsound, format!("status {status}"))),
             _ => Err((Outcome::Failed, format!("status {status}"))),

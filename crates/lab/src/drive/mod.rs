@@ -25,6 +25,7 @@ mod seat;
 mod shared;
 mod verdict;
 mod watch;
+mod websocket;
 
 pub use verdict::Verdict;
 

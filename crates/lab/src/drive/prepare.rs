@@ -48,10 +48,10 @@ impl Prepared {
             if addresses.iter().any(|address| address.base != addresses[0].base) {
                 return Err(LabError::scenario(format!("target {}: its addresses differ in their path", target.name)));
             }
-            if let Some(other) = addresses.iter().find(|address| address.protocol != Protocol::Http) {
+            if addresses.iter().any(|address| !matches!(address.protocol, Protocol::Http | Protocol::WebSocket)) {
                 return Err(LabError::scenario(format!(
-                    "target {}: {:?} is not driven by this version: expected http:// without http2",
-                    target.name, other.protocol
+                    "target {}: http2 is not spoken by this version: expected http:// or ws:// without it",
+                    target.name
                 )));
             }
         }

@@ -40,7 +40,9 @@ impl Same {
         other.reset(judge.unit(), true);
         let (mut theirs, clock) = (Record::default(), Clock::start());
         let mut link = self.link.lock().await;
-        let asked = tokio::time::timeout(PATIENCE, link.exchange(question, &mut theirs, &mut other, &clock)).await;
+        let asked =
+            tokio::time::timeout(PATIENCE, link.exchange(question, judge.unit(), &mut theirs, &mut other, &clock))
+                .await;
         let detail = match asked {
             Ok(Ok(())) => {
                 other.end(clock.now());

@@ -82,7 +82,7 @@ impl Scan {
     /// The body has ended.
     pub fn end(&mut self, now: Micros) {
         match self.unit {
-            ResultUnit::Body if self.bytes > 0 => {
+            ResultUnit::Body if self.bytes > 0 && self.packets == 0 => {
                 self.results = 1;
                 self.last = Some(now);
             }
@@ -90,8 +90,21 @@ impl Scan {
             ResultUnit::Event | ResultUnit::Packet => self.events(b"\n\n", now),
             _ => {}
         }
-        if matches!(self.unit, ResultUnit::Body | ResultUnit::Line | ResultUnit::Feature) {
+        if self.packets == 0 && matches!(self.unit, ResultUnit::Body | ResultUnit::Line | ResultUnit::Feature) {
             self.packets = u32::from(self.results > 0);
+        }
+    }
+
+    /// One message of a WebSocket. Checks look at the last.
+    pub fn message(&mut self, text: &[u8], now: Micros) {
+        self.bytes += text.len() as u64;
+        if let Some(body) = &mut self.body {
+            body.clear();
+            body.extend_from_slice(text);
+        }
+        match self.unit {
+            ResultUnit::Packet => self.packet(text, now),
+            _ => self.one_packet(now),
         }
     }
 

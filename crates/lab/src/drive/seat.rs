@@ -125,7 +125,7 @@ impl Seat {
         self.timer.as_mut().reset(shared.clock.instant(give_up));
         let end = tokio::select! {
             biased;
-            answer = self.link.exchange(question, record, &mut self.scan, &shared.clock) => End::Answer(answer),
+            answer = self.link.exchange(question, judge.unit(), record, &mut self.scan, &shared.clock) => End::Answer(answer),
             () = self.timer.as_mut() => End::Patience,
             () = self.abort.as_mut() => End::Abort,
         };
@@ -144,7 +144,7 @@ impl Seat {
             End::Answer(Ok(())) => {
                 judge.judge(question.path(), &self.scan, record);
                 // Nothing is a result of an answer that is none.
-                if !(200..300).contains(&record.status) && record.status != 0 {
+                if !matches!(record.status, 0 | 101 | 200..=299) {
                     (record.first_result, record.last_result, record.results, record.packets) = (None, None, 0, 0);
                 }
                 for same in &self.manner.same_as {

@@ -91,7 +91,7 @@ pub struct Watched {
     pub steal: f64,
     /// Share of the machine that neither the lab nor the target (where it is known) used.
     pub other_load: Option<f64>,
-    /// Most descriptors open at once, and how many are allowed.
+    /// Descriptors open when the load had ended; `samples.parquet` has them over time.
     pub descriptors: u64,
     /// How many descriptors the process may have.
     pub descriptors_allowed: u64,

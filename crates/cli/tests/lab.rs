@@ -1,0 +1,126 @@
+//! `meridian lab` as a user meets it: a run, its folder, its exit codes.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+mod common;
+
+use common::{Run, command, meridian, send};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+/// `meridian lab mock`, for as long as this lives.
+struct Mock(Child, String);
+
+impl Mock {
+    fn start(args: &[&str]) -> Mock {
+        let args = [&["lab", "mock", "--listen", "127.0.0.1:0"], args].concat();
+        let mut child = command(&args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().rsplit_once(' ').unwrap().1.to_owned();
+        Mock(child, url)
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Limits that no busy machine exceeds: these tests are of the program, not of the machine.
+const CALM: &str = "[limits]\nlate_ms = 1e6\nother_load = 1e3\n";
+
+fn scenario(folder: &Path, url: &str, rest: &str) -> String {
+    let path = folder.join("first.toml");
+    let text = format!(
+        "[target]\nurl = \"{url}\"\n[arrival]\nkind = \"constant\"\nrate = 100\n[request]\npath = \"/x\"\n[phases]\nmeasured_s = 1\n{CALM}{rest}"
+    );
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn run(folder: &Path, scenario: &str, more: &[&str]) -> Run {
+    let out = folder.join("out");
+    meridian(&[&["lab", "run", scenario, "--out", out.to_str().unwrap()], more].concat())
+}
+
+#[test]
+fn a_run_leaves_a_folder_that_can_be_run_again_and_says_whether_its_objectives_hold() {
+    let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&["--null"]));
+    let path = scenario(folder.path(), &mock.1, "[[objective]]\nmetric = \"sound_share\"\nat_least = 1.0\n");
+    let ran = run(folder.path(), &path, &["--json", "--set", "arrival.rate=50"]).ended(0);
+    let json: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(json["groups"][0]["outcomes"]["sound"], 50);
+    assert_eq!(json["objectives"][0]["holds"], true);
+    let out = folder.path().join("out");
+    let mut files: Vec<_> = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["requests.parquet", "run.json", "samples.parquet", "scenario.toml", "summary.json"]);
+    let again = out.join("scenario.toml");
+    let place = folder.path().join("again");
+    let args = ["lab", "run", again.to_str().unwrap(), "--out", place.to_str().unwrap()];
+    let shown = meridian(&[&args[..], &["--set", "objective.at_least=1.1"]].concat()).ended(1);
+    assert!(shown.out.contains("FAILS: sound_share at least 1.1"), "{}", shown.out);
+    run(folder.path(), &path, &[]).ended(2).says(&["is there already"]);
+}
+
+#[test]
+fn mistakes_end_with_their_code_and_leave_nothing() {
+    let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&["--null"]));
+    let good = scenario(folder.path(), &mock.1, "");
+    for (sets, code, words) in [
+        (&["--set", "arrival.rat=5"][..], 2, &["rat"][..]),
+        (&["--set", "arrival.rate=0"], 2, &["arrival.rate = 0", "above 0"]),
+        (&["--set", "target.url=http://127.0.0.1:1"], 3, &["cannot be reached"]),
+        (&["--set", "target.url=http://9.9.9.9"], 2, &["--allow-public 9.9.9.9"]),
+        (&["--set", "target.url=https://127.0.0.1"], 2, &["not spoken"]),
+        (&["--live"], 2, &["--live"]),
+    ] {
+        run(folder.path(), &good, sets).ended(code).says(words);
+    }
+    std::fs::write(folder.path().join("bad.toml"), "[target]\nurl = \"http://127.0.0.1\"\nspeed = 3\n").unwrap();
+    run(folder.path(), folder.path().join("bad.toml").to_str().unwrap(), &[]).ended(2).says(&["bad.toml:3", "speed"]);
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| name.to_str().unwrap().ends_with(".toml")), "{left:?}");
+    meridian(&["lab", "mock"]).ended(2);
+}
+
+#[test]
+fn an_interrupt_ends_a_run_with_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sources, calls) = (folder.path().join("sources.toml"), folder.path().join("calls.ndjson"));
+    std::fs::write(&sources, "[[source]]\nname = \"x\"\n").unwrap();
+    let mock = Mock::start(&[sources.to_str().unwrap(), "--log", calls.to_str().unwrap()]);
+    let path = scenario(folder.path(), &mock.1, "");
+    let out = folder.path().join("out");
+    let args = ["lab", "run", &path, "--out", out.to_str().unwrap(), "--json", "--set", "phases.measured_s=600"];
+    let child = command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while std::fs::read_to_string(&calls).unwrap_or_default().lines().count() < 20 {
+        std::thread::yield_now();
+    }
+    send(child.id(), "INT");
+    let ran = Run::from(child.wait_with_output().unwrap()).ended(0);
+    let json: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(json["run"]["cut_short"], "interrupted");
+    assert!(json["groups"][0]["outcomes"]["sound"].as_u64().unwrap() >= 20);
+    assert!(out.join("requests.parquet").is_file());
+}
+
+#[test]
+fn the_studies_are_sound_scenarios() {
+    let mock = Mock::start(&["--null"]);
+    for study in ["places", "track-grid", "inserts", "city-buffers"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = common::root().join(format!("bench/studies/{study}.toml"));
+        let url = format!("target.url={}", mock.1);
+        let sets = ["--set", &url, "--set", "phases.measured_s=0.5", "--set", "phases.warm_up_s=0", "--json"];
+        let ran = run(folder.path(), path.to_str().unwrap(), &sets).ended(0);
+        let json: Value = serde_json::from_str(&ran.out).unwrap();
+        assert!(json["groups"].as_array().is_some_and(|groups| !groups.is_empty()), "{study}: {json}");
+        assert!(json["run"]["lab"]["arrivals"].as_u64().unwrap() > 0, "{study}");
+    }
+}
