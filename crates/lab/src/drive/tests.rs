@@ -468,3 +468,42 @@ fn a_stream_of_events_is_listened_to_for_as_long_as_its_user_wants() {
         assert_eq!((record.outcome, record.packets, record.results), (Came::Sound, 2, 2));
     }
 }
+
+#[test]
+fn a_trial_waits_until_the_target_is_idle_samples_it_and_measures_again_after_the_load() {
+    let looks = AtomicU32::new(0);
+    let server = serve(move |path, _, stream| match path {
+        "/metrics" => {
+            let busy = if looks.fetch_add(1, Ordering::SeqCst) < 2 { 5 } else { 0 };
+            let text = format!("queue_length{{kind=\"a\"}} {busy}\nqueue_length{{kind=\"b\"}} 0\n");
+            say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len()));
+            false
+        }
+        _ => ok(stream),
+    });
+    let metrics = format!("{}/metrics", server.url);
+    let rest = format!(
+        "[phases]\nmeasured_s = 0.6\nagain_after_s = 0.2\nagain_s = 0.4\nwait_idle = {{ url = \"{metrics}\", metric = \"queue_length\", at_most = 0, for_s = 0.1 }}\n[[sampler]]\nkind = \"prometheus\"\nname = \"own\"\nurl = \"{metrics}\"\nmetrics = [\"queue_length\"]\nevery_s = 0.1\n"
+    );
+    let dir = tempfile::tempdir().expect("a folder");
+    let out = dir.path().join("run");
+    let text = scenario(&server.url, "kind = \"constant\"\nrate = 50", &rest);
+    let parsed = Scenario::parse(&text, "t", &[]).expect("a scenario");
+    run(&parsed, &Options { out: out.clone(), ..Options::default() }, &mut |_| {}).expect("runs");
+    let asked = server.asked.lock().expect("a log").clone();
+    let before = asked.iter().take_while(|path| *path == "/metrics").count();
+    assert!(before >= 3, "load began after {before} looks at the metric");
+    let results = results::open(&out).expect("opens");
+    let records: Vec<Record> = results.records().expect("reads").flat_map(|batch| batch.expect("a batch")).collect();
+    let of = |phase: Phase| records.iter().filter(move |record| record.phase == phase);
+    assert_eq!((of(Phase::Measured).count(), of(Phase::Again).count()), (30, 20));
+    let last = of(Phase::Measured).filter_map(|record| record.done).max().expect("an end");
+    assert!(of(Phase::Again).all(|record| record.intended >= last + 200_000));
+    let samples: Vec<_> = results.samples().expect("reads").flat_map(|batch| batch.expect("a batch")).collect();
+    assert!(
+        samples.iter().any(|sample| sample.source == "own" && sample.metric == "queue_length" && sample.value == 0.0)
+    );
+    assert!(
+        samples.iter().any(|sample| sample.source == "lab" && sample.metric == "resident_bytes" && sample.value > 0.0)
+    );
+}
