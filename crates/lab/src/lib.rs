@@ -16,8 +16,10 @@
 //! # Where to start reading
 //! [`record`] is that row. [`scenario`] is what a user writes, [`drive`] runs it against a target, [`results`] is the folder
 //! that comes of it; [`mock`] holds servers to try all that on. [`simulate`] foretells what a size that was not tried
-//! would do, [`stats`] says what measured numbers mean.
+//! would do and [`cost`] prices it, [`stats`] says what measured numbers mean and [`compare`] holds two runs against each other.
 
+pub mod compare;
+pub mod cost;
 pub mod drive;
 pub mod error;
 pub mod generate;

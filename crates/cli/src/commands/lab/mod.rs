@@ -1,5 +1,7 @@
 //! `meridian lab`: load, measurement and prediction, for any server. One file per subcommand.
 
+mod compare;
+mod cost;
 mod mock;
 mod run;
 mod simulate;
@@ -26,6 +28,8 @@ enum Command {
     Run(run::RunArgs),
     Mock(mock::MockArgs),
     Simulate(simulate::SimulateArgs),
+    Compare(compare::CompareArgs),
+    Cost(cost::CostArgs),
 }
 
 /// Runs the command.
@@ -34,6 +38,8 @@ pub fn run(args: &LabArgs) -> Result<(), Failure> {
         Command::Run(args) => run::run(args),
         Command::Mock(args) => mock::run(args),
         Command::Simulate(args) => simulate::run(args),
+        Command::Compare(args) => compare::run(args),
+        Command::Cost(args) => cost::run(args),
     }
 }
 

@@ -251,6 +251,14 @@ impl Arrival {
         }
     }
 
+    /// Seconds that the arrivals fill, the pause after the last one included.
+    pub fn span_s(&self) -> f64 {
+        match self.kind {
+            ArrivalKind::Single => f64::from(self.count) * (self.interval_s + self.submit_s),
+            ArrivalKind::OnOff => f64::from(self.bursts) * (self.gap_s + self.submit_s),
+        }
+    }
+
     /// When each request begins, in seconds.
     pub fn starts(&self) -> impl Iterator<Item = f64> + use<'_> {
         let (per_burst, step) = match self.kind {

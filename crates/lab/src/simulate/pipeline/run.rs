@@ -17,6 +17,8 @@ pub struct Trial {
     pub jobs: u64,
     /// Jobs that were dropped for their age.
     pub dropped: u64,
+    /// Calls of outside sources that were made.
+    pub calls: u64,
     /// Workers that died.
     pub deaths: u64,
     /// Time for which workers were held, summed over them.
@@ -203,6 +205,7 @@ impl Machine {
         if step.calls_source {
             let supplier = &self.suppliers[job.source as usize];
             if supplier.calls > 0 {
+                self.trial.calls += 1;
                 time += supplier.call.draw(&mut self.dice);
                 calls_left = supplier.calls - 1;
             }
@@ -226,6 +229,7 @@ impl Machine {
         }
         if calls_left > 0 {
             let time = self.suppliers[job.source as usize].call.draw(&mut self.dice);
+            self.trial.calls += 1;
             self.trial.held += time;
             self.workers[worker as usize] = Worker::Busy { job, calls_left: calls_left - 1 };
             self.agenda.after(time, Event::Done(worker));

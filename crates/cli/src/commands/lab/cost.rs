@@ -1,0 +1,54 @@
+//! `meridian lab cost`: what a satisfied user costs, over sizes.
+
+use crate::failure::Failure;
+use crate::output::say;
+use clap::Args;
+use meridian_lab::cost::Plan;
+use std::path::{Path, PathBuf};
+
+/// Price satisfied requests over sizes, by simulation
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  meridian lab cost bench/studies/search-cost
+
+Reads cost.toml in the folder (docs/cost.md), prints the answer and leaves cost.json and cost.svg beside it.
+Ends with 1 where a promise is kept by no size.")]
+pub struct CostArgs {
+    /// Folder with cost.toml
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Leave cost.json and cost.svg in this folder instead
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print the answer as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &CostArgs) -> Result<(), Failure> {
+    let path = args.dir.join("cost.toml");
+    let blame = |detail: String| Failure::Usage(format!("{}: {detail}", path.display()));
+    let plan = Plan::read(&read(&path)?).map_err(blame)?;
+    let priced = plan.price(&read(&args.dir.join(&plan.scenario))?).map_err(blame)?;
+    let json =
+        serde_json::to_string(&priced).map_err(|e| Failure::Bad(format!("the answer cannot be written: {e}")))?;
+    let out = args.out.as_ref().unwrap_or(&args.dir);
+    for (name, text) in [("cost.json", &json), ("cost.svg", &priced.picture())] {
+        let path = out.join(name);
+        std::fs::write(&path, text).map_err(|e| Failure::Refused(format!("{}: {e}", path.display())))?;
+    }
+    match args.json {
+        true => say(&json),
+        false => say(&format!("{}\n\n{}", priced.paragraph(), priced.table().trim_end())),
+    }
+    match priced.offers.iter().find(|offer| offer.cheapest.is_none()) {
+        Some(offer) => Err(Failure::Bad(format!("no size keeps {:?} for {:?}", offer.promise, offer.pattern))),
+        None => Ok(()),
+    }
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|e| Failure::Usage(format!("{}: it cannot be read: {e}", path.display())))
+}
