@@ -25,6 +25,9 @@ impl Priced {
                     let _ = write!(out, "For \"{}\" the cheapest size that keeps \"{name}\" is ", offer.pattern);
                     let _ = write!(out, "{}. ", self.words(bill));
                 }
+                (Some(bill), Some(less)) if bill.size == less.size => {
+                    let _ = write!(out, "The same size keeps \"{name}\". ");
+                }
                 (Some(bill), Some(less)) => {
                     let more = bill.per_day - less.per_day;
                     let _ = write!(out, "\"{name}\" takes {}, {more:.2} more a day. ", self.words(bill));

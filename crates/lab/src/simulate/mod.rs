@@ -11,10 +11,13 @@
 pub mod agenda;
 pub mod calibrate;
 pub mod draw;
+mod keep;
 pub mod pipeline;
 pub mod scan;
 pub mod settings;
 mod show;
+
+pub use keep::keep;
 
 use std::collections::BTreeMap;
 use toml::{Table, Value};

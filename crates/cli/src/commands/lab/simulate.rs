@@ -1,10 +1,11 @@
 //! `meridian lab simulate`: what a scenario would do, without a server.
 
+use super::failure;
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
 use meridian_lab::simulate::calibrate::Figures;
-use meridian_lab::simulate::{Scenario, table};
+use meridian_lab::simulate::{Answer, Scenario, keep, pipeline, table};
 use std::path::{Path, PathBuf};
 
 /// Simulate a pipeline or a scan tier, or fit its numbers to measured figures
@@ -26,6 +27,9 @@ pub struct SimulateArgs {
     /// Print the answer as one JSON object
     #[arg(long)]
     pub json: bool,
+    /// Leave the simulated requests as a results folder (pipelines)
+    #[arg(long, value_name = "DIR", conflicts_with = "calibrate")]
+    pub out: Option<PathBuf>,
     /// Fit the numbers that this file of figures names, and show how well all figures are met
     #[arg(long, value_name = "FIGURES.toml", conflicts_with = "json")]
     pub calibrate: Option<PathBuf>,
@@ -42,7 +46,18 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         move |detail: String| Failure::Usage(format!("{path}: {detail}"))
     };
     let Some(path) = &args.calibrate else {
-        let answer = Scenario::read(&text, &args.set).map_err(blame(&args.scenario))?.run();
+        let scenario = Scenario::read(&text, &args.set).map_err(blame(&args.scenario))?;
+        let answer = match (&scenario, &args.out) {
+            (_, None) => scenario.run(),
+            (Scenario::Pipeline(search), Some(dir)) => {
+                let trial = pipeline::run(search);
+                keep(search, &trial, dir).map_err(failure)?;
+                Answer::Pipeline(pipeline::Answer::of(&trial))
+            }
+            (Scenario::Scan(_), Some(_)) => {
+                return Err(Failure::Usage("--out: a scan tier keeps no single scans: expected a pipeline".to_owned()));
+            }
+        };
         match args.json {
             true => say(&answer.json().map_err(|e| Failure::Bad(format!("the answer cannot be written: {e}")))?),
             false => say(answer.table().trim_end()),
