@@ -26,6 +26,7 @@ impl Address {
         let usual = match self.protocol {
             Protocol::Http | Protocol::WebSocket | Protocol::Http2 => 80,
             Protocol::Https => 443,
+            Protocol::Redis => 6379,
         };
         if self.port == usual { host } else { format!("{host}:{}", self.port) }
     }
@@ -65,11 +66,12 @@ fn cut(url: &str, http2: bool) -> Result<(Protocol, String, u16, String), String
         ("http", false) => (Protocol::Http, 80),
         ("http", true) => (Protocol::Http2, 80),
         ("ws", false) => (Protocol::WebSocket, 80),
-        ("https" | "wss" | "redis" | "rediss" | "postgres" | "postgresql" | "nats" | "tls", _) => {
-            return Err(format!("{scheme}:// is not spoken by this version: expected http:// or ws://"));
+        ("redis", false) => (Protocol::Redis, 6379),
+        ("https" | "wss" | "rediss" | "postgres" | "postgresql" | "nats" | "tls", _) => {
+            return Err(format!("{scheme}:// is not spoken by this version: expected http://, ws:// or redis://"));
         }
-        ("ws", true) => return Err("http2 is for http://".to_owned()),
-        _ => return Err(format!("{scheme}:// is not known: expected http:// or ws://")),
+        ("ws" | "redis", true) => return Err("http2 is for http://".to_owned()),
+        _ => return Err(format!("{scheme}:// is not known: expected http://, ws:// or redis://")),
     };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, base) = rest.split_at(end);

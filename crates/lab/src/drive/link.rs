@@ -3,6 +3,7 @@
 use super::address::Address;
 use super::clock::Clock;
 use super::http::{Fault, Http};
+use super::resp::Resp;
 use super::scan::Scan;
 use super::websocket::WebSocket;
 use crate::generate::Question;
@@ -16,6 +17,8 @@ pub enum Link {
     Http(Http),
     /// WebSocket: a question is a stream.
     WebSocket(WebSocket),
+    /// RESP: a question's body is a command.
+    Resp(Resp),
 }
 
 impl Link {
@@ -23,6 +26,7 @@ impl Link {
     pub fn new(address: &Address) -> Link {
         match address.protocol {
             Protocol::WebSocket => Link::WebSocket(WebSocket::new(address.clone())),
+            Protocol::Redis => Link::Resp(Resp::new(address.clone())),
             _ => Link::Http(Http::new(address.clone())),
         }
     }
@@ -38,6 +42,7 @@ impl Link {
     ) -> Result<(), Fault> {
         match self {
             Link::Http(http) => http.exchange(question, record, scan, clock).await,
+            Link::Resp(resp) => resp.exchange(question, unit, record, scan, clock).await,
             Link::WebSocket(socket) => socket.exchange(question, unit, record, scan, clock).await,
         }
     }
@@ -46,6 +51,7 @@ impl Link {
     pub fn abandon(&mut self) {
         match self {
             Link::Http(http) => http.abandon(),
+            Link::Resp(resp) => resp.abandon(),
             // Its stream ended with the exchange.
             Link::WebSocket(_) => {}
         }

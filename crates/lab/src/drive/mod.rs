@@ -18,6 +18,7 @@ mod link;
 mod prepare;
 pub mod recorder;
 mod replay;
+mod resp;
 mod same;
 mod scan;
 mod schedule;

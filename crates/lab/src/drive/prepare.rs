@@ -13,7 +13,7 @@ use crate::error::{LabError, Result};
 use crate::generate::Mix;
 use crate::record::Phase;
 use crate::sample::proc;
-use crate::scenario::{Arrival, Order, Population, Protocol, Request, Scenario, Target};
+use crate::scenario::{Arrival, Order, Population, Protocol, Request, ResultUnit, Scenario, Target};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::net::TcpStream;
@@ -48,7 +48,7 @@ impl Prepared {
             if addresses.iter().any(|address| address.base != addresses[0].base) {
                 return Err(LabError::scenario(format!("target {}: its addresses differ in their path", target.name)));
             }
-            if addresses.iter().any(|address| !matches!(address.protocol, Protocol::Http | Protocol::WebSocket)) {
+            if addresses.iter().any(|address| matches!(address.protocol, Protocol::Http2 | Protocol::Https)) {
                 return Err(LabError::scenario(format!(
                     "target {}: http2 is not spoken by this version: expected http:// or ws:// without it",
                     target.name
@@ -74,6 +74,9 @@ impl Prepared {
             for (index, target) in scenario.target.iter().enumerate() {
                 if population.target.as_ref().is_none_or(|own| *own == target.name) {
                     prepared.mix(scenario, population, number, target, index).map_err(LabError::scenario)?;
+                    if prepared.targets[index][0].protocol == Protocol::Redis {
+                        commands(scenario, population).map_err(LabError::scenario)?;
+                    }
                 }
             }
         }
@@ -169,6 +172,25 @@ impl Prepared {
             _ => trial / u16::try_from(scenario.target.len()).unwrap_or(1).max(1),
         }
     }
+}
+
+/// What is asked over RESP must be commands.
+fn commands(scenario: &Scenario, population: &Population) -> Result<(), String> {
+    for (_, request) in scenario.requests_of(population) {
+        if request.body.as_deref().is_none_or(|body| body.trim().is_empty()) {
+            return Err(format!(
+                "request {}: over redis:// the body is the command: expected one such as \"PING\"",
+                request.name
+            ));
+        }
+        if !matches!(request.result, ResultUnit::Body | ResultUnit::Line) {
+            return Err(format!(
+                "request {}: result: over redis:// expected \"body\" or \"line\" (array elements)",
+                request.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn enough_descriptors(scenario: &Scenario) -> Result<()> {

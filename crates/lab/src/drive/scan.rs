@@ -108,6 +108,15 @@ impl Scan {
         }
     }
 
+    /// More of a reply that counts its own results: so many so far, in so many more bytes.
+    pub fn elements(&mut self, count: u64, bytes: usize, now: Micros) {
+        self.bytes += bytes as u64;
+        if count > 0 {
+            self.results = 0;
+            self.found(count, now);
+        }
+    }
+
     fn found(&mut self, count: u64, now: Micros) {
         self.results += count;
         self.first.get_or_insert(now);

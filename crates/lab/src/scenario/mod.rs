@@ -207,6 +207,7 @@ pub struct Request {
     #[serde(default = "get")]
     pub method: String,
     /// Path and query, with `{name}` or `{name.field}` of `[generate.name]`.
+    #[serde(default = "root")]
     pub path: String,
     /// Its share of the mix.
     #[serde(default = "weight_one")]
@@ -293,6 +294,9 @@ fn five_minutes() -> f64 {
 }
 fn get() -> String {
     "GET".to_owned()
+}
+fn root() -> String {
+    "/".to_owned()
 }
 fn weight_one() -> f64 {
     1.0

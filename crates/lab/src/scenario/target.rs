@@ -39,6 +39,8 @@ pub enum Protocol {
     Https,
     /// WebSocket.
     WebSocket,
+    /// RESP (Redis, Tile38).
+    Redis,
     /// HTTP/2.
     Http2,
 }
