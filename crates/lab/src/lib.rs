@@ -16,7 +16,8 @@
 //! # Where to start reading
 //! [`record`] is that row. [`scenario`] is what a user writes, [`drive`] runs it against a target, [`results`] is the folder
 //! that comes of it; [`mock`] holds servers to try all that on. [`simulate`] foretells what a size that was not tried
-//! would do and [`cost`] prices it, [`stats`] says what measured numbers mean and [`compare`] holds two runs against each other.
+//! would do and [`cost`] prices it, [`stats`] says what measured numbers mean, [`compare`] holds two runs against each other and
+//! [`report`] shows one.
 
 pub mod compare;
 pub mod cost;
@@ -26,6 +27,7 @@ pub mod generate;
 pub mod mock;
 pub mod picture;
 pub mod record;
+pub mod report;
 pub mod results;
 pub mod sample;
 pub mod scenario;

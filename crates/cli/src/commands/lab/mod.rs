@@ -3,6 +3,7 @@
 mod compare;
 mod cost;
 mod mock;
+mod report;
 mod run;
 mod simulate;
 
@@ -16,6 +17,7 @@ use meridian_lab::LabError;
 From a URL to figures:
   meridian lab run first.toml                 drives what the file says and leaves a results folder
   meridian lab run first.toml --set arrival.rate=200 --out results/at-200
+  meridian lab report results/at-200          makes a page and pictures of it
 
 docs/lab.md begins with a first scenario of ten lines.")]
 pub struct LabArgs {
@@ -27,6 +29,7 @@ pub struct LabArgs {
 enum Command {
     Run(run::RunArgs),
     Mock(mock::MockArgs),
+    Report(report::ReportArgs),
     Simulate(simulate::SimulateArgs),
     Compare(compare::CompareArgs),
     Cost(cost::CostArgs),
@@ -37,6 +40,7 @@ pub fn run(args: &LabArgs) -> Result<(), Failure> {
     match &args.command {
         Command::Run(args) => run::run(args),
         Command::Mock(args) => mock::run(args),
+        Command::Report(args) => report::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Cost(args) => cost::run(args),

@@ -1,0 +1,360 @@
+//! What a report needs of a run's records, gathered in one walk and in bounded memory.
+
+use crate::record::{Micros, Outcome, Phase, Record};
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+
+/// Longest latency that is told apart: a day.
+const LATENCY_MAX_US: u64 = 86_400_000_000;
+/// Points of a scatter, bars of a time line: more cannot be told apart by eye.
+const POINTS_MAX: usize = 3_000;
+const BARS_MAX: usize = 400;
+/// Most requests that are read one by one for the mode of a trial; of a longer run the first ones are.
+const COURSE_MAX: usize = 200_000;
+/// Columns of a heat map, at most; each then covers twice the time.
+const COLUMNS_MAX: usize = 160;
+/// Latency classes of the heat map: eight to a factor of ten, from 1 µs on.
+pub(super) const CLASSES_PER_DECADE: f64 = 8.0;
+
+/// Everything of a run that pictures and words are made of.
+#[derive(Debug)]
+pub(super) struct Digest {
+    /// Measured records by outcome.
+    pub(super) outcomes: [u64; Outcome::ALL.len()],
+    /// Reasons of those that were not sound.
+    pub(super) reasons: BTreeMap<String, u64>,
+    /// By target and population.
+    pub(super) series: BTreeMap<(u16, u16), Series>,
+    /// A record every few, for the time line of requests.
+    pub(super) bars: Thinned<Bar>,
+    /// When answers took how long.
+    pub(super) heat: Heat,
+    /// What each stretch of time brought.
+    pub(super) flow: Flow,
+    /// Measured requests of each trial, target and population, for its mode.
+    pub(super) courses: BTreeMap<(u16, u16, u16), Vec<Record>>,
+    /// How many of them are kept.
+    in_courses: usize,
+    /// First and last time of each phase on the trials' clock.
+    pub(super) phases: BTreeMap<Phase, (Micros, Micros)>,
+}
+
+/// Measured requests of one population at one target.
+#[derive(Debug)]
+pub(super) struct Series {
+    pub(super) count: u64,
+    pub(super) sound: u64,
+    /// Of sound answers, from the intended time.
+    pub(super) latency: Histogram<u64>,
+    /// The same from the real send.
+    pub(super) naive: Histogram<u64>,
+    pub(super) first_result: Histogram<u64>,
+    pub(super) last_result: Histogram<u64>,
+    /// First and last result over the intended time.
+    pub(super) firsts: Thinned<(f64, f64)>,
+    pub(super) lasts: Thinned<(f64, f64)>,
+    /// Latency over requests in flight, over results.
+    pub(super) by_concurrency: Scatter,
+    pub(super) by_results: Scatter,
+}
+
+/// One request on the time line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bar {
+    pub(super) n: f64,
+    pub(super) intended: f64,
+    pub(super) sent: f64,
+    pub(super) first: Option<f64>,
+    pub(super) done: f64,
+    pub(super) outcome: Outcome,
+}
+
+/// Points, and the sums of a least-squares line through all of them.
+#[derive(Debug, Default)]
+pub(super) struct Scatter {
+    pub(super) points: Thinned<(f64, f64)>,
+    n: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+}
+
+/// At most some number of items, evenly chosen from all that came.
+#[derive(Debug)]
+pub(super) struct Thinned<T> {
+    pub(super) kept: Vec<T>,
+    most: usize,
+    step: u64,
+    seen: u64,
+}
+
+impl<T> Thinned<T> {
+    fn new(most: usize) -> Thinned<T> {
+        Thinned { kept: Vec::new(), most, step: 1, seen: 0 }
+    }
+
+    fn add(&mut self, item: T) {
+        if self.seen.is_multiple_of(self.step) {
+            if self.kept.len() == self.most {
+                let mut at = 0;
+                self.kept.retain(|_| {
+                    at += 1;
+                    at % 2 == 1
+                });
+                self.step *= 2;
+            }
+            if self.seen.is_multiple_of(self.step) {
+                self.kept.push(item);
+            }
+        }
+        self.seen += 1;
+    }
+
+    /// Of how many items one was kept.
+    pub(super) fn step(&self) -> u64 {
+        self.step
+    }
+}
+
+impl<T> Default for Thinned<T> {
+    fn default() -> Self {
+        Thinned::new(POINTS_MAX)
+    }
+}
+
+impl Scatter {
+    fn add(&mut self, x: f64, y: f64) {
+        self.points.add((x, y));
+        self.n += 1.0;
+        self.x += x;
+        self.y += y;
+        self.xx += x * x;
+        self.xy += x * y;
+    }
+
+    /// Intercept and slope of the least-squares line; `None` where all points share an x.
+    pub(super) fn line(&self) -> Option<(f64, f64)> {
+        let spread = self.n * self.xx - self.x * self.x;
+        if self.n < 3.0 || spread <= 1e-9 * self.n * self.xx {
+            return None;
+        }
+        let slope = (self.n * self.xy - self.x * self.y) / spread;
+        Some(((self.y - slope * self.x) / self.n, slope))
+    }
+}
+
+/// Counts by stretch of time and class of latency.
+#[derive(Debug)]
+pub(super) struct Heat {
+    /// Microseconds of a column.
+    pub(super) width: Micros,
+    pub(super) columns: Vec<BTreeMap<u16, u32>>,
+}
+
+impl Heat {
+    fn add(&mut self, at: Micros, latency: Micros) {
+        let column = fit(&mut self.width, &mut self.columns, at, |into, from| {
+            from.into_iter().for_each(|(class, n)| *into.entry(class).or_insert(0) += n);
+        });
+        let class = ((latency.max(1) as f64).log10() * CLASSES_PER_DECADE) as u16;
+        *column.entry(class).or_insert(0) += 1;
+    }
+}
+
+/// Counts by stretch of time and outcome, by the time at which requests were intended.
+#[derive(Debug)]
+pub(super) struct Flow {
+    /// Microseconds of a stretch.
+    pub(super) width: Micros,
+    pub(super) stretches: Vec<[u64; Outcome::ALL.len()]>,
+}
+
+/// The entry of a row of stretches for a time; the stretches are doubled until there are few enough.
+fn fit<'a, T: Default>(
+    width: &mut Micros,
+    stretches: &'a mut Vec<T>,
+    at: Micros,
+    mut join: impl FnMut(&mut T, T),
+) -> &'a mut T {
+    let at = at.max(0);
+    while at / *width >= COLUMNS_MAX as Micros {
+        let mut joined: Vec<T> = Vec::with_capacity(COLUMNS_MAX / 2);
+        for (i, stretch) in std::mem::take(stretches).into_iter().enumerate() {
+            match joined.last_mut() {
+                Some(last) if i % 2 == 1 => join(last, stretch),
+                _ => joined.push(stretch),
+            }
+        }
+        *stretches = joined;
+        *width *= 2;
+    }
+    let index = (at / *width) as usize;
+    if stretches.len() <= index {
+        stretches.resize_with(index + 1, T::default);
+    }
+    &mut stretches[index]
+}
+
+fn histogram() -> Histogram<u64> {
+    // The bounds are constants that the library takes.
+    #[expect(clippy::expect_used, reason = "constants")]
+    Histogram::new_with_bounds(1, LATENCY_MAX_US, 3).expect("three digits up to a day are within its limits")
+}
+
+fn note(histogram: &mut Histogram<u64>, time: Option<Micros>) {
+    if let Some(time) = time {
+        histogram.saturating_record(time.clamp(1, LATENCY_MAX_US as Micros) as u64);
+    }
+}
+
+impl Series {
+    fn new() -> Series {
+        Series {
+            count: 0,
+            sound: 0,
+            latency: histogram(),
+            naive: histogram(),
+            first_result: histogram(),
+            last_result: histogram(),
+            firsts: Thinned::default(),
+            lasts: Thinned::default(),
+            by_concurrency: Scatter::default(),
+            by_results: Scatter::default(),
+        }
+    }
+
+    fn add(&mut self, record: &Record) {
+        self.count += 1;
+        note(&mut self.first_result, record.to_first_result());
+        note(&mut self.last_result, record.to_last_result());
+        let at = record.intended as f64;
+        if let Some(first) = record.to_first_result() {
+            self.firsts.add((at, first as f64));
+        }
+        if let Some(last) = record.to_last_result() {
+            self.lasts.add((at, last as f64));
+        }
+        if record.outcome == Outcome::Sound {
+            self.sound += 1;
+            note(&mut self.latency, record.latency());
+            note(&mut self.naive, record.naive_latency());
+            if let Some(latency) = record.latency() {
+                self.by_concurrency.add(f64::from(record.in_flight), latency as f64);
+                self.by_results.add(record.results as f64, latency as f64);
+            }
+        }
+    }
+}
+
+impl Digest {
+    /// Nothing gathered yet.
+    pub(super) fn new() -> Digest {
+        Digest {
+            outcomes: [0; Outcome::ALL.len()],
+            reasons: BTreeMap::new(),
+            series: BTreeMap::new(),
+            bars: Thinned::new(BARS_MAX),
+            heat: Heat { width: 50_000, columns: Vec::new() },
+            flow: Flow { width: 50_000, stretches: Vec::new() },
+            courses: BTreeMap::new(),
+            in_courses: 0,
+            phases: BTreeMap::new(),
+        }
+    }
+
+    /// Takes one record.
+    pub(super) fn add(&mut self, record: &Record) {
+        let phase = self.phases.entry(record.phase).or_insert((record.intended, record.intended));
+        *phase = (phase.0.min(record.intended), phase.1.max(record.done.unwrap_or(record.intended)));
+        let outcome = usize::from(record.outcome.code());
+        let flow = &mut self.flow;
+        let stretch = fit(&mut flow.width, &mut flow.stretches, record.intended, |into, from| {
+            into.iter_mut().zip(from).for_each(|(a, b)| *a += b);
+        });
+        stretch[outcome] += 1;
+        if let Some(latency) = record.latency() {
+            self.heat.add(record.intended, latency);
+        }
+        let done = record.done.unwrap_or(record.intended) as f64;
+        self.bars.add(Bar {
+            n: f64::from(record.n),
+            intended: record.intended as f64,
+            sent: record.sent.map_or(done, |sent| sent as f64),
+            first: record.first_result.map(|first| first as f64),
+            done,
+            outcome: record.outcome,
+        });
+        if record.phase != Phase::Measured {
+            return;
+        }
+        self.outcomes[outcome] += 1;
+        if let Some(detail) = record.detail.as_ref().filter(|_| record.outcome != Outcome::Sound) {
+            *self.reasons.entry(detail.clone()).or_insert(0) += 1;
+        }
+        if self.in_courses < COURSE_MAX {
+            self.in_courses += 1;
+            let course = self.courses.entry((record.trial, record.target, record.population)).or_default();
+            course.push(Record { detail: None, ..record.clone() });
+        }
+        self.series.entry((record.target, record.population)).or_insert_with(Series::new).add(record);
+    }
+
+    /// Measured requests.
+    pub(super) fn measured(&self) -> u64 {
+        self.outcomes.iter().sum()
+    }
+
+    /// Measured requests with one outcome.
+    pub(super) fn with(&self, outcome: Outcome) -> u64 {
+        self.outcomes[usize::from(outcome.code())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(n: u32, intended: Micros, took: Micros) -> Record {
+        let (sent, done) = (Some(intended + 10), Some(intended + took));
+        Record { n, intended, sent, done, in_flight: n % 7, results: u64::from(n % 7), ..Record::default() }
+    }
+
+    #[test]
+    fn nothing_is_lost_when_stretches_are_joined() {
+        let mut digest = Digest::new();
+        for n in 0..20_000 {
+            digest.add(&record(n, Micros::from(n) * 10_000, 1_000 + Micros::from(n % 7) * 500));
+        }
+        // 200 s, in at most 160 stretches.
+        assert!(digest.flow.stretches.len() <= COLUMNS_MAX && digest.flow.width >= 200_000_000 / COLUMNS_MAX as Micros);
+        let flow: u64 = digest.flow.stretches.iter().flatten().sum();
+        let heat: u64 = digest.heat.columns.iter().flat_map(|c| c.values()).map(|n| u64::from(*n)).sum();
+        assert_eq!((flow, heat, digest.measured()), (20_000, 20_000, 20_000));
+        // Each stretch has its own.
+        let first = digest.flow.stretches[0].iter().sum::<u64>() as Micros;
+        assert_eq!(first, digest.flow.width / 10_000);
+        let series = &digest.series[&(0, 0)];
+        assert!(series.by_concurrency.points.kept.len() <= POINTS_MAX && digest.bars.kept.len() <= BARS_MAX);
+    }
+
+    #[test]
+    fn the_line_is_that_of_all_points_not_of_those_kept() {
+        let mut digest = Digest::new();
+        (0..50_000).for_each(|n| digest.add(&record(n, Micros::from(n), 1_000 + Micros::from(n % 7) * 500)));
+        let (at_none, slope) = digest.series[&(0, 0)].by_concurrency.line().unwrap();
+        assert!((at_none - 1_000.0).abs() < 1e-6 && (slope - 500.0).abs() < 1e-6, "{at_none} {slope}");
+    }
+
+    #[test]
+    fn only_measured_sound_requests_count_as_fast() {
+        let mut digest = Digest::new();
+        digest.add(&Record { phase: Phase::WarmUp, ..record(1, 0, 5) });
+        digest.add(&Record { outcome: Outcome::Unsound, detail: Some("7 results, 8 due".into()), ..record(2, 10, 5) });
+        digest.add(&record(3, 20, 50_000));
+        assert_eq!((digest.measured(), digest.with(Outcome::Unsound)), (2, 1));
+        assert_eq!(digest.series[&(0, 0)].latency.len(), 1);
+        assert!(digest.series[&(0, 0)].latency.min() > 40_000);
+        assert_eq!(digest.reasons["7 results, 8 due"], 1);
+    }
+}

@@ -1,0 +1,86 @@
+//! The report as one page that needs nothing from outside.
+
+use super::digest::Digest;
+use super::pictures::Picture;
+use super::words;
+use crate::picture::escaped;
+use crate::results::Results;
+use std::fmt::Write;
+
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#24292f;background:#fff;max-width:900px;margin:2em auto;\
+padding:0 1em}h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}.first{font-size:1.12em}.void{border-left:4px solid #d55e00;\
+padding:.3em 1em;background:#fdf3ec}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9em}\
+th,td{padding:.25em .7em;text-align:right;border-bottom:1px solid #e3e6ea}th:first-child,td:first-child{text-align:left}\
+svg{max-width:100%;height:auto}figure{margin:1.2em 0}figcaption{color:#57606a;font-size:.9em}pre{background:#f6f8fa;\
+padding:1em;overflow:auto;font-size:.85em}.scroll{overflow-x:auto}";
+
+/// The page.
+pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> String {
+    let run = &results.run;
+    let mut out = String::new();
+    let title = escaped(&run.name);
+    let _ = write!(
+        out,
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+         <title>{title}: report</title><style>{STYLE}</style><h1>{title}</h1><p class=\"first\">{}</p>",
+        escaped(&words::first_paragraph(run, digest))
+    );
+    if !run.void.is_empty() {
+        out.push_str("<div class=\"void\"><p><strong>This run is void</strong>: its figures say nothing about the target.</p><ul>");
+        for why in &run.void {
+            let _ = write!(out, "<li>{}</li>", escaped(why));
+        }
+        out.push_str("</ul></div>");
+    }
+    let (header, rows) = words::table(run, digest);
+    table(&mut out, &header, &rows);
+    if !digest.reasons.is_empty() {
+        out.push_str("<h2>What went wrong</h2>");
+        let mut reasons: Vec<_> = digest.reasons.iter().collect();
+        reasons.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+        let rows: Vec<_> = reasons.into_iter().take(20).map(|(why, n)| vec![why.clone(), words::count(*n)]).collect();
+        table(&mut out, &["reason", "requests"], &rows);
+    }
+    for picture in pictures {
+        let _ = write!(
+            out,
+            "<figure>{}<figcaption>{}</figcaption></figure>",
+            picture.plot.svg(),
+            escaped(&picture.caption)
+        );
+    }
+    let _ = write!(
+        out,
+        "<h2>How it was measured</h2><p>Begun {}, ended {}, by meridian {}. Latency runs from the time at which a request was \
+         intended. The lab itself: {:.0} % of a core in the thread that sends, {:.3} % of sends more than a millisecond late.</p>\
+         <details><summary>The scenario, resolved</summary><pre>{}</pre></details></html>",
+        escaped(&run.started),
+        escaped(&run.ended),
+        escaped(&run.program),
+        run.lab.driver_cpu * 100.0,
+        run.lab.late_over_1ms_share * 100.0,
+        escaped_block(&results.scenario)
+    );
+    out
+}
+
+fn table(out: &mut String, header: &[&str], rows: &[Vec<String>]) {
+    out.push_str("<div class=\"scroll\"><table><tr>");
+    for cell in header {
+        let _ = write!(out, "<th>{}</th>", escaped(cell));
+    }
+    out.push_str("</tr>");
+    for row in rows {
+        out.push_str("<tr>");
+        for cell in row {
+            let _ = write!(out, "<td>{}</td>", escaped(cell));
+        }
+        out.push_str("</tr>");
+    }
+    out.push_str("</table></div>");
+}
+
+/// As [`escaped`], with its lines kept.
+fn escaped_block(text: &str) -> String {
+    text.lines().map(escaped).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,345 @@
+//! The pictures of a report.
+
+use super::digest::{CLASSES_PER_DECADE, Digest, Series, Thinned};
+use crate::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, label};
+use crate::record::{Outcome, Phase, Record};
+use crate::results::{Run, Sample};
+use crate::stats::mode::{self, Mode};
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+
+/// A picture, the name of its file, and what one should see in it.
+#[derive(Debug)]
+pub(super) struct Picture {
+    pub(super) name: String,
+    pub(super) caption: String,
+    pub(super) plot: Plot,
+}
+
+/// All pictures that the records and samples have something to show in.
+pub(super) fn all(run: &Run, digest: &Digest, samples: &[Sample]) -> Vec<Picture> {
+    let mut pictures = vec![requests(digest)];
+    pictures.extend(percentiles(run, digest));
+    pictures.extend(modes(run, digest));
+    pictures.extend(heat(digest));
+    pictures.extend(flow(digest));
+    pictures.extend(firsts_and_lasts(run, digest));
+    pictures.extend(scatter(
+        run,
+        digest,
+        "concurrency",
+        "requests in flight when it was sent",
+        Unit::Count,
+        |series| &series.by_concurrency,
+    ));
+    pictures.extend(scatter(run, digest, "size", "results in the answer", Unit::Count, |series| &series.by_results));
+    pictures.extend(sampled(samples));
+    pictures
+}
+
+/// Name of a series: its population, and its target where there are several.
+pub(super) fn series_name(run: &Run, (target, population): (u16, u16)) -> String {
+    let name = |names: &[String], at: u16, what: &str| {
+        names.get(usize::from(at)).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| format!("{what} {at}"))
+    };
+    let population = name(&run.populations, population, "population");
+    if run.targets.len() < 2 {
+        return population;
+    }
+    format!("{}, {population}", name(&run.targets, target, "target"))
+}
+
+fn colour(at: usize) -> &'static str {
+    COLOURS[at % COLOURS.len()]
+}
+
+fn time_axis(values: impl Iterator<Item = f64>) -> Axis {
+    Axis::over("time of the trial", Unit::Micros, Scale::Linear, values)
+}
+
+fn latency_axis(title: &str, values: impl Iterator<Item = f64>) -> Axis {
+    Axis::over(title, Unit::Micros, Scale::Log, values)
+}
+
+/// Each request as a bar: waiting to be sent, waiting for the first result, receiving.
+fn requests(digest: &Digest) -> Picture {
+    let bars = &digest.bars.kept;
+    let y = Axis::over("number of the request", Unit::Count, Scale::Linear, bars.iter().map(|bar| bar.n + 1.0));
+    let x = time_axis(bars.iter().map(|bar| bar.done));
+    let height = (y.range.1 - y.range.0) / bars.len().max(40) as f64 * 0.7;
+    let rows = |from: fn(&super::digest::Bar) -> f64, to: fn(&super::digest::Bar) -> f64, of: fn(Outcome) -> bool| {
+        let chosen = bars.iter().filter(|bar| of(bar.outcome) && to(bar) > from(bar));
+        Marks::Boxes(chosen.map(|bar| (from(bar), bar.n - height / 2.0, to(bar), bar.n + height / 2.0)).collect())
+    };
+    let good = |outcome| outcome == Outcome::Sound;
+    let shown = share_shown(&digest.bars);
+    let plot = Plot::new(format!("Each request as a bar{shown}"), x, y)
+        .with("not yet sent", QUIET, rows(|bar| bar.intended, |bar| bar.sent, |_| true))
+        .with("until the first result", "#56b4e9", rows(|bar| bar.sent, |bar| bar.first.unwrap_or(bar.done), good))
+        .with("receiving", "#0072b2", rows(|bar| bar.first.unwrap_or(bar.done), |bar| bar.done, good))
+        .with("not sound", BAD, rows(|bar| bar.sent, |bar| bar.done, |outcome| outcome != Outcome::Sound));
+    Picture {
+        name: "requests".into(),
+        caption:
+            "A bar runs from when the request was intended to the end of its answer. Bars of one length, one after \
+                  another, are a service at ease; bars that grow are a queue."
+                .into(),
+        plot,
+    }
+}
+
+fn share_shown<T>(thinned: &Thinned<T>) -> String {
+    if thinned.step() > 1 { format!(" (1 of {} shown)", thinned.step()) } else { String::new() }
+}
+
+/// Percentile curves, from the intended time and, dashed, as a client without a schedule would have it.
+fn percentiles(run: &Run, digest: &Digest) -> Option<Picture> {
+    let series: Vec<_> = digest.series.iter().filter(|(_, series)| series.latency.len() >= 10).collect();
+    let most = series.iter().map(|(_, series)| series.latency.len()).max()?;
+    let y = latency_axis(
+        "latency",
+        series
+            .iter()
+            .flat_map(|(_, s)| [s.latency.min().max(1) as f64, s.latency.max() as f64, s.naive.min().max(1) as f64]),
+    );
+    let x = Axis {
+        title: "percentile of sound answers".into(),
+        unit: Unit::Share,
+        scale: Scale::Tail,
+        range: (0.0, 1.0 - 1.0 / (most as f64).max(20.0)),
+    };
+    let mut plot = Plot::new("How long answers took, by percentile", x, y);
+    for (at, (key, series)) in series.into_iter().enumerate() {
+        let name = series_name(run, *key);
+        plot = plot.with(name.clone(), colour(at), Marks::Line(curve(&series.latency), false));
+        if differs(series) {
+            let naive = format!("{name}: as a naive client would report it");
+            plot = plot.with(naive, colour(at), Marks::Line(curve(&series.naive), true));
+        }
+    }
+    Some(Picture {
+        name: "percentiles".into(),
+        caption:
+            "From the time at which a request was intended. Where a dashed line lies below, that much waiting would \
+                  have been hidden by a client that waits for an answer before it asks again (coordinated omission)."
+                .into(),
+        plot,
+    })
+}
+
+/// Whether the naive view differs enough to be worth a line.
+fn differs(series: &Series) -> bool {
+    [0.5, 0.9, 0.99, 0.999].into_iter().any(|q| {
+        let (real, naive) = (series.latency.value_at_quantile(q) as f64, series.naive.value_at_quantile(q) as f64);
+        real > naive * 1.05 + 50.0
+    })
+}
+
+fn curve(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
+    let last = 1.0 - 1.0 / (histogram.len() as f64).max(2.0);
+    let (steps, depth) = (160, -(1.0 - last).log10());
+    let at = |i: i32| 1.0 - 10f64.powf(-depth * f64::from(i) / f64::from(steps));
+    (0..=steps).map(at).map(|q| (q, histogram.value_at_quantile(q).max(1) as f64)).collect()
+}
+
+/// The wait of each request of the first trial of each series, with its growth, and where requests got nothing.
+fn modes(run: &Run, digest: &Digest) -> Vec<Picture> {
+    let courses = super::words::first_trials(digest).into_iter();
+    courses.filter_map(|(key, records)| mode_of(&series_name(run, (key.1, key.2)), key, records)).collect()
+}
+
+fn mode_of(name: &str, key: (u16, u16, u16), records: &[Record]) -> Option<Picture> {
+    let course = mode::of(records);
+    let waits = |record: &Record| record.to_first_result().or(record.latency()).map(|wait| wait as f64);
+    let answered = |record: &&Record| record.first_result.is_some();
+    let points: Vec<(f64, f64)> =
+        records.iter().filter(answered).filter_map(|r| Some((r.intended as f64, waits(r)?))).collect();
+    if points.len() < 3 {
+        return None;
+    }
+    let x = time_axis(records.iter().map(|record| record.intended as f64));
+    let y = Axis::over("wait for the first result", Unit::Micros, Scale::Linear, points.iter().map(|p| p.1));
+    let high = y.range.1;
+    let mut intended: Vec<(u32, f64)> = records.iter().map(|record| (record.n, record.intended as f64)).collect();
+    intended.sort_by_key(|(n, _)| *n);
+    let at = |n: f64| intended.get((n - 1.0).max(0.0) as usize).or(intended.last()).map_or(0.0, |(_, time)| *time);
+    let spans = course.bursts.iter().map(|burst| {
+        let end = at(f64::from(burst.after_n) + f64::from(burst.lost) + 1.0);
+        (burst.start_s * 1e6, 0.0, end, high, 0.22)
+    });
+    let (word, colour) = match course.mode {
+        Mode::Flat => ("flat", GOOD),
+        Mode::Growing => ("growing", "#e69f00"),
+        Mode::TimingOut => ("timing out", BAD),
+    };
+    let mut plot = Plot::new(format!("{name}: {word}"), x, y);
+    if !course.bursts.is_empty() {
+        plot = plot.with("requests that got nothing", BAD, Marks::Heat(spans.collect()));
+    }
+    plot = plot.with("wait for the first result", colour, Marks::Points(points));
+    let mut caption = match course.mode {
+        Mode::Flat => "The wait stays what it is.".to_owned(),
+        Mode::Growing => "Each request waits longer than the one before.".to_owned(),
+        Mode::TimingOut => format!("Requests get nothing from number {} on.", course.first_failure.unwrap_or_default()),
+    };
+    if let Some(line) = course.growth.filter(|_| course.mode != Mode::Flat) {
+        let until = course.first_failure.map_or(intended.len() as f64, f64::from);
+        let wait = |n: f64| (line.intercept + line.slope.value * n) * 1e6;
+        plot = plot.with("growth", QUIET, Marks::Line(vec![(at(1.0), wait(1.0)), (at(until), wait(until))], true));
+        let [value, low, high] =
+            [line.slope.value, line.slope.low, line.slope.high].map(|s| label(s * 1e6, Unit::Micros));
+        caption += &format!(" It grows by {value} a request ({low} to {high}) before the first that got nothing.");
+    }
+    for burst in &course.bursts {
+        let restart = burst.restart_s.map_or("never came back".to_owned(), |s| {
+            format!("came back with a wait of {}", label(s * 1e6, Unit::Micros))
+        });
+        caption += &format!(" After {}: {} lost, {restart}.", burst.after_n, burst.lost);
+    }
+    Some(Picture { name: format!("mode-{}-{}", key.1, key.2), caption, plot })
+}
+
+/// Latency over time, as a heat map: humps and drifts that percentiles average away.
+fn heat(digest: &Digest) -> Option<Picture> {
+    let heat = &digest.heat;
+    let most = heat.columns.iter().flat_map(|column| column.values()).copied().max()?;
+    let edge = |class: u16| 10f64.powf(f64::from(class) / CLASSES_PER_DECADE);
+    let classes = || heat.columns.iter().flat_map(|column| column.keys()).copied();
+    let y = latency_axis("latency", classes().flat_map(|class| [edge(class), edge(class + 1)]));
+    let width = heat.width as f64;
+    let x = time_axis([heat.columns.len() as f64 * width].into_iter());
+    let strength = |n: u32| 0.12 + 0.88 * (f64::from(n).ln_1p() / f64::from(most).ln_1p());
+    let mut cells = Vec::new();
+    for (i, column) in heat.columns.iter().enumerate() {
+        let from = i as f64 * width;
+        cells.extend(column.iter().map(|(class, n)| (from, edge(*class), from + width, edge(class + 1), strength(*n))));
+    }
+    let mut plot = Plot::new("Latency over time", x, y).and(COLOURS[0], Marks::Heat(cells));
+    for (phase, (from, _)) in &digest.phases {
+        if *phase != Phase::WarmUp && digest.phases.len() > 1 {
+            plot = plot.and(QUIET, Marks::Upright(*from as f64, phase.name().into()));
+        }
+    }
+    Some(Picture {
+        name: "heat".into(),
+        caption: format!(
+            "The darker, the more requests were intended in that {} and took that long; the scale is logarithmic.",
+            label(width, Unit::Micros)
+        ),
+        plot,
+    })
+}
+
+/// What became of requests over time.
+fn flow(digest: &Digest) -> Option<Picture> {
+    let flow = &digest.flow;
+    let width = flow.width as f64;
+    let per_second = |n: u64| n as f64 * 1e6 / width;
+    let total = flow.stretches.iter().map(|stretch| per_second(stretch.iter().sum()));
+    let y = Axis::over("requests a second", Unit::Count, Scale::Linear, total);
+    let x = time_axis([flow.stretches.len() as f64 * width].into_iter());
+    let mut plot = Plot::new("What became of requests, by when they were due", x, y);
+    for (at, outcome) in Outcome::ALL.iter().enumerate() {
+        let code = usize::from(outcome.code());
+        if flow.stretches.iter().all(|stretch| stretch[code] == 0) {
+            continue;
+        }
+        // A stretch is a step, so that an empty one between two full ones is seen.
+        let steps = flow.stretches.iter().enumerate().flat_map(|(i, stretch)| {
+            let (from, high) = (i as f64 * width, per_second(stretch[code]));
+            [(from, high), (from + width, high)]
+        });
+        let colour = if *outcome == Outcome::Sound { GOOD } else { colour(at) };
+        plot = plot.with(outcome.name(), colour, Marks::Line(steps.collect(), false));
+    }
+    (!flow.stretches.is_empty()).then(|| Picture {
+        name: "outcomes".into(),
+        caption: "Only sound answers count as fast; everything else is counted apart.".into(),
+        plot,
+    })
+}
+
+/// First and last result of each request, where answers come in pieces.
+fn firsts_and_lasts(run: &Run, digest: &Digest) -> Option<Picture> {
+    let in_pieces = |series: &Series| {
+        let (first, last) = (series.first_result.value_at_quantile(0.5), series.last_result.value_at_quantile(0.5));
+        !series.first_result.is_empty() && last as f64 > first as f64 * 1.02 + 100.0
+    };
+    let series: Vec<_> = digest.series.iter().filter(|(_, series)| in_pieces(series)).collect();
+    let points = || series.iter().flat_map(|(_, series)| series.firsts.kept.iter().chain(&series.lasts.kept));
+    points().next()?;
+    let x = Axis::over("when it was due", Unit::Micros, Scale::Linear, points().map(|p| p.0));
+    let y = latency_axis("wait", points().map(|p| p.1));
+    let mut plot = Plot::new("First and last result of each request", x, y);
+    let (mut text, mut at) = (Vec::new(), 0);
+    for (key, series) in series {
+        let name = series_name(run, *key);
+        plot = plot.with(format!("{name}: first"), colour(at), Marks::Points(series.firsts.kept.clone())).with(
+            format!("{name}: last"),
+            colour(at + 1),
+            Marks::Points(series.lasts.kept.clone()),
+        );
+        let median = |histogram: &Histogram<u64>| histogram.value_at_quantile(0.5) as f64;
+        let between = label(median(&series.last_result) - median(&series.first_result), Unit::Micros);
+        text.push(format!("{name}: half the requests had their last result {between} or more after their first."));
+        at += 2;
+    }
+    Some(Picture { name: "first-last".into(), caption: text.join(" "), plot })
+}
+
+/// Latency over something, with the least-squares line of each series.
+fn scatter(
+    run: &Run,
+    digest: &Digest,
+    name: &str,
+    what: &str,
+    unit: Unit,
+    of: fn(&Series) -> &super::digest::Scatter,
+) -> Option<Picture> {
+    let series: Vec<_> = digest.series.iter().filter(|(_, series)| of(series).line().is_some()).collect();
+    let points = || series.iter().flat_map(|(_, series)| &of(series).points.kept);
+    points().next()?;
+    let x = Axis::over(what, unit, Scale::Linear, points().map(|p| p.0));
+    let y = Axis::over("latency", Unit::Micros, Scale::Linear, points().map(|p| p.1));
+    let mut plot = Plot::new(format!("Latency by {what}"), x, y);
+    let mut text = Vec::new();
+    for (at, (key, series)) in series.into_iter().enumerate() {
+        let (scatter, name) = (of(series), series_name(run, *key));
+        let Some((at_none, slope)) = scatter.line() else { continue };
+        let (from, to) = plot.x.range;
+        let line = vec![(from, at_none + slope * from), (to, at_none + slope * to)];
+        plot = plot
+            .with(name.clone(), colour(at), Marks::Points(scatter.points.kept.clone()))
+            .and(colour(at), Marks::Line(line, true));
+        let sign = if slope < 0.0 { "−" } else { "" };
+        text.push(format!("{name}: {sign}{} for each more.", label(slope.abs(), Unit::Micros)));
+    }
+    Some(Picture { name: name.to_owned(), caption: text.join(" "), plot })
+}
+
+/// One picture for each thing that was sampled.
+fn sampled(samples: &[Sample]) -> Vec<Picture> {
+    let mut lines: BTreeMap<(&str, &str, u16), Vec<(f64, f64)>> = BTreeMap::new();
+    for sample in samples {
+        let key = (sample.metric.as_str(), sample.source.as_str(), sample.trial);
+        lines.entry(key).or_default().push((sample.at as f64, sample.value));
+    }
+    let mut metrics: BTreeMap<&str, Vec<(String, Vec<(f64, f64)>)>> = BTreeMap::new();
+    for ((metric, source, trial), line) in lines {
+        let name = if trial == 0 { source.to_owned() } else { format!("{source}, trial {}", trial + 1) };
+        metrics.entry(metric).or_default().push((name, line));
+    }
+    let picture = |(metric, lines): (&str, Vec<(String, Vec<(f64, f64)>)>)| {
+        let points = || lines.iter().flat_map(|(_, line)| line);
+        let unit = if metric.ends_with("bytes") || metric == "rss" { Unit::Bytes } else { Unit::Count };
+        let y = Axis::over(metric, unit, Scale::Linear, points().map(|p| p.1));
+        let mut plot = Plot::new(metric, time_axis(points().map(|p| p.0)), y);
+        plot.size.1 = 240;
+        for (at, (name, line)) in lines.iter().enumerate() {
+            plot = plot.with(name.clone(), colour(at), Marks::Line(line.clone(), false));
+        }
+        let name: String = metric.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        Picture { name: format!("sampled-{name}"), caption: String::new(), plot }
+    };
+    metrics.into_iter().map(picture).collect()
+}

@@ -1,0 +1,108 @@
+use super::*;
+use crate::record::{Outcome, Phase, Record};
+use crate::results::{Run, Sample, Trial, Writer};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+/// A server that answers in 2 to 4 ms and stands still from 8 s to 10 s, asked 50 times a second on schedule by one
+/// client that sends one request at a time, and so sends late after the stall.
+fn stalled() -> Vec<Record> {
+    let mut random = Pcg64::seed_from_u64(1);
+    let mut free = 0;
+    let mut records = Vec::new();
+    for n in 0..1_000i64 {
+        let intended = n * 20_000;
+        let begins = intended.max(free);
+        let begins = if (8_000_000..10_000_000).contains(&begins) && n > 400 { 10_000_000 } else { begins };
+        let takes = random.random_range(2_000..4_000);
+        free = begins + takes;
+        // The request that meets the stall is sent before it; those behind it wait their turn.
+        let sent = if n == 401 { intended } else { begins };
+        records.push(Record {
+            n: n as u32 + 1,
+            phase: if n < 50 { Phase::WarmUp } else { Phase::Measured },
+            intended,
+            sent: Some(sent),
+            first_byte: Some(free - 1_000),
+            first_result: Some(free - 1_000),
+            last_result: Some(free),
+            done: Some(free),
+            in_flight: ((begins - intended) / 20_000) as u32,
+            packets: 3,
+            results: 10 + (n % 5) as u64,
+            bytes: 900,
+            status: 200,
+            outcome: if n % 100 == 99 { Outcome::Unsound } else { Outcome::Sound },
+            detail: (n % 100 == 99).then(|| "9 results where 10 are due".to_owned()),
+            ..Record::default()
+        });
+    }
+    records
+}
+
+fn folder(dir: &Path, records: &[Record], void: Vec<String>) -> PathBuf {
+    let place = dir.join("run");
+    let mut writer = Writer::create(&place, "name = \"a <stall>\"\n").unwrap();
+    writer.push(records).unwrap();
+    let sample =
+        |at: i64| Sample { trial: 0, at, source: "target".into(), metric: "cpu".into(), value: at as f64 / 1e7 };
+    writer.sample((0..20).map(|second| sample(second * 1_000_000))).unwrap();
+    let run = Run {
+        name: "a <stall>".into(),
+        source: "run".into(),
+        targets: vec!["http://127.0.0.1:7117".into()],
+        populations: vec!["everyone".into()],
+        requests: vec!["near".into()],
+        trials: vec![Trial { target: 0, started: String::new(), measured_us: [1_000_000, 20_000_000] }],
+        void,
+        ..Run::default()
+    };
+    writer.finish(&run).unwrap();
+    place
+}
+
+#[test]
+fn the_page_says_what_happened_and_needs_nothing_from_outside() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = folder(dir.path(), &stalled(), vec!["other load took 12 % of the machine".into()]);
+    let report = write(&place).unwrap();
+    // A tenth of the requests met the stall: p95 and p99 are those of the stall, half are not.
+    assert!(report.words.contains("941 of 950 measured requests had a sound answer (9 unsound)"), "{}", report.words);
+    assert!(report.words.contains("would have reported"), "the hidden wait is named: {}", report.words);
+    let page = fs::read_to_string(&report.page).unwrap();
+    for said in [
+        "a &lt;stall&gt;",
+        "This run is void",
+        "other load took 12 %",
+        "9 results where 10 are due",
+        "Latency over time",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+    for outside in ["<script", "src=", "href=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let names: Vec<String> =
+        fs::read_dir(&report.pictures).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
+    for name in ["requests", "percentiles", "heat", "outcomes", "first-last", "concurrency", "size", "sampled-cpu"] {
+        for extension in ["svg", "png"] {
+            assert!(names.contains(&format!("{name}.{extension}")), "{name}.{extension} of {names:?}");
+        }
+    }
+    if let Some(kept) = std::env::var_os("MERIDIAN_KEEP_REPORT") {
+        let kept = PathBuf::from(kept);
+        fs::create_dir_all(&kept).unwrap();
+        fs::copy(&report.page, kept.join("report.html")).unwrap();
+        for name in names {
+            fs::copy(report.pictures.join(&name), kept.join(&name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_run_that_measured_nothing_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let report = write(&folder(dir.path(), &[], Vec::new())).unwrap();
+    assert!(report.words.starts_with("Nothing was measured"), "{}", report.words);
+    assert!(report.page.is_file());
+}

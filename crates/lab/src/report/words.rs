@@ -1,0 +1,126 @@
+//! The report in words: what a reader should know after ten seconds.
+
+use super::digest::Digest;
+use super::pictures::series_name;
+use crate::picture::{Unit, label};
+use crate::record::{Outcome, Record};
+use crate::results::Run;
+use crate::stats::mode::{self, Course, Mode};
+use std::collections::BTreeSet;
+
+/// The first paragraph.
+pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
+    let measured = digest.measured();
+    if measured == 0 {
+        return "Nothing was measured: the run ended before its measured phase.".to_owned();
+    }
+    let sound = digest.with(Outcome::Sound);
+    let mut said = Vec::new();
+    said.push(match run.source.as_str() {
+        "simulate" => "These figures are simulated; no server was asked.".to_owned(),
+        _ => format!("{} against {}.", run.name, run.targets.join(" and ")),
+    });
+    said.push(if sound == measured {
+        format!("All {} measured requests had a sound answer.", count(measured))
+    } else {
+        let rest: Vec<String> = Outcome::ALL[1..]
+            .iter()
+            .filter(|outcome| digest.with(**outcome) > 0)
+            .map(|outcome| format!("{} {}", count(digest.with(*outcome)), outcome.name()))
+            .collect();
+        format!("{} of {} measured requests had a sound answer ({}).", count(sound), count(measured), rest.join(", "))
+    });
+    for (key, series) in &digest.series {
+        if series.latency.is_empty() {
+            continue;
+        }
+        let of = if digest.series.len() > 1 { format!("{}: ", series_name(run, *key)) } else { String::new() };
+        let at = |q: f64| label(series.latency.value_at_quantile(q) as f64, Unit::Micros);
+        let mut sentence = format!("{of}half took at most {}, 95 % {}, 99 % {}", at(0.5), at(0.95), at(0.99));
+        let naive = series.naive.value_at_quantile(0.99) as f64;
+        let real = series.latency.value_at_quantile(0.99) as f64;
+        if real > naive * 1.25 + 500.0 {
+            let naive = label(naive, Unit::Micros);
+            sentence +=
+                &format!(" (a client that waits for an answer before it asks again would have reported {naive})");
+        }
+        let mut letters = sentence.chars();
+        let first = letters.next().map(char::to_uppercase).into_iter().flatten();
+        said.push(format!("{}.", first.chain(letters).collect::<String>()));
+    }
+    for ((_, target, population), records) in first_trials(digest) {
+        let of = if digest.series.len() > 1 {
+            format!("{}: ", series_name(run, (target, population)))
+        } else {
+            String::new()
+        };
+        said.push(format!("{of}{}", mode_in_words(&mode::of(records))));
+    }
+    if let Some(why) = &run.cut_short {
+        said.push(format!("The run was cut short: {why}."));
+    }
+    said.join(" ")
+}
+
+/// The first trial of each target and population.
+pub(super) fn first_trials(digest: &Digest) -> Vec<((u16, u16, u16), &Vec<Record>)> {
+    let mut seen = BTreeSet::new();
+    let courses = digest.courses.iter();
+    courses.filter(|((_, target, population), _)| seen.insert((*target, *population))).map(|(k, r)| (*k, r)).collect()
+}
+
+fn mode_in_words(course: &Course) -> String {
+    let lost: u32 = course.bursts.iter().map(|burst| burst.lost).sum();
+    match course.mode {
+        Mode::Flat => "The wait stayed flat.".to_owned(),
+        Mode::Growing => {
+            let growth = course.growth.map_or(0.0, |line| line.slope.value);
+            format!("The wait grew by {} with each request.", label(growth * 1e6, Unit::Micros))
+        }
+        Mode::TimingOut => format!(
+            "Request {} was the first that got nothing; {} got nothing in all, in {} bursts.",
+            course.first_failure.unwrap_or_default(),
+            count(u64::from(lost)),
+            course.bursts.len()
+        ),
+    }
+}
+
+/// The table of series: header and rows.
+pub(super) fn table(run: &Run, digest: &Digest) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let header =
+        vec!["", "requests", "sound", "p50", "p95", "p99", "p99.9", "most", "first result p50", "last result p50"];
+    let rows = digest.series.iter().map(|(key, series)| {
+        let at = |histogram: &hdrhistogram::Histogram<u64>, q: f64| match histogram.is_empty() {
+            true => "–".to_owned(),
+            false => label(histogram.value_at_quantile(q) as f64, Unit::Micros),
+        };
+        let latency = |q| at(&series.latency, q);
+        vec![
+            series_name(run, *key),
+            count(series.count),
+            count(series.sound),
+            latency(0.5),
+            latency(0.95),
+            latency(0.99),
+            latency(0.999),
+            latency(1.0),
+            at(&series.first_result, 0.5),
+            at(&series.last_result, 0.5),
+        ]
+    });
+    (header, rows.collect())
+}
+
+/// A number with its thousands apart.
+pub(super) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
