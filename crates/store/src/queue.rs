@@ -326,7 +326,8 @@ mod tests {
             plus_one(group)
         });
         assert!(matches!(second.poll(Waker::noop()), Poll::Ready(Turn::Answered(Ok(3)))));
-        assert_eq!((queue.waiting.lock().bytes, queue.waiting.lock().led), (0, false));
+        let waiting = queue.waiting.lock();
+        assert_eq!((waiting.bytes, waiting.led), (0, false));
     }
 
     #[test]

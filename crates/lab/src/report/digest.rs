@@ -16,6 +16,9 @@ const COLUMNS_MAX: usize = 160;
 /// Latency classes of the heat map: eight to a factor of ten, from 1 µs on.
 pub(super) const CLASSES_PER_DECADE: f64 = 8.0;
 
+/// Trial, target and population.
+pub(super) type CourseKey = (u16, u16, u16);
+
 /// Everything of a run that pictures and words are made of.
 #[derive(Debug)]
 pub(super) struct Digest {
@@ -32,7 +35,7 @@ pub(super) struct Digest {
     /// What each stretch of time brought.
     pub(super) flow: Flow,
     /// Measured requests of each trial, target and population, for its mode.
-    pub(super) courses: BTreeMap<(u16, u16, u16), Vec<Record>>,
+    pub(super) courses: BTreeMap<CourseKey, Vec<Record>>,
     /// How many of them are kept.
     in_courses: usize,
     /// First and last time of each phase on the trials' clock.

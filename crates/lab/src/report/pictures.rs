@@ -1,6 +1,6 @@
 //! The pictures of a report.
 
-use super::digest::{CLASSES_PER_DECADE, Digest, Series, Thinned};
+use super::digest::{CLASSES_PER_DECADE, CourseKey, Digest, Series, Thinned};
 use crate::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, label};
 use crate::record::{Outcome, Phase, Record};
 use crate::results::{Run, Sample};
@@ -148,7 +148,7 @@ fn modes(run: &Run, digest: &Digest) -> Vec<Picture> {
     courses.filter_map(|(key, records)| mode_of(&series_name(run, (key.1, key.2)), key, records)).collect()
 }
 
-fn mode_of(name: &str, key: (u16, u16, u16), records: &[Record]) -> Option<Picture> {
+fn mode_of(name: &str, key: CourseKey, records: &[Record]) -> Option<Picture> {
     let course = mode::of(records);
     let waits = |record: &Record| record.to_first_result().or(record.latency()).map(|wait| wait as f64);
     let answered = |record: &&Record| record.first_result.is_some();
@@ -317,19 +317,24 @@ fn scatter(
     Some(Picture { name: name.to_owned(), caption: text.join(" "), plot })
 }
 
+/// Points of a line.
+type Points = Vec<(f64, f64)>;
+/// Lines with their names.
+type Lines = Vec<(String, Points)>;
+
 /// One picture for each thing that was sampled.
 fn sampled(samples: &[Sample]) -> Vec<Picture> {
-    let mut lines: BTreeMap<(&str, &str, u16), Vec<(f64, f64)>> = BTreeMap::new();
+    let mut lines: BTreeMap<(&str, &str, u16), Points> = BTreeMap::new();
     for sample in samples {
         let key = (sample.metric.as_str(), sample.source.as_str(), sample.trial);
         lines.entry(key).or_default().push((sample.at as f64, sample.value));
     }
-    let mut metrics: BTreeMap<&str, Vec<(String, Vec<(f64, f64)>)>> = BTreeMap::new();
+    let mut metrics: BTreeMap<&str, Lines> = BTreeMap::new();
     for ((metric, source, trial), line) in lines {
         let name = if trial == 0 { source.to_owned() } else { format!("{source}, trial {}", trial + 1) };
         metrics.entry(metric).or_default().push((name, line));
     }
-    let picture = |(metric, lines): (&str, Vec<(String, Vec<(f64, f64)>)>)| {
+    let picture = |(metric, lines): (&str, Lines)| {
         let points = || lines.iter().flat_map(|(_, line)| line);
         let unit = if metric.ends_with("bytes") || metric == "rss" { Unit::Bytes } else { Unit::Count };
         let y = Axis::over(metric, unit, Scale::Linear, points().map(|p| p.1));

@@ -1,6 +1,6 @@
 //! The report in words: what a reader should know after ten seconds.
 
-use super::digest::Digest;
+use super::digest::{CourseKey, Digest};
 use super::pictures::series_name;
 use crate::picture::{Unit, label};
 use crate::record::{Outcome, Record};
@@ -63,7 +63,7 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
 }
 
 /// The first trial of each target and population.
-pub(super) fn first_trials(digest: &Digest) -> Vec<((u16, u16, u16), &Vec<Record>)> {
+pub(super) fn first_trials(digest: &Digest) -> Vec<(CourseKey, &Vec<Record>)> {
     let mut seen = BTreeSet::new();
     let courses = digest.courses.iter();
     courses.filter(|((_, target, population), _)| seen.insert((*target, *population))).map(|(k, r)| (*k, r)).collect()
