@@ -2,7 +2,9 @@
 //!
 //! What is done when:
 //! - **Flush**: when asked for, when memory trees of all collections pass half of `memory_bytes` (the largest first),
-//!   or when the log passes `log_bytes`. All memory trees go into segments together.
+//!   or when the log passes `log_bytes`; and once writers have been away for [`IDLE_US`], if the log has grown to
+//!   [`IDLE_BYTES`], so that an idle collection takes little memory and opens at once. All memory trees go into segments
+//!   together.
 //! - **Merge of memory trees**: four of a like size that a writer found too large to merge on its way; and all of
 //!   them once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a row, because questions meet every tree.
 //!   The quiet asked for is several times what the merge takes, so a trickle of writes cannot keep it busy.
@@ -18,6 +20,7 @@ use crate::choice::{self, DEEP, RUNS_MERGED, Run};
 use crate::dead::DeadRows;
 use crate::error::{Problem, StoreError};
 use crate::idempotency;
+use crate::log::Log;
 use crate::manifest::{Manifest, SegmentEntry, rest_name};
 use crate::merge::{
     Merged, RowMaps, fold_into_segments, merge_runs_mapped, merge_to_segments, open_segments, remove_files,
@@ -38,6 +41,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const QUIET_US: i64 = 1_000_000;
 /// Quiet asked for besides, for each row to merge: about ten times what merging it takes.
 const QUIET_ROW_US: i64 = 5;
+/// Quiet, in microseconds, before memory trees go into segments though there is room.
+const IDLE_US: i64 = 60_000_000;
+/// Least bytes of log for that: a trickle of events makes no segment of each.
+const IDLE_BYTES: u64 = 1 << 20;
 /// A run is written anew when one in so many of its rows is dead.
 const DEAD_SHARE: u64 = 3;
 /// Quiet, in microseconds, before segments that merges may still touch are put to rest.
@@ -171,9 +178,11 @@ fn discard(shared: &Shared, merged: &Merged) {
 impl Partition {
     /// Whether memory trees should be flushed for what the collection itself holds.
     fn flush_due(&self) -> bool {
-        let log_full = self.log.as_ref().is_some_and(|log| log.tail_bytes() > self.shared.options.log_bytes);
+        let tail = self.log.as_ref().map_or(0, Log::tail_bytes);
+        let idle = tail >= IDLE_BYTES && self.shared.seams.clock.elapsed() - self.committed_at >= IDLE_US;
         let memory = self.shared.memory.load(Ordering::Acquire) as u64;
-        self.flush_wanted || log_full || memory > self.shared.options.memory_bytes / 2
+        let full = tail > self.shared.options.log_bytes || memory > self.shared.options.memory_bytes / 2;
+        self.flush_wanted || full || idle
     }
 
     /// The next job on memory trees, its inputs frozen; `None` if there is nothing to do.

@@ -20,7 +20,7 @@
 //! cache, which takes it for written: a start writes it again in its place and syncs it before anybody sees it.
 //!
 //! That the last file is missing altogether shows in `NEWEST`, which names the newest file and is written before that
-//! file's first record; the newest file stays in place, even when a manifest covers it.
+//! file's first record, and again before a newest file that a manifest covers is let go: then it names none.
 
 mod record;
 
@@ -29,7 +29,6 @@ pub(crate) use record::{Kind, Record};
 use crate::codec::{frame, read_file, replace_file, unframe};
 use crate::error::{Problem, StoreError};
 use crate::seams::{Disk, DiskFile, OpenMode};
-use record::Found;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,6 +43,8 @@ const BUFFER_BYTES: usize = 1 << 20;
 const NEWEST: &str = "NEWEST";
 const NEWEST_MAGIC: &[u8; 8] = b"MRDNNEWE";
 const NEWEST_VERSION: u32 = 1;
+/// What `NEWEST` says when a manifest covers all records: no file has this epoch.
+const NO_EPOCH: u64 = 0;
 
 /// The log of one partition, ready to be written.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ pub(crate) struct Log {
     current: Option<Current>,
     /// Named by the epoch of their last use: no epoch comes twice, also when all files are spares.
     spares: Vec<PathBuf>,
-    /// The file that `NEWEST` names.
+    /// The file that `NEWEST` names, if it names one.
     newest: Option<PathBuf>,
     /// A group as its file will hold it.
     buffer: Vec<u8>,
@@ -151,9 +152,7 @@ impl Log {
         flushed: u64,
     ) -> Result<(Log, Recovered), StoreError> {
         let (mut log, mut found) = Log::read(disk, dir, file_bytes, flushed)?;
-        // Records that a manifest covers are in segments, which were synced.
-        let group = found.last_group.take().filter(|_| !found.records.is_empty());
-        if let Some(Err(e)) = group.map(|group| group.write_again(disk.as_ref())) {
+        if let Some(Err(e)) = found.last_group.take().map(|group| group.write_again(disk.as_ref())) {
             found.damage.push(e);
         }
         if found.damage.is_empty() {
@@ -213,8 +212,8 @@ impl Log {
                     continue;
                 }
             };
-            let scan = scan(&path, &bytes, epoch);
-            if let Some(first) = scan.records.first().map(|r| r.position) {
+            let scan = scan(&path, &bytes, epoch, flushed);
+            if let Some((first, _)) = scan.positions {
                 // The first records kept need not begin at 1, and of what is flushed some may be gone already.
                 let from = last_position.map_or(0, |p| p + 1).max(flushed + 1);
                 if first > from || last_position.is_some_and(|last| first <= last) {
@@ -227,20 +226,19 @@ impl Log {
                     found.damage.push(StoreError::corrupt(&path, detail));
                 }
             }
-            if let Some(last) = scan.records.last() {
-                last_position = Some(last.position.max(last_position.unwrap_or(0)));
+            if let Some((_, last)) = scan.positions {
+                last_position = Some(last.max(last_position.unwrap_or(0)));
                 open_end = Some((path.clone(), scan.end));
-                let group = bytes.get(scan.synced as usize..scan.end).unwrap_or_default().to_vec();
-                found.last_group = Some(Group { path: path.clone(), offset: scan.synced, bytes: group });
+                // Records that a manifest covers are in segments, which were synced.
+                found.last_group = (!scan.records.is_empty()).then(|| {
+                    let group = bytes.get(scan.synced as usize..scan.end).unwrap_or_default().to_vec();
+                    Group { path: path.clone(), offset: scan.synced, bytes: group }
+                });
             }
             found.damage.extend(scan.damage);
             found.torn_bytes += scan.torn_bytes;
-            log.files.push(LogFile {
-                path,
-                last_position: last_position.unwrap_or(0),
-                bytes: scan.records.iter().map(|r| r.stored_len() as u64).sum(),
-            });
-            found.records.extend(scan.records.into_iter().filter(|r| r.position > flushed));
+            log.files.push(LogFile { path, last_position: last_position.unwrap_or(0), bytes: scan.bytes });
+            found.records.extend(scan.records);
         }
         log.find_newest(&mut found);
         found.records.sort_by_key(|r| r.position);
@@ -254,6 +252,7 @@ impl Log {
         let missing =
             |path: &Path, what: &str| StoreError::corrupt(path, format!("{what}: the last writes may be missing"));
         match read_newest(self.disk.as_ref(), &path) {
+            Ok(Some(NO_EPOCH)) => {}
             Ok(Some(epoch)) => {
                 let newest = self.dir.join(log_name(epoch));
                 let unread = |e: &StoreError| Problem::of(e).path == newest;
@@ -331,25 +330,23 @@ impl Log {
         let len = file.len().map_err(StoreError::io("measure", &path))?;
         self.next_epoch += 1;
         self.disk.sync_dir(&self.dir).map_err(StoreError::io("sync", &self.dir))?;
-        let newest = frame(NEWEST_MAGIC, NEWEST_VERSION, &epoch.to_le_bytes());
-        replace_file(self.disk.as_ref(), &self.dir.join(NEWEST), &newest)?;
+        self.name_newest(epoch)?;
         self.newest = Some(path.clone());
         self.files.push(LogFile { path, last_position: 0, bytes: 0 });
         Ok(Current { file, epoch, offset: 0, len })
     }
 
-    /// Lets go of files whose records are all covered by a manifest; the newest stays, to be let go of later.
+    fn name_newest(&self, epoch: u64) -> Result<(), StoreError> {
+        let newest = frame(NEWEST_MAGIC, NEWEST_VERSION, &epoch.to_le_bytes());
+        replace_file(self.disk.as_ref(), &self.dir.join(NEWEST), &newest)
+    }
+
+    /// Lets go of files whose records are all covered by a manifest: a start then reads nothing of them.
     pub(crate) fn release(&mut self, flushed: u64) -> Result<(), StoreError> {
         let mut result = Ok(());
-        for mut file in std::mem::take(&mut self.files) {
-            let covered = file.last_position <= flushed;
-            if covered && self.newest.as_ref() == Some(&file.path) {
-                // What is written next goes to a file of its own, and this one can go.
-                if file.bytes > 0 {
-                    self.current = None;
-                    file.bytes = 0;
-                }
-            } else if covered && result.is_ok() {
+        for file in std::mem::take(&mut self.files) {
+            let fresh = file.bytes == 0 && self.current.is_some() && self.newest.as_ref() == Some(&file.path);
+            if file.last_position <= flushed && !fresh && result.is_ok() {
                 result = self.let_go(&file.path);
                 if result.is_ok() {
                     continue;
@@ -362,6 +359,12 @@ impl Log {
 
     /// Makes a file a spare, or removes it.
     fn let_go(&mut self, path: &Path) -> Result<(), StoreError> {
+        if self.newest.as_deref() == Some(path) {
+            // What is written next goes to a file of its own.
+            self.current = None;
+            self.name_newest(NO_EPOCH)?;
+            self.newest = None;
+        }
         if self.spares.len() >= SPARES_MAX {
             return self.disk.remove(path).map_err(StoreError::io("remove", path));
         }
@@ -384,7 +387,12 @@ fn read_newest(disk: &dyn Disk, path: &Path) -> Result<Option<u64>, StoreError> 
 }
 
 struct Scan {
+    /// Good records that no manifest covers.
     records: Vec<Record>,
+    /// The first and the last position among all good ones.
+    positions: Option<(u64, u64)>,
+    /// Bytes of all good ones.
+    bytes: u64,
     /// Where the good records at the front end.
     end: usize,
     /// Up to where the file was synced when the last record was written.
@@ -393,16 +401,21 @@ struct Scan {
     torn_bytes: u64,
 }
 
-/// Reads the records of one file.
-fn scan(path: &Path, bytes: &[u8], epoch: u64) -> Scan {
-    let mut scan = Scan { records: Vec::new(), end: 0, synced: 0, damage: Vec::new(), torn_bytes: 0 };
+/// Reads the records of one file, and keeps those after `flushed`.
+fn scan(path: &Path, bytes: &[u8], epoch: u64, flushed: u64) -> Scan {
+    let mut scan =
+        Scan { records: Vec::new(), positions: None, bytes: 0, end: 0, synced: 0, damage: Vec::new(), torn_bytes: 0 };
     let mut at = 0;
     let mut sound = true;
     loop {
-        while let Found::Record(record, next) = record::read_at(bytes, at, epoch) {
-            scan.synced = record::header_at(bytes, at, epoch).map_or(0, |(_, synced)| synced);
-            scan.records.push(record);
-            at = next;
+        while let Some(stored) = record::read_at(bytes, at, epoch) {
+            scan.synced = stored.synced;
+            scan.positions = Some((scan.positions.map_or(stored.position, |(first, _)| first), stored.position));
+            if stored.position > flushed {
+                scan.records.push(stored.to_record());
+            }
+            scan.bytes += stored.stored_len() as u64;
+            at += stored.stored_len();
         }
         if sound {
             scan.end = at;

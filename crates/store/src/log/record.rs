@@ -62,7 +62,7 @@ pub(crate) struct Record {
 impl Record {
     /// Bytes that it takes in a file.
     pub(crate) fn stored_len(&self) -> usize {
-        (HEADER_BYTES + self.key.len() + self.body.len()).next_multiple_of(8)
+        stored_len(&self.key, &self.body)
     }
 
     /// Appends the record as a file of this epoch holds it.
@@ -86,16 +86,12 @@ impl Record {
     }
 }
 
-fn header_crc(epoch: u64, header: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&epoch.to_le_bytes()), header)
+fn stored_len(key: &[u8], body: &[u8]) -> usize {
+    (HEADER_BYTES + key.len() + body.len()).next_multiple_of(8)
 }
 
-/// What stands at some place of a log file.
-pub(crate) enum Found {
-    /// A good record and the offset after it.
-    Record(Record, usize),
-    /// Nothing that was written as a record of this epoch.
-    Nothing,
+fn header_crc(epoch: u64, header: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&epoch.to_le_bytes()), header)
 }
 
 /// The header at `at`, if it is a good one of this epoch: `(position, synced)`.
@@ -114,28 +110,45 @@ pub(crate) fn header_at(bytes: &[u8], at: usize, epoch: u64) -> Option<(u64, u64
     Some((position, reader.u64().ok()?))
 }
 
-/// Reads the record at `at`.
-pub(crate) fn read_at(bytes: &[u8], at: usize, epoch: u64) -> Found {
-    read(bytes, at, epoch).map_or(Found::Nothing, |(record, next)| Found::Record(record, next))
+/// A good record as its file holds it, not copied.
+pub(crate) struct Stored<'a> {
+    pub(crate) position: u64,
+    /// Up to where the file was synced when it was written.
+    pub(crate) synced: u64,
+    kind: Kind,
+    time: i64,
+    events: u32,
+    key: &'a [u8],
+    body: &'a [u8],
 }
 
-fn read(bytes: &[u8], at: usize, epoch: u64) -> Option<(Record, usize)> {
+impl Stored<'_> {
+    /// Bytes that it takes in the file.
+    pub(crate) fn stored_len(&self) -> usize {
+        stored_len(self.key, self.body)
+    }
+
+    /// A copy of its own.
+    pub(crate) fn to_record(&self) -> Record {
+        let &Stored { position, kind, time, events, key, body, .. } = self;
+        Record { position, kind, time, events, key: key.to_vec(), body: body.to_vec() }
+    }
+}
+
+/// The record at `at`; `None` if nothing stands there that was written whole, as a record of this epoch.
+pub(crate) fn read_at(bytes: &[u8], at: usize, epoch: u64) -> Option<Stored<'_>> {
     header_at(bytes, at, epoch)?;
     let mut reader = Reader::new(&bytes[at + 8..]);
     let crc = reader.u32().ok()?;
     let body_len = reader.u32().ok()? as usize;
     let position = reader.u64().ok()?;
     let time = reader.i64().ok()?;
-    reader.u64().ok()?;
+    let synced = reader.u64().ok()?;
     let kind = Kind::of(reader.u16().ok()?)?;
     let key_len = usize::from(reader.u16().ok()?);
     let events = reader.u32().ok()?;
     let key = reader.take(key_len).ok()?;
     let body = reader.take(body_len).ok()?;
-    if crc32c::crc32c_append(crc32c::crc32c(key), body) != crc {
-        return None;
-    }
-    let record = Record { position, kind, time, events, key: key.to_vec(), body: body.to_vec() };
-    let next = at + record.stored_len();
-    Some((record, next))
+    let sound = crc32c::crc32c_append(crc32c::crc32c(key), body) == crc;
+    sound.then_some(Stored { position, synced, kind, time, events, key, body })
 }

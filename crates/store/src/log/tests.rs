@@ -127,3 +127,28 @@ fn a_group_that_did_not_fit_leaves_nothing_behind() {
     assert_eq!(found.records[1].body, vec![9; 24]);
     assert!(found.damage.is_empty(), "{:?}", found.damage);
 }
+
+/// Once a manifest covers all records a start reads no file, and one that is gone is missed only if it held more.
+#[test]
+fn a_log_that_is_covered_leaves_nothing_to_read() {
+    let disk = MemoryDisk::new();
+    let (mut log, _) = open(&disk, 0);
+    let records = |disk: &MemoryDisk| {
+        let files = disk.files().into_iter().map(|(path, _)| path);
+        files.filter(|path| path.extension().is_some_and(|e| e == "log")).collect::<Vec<_>>()
+    };
+    for position in 1..=3 {
+        log.append(&[record(position, 24)]).unwrap();
+    }
+    log.release(3).unwrap();
+    assert_eq!((records(&disk), log.tail_bytes()), (Vec::new(), 0));
+    let (mut log, found) = open(&disk, 3);
+    assert!(found.records.is_empty() && found.damage.is_empty(), "{:?}", found.damage);
+    log.append(&[record(4, 24)]).unwrap();
+    assert_eq!(positions(&open(&disk, 3).1), [4]);
+    // A record that is not covered is in a file that `NEWEST` names.
+    let newest = records(&disk).pop().unwrap();
+    let elsewhere: Arc<dyn Disk> = Arc::new(disk.clone());
+    elsewhere.remove(&newest).unwrap();
+    assert_eq!(open(&disk, 3).1.damage.len(), 1);
+}

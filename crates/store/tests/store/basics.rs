@@ -339,3 +339,21 @@ fn what_this_version_does_not_keep_is_refused() {
     let message = store.create("t", "replicated", schema(IdRole::Made), replicated).unwrap_err().to_string();
     assert!(message.contains("durability"), "{message}");
 }
+
+/// What nobody adds to goes into segments by itself, unless it is next to nothing.
+#[test]
+fn an_idle_collection_is_flushed() {
+    let mut world = World::new();
+    world.options.log_file_bytes = 1 << 20;
+    let (_store, c) = world.with_collection(IdRole::Made);
+    c.write(Write::new(batch(&c.schema(), &events(0, 100)))).unwrap();
+    world.clock.advance(3_600_000_000);
+    c.maintain().unwrap();
+    assert_eq!((c.stats().memory_rows, c.stats().segments), (100, 0));
+    c.write(Write::new(batch(&c.schema(), &events(100, 30_000)))).unwrap();
+    c.maintain().unwrap();
+    assert_eq!(c.stats().memory_rows, 30_000);
+    world.clock.advance(61_000_000);
+    c.maintain().unwrap();
+    assert_eq!((c.stats().memory_rows, c.stats().log_tail_bytes, c.stats().events), (0, 0, 30_000));
+}
