@@ -91,7 +91,9 @@
 mod build;
 mod codec;
 mod columns;
+mod cover;
 mod error;
+mod fold;
 mod forest;
 mod hilbert;
 mod key;
@@ -104,6 +106,7 @@ mod summary;
 mod tree;
 
 pub use build::ForestBuilder;
+pub use cover::Cover;
 pub use error::IndexError;
 pub use forest::Forest;
 pub use key::{CLASS_NOWHERE, Grid, Key};

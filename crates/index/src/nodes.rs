@@ -2,7 +2,8 @@
 
 use crate::columns::{Boxes, Instants, Place, Time};
 use crate::error::IndexError;
-use crate::summary::{FloatSum, Number, Sum, Summary};
+use crate::fold;
+use crate::summary::{FloatSum, Summary};
 use arrow_array::Array;
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use meridian_model::{Batch, Bounds, FieldColumn, FieldType, Schema};
@@ -65,22 +66,31 @@ impl Nodes {
             // A field added after the tree was written: its values here are all null.
             None => Summary::INT,
             Some(FieldNodes::Int { count, sum, min, max }) => {
-                let some = count[at] > 0;
-                Summary {
-                    count: count[at].into(),
-                    sum: Sum::Int(sum[at]),
-                    min: some.then(|| Number::Int(min[at])),
-                    max: some.then(|| Number::Int(max[at])),
-                }
+                fold::of_ints(count[at].into(), sum[at], min[at], max[at])
             }
             Some(FieldNodes::Float { count, sum, min, max }) => {
-                let some = count[at] > 0;
-                Summary {
-                    count: count[at].into(),
-                    sum: Sum::Float(sum[at].into()),
-                    min: some.then(|| Number::Float(min[at])),
-                    max: some.then(|| Number::Float(max[at])),
-                }
+                fold::of_floats(count[at].into(), sum[at].into(), min[at], max[at])
+            }
+        }
+    }
+
+    /// The summary of neighbouring nodes of one level.
+    pub(crate) fn summary_of(&self, nodes: Range<usize>, ordinal: usize) -> Summary {
+        let counted = |count: &[u32]| count[nodes.clone()].iter().map(|&n| u64::from(n)).sum();
+        match self.fields.get(ordinal) {
+            None => Summary::INT,
+            Some(FieldNodes::Int { count, sum, min, max }) => {
+                let (sum, min, max) = (&sum[nodes.clone()], &min[nodes.clone()], &max[nodes.clone()]);
+                fold::of_ints(counted(count), sum_i128(sum), fold::least_int(min), fold::greatest_int(max))
+            }
+            Some(FieldNodes::Float { count, sum, min, max }) => {
+                let (sum, min, max) = (&sum[nodes.clone()], &min[nodes.clone()], &max[nodes.clone()]);
+                fold::of_floats(
+                    counted(count),
+                    fold::sum_floats(sum),
+                    fold::least_float(min),
+                    fold::greatest_float(max),
+                )
             }
         }
     }

@@ -12,7 +12,7 @@ pub const LEAF_ROWS: usize = 64;
 /// Children of an inner node.
 pub const FANOUT: usize = 16;
 /// Most levels of a tree: eight cover 64 * 16^7 rows, more than `u32` can number.
-const LEVELS_MAX: usize = 8;
+pub(crate) const LEVELS_MAX: usize = 8;
 
 /// A packed tree over a run of rows; cheap to clone.
 ///
@@ -24,7 +24,7 @@ pub struct Tree {
     pub(crate) rows: Range<u32>,
     pub(crate) place_known: bool,
     /// Index of each level's first node, leaves first, then the number of nodes.
-    levels: Arc<[u32]>,
+    pub(crate) levels: Arc<[u32]>,
     pub(crate) fields: Arc<[NumericField]>,
     pub(crate) nodes: Arc<Nodes>,
 }

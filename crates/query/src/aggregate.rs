@@ -2,8 +2,9 @@
 //!
 //! A node whose events all match, all lie in one window and all have one value of the `by` field is taken
 //! from its summary without a look at its events; all others are descended into, down to rows. Where a
-//! segment keeps its events in order of time as well and the question is about time and numbers alone, that
+//! part keeps its events in order of time as well and the question is about time and numbers alone, that
 //! order is walked: its leaves are thin slices of time, so that few of them are cut by the edge of a window.
+//! Where it is about time alone, there is nothing to walk: a window is a stretch of that order ([`Timeline`]).
 //!
 //! An event of an interval counts in the window of its start. Events with an open start count in a group
 //! without a window, which comes last.
@@ -12,13 +13,15 @@ use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::groups::{Groups, Members};
 use crate::listed::find_ids;
+use crate::ordered::{DEAD_MAX, DeadInTime, Ordered};
 use crate::parallel::{Task, add_tasks, slices, work};
-use crate::scan::{Candidates, Matched, Run, Scan, Step, chunk_end, search_step};
+use crate::scan::{Candidates, Matched, Run, Scan, Step, search_step};
+use crate::timeline::Timeline;
 use crate::windows::{Finder, Window, Windows};
 use arrow_buffer::BooleanBuffer;
 use meridian_index::{NodeRef, Number};
 use meridian_model::filter::{Predicate, Region};
-use meridian_model::{Batch, Bounds, FieldColumn, FieldType, Interval, Invalid, Projection, Schema, TimeRole};
+use meridian_model::{Batch, FieldColumn, FieldType, Interval, Invalid, Projection, Schema, TimeRole};
 use meridian_store::Snapshot;
 
 /// What to work out for each group.
@@ -252,6 +255,8 @@ struct Worker {
     columns: Projection,
     /// Whether the order of time holds all of these.
     time_order: bool,
+    /// The interval, where the question asks for nothing else and every event of it is in one group for each window.
+    within: Option<Interval>,
 }
 
 impl Worker {
@@ -282,6 +287,7 @@ impl Worker {
             by_ordinal: question.by.and_then(|by| numeric.iter().position(|&n| n == by)),
             columns,
             time_order,
+            within: question.predicate.as_interval().filter(|_| question.by.is_none()),
         }
     }
 
@@ -290,7 +296,7 @@ impl Worker {
     fn plan(&self, scan: &mut Scan, part: u32, tasks: &mut Vec<Task>) -> Result<DeadInTime, QueryError> {
         let view = scan.part(part).clone();
         let rows = 0..view.rows();
-        if let Some(order) = view.time_order().filter(|_| self.time_order && view.none_newer(rows.clone())) {
+        if let Some(order) = Ordered::of(&view).filter(|_| self.time_order && view.none_newer(rows.clone())) {
             let dead: Vec<u32> = view.dead_rows(rows).take(DEAD_MAX + 1).collect();
             if dead.len() <= DEAD_MAX {
                 add_tasks(tasks, part, &order.trees()?, true);
@@ -304,24 +310,30 @@ impl Worker {
     fn task(&mut self, scan: &mut Scan, task: &Task, dead: &DeadInTime) -> Result<(), QueryError> {
         let view = scan.part(task.part).clone();
         let mut candidates = task.candidates(scan);
-        let Some(order) = view.time_order().filter(|_| task.by_time) else {
+        let Some(order) = Ordered::of(&view).filter(|_| task.by_time) else {
             let visible = |node: &NodeRef<'_>| view.all_visible(node.rows());
             while let Some(run) = self.next(scan, &visible, &mut candidates)? {
                 self.run(scan, task.part, &run)?;
             }
             return Ok(());
         };
+        if let Some(within) = self.within {
+            let (tree, places) = task.stretch();
+            let mut timeline = Timeline::new(order, tree, dead, &self.columns);
+            return timeline.count(scan, places, within, &mut self.finder, &mut self.groups);
+        }
         let visible = |node: &NodeRef<'_>| !dead.some_in(&node.bounds());
         while let Some(run) = self.next(scan, &visible, &mut candidates)? {
             scan.control.check()?;
             scan.stats.blocks_read += 1;
-            let read = order.read(run.rows.clone())?;
+            let batch = order.read(run.rows.clone(), &self.columns)?;
             let mut mask = (!run.whole).then(|| {
                 scan.stats.events_tested += run.rows.len() as u64;
-                scan.predicate.evaluate(&read.batch)
+                scan.predicate.evaluate(&batch)
             });
             if !dead.rows.is_empty() {
-                let alive = BooleanBuffer::collect_bool(run.rows.len(), |i| !dead.holds(read.rows.value(i)));
+                let rows = order.rows(run.rows.clone())?;
+                let alive = BooleanBuffer::collect_bool(rows.len(), |i| !dead.holds(rows[i]));
                 mask = Some(mask.map_or_else(|| alive.clone(), |m| &m & &alive));
             }
             let rows = match mask {
@@ -329,7 +341,7 @@ impl Worker {
                 Some(mask) => Matched::Rows(mask.set_indices().map(|i| run.rows.start + i as u32).collect()),
             };
             scan.stats.events_matched += rows.len() as u64;
-            self.rows(&rows, &read.batch, run.rows.start)?;
+            self.rows(&rows, &batch, run.rows.start)?;
         }
         Ok(())
     }
@@ -420,43 +432,6 @@ impl Worker {
         let windows = self.finder.as_mut().zip(starts);
         let by = self.by.and_then(|by| batch.field(by));
         self.groups.add_rows(rows.iter().map(|r| (r - first) as usize), batch, windows, by)
-    }
-}
-
-/// Dead rows of a part that has an order of time.
-#[derive(Debug, Default)]
-struct DeadInTime {
-    /// In order of row.
-    rows: Vec<u32>,
-    /// Their times, in order of time.
-    times: Vec<i64>,
-}
-
-/// Dead rows beyond which the order of time is not worth its corrections.
-const DEAD_MAX: usize = 1 << 16;
-
-impl DeadInTime {
-    fn of(scan: &mut Scan, part: u32, rows: Vec<u32>) -> Result<DeadInTime, QueryError> {
-        let mut columns = Projection::none(&scan.layout);
-        columns.add_time(&scan.layout, scan.schema());
-        let mut times = Vec::with_capacity(rows.len());
-        for run in rows.chunk_by(|a, b| chunk_end(*a) == chunk_end(*b)) {
-            let (Some(&first), Some(&last)) = (run.first(), run.last()) else { continue };
-            let batch = scan.read(part, first..last + 1, &columns)?;
-            times.extend(run.iter().map(|row| batch.interval((row - first) as usize).0));
-        }
-        times.sort_unstable();
-        Ok(DeadInTime { rows, times })
-    }
-
-    /// Whether a dead row may stand in the time of a box.
-    fn some_in(&self, bounds: &Bounds) -> bool {
-        let first = self.times.partition_point(|&time| time < bounds.start);
-        self.times.get(first).is_some_and(|&time| time <= bounds.end)
-    }
-
-    fn holds(&self, row: u32) -> bool {
-        self.rows.binary_search(&row).is_ok()
     }
 }
 

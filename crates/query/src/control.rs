@@ -88,6 +88,9 @@ pub struct Stats {
     pub nodes_whole: u64,
     /// Blocks read: runs of at most [`meridian_store::CHUNK_ROWS`] neighbouring events.
     pub blocks_read: u64,
+    /// Blocks of 64 events at the edge of the question or of its windows: those that an aggregate could not take from
+    /// the nodes above them.
+    pub edge_blocks: u64,
     /// Events tested one by one.
     pub events_tested: u64,
     /// Events found to match, before any limit cut them.
@@ -107,6 +110,7 @@ impl Stats {
         self.nodes_pruned += other.nodes_pruned;
         self.nodes_whole += other.nodes_whole;
         self.blocks_read += other.blocks_read;
+        self.edge_blocks += other.edge_blocks;
         self.events_tested += other.events_tested;
         self.events_matched += other.events_matched;
         self.plan_us += other.plan_us;

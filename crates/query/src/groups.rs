@@ -3,7 +3,7 @@
 use crate::aggregate::{ByValue, Function, FunctionValue, Group};
 use crate::windows::{Finder, Window, Windows};
 use arrow_array::{Array, TimestampMicrosecondArray};
-use meridian_index::{FloatSum, NodeRef, Number, Sum};
+use meridian_index::{FloatSum, NodeRef, Number, Sum, Summary};
 use meridian_model::{Batch, FieldColumn, FieldType, Invalid, Schema};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -90,6 +90,16 @@ impl Ints {
 }
 
 impl Ints {
+    fn add_all(&mut self, summary: &Summary) {
+        self.count += summary.count;
+        if let (Sum::Int(sum), Some(Number::Int(min)), Some(Number::Int(max))) = (summary.sum, summary.min, summary.max)
+        {
+            self.sum += sum;
+            self.min = self.min.min(min);
+            self.max = self.max.max(max);
+        }
+    }
+
     fn merge(&mut self, other: &Ints) {
         self.count += other.count;
         self.sum += other.sum;
@@ -99,6 +109,15 @@ impl Ints {
 }
 
 impl Floats {
+    fn add_all(&mut self, summary: &Summary) {
+        self.count += summary.count;
+        if let (Sum::Float(sum), Some(min), Some(max)) = (summary.sum, summary.min, summary.max) {
+            self.sum.merge(&sum);
+            self.min = self.min.min(min.to_f64());
+            self.max = self.max.max(max.to_f64());
+        }
+    }
+
     fn merge(&mut self, other: &Floats) {
         self.count += other.count;
         self.sum.merge(&other.sum);
@@ -142,6 +161,8 @@ pub(crate) struct Groups {
     counts: Vec<u64>,
     fields: Vec<FieldTotals>,
     by: Option<Values>,
+    /// The group asked for last, which is most often the next too.
+    last: Option<((i64, u32), u32)>,
     /// Group of each row in hand.
     scratch: Vec<u32>,
 }
@@ -186,6 +207,7 @@ impl Groups {
             counts: Vec::new(),
             fields,
             by,
+            last: None,
             scratch: Vec::new(),
         }
     }
@@ -196,34 +218,22 @@ impl Groups {
             (Some(values), Some(value)) => values.number_of(value)?,
             _ => 0,
         };
-        let group = self.group(members.window, value)? as usize;
-        self.counts[group] += node.rows().len() as u64;
+        let group = self.group(members.window, value)?;
+        self.add_all(group, node.rows().len() as u64, |_, ordinal| node.summary(ordinal));
+        Ok(())
+    }
+
+    /// Counts events of one group that are known by their number and, for each numeric field (its index, and its place
+    /// among the numeric fields), by a summary.
+    pub(crate) fn add_all(&mut self, group: u32, count: u64, summary: impl Fn(usize, usize) -> Summary) {
+        self.counts[group as usize] += count;
         for field in &mut self.fields {
-            let summary = node.summary(field.ordinal);
+            let summary = summary(field.field, field.ordinal);
             match &mut field.totals {
-                Totals::Ints(totals) => {
-                    let total = &mut totals[group];
-                    total.count += summary.count;
-                    if let (Sum::Int(sum), Some(Number::Int(min)), Some(Number::Int(max))) =
-                        (summary.sum, summary.min, summary.max)
-                    {
-                        total.sum += sum;
-                        total.min = total.min.min(min);
-                        total.max = total.max.max(max);
-                    }
-                }
-                Totals::Floats(totals) => {
-                    let total = &mut totals[group];
-                    total.count += summary.count;
-                    if let (Sum::Float(sum), Some(min), Some(max)) = (summary.sum, summary.min, summary.max) {
-                        total.sum.merge(&sum);
-                        total.min = total.min.min(min.to_f64());
-                        total.max = total.max.max(max.to_f64());
-                    }
-                }
+                Totals::Ints(totals) => totals[group as usize].add_all(&summary),
+                Totals::Floats(totals) => totals[group as usize].add_all(&summary),
             }
         }
-        Ok(())
     }
 
     /// Counts rows of a batch.
@@ -236,8 +246,6 @@ impl Groups {
     ) -> Result<(), Invalid> {
         let mut groups = std::mem::take(&mut self.scratch);
         groups.clear();
-        // The group of the row before, which is most often that of the next.
-        let mut last: Option<(i64, u32, u32)> = None;
         for row in rows.clone() {
             let window = match &mut windows {
                 Some((finder, starts)) if starts.is_valid(row) => Some(finder.find(starts.value(row))),
@@ -248,12 +256,7 @@ impl Groups {
                 (Some(values), None) => values.number_of(&ByValue::Null)?,
                 (None, _) => 0,
             };
-            let start = window.map_or(NO_WINDOW, |w| w.start);
-            let group = match last {
-                Some((s, v, group)) if s == start && v == value => group,
-                _ => self.group(window, value)?,
-            };
-            last = Some((start, value, group));
+            let group = self.group(window, value)?;
             self.counts[group as usize] += 1;
             groups.push(group);
         }
@@ -306,10 +309,15 @@ impl Groups {
         Ok(())
     }
 
-    /// The number of a group, made if it is new.
-    fn group(&mut self, window: Option<Window>, value: u32) -> Result<u32, Invalid> {
+    /// The number of a group, made if it is new. Without a `by` field the value is 0.
+    #[inline]
+    pub(crate) fn group(&mut self, window: Option<Window>, value: u32) -> Result<u32, Invalid> {
         let key = (window.map_or(NO_WINDOW, |w| w.start), value);
+        if let Some((_, group)) = self.last.filter(|(last, _)| *last == key) {
+            return Ok(group);
+        }
         if let Some(&group) = self.of.get(&key) {
+            self.last = Some((key, group));
             return Ok(group);
         }
         let group = self.counts.len();
@@ -317,6 +325,7 @@ impl Groups {
             return Err(too_many());
         }
         self.of.insert(key, group as u32);
+        self.last = Some((key, group as u32));
         self.windows.push(window);
         self.values.push(value);
         self.counts.push(0);

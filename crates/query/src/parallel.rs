@@ -10,6 +10,7 @@ use crate::error::QueryError;
 use crate::scan::{Candidates, Scan};
 use meridian_index::{Node, Tree};
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -29,6 +30,11 @@ pub(crate) struct Task {
 }
 
 impl Task {
+    /// The tree, and the rows below the node.
+    pub(crate) fn stretch(&self) -> (&Tree, Range<u32>) {
+        (&self.tree, self.tree.rows(self.node))
+    }
+
     pub(crate) fn candidates(&self, scan: &mut Scan) -> Candidates {
         let all = Candidates::below(&self.tree, self.node, false);
         // In the order of time rows have other numbers.

@@ -192,10 +192,11 @@ fn check_time(view: &PartView, schema: &Arc<meridian_model::Schema>) -> Result<(
     let mut seen = vec![false; view.rows() as usize];
     let mut last = i64::MIN;
     for from in (0..view.rows()).step_by(CHUNK_ROWS as usize) {
-        let found = order.read(from..view.rows().min(from + CHUNK_ROWS))?;
-        forest.push_ordered(&found.batch).map_err(|e| wrong(&e.to_string()))?;
-        for (i, row) in found.rows.values().iter().enumerate() {
-            let (time, _) = found.batch.interval(i);
+        let places = from..view.rows().min(from + CHUNK_ROWS);
+        let found = order.read(places.clone(), &Projection::all(view.layout()))?;
+        forest.push_ordered(&found).map_err(|e| wrong(&e.to_string()))?;
+        for (i, row) in order.rows(places)?.values().iter().enumerate() {
+            let (time, _) = found.interval(i);
             if time < last || seen.get(*row as usize) != Some(&false) {
                 return Err(wrong("its order of time is not one of its events"));
             }
@@ -219,9 +220,14 @@ fn check_time_values(view: &PartView, wrong: &dyn Fn(&str) -> StoreError) -> Res
         let column = usize::from(*column);
         let Some(values) = view.part.column(column, 0..view.rows(), Fill::Pass)? else { continue };
         for from in (0..view.rows()).step_by(CHUNK_ROWS as usize) {
-            let found = order.read(from..view.rows().min(from + CHUNK_ROWS))?;
-            let expected = arrow_select::take::take(&values, &found.rows, None).map_err(|e| wrong(&e.to_string()))?;
-            if found.batch.column(column).is_none_or(|c| c.to_data() != expected.to_data()) {
+            let places = from..view.rows().min(from + CHUNK_ROWS);
+            let rows = order.rows(places.clone())?;
+            let expected = arrow_select::take::take(&values, &rows, None).map_err(|e| wrong(&e.to_string()))?;
+            if order
+                .read(places, &Projection::all(view.layout()))?
+                .column(column)
+                .is_none_or(|c| c.to_data() != expected.to_data())
+            {
                 return Err(wrong("the values in its order of time are not those of its events"));
             }
         }

@@ -65,7 +65,7 @@ pub use error::{Gone, Problem, StoreError, WriteError};
 pub use expiry::Expired;
 pub use files::Files;
 pub use options::{Durability, Options, Settings};
-pub use part::{CHUNK_ROWS, PartView, TimeOrder, TimeRows};
+pub use part::{CHUNK_ROWS, PartView, TimeOrder};
 pub use pending::{Pending, Turn};
 pub use snapshot::Snapshot;
 pub use stats::CollectionStats;

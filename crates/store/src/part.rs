@@ -407,15 +407,6 @@ pub struct TimeOrder<'a> {
     view: &'a PartView,
 }
 
-/// Some rows in order of time.
-#[derive(Debug, Clone)]
-pub struct TimeRows {
-    /// The time and the numeric fields; the other columns are absent.
-    pub batch: Batch,
-    /// For each, its row in the part: what [`PartView::visible`] and [`PartView::read`] speak of.
-    pub rows: UInt32Array,
-}
-
 impl TimeOrder<'_> {
     /// The trees over time: one, or none of a part of no rows. Their rows are places in the order of time.
     pub fn trees(&self) -> Result<Vec<Tree>, StoreError> {
@@ -425,29 +416,41 @@ impl TimeOrder<'_> {
         }
     }
 
-    /// What stands at some places of the order of time.
-    pub fn read(&self, places: Range<u32>) -> Result<TimeRows, StoreError> {
+    /// The time and the numeric fields of what stands at some places of the order of time, as far as they are wanted;
+    /// the other columns are absent.
+    pub fn read(&self, places: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
         let context = &self.view.context;
         context.counters.add_blocks_read(blocks_of(&places));
-        let (mut columns, rows) = match &self.view.part.body {
-            Body::Segment(segment) => segment.time_rows(places, &context.layout)?,
+        let count = places.end.min(self.view.rows()).saturating_sub(places.start) as usize;
+        let mut columns = match &self.view.part.body {
+            Body::Segment(segment) => segment.time_columns(places, &context.layout, wanted)?,
             Body::Run(run) => {
-                let missing =
-                    || meridian_model::Invalid::new("a memory tree without an order of time was asked for it");
-                let (batch, rows) = run.time_rows(places).ok_or_else(missing)?;
+                let batch = run.time_columns(places, wanted).ok_or_else(no_order)?;
                 let mut columns = batch.columns().to_vec();
                 columns.resize(context.layout.columns.len(), None);
-                (columns, rows)
+                columns
             }
         };
-        for column in context.schema.numeric_fields().into_iter().map(|field| context.layout.field(field)) {
+        let numeric = context.schema.numeric_fields().into_iter().map(|field| context.layout.field(field));
+        for column in numeric.filter(|column| wanted.has(*column)) {
             // Added to the schema after the segment was written.
             let kind = context.layout.columns[column].data_type();
-            columns[column].get_or_insert_with(|| arrow_array::new_null_array(kind, rows.len()));
+            columns[column].get_or_insert_with(|| arrow_array::new_null_array(kind, count));
         }
-        let batch = Batch::new(context.schema.clone(), context.layout.clone(), rows.len(), columns)?;
-        Ok(TimeRows { batch, rows })
+        Ok(Batch::new(context.schema.clone(), context.layout.clone(), count, columns)?)
     }
+
+    /// The rows of the part that stand at some places: what [`PartView::visible`] and [`PartView::read`] speak of.
+    pub fn rows(&self, places: Range<u32>) -> Result<UInt32Array, StoreError> {
+        match &self.view.part.body {
+            Body::Segment(segment) => segment.time_rows(places),
+            Body::Run(run) => Ok(run.time_rows(places).ok_or_else(no_order)?),
+        }
+    }
+}
+
+fn no_order() -> meridian_model::Invalid {
+    meridian_model::Invalid::new("a memory tree without an order of time was asked for it")
 }
 
 /// Puts the pieces of neighbouring blocks together.

@@ -109,12 +109,18 @@ impl Run {
         self.batch.project(&columns)
     }
 
-    /// The time and the numeric fields at some places of the order of time, and the rows these are.
-    pub(crate) fn time_rows(&self, places: Range<u32>) -> Option<(Batch, UInt32Array)> {
+    /// The wanted ones of these at some places of the order of time.
+    pub(crate) fn time_columns(&self, places: Range<u32>, wanted: &Projection) -> Option<Batch> {
+        let rows = self.time_rows(places)?;
+        Some(self.numbers().project(wanted).take(rows.values()))
+    }
+
+    /// The rows at some places of the order of time.
+    pub(crate) fn time_rows(&self, places: Range<u32>) -> Option<UInt32Array> {
         let rows = &self.by_time()?.rows;
-        let places = places.start.min(rows.len() as u32) as usize..places.end.min(rows.len() as u32) as usize;
-        let rows = rows.slice(places.start, places.len());
-        Some((self.numbers().take(rows.values()), rows))
+        let end = (places.end as usize).min(rows.len());
+        let start = (places.start as usize).min(end);
+        Some(rows.slice(start, end - start))
     }
 
     /// Counts per map cell, where the rows are points and many.

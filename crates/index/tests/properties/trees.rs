@@ -109,6 +109,26 @@ proptest! {
     }
 
     #[test]
+    fn a_cover_is_its_leaves(kind in kinds(), events in events(), times in 1..8usize, ends in (0..5000u32, 0..5000u32)) {
+        let events: Vec<Event> = events.iter().cycle().take(events.len() * times).cloned().collect();
+        let (batch, keys) = sorted(kind, &events);
+        for tree in &build(&batch, &keys, &[]).trees {
+            let (a, b) = (ends.0 % (tree.leaves() + 1), ends.1 % (tree.leaves() + 1));
+            let leaves = a.min(b)..a.max(b);
+            let cover = tree.cover(leaves.clone());
+            let first = tree.all_rows().start;
+            let row = |leaf: u32| (first + leaf * LEAF_ROWS as u32).min(tree.all_rows().end) as usize;
+            for ordinal in [COUNT, LEVEL] {
+                let rows = row(leaves.start)..row(leaves.end);
+                check_summary(&tree.summary_of(&cover, ordinal), &scan(&batch, rows, ordinal))?;
+            }
+            // At most the siblings to the left and right of each level, and the top.
+            prop_assert!(cover.nodes() <= 30 * 3 + 16, "{} nodes over {} leaves", cover.nodes(), leaves.len());
+            prop_assert_eq!(cover.nodes() == 0, leaves.is_empty());
+        }
+    }
+
+    #[test]
     fn a_tree_over_time_answers_as_a_scan_does(kind in kinds(), events in events(), questions in questions()) {
         let batch = batch(kind, &events);
         let mut rows: Vec<u32> = (0..events.len() as u32).collect();

@@ -2,6 +2,7 @@
 
 mod items;
 mod lines;
+mod many;
 mod numbers;
 mod pictures;
 mod stops;

@@ -20,7 +20,7 @@ use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
 use arrow_buffer::Buffer;
 use arrow_schema::{DataType, Field};
 use meridian_index::{CountPyramid, Forest};
-use meridian_model::Layout;
+use meridian_model::{Layout, Projection};
 use std::io::ErrorKind;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
@@ -267,34 +267,39 @@ impl Segment {
         CHUNK_ROWS.min(self.footer.rows - chunk * CHUNK_ROWS)
     }
 
-    /// Columns of the time projection at some places, in the layout asked for, and the rows they stand for.
-    pub(crate) fn time_rows(
+    /// The wanted columns of the time projection at some places, in the layout asked for.
+    pub(crate) fn time_columns(
         &self,
         places: Range<u32>,
         layout: &Layout,
-    ) -> Result<(Vec<Option<ArrayRef>>, UInt32Array), StoreError> {
+        wanted: &Projection,
+    ) -> Result<Vec<Option<ArrayRef>>, StoreError> {
+        let mut columns = vec![None; layout.columns.len()];
+        let held = self.footer.time.iter().flat_map(|time| time.columns.iter().map(|c| usize::from(*c)).enumerate());
+        for (i, column) in held.filter(|(_, column)| wanted.has(*column)) {
+            if let Some(slot) = columns.get_mut(column) {
+                *slot = Some(self.time_stretch(places.clone(), i as u32, &self.layout.columns[column])?);
+            }
+        }
+        Ok(columns)
+    }
+
+    /// The rows that stand at some places of the time projection.
+    pub(crate) fn time_rows(&self, places: Range<u32>) -> Result<UInt32Array, StoreError> {
+        let last = self.footer.time.as_ref().map_or(0, |time| time.columns.len());
+        let rows = self.time_stretch(places, last as u32, &self.row_field)?;
+        let rows = rows.as_primitive_opt::<UInt32Type>().cloned();
+        rows.ok_or_else(|| self.corrupt("its order of time holds no rows"))
+    }
+
+    /// Some values of one column of the time projection, of which the rows are the last.
+    fn time_stretch(&self, places: Range<u32>, column: u32, field: &Arc<Field>) -> Result<ArrayRef, StoreError> {
         let Some(time) = &self.footer.time else {
             return Err(self.corrupt("it has no order of time"));
         };
         let places = places.start.min(self.footer.rows)..places.end.min(self.footer.rows);
         let width = time.columns.len() as u32 + 1;
-        let mut columns = vec![None; layout.columns.len()];
-        for (i, column) in time.columns.iter().enumerate() {
-            let field = &self.layout.columns[usize::from(*column)];
-            let array = self.stretch(places.clone(), field, |chunk| {
-                self.time_chunk(time.first_block + chunk * width + i as u32, chunk, field)
-            })?;
-            if let Some(slot) = columns.get_mut(usize::from(*column)) {
-                *slot = Some(array);
-            }
-        }
-        let rows = self.stretch(places, &self.row_field, |chunk| {
-            self.time_chunk(time.first_block + (chunk + 1) * width - 1, chunk, &self.row_field)
-        })?;
-        match rows.as_primitive_opt::<UInt32Type>() {
-            Some(rows) => Ok((columns, rows.clone())),
-            None => Err(self.corrupt("its order of time holds no rows")),
-        }
+        self.stretch(places, field, |chunk| self.time_chunk(time.first_block + chunk * width + column, chunk, field))
     }
 
     /// Counts per map cell, where the segment has them.

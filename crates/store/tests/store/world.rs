@@ -149,11 +149,11 @@ fn read_part(snapshot: &Snapshot, part: &PartView, found: &mut Vec<(String, u64,
         }
     }
     if let Some(order) = part.time_order() {
-        let times = order.read(rows.clone())?;
-        assert_eq!(times.rows.len(), rows.len());
-        let instants: Vec<i64> = (0..rows.len()).map(|row| times.batch.interval(row).0).collect();
+        let times = order.read(rows.clone(), &Projection::all(part.layout()))?;
+        assert_eq!(times.rows(), rows.len());
+        let instants: Vec<i64> = (0..rows.len()).map(|row| times.interval(row).0).collect();
         assert!(instants.is_sorted());
-        for (place, row) in times.rows.values().iter().enumerate() {
+        for (place, row) in order.rows(rows.clone())?.values().iter().enumerate() {
             assert_eq!(instants[place], batch.interval(*row as usize).0);
         }
     }
