@@ -39,6 +39,7 @@ pub(crate) fn document(snapshot: &Snapshot, stats: &Stats) -> Value {
         "nodes_pruned": stats.nodes_pruned,
         "nodes_whole": stats.nodes_whole,
         "blocks_read": stats.blocks_read,
+        "edge_blocks": stats.edge_blocks,
         "events_tested": stats.events_tested,
         "events_matched": stats.events_matched,
         "plan_ms": stats.plan_us as f64 / 1000.0,
