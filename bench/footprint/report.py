@@ -18,6 +18,7 @@ def render(result):
     endings = ", ".join(f"`{ending}` {each(taken)}" for ending, taken in sorted(ours["endings"].items(), key=lambda e: -e[1]))
     out.append(f"Meridian's files by ending, bytes an event: {endings}."
                + (f" The Parquet files that `meridian files` lists: {each(ours['at_rest'])} bytes an event, {ours['at_rest'] / systems['parquet, zstd']['disk']:.2f} of plain Parquet, "
+                  f"{ours['at_rest'] / systems['geoparquet and boxes, zstd']['disk']:.2f} of GeoParquet with boxes, "
                   f"{ours['at_rest'] / systems['postgis']['disk']:.2f} of PostGIS." if ours["at_rest"] else ""))
     opened, empty = ours["open"], result["empty"]
     cold = f"{spread(opened['cold_ms'])} ms with a cold page cache, " if opened["cold_ms"] else ""

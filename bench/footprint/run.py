@@ -121,16 +121,20 @@ def weigh_questdb(folder, files, rows):
 
 
 def weigh_duckdb(folder, files):
-    """A database file in order of time; and plain Parquet of the same columns, zstd."""
+    """A database file in order of time; Parquet of the same columns; and GeoParquet as DuckDB writes it, without and with the boxes of a covering."""
     names = ", ".join(f"'{f}'" for f in files)
     select = f"SELECT id::VARCHAR AS id, kind, value, time, lon, lat FROM read_parquet([{names}]) ORDER BY time"
     with duckdb_spatial() as database:
         database.execute(f"ATTACH '{folder}/events.duckdb' AS kept; CREATE TABLE kept.events AS {select}; CHECKPOINT kept; DETACH kept")
+        boxes = "{'xmin': lon::FLOAT, 'ymin': lat::FLOAT, 'xmax': lon::FLOAT, 'ymax': lat::FLOAT} AS bbox"
+        for file, more in {"geo": "", "covered": f", {boxes}"}.items():
+            database.execute(f"COPY (SELECT id, kind, value, time, ST_Point(lon, lat) AS geometry{more} FROM ({select})) TO '{folder}/{file}.parquet' (FORMAT PARQUET, COMPRESSION ZSTD)")
     tables = [pyarrow.parquet.read_table(f) for f in files]
     with pyarrow.parquet.ParquetWriter(folder / "plain.parquet", tables[0].cast(target(tables[0].schema)).schema, compression="zstd") as writer:
         for table in tables:
             writer.write_table(table.cast(target(table.schema)))
-    return {"duckdb": {"disk": (folder / "events.duckdb").stat().st_size}, "parquet, zstd": {"disk": (folder / "plain.parquet").stat().st_size}}
+    files = {"duckdb": "events.duckdb", "parquet, zstd": "plain.parquet", "geoparquet, zstd": "geo.parquet", "geoparquet and boxes, zstd": "covered.parquet"}
+    return {name: {"disk": (folder / file).stat().st_size} for name, file in files.items()}
 
 
 def target(schema):

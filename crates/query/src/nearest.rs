@@ -100,9 +100,13 @@ impl Nearest {
     fn push(&mut self, scan: &mut Scan, part: u32, tree: usize, node: Node, whole: bool) {
         scan.stats.nodes_visited += 1;
         let region = scan.part(part).trees()[tree].node_ref(node);
-        let distance_m = distance_to_box_m(self.sought.lon, self.sought.lat, &region.bounds());
+        // The predicate rules out most nodes, and costs less than a distance.
         let relation = if whole { Relation::All } else { scan.predicate.relation(&region) };
-        if relation == Relation::None || distance_m.is_infinite() {
+        let distance_m = match relation {
+            Relation::None => f64::INFINITY,
+            _ => distance_to_box_m(self.sought.lon, self.sought.lat, &region.bounds()),
+        };
+        if distance_m.is_infinite() {
             scan.stats.nodes_pruned += 1;
             return;
         }

@@ -11,6 +11,9 @@ use crate::sphere::{EARTH_RADIUS_M, distance_m};
 use arrow_buffer::BooleanBuffer;
 use std::f64::consts::PI;
 
+/// Degrees of latitude, some centimetre: more than what the distance to a shape may be wrong by.
+const SIDE_MARGIN: f64 = 1e-7;
+
 /// A spherical cap, with what makes the test of a point cheap.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Near {
@@ -21,6 +24,8 @@ pub(crate) struct Near {
     /// Degrees of latitude and of longitude beyond which no point of the cap lies.
     lat_reach: f64,
     lon_reach: f64,
+    /// A box that holds the cap, west, south, east, north: all longitudes where it reaches the antimeridian.
+    sides: [f64; 4],
     /// Haversines surely within and surely beyond the radius; between the two rounding decides, see [`distance_m`].
     within: f64,
     beyond: f64,
@@ -40,6 +45,9 @@ impl Near {
             (angle.sin() / cos_lat).min(1.0).asin().to_degrees() + 1e-9
         };
         let haversine = (0.5 * angle).sin().powi(2);
+        let (lat_side, lon_side) = (lat_reach + SIDE_MARGIN, lon_reach + SIDE_MARGIN / cos_lat.max(1e-6));
+        let (west, east) = (lon - lon_side, lon + lon_side);
+        let (west, east) = if west < -180.0 || east > 180.0 { (-180.0, 180.0) } else { (west, east) };
         Near {
             lon,
             lat,
@@ -47,6 +55,7 @@ impl Near {
             cos_lat,
             lat_reach,
             lon_reach,
+            sides: [west, lat - lat_side, east, lat + lat_side],
             within: haversine * (1.0 - 1e-9) - 1e-18,
             beyond: haversine * (1.0 + 1e-9) + 1e-18,
         }
@@ -54,9 +63,7 @@ impl Near {
 
     /// A box that holds the cap: all longitudes where it reaches the antimeridian.
     pub(crate) fn sides(&self) -> [f64; 4] {
-        let (west, east) = (self.lon - self.lon_reach, self.lon + self.lon_reach);
-        let (west, east) = if west < -180.0 || east > 180.0 { (-180.0, 180.0) } else { (west, east) };
-        [west, self.lat - self.lat_reach, east, self.lat + self.lat_reach]
+        self.sides
     }
 
     #[inline]
@@ -105,9 +112,15 @@ impl Near {
         if bounds.is_nowhere() {
             return Outcomes::UNKNOWN;
         }
+        // Most regions lie beside the box of the cap, and those that reach over it are not within the cap: no trigonometry.
+        let [west, south, east, north] = self.sides;
+        if bounds.east < west || bounds.west > east || bounds.north < south || bounds.south > north {
+            return Outcomes::FALSE.with_unknown(region.some_nowhere());
+        }
+        let reaches_over = bounds.west < west || bounds.east > east || bounds.south < south || bounds.north > north;
         let nearest = distance_to_box_m(self.lon, self.lat, &bounds);
-        let farthest = farthest_in_box_m(self.lon, self.lat, &bounds);
-        Outcomes::of(nearest <= self.radius_m, farthest > self.radius_m).with_unknown(region.some_nowhere())
+        let some_beyond = reaches_over || farthest_in_box_m(self.lon, self.lat, &bounds) > self.radius_m;
+        Outcomes::of(nearest <= self.radius_m, some_beyond).with_unknown(region.some_nowhere())
     }
 }
 
