@@ -112,6 +112,16 @@ impl Grid {
         (key.bucket() as i64 - BUCKET_BIAS).saturating_mul(scale)
     }
 
+    /// The least and the greatest bucket of events of a size class within these bounds.
+    pub fn buckets(&self, class: u8, bounds: &Bounds) -> (u64, u64) {
+        let unit = match class {
+            CLASS_NOWHERE.. => self.unit,
+            _ if !self.has_time => return (0, 0),
+            _ => self.unit.saturating_mul(TIME_SCALES.get(usize::from(class >> 4)).copied().unwrap_or(1)),
+        };
+        (split(bounds.start, unit).0, split(bounds.end, unit).0)
+    }
+
     /// The key of one event.
     pub fn key(&self, bounds: &Bounds) -> Key {
         let duration = self.duration_class(bounds);

@@ -225,6 +225,21 @@ impl Batch {
         }
     }
 
+    /// As [`Batch::slice`], only the columns wanted.
+    pub fn slice_of(&self, from: usize, rows: usize, wanted: &Projection) -> Batch {
+        let mut columns = vec![None; self.columns.len()];
+        for column in wanted.columns() {
+            columns[column] = self.columns[column].as_ref().map(|c| c.slice(from, rows));
+        }
+        Batch { schema: self.schema.clone(), layout: self.layout.clone(), rows, columns }
+    }
+
+    /// The columns of both, which hold the same events.
+    pub fn joined(self, other: Batch) -> Batch {
+        let columns = self.columns.into_iter().zip(other.columns).map(|(mine, others)| mine.or(others)).collect();
+        Batch { columns, ..self }
+    }
+
     /// The rows at these indexes, in that order.
     pub fn take(&self, rows: &[u32]) -> Batch {
         let indexes = UInt32Array::from(rows.to_vec());

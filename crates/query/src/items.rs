@@ -155,7 +155,7 @@ pub fn items(snapshot: &Snapshot, items: &Items, control: &Control) -> Result<An
             };
             match ids {
                 Some(ids) => Source::Listed(listed::by_id_natural(&mut scan, &ids, after)?),
-                None => Source::Natural(Natural::new(&mut scan, after)?),
+                None => Source::Natural(Natural::new(&mut scan, after)),
             }
         }
         Order::Near { lon, lat, k } => {

@@ -83,7 +83,7 @@ pub(crate) fn near_if_few(scan: &mut Scan, sought: &Sought) -> Result<Option<(Li
     let mut runs = Vec::new();
     let mut count = 0;
     for part in scan.parts() {
-        let mut candidates = Candidates::of(scan, part, 0);
+        let mut candidates = Candidates::of(scan, part, 0).bridged();
         let from = runs.len();
         let predicate = scan.predicate.clone();
         while let Some(run) = candidates.next(&mut scan.stats, &mut |node, whole| search_step(&predicate, node, whole))

@@ -1,4 +1,6 @@
-//! Events in natural order: one lazily walked stream per part, merged by `(Key, Seq)`.
+//! Events in natural order: one lazily walked stream per tree of a part, merged by `(Key, Seq)`.
+//!
+//! Trees whose size classes and buckets of time are apart follow one another unmerged, and no keys are made for them.
 //!
 //! A heap holds each part's next place: either that of its next event, or, where the next run of rows has
 //! not been tested yet, that of the run's first row, which is a lower bound. So a part in which nothing
@@ -8,6 +10,7 @@
 use crate::error::QueryError;
 use crate::scan::{Candidates, Matched, Pick, Run, Scan, search_step};
 use meridian_index::Key;
+use meridian_model::filter::Region;
 use meridian_model::Seq;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,12 +20,28 @@ const ENOUGH: usize = 512;
 
 /// The merged stream.
 pub(crate) struct Natural {
+    /// What has not been entered yet, the first last.
+    waiting: Vec<Section>,
+    /// Of each part how many of its sections wait, and whether something was found in one.
+    parts: Vec<(usize, bool)>,
+    /// Only what stands after this place is wanted.
+    after: Option<(Key, Seq)>,
+    /// Streams over places that no other section has.
     streams: Vec<Stream>,
     /// Next place of each stream, the least on top; empty where there is only one stream.
     heads: BinaryHeap<Reverse<(Key, Seq, usize)>>,
 }
 
-/// The stream of one part.
+/// One tree of one part: all its events are of one size class, in some buckets of time.
+struct Section {
+    part: u32,
+    tree: usize,
+    /// Class and bucket of its first and its last event at the widest.
+    first: (u8, u64),
+    last: (u8, u64),
+}
+
+/// The stream of one section.
 struct Stream {
     part: u32,
     candidates: Candidates,
@@ -42,40 +61,74 @@ struct Found {
 
 impl Natural {
     /// The stream of all events after a place.
-    pub(crate) fn new(scan: &mut Scan, after: Option<(Key, Seq)>) -> Result<Natural, QueryError> {
-        let mut streams = Vec::new();
+    pub(crate) fn new(scan: &mut Scan, after: Option<(Key, Seq)>) -> Natural {
+        let mut waiting = Vec::new();
+        let mut parts = Vec::new();
         for part in scan.parts() {
-            let from = match after {
-                None => 0,
-                Some(after) => scan.seek(part, after)?,
-            };
-            let candidates = Candidates::of(scan, part, from);
-            let mut stream = Stream { part, candidates, run: None, found: Found::default() };
-            stream.advance(scan);
-            if stream.run.is_some() {
-                streams.push(stream);
-            } else {
-                scan.stats.parts_pruned += 1;
+            let from = waiting.len();
+            for (i, tree) in scan.part(part).trees().iter().enumerate() {
+                let Some(root) = tree.root() else { continue };
+                let (class, bounds) = (tree.class(), tree.node_ref(root).bounds());
+                let (first, last) = scan.grid.buckets(class, &bounds);
+                waiting.push(Section { part, tree: i, first: (class, first), last: (class, last) });
             }
+            parts.push((waiting.len() - from, false));
+            scan.stats.parts_pruned += u64::from(waiting.len() == from);
         }
-        let mut heads = BinaryHeap::new();
-        if streams.len() > 1 {
-            for (i, stream) in streams.iter_mut().enumerate() {
-                heads.extend(stream.head(scan)?.map(|(key, seq)| Reverse((key, seq, i))));
-            }
-        }
-        Ok(Natural { streams, heads })
+        waiting.sort_by_key(|section| Reverse(section.first));
+        Natural { waiting, parts, after, streams: Vec::new(), heads: BinaryHeap::new() }
     }
 
     /// The next events: at least one unless there are no more, at most `want`.
     pub(crate) fn fill(&mut self, scan: &mut Scan, want: usize) -> Result<Vec<Pick>, QueryError> {
         let mut out = Vec::with_capacity(want.min(ENOUGH));
-        match self.streams.as_mut_slice() {
-            [] => {}
-            [only] => only.fill(scan, want, &mut out)?,
-            _ => self.merge(scan, want, &mut out)?,
+        while out.len() < want.min(ENOUGH) {
+            if !self.heads.is_empty() {
+                self.merge(scan, want, &mut out)?;
+            } else if let [only] = self.streams.as_mut_slice()
+                && !only.is_done()
+            {
+                only.fill(scan, want, &mut out)?;
+            } else if !self.enter(scan)? {
+                break;
+            }
         }
         Ok(out)
+    }
+
+    /// Enters the next section, and those whose places are among its own: parts most often lie one behind the other, and
+    /// then nothing is compared. Says whether there was one.
+    fn enter(&mut self, scan: &mut Scan) -> Result<bool, QueryError> {
+        self.streams.clear();
+        let mut upto = None;
+        while let Some(section) = self.waiting.pop_if(|section| upto.is_none_or(|last| section.first <= last)) {
+            upto = upto.max(Some(section.last));
+            let stream = self.stream(scan, &section)?;
+            let (waiting, hit) = &mut self.parts[section.part as usize];
+            *waiting -= 1;
+            *hit |= stream.is_some();
+            scan.stats.parts_pruned += u64::from(*waiting == 0 && !*hit);
+            self.streams.extend(stream);
+        }
+        if self.streams.len() > 1 {
+            for (i, stream) in self.streams.iter_mut().enumerate() {
+                self.heads.extend(stream.head(scan)?.map(|(key, seq)| Reverse((key, seq, i))));
+            }
+        }
+        Ok(upto.is_some())
+    }
+
+    /// The stream of a section; `None` if nothing in it can match.
+    fn stream(&self, scan: &mut Scan, section: &Section) -> Result<Option<Stream>, QueryError> {
+        let from = match self.after {
+            None => 0,
+            Some(after) if section.last < (after.0.class(), after.0.bucket()) => return Ok(None),
+            Some(after) => scan.seek(section.part, after)?,
+        };
+        let candidates = Candidates::of_tree(scan, section.part, section.tree, from).bridged();
+        let mut stream = Stream { part: section.part, candidates, run: None, found: Found::default() };
+        stream.advance(scan);
+        Ok(stream.run.is_some().then_some(stream))
     }
 
     fn merge(&mut self, scan: &mut Scan, want: usize, out: &mut Vec<Pick>) -> Result<(), QueryError> {
@@ -104,6 +157,10 @@ impl Natural {
 }
 
 impl Stream {
+    fn is_done(&self) -> bool {
+        self.run.is_none() && self.found.is_empty()
+    }
+
     /// Finds the next run, if the last one was used up.
     fn advance(&mut self, scan: &mut Scan) {
         if self.run.is_none() {

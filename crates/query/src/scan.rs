@@ -50,18 +50,38 @@ pub(crate) struct Candidates {
     from: u32,
     /// Rows that may match, where long lines in pieces tell; all otherwise.
     sieve: Option<Arc<BooleanBuffer>>,
+    /// Rows ruled out between two runs over which the runs are put together.
+    bridged: u32,
 }
+
+/// Testing so many rows in vain costs less than a run of its own.
+const BRIDGED_ROWS: u32 = 128;
 
 impl Candidates {
     /// All rows of these trees from `from` on.
     pub(crate) fn new(trees: &[Tree], from: u32) -> Candidates {
-        Candidates { trees: trees.to_vec(), tree: 0, stack: Vec::new(), entered: false, found: None, from, sieve: None }
+        Candidates {
+            trees: trees.to_vec(),
+            tree: 0,
+            stack: Vec::new(),
+            entered: false,
+            found: None,
+            from,
+            sieve: None,
+            bridged: 0,
+        }
     }
 
     /// The rows of a part that a question must look at, from `from` on.
     pub(crate) fn of(scan: &mut Scan, part: u32, from: u32) -> Candidates {
         let sieve = scan.sieve(part);
         Candidates { sieve, ..Candidates::new(scan.part(part).trees(), from) }
+    }
+
+    /// The rows of one tree of a part that a question must look at, from `from` on.
+    pub(crate) fn of_tree(scan: &mut Scan, part: u32, tree: usize, from: u32) -> Candidates {
+        let sieve = scan.sieve(part);
+        Candidates { sieve, ..Candidates::new(&scan.part(part).trees()[tree..tree + 1], from) }
     }
 
     /// The same rows without those that the sieve holds back.
@@ -79,7 +99,14 @@ impl Candidates {
             found: None,
             from: 0,
             sieve: None,
+            bridged: 0,
         }
+    }
+
+    /// The same rows in fewer runs, with a few between them that are ruled out. Only where what a step skips is ruled out
+    /// by the predicate, and nothing is answered from nodes.
+    pub(crate) fn bridged(self) -> Candidates {
+        Candidates { bridged: BRIDGED_ROWS, ..self }
     }
 
     /// The next run. `step` is asked about each node reached, with whether all below it are known to match.
@@ -92,7 +119,7 @@ impl Candidates {
         let end = chunk_end(run.rows.start);
         while run.rows.end < end {
             match self.advance(stats, step) {
-                Some(next) if next.rows.start == run.rows.end && next.whole == run.whole => {
+                Some(next) if next.whole == run.whole && next.rows.start <= run.rows.end + self.bridge(&run) => {
                     run.rows.end = next.rows.end;
                 }
                 other => {
@@ -107,6 +134,11 @@ impl Candidates {
             run.rows.end = end;
         }
         Some(run)
+    }
+
+    /// Rows that may lie between a run and the next for the two to become one.
+    fn bridge(&self, run: &Run) -> u32 {
+        if run.whole { 0 } else { self.bridged }
     }
 
     /// The next node's rows, however many.
@@ -255,7 +287,19 @@ pub(crate) struct Scan {
     of_pieces: Option<Predicate>,
     /// Of each part the rows that may match, once they were asked for.
     sieves: Arc<[OnceLock<Option<Arc<BooleanBuffer>>>]>,
+    /// The chunks read last, the newest at the end: a question looks at a chunk leaf by leaf.
+    open: Vec<Open>,
 }
+
+/// A chunk with the columns that were asked for so far.
+struct Open {
+    part: u32,
+    chunk: u32,
+    batch: Batch,
+}
+
+/// Chunks held at a time: runs of rows come part by part, and few parts lie over one stretch of time.
+const OPEN_MAX: usize = 4;
 
 impl Scan {
     pub(crate) fn new(snapshot: &Snapshot, predicate: &Predicate, control: &Control) -> Scan {
@@ -278,6 +322,7 @@ impl Scan {
             key_columns: Arc::new(key_columns),
             of_pieces: predicate.of_pieces(),
             sieves: snapshot.parts.iter().map(|_| OnceLock::new()).collect(),
+            open: Vec::new(),
         }
     }
 
@@ -307,6 +352,7 @@ impl Scan {
             key_columns: self.key_columns.clone(),
             of_pieces: self.of_pieces.clone(),
             sieves: self.sieves.clone(),
+            open: Vec::new(),
         }
     }
 
@@ -326,7 +372,33 @@ impl Scan {
     pub(crate) fn read(&mut self, part: u32, rows: Range<u32>, columns: &Projection) -> Result<Batch, QueryError> {
         self.control.check()?;
         self.stats.blocks_read += 1;
-        Ok(self.part(part).read(rows, columns)?)
+        let chunk = rows.start / CHUNK_ROWS;
+        if rows.is_empty() || rows.end > chunk_end(rows.start).min(self.part(part).rows()) {
+            return Ok(self.part(part).read(rows, columns)?);
+        }
+        let from = rows.start - chunk * CHUNK_ROWS;
+        Ok(self.chunk(part, chunk, columns)?.slice_of(from as usize, rows.len(), columns))
+    }
+
+    /// A whole chunk, with these columns at least.
+    fn chunk(&mut self, part: u32, chunk: u32, columns: &Projection) -> Result<&Batch, QueryError> {
+        let first = chunk * CHUNK_ROWS;
+        let view = &self.snapshot.parts[part as usize];
+        let rows = first..chunk_end(first).min(view.rows());
+        let mut open = match self.open.iter().position(|o| o.part == part && o.chunk == chunk) {
+            Some(at) => self.open.remove(at),
+            None => {
+                self.open.drain(..(self.open.len() + 1).saturating_sub(OPEN_MAX));
+                Open { part, chunk, batch: view.read(rows.clone(), columns)? }
+            }
+        };
+        if columns.columns().any(|column| open.batch.column(column).is_none()) {
+            let mut missing = Projection::none(&self.layout);
+            columns.columns().filter(|c| open.batch.column(*c).is_none()).for_each(|column| missing.add(column));
+            open.batch = open.batch.joined(view.read(rows, &missing)?);
+        }
+        self.open.push(open);
+        Ok(&self.open[self.open.len() - 1].batch)
     }
 
     /// The rows of a run that match and are visible.
