@@ -75,7 +75,7 @@ impl Out<'_> {
         if !self.begun {
             let mut headers = HeaderMap::new();
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-tar"));
-            self.sink.begin(headers)?;
+            self.sink.begin(headers);
             self.begun = true;
         }
         self.sink.buffer.extend_from_slice(bytes);

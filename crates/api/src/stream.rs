@@ -72,12 +72,17 @@ pub async fn run<T: Send + 'static>(run: Run, work: impl FnOnce(&Control) -> Res
     outcome
 }
 
-enum Piece {
-    Head(Box<HeaderMap>),
-    Data(Bytes),
-    /// The answer is whole.
-    End,
+/// What a question puts into the channel: each costs whoever waits a wake-up, so a small answer is one.
+struct Piece {
+    /// With the first piece.
+    head: Option<Box<HeaderMap>>,
+    data: Bytes,
+    /// Whether the answer is whole with it.
+    last: bool,
 }
+
+/// A question that is worked off faster sends nothing before its end, or before its first chunk is full.
+const FIRST_BYTES_AFTER: Duration = Duration::from_millis(1);
 
 /// Where a question puts its answer. Bytes are collected in [`Sink::buffer`] and leave as chunks.
 pub struct Sink {
@@ -87,19 +92,22 @@ pub struct Sink {
     runtime: Handle,
     deadline: Instant,
     chunk_bytes: usize,
+    begun: Instant,
+    /// The head, until it leaves with the first bytes.
+    head: Option<Box<HeaderMap>>,
     sent: bool,
 }
 
 impl Sink {
-    /// Sends the answer's head. Call it once, before any data; until then an error is still a clean refusal.
-    pub fn begin(&mut self, headers: HeaderMap) -> Result<()> {
-        self.send(Piece::Head(Box::new(headers)))
+    /// Sets the answer's head. Call it once, before any data; an error before the first bytes leave is a clean refusal.
+    pub fn begin(&mut self, headers: HeaderMap) {
+        self.head = Some(Box::new(headers));
     }
 
-    /// Sends what has been collected if it is worth a chunk. The first bytes leave at once: a client that waits
-    /// for them should not wait for a full chunk.
+    /// Sends what has been collected if it is worth a chunk, or if a client has waited long enough for the first bytes.
     pub fn offer(&mut self) -> Result<()> {
-        if self.buffer.len() >= self.chunk_bytes || (!self.sent && !self.buffer.is_empty()) {
+        let waiting = !self.sent && !self.buffer.is_empty() && self.begun.elapsed() >= FIRST_BYTES_AFTER;
+        if self.buffer.len() >= self.chunk_bytes || waiting {
             self.flush()?;
         }
         Ok(())
@@ -107,17 +115,30 @@ impl Sink {
 
     /// Sends what has been collected.
     pub fn flush(&mut self) -> Result<()> {
-        if self.buffer.is_empty() {
+        if self.buffer.is_empty() && self.head.is_none() {
             return Ok(());
         }
+        let buffer = std::mem::replace(&mut self.buffer, Vec::with_capacity(self.chunk_bytes * 5 / 4));
+        self.send_all(buffer, false)
+    }
+
+    /// Sends the rest: the answer is whole.
+    fn end(&mut self) -> Result<()> {
+        let buffer = std::mem::take(&mut self.buffer);
+        self.send_all(buffer, true)
+    }
+
+    fn send_all(&mut self, buffer: Vec<u8>, last: bool) -> Result<()> {
         self.sent = true;
         // A writer may append far more than a chunk at a time; the room in the channel is counted in chunks.
-        let mut data = Bytes::from(std::mem::replace(&mut self.buffer, Vec::with_capacity(self.chunk_bytes * 5 / 4)));
+        let mut data = Bytes::from(buffer);
         while data.len() > 2 * self.chunk_bytes {
-            let head = data.split_to(self.chunk_bytes);
-            self.send(Piece::Data(head))?;
+            let part = data.split_to(self.chunk_bytes);
+            let head = self.head.take();
+            self.send(Piece { head, data: part, last: false })?;
         }
-        self.send(Piece::Data(data))
+        let head = self.head.take();
+        self.send(Piece { head, data, last })
     }
 
     fn send(&self, piece: Piece) -> Result<()> {
@@ -157,12 +178,14 @@ pub async fn stream(
         runtime: Handle::current(),
         deadline,
         chunk_bytes,
+        begun: Instant::now(),
+        head: None,
         sent: false,
     };
     let (failed, failure) = tokio::sync::oneshot::channel();
     let shared = state.clone();
     tokio::task::spawn_blocking(move || {
-        let outcome = work(&mut sink, &control).and_then(|()| sink.flush()).and_then(|()| sink.send(Piece::End));
+        let outcome = work(&mut sink, &control).and_then(|()| sink.end());
         match outcome {
             Ok(()) => {}
             Err(_) if control.cancel_flag().is_cancelled() => {
@@ -179,21 +202,24 @@ pub async fn stream(
         shared.metrics.streams.record(arrived.elapsed());
         drop(permit);
     });
-    match pieces.recv().await {
-        Some(Piece::Head(headers)) => {
-            drop(failure);
-            let mut response = Body::new(Pieces { pieces, _guard: guard, ended: false }).into_response();
-            *response.headers_mut() = *headers;
-            Ok(response)
-        }
-        _ => Err(failure.await.unwrap_or_else(|_| Problem::internal("a question ended without an answer"))),
-    }
+    let Some(Piece { head: Some(headers), data, last }) = pieces.recv().await else {
+        return Err(failure.await.unwrap_or_else(|_| Problem::internal("a question ended without an answer")));
+    };
+    let body = match last {
+        true => Body::from(data),
+        false => Body::new(Pieces { first: Some(data), pieces, _guard: guard, ended: false }),
+    };
+    let mut response = body.into_response();
+    *response.headers_mut() = *headers;
+    Ok(response)
 }
 
 /// The body of a streamed answer.
 struct Pieces {
     /// First, and so dropped before the channel: the flag is up when the question finds nobody listening.
     _guard: CancelOnDrop,
+    /// Came with the head.
+    first: Option<Bytes>,
     pieces: mpsc::Receiver<Piece>,
     ended: bool,
 }
@@ -206,14 +232,16 @@ impl hyper::body::Body for Pieces {
         if self.ended {
             return Poll::Ready(None);
         }
+        if let Some(first) = self.first.take().filter(|data| !data.is_empty()) {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
         match std::task::ready!(self.pieces.poll_recv(cx)) {
-            Some(Piece::Data(data)) => Poll::Ready(Some(Ok(Frame::data(data)))),
-            Some(Piece::End) => {
-                self.ended = true;
-                Poll::Ready(None)
+            Some(Piece { data, last, .. }) => {
+                self.ended = last;
+                Poll::Ready((!last || !data.is_empty()).then(|| Ok(Frame::data(data))))
             }
             // The question stopped without saying that it was done.
-            Some(Piece::Head(_)) | None => {
+            None => {
                 self.ended = true;
                 Poll::Ready(Some(Err(BrokenOff)))
             }

@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef};
 use meridian_index::{CountPyramid, Forest};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
-use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,10 +28,38 @@ pub(crate) enum Block {
 }
 
 /// Which block: the number of the part in this process, and the block's number in its file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockKey {
     pub(crate) part: u64,
     pub(crate) block: u32,
+}
+
+impl Hash for BlockKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.part << 32 ^ self.part >> 32 ^ u64::from(self.block));
+    }
+}
+
+/// Mixes the one number that a [`BlockKey`] writes (the finalizer of MurmurHash3, Appleby 2011): a question looks up a
+/// block or more for each chunk that it reads.
+#[derive(Debug, Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        let mut mixed = self.0 ^ value;
+        mixed = (mixed ^ mixed >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        mixed = (mixed ^ mixed >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        self.0 = mixed ^ mixed >> 33;
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -54,7 +82,7 @@ impl Weighter<BlockKey, Block> for Weight {
 #[derive(Debug)]
 pub(crate) struct BlockCache {
     /// Hashed without a random key, so that what is evicted (and read again) repeats in a simulation.
-    blocks: Cache<BlockKey, Block, Weight, BuildHasherDefault<DefaultHasher>>,
+    blocks: Cache<BlockKey, Block, Weight, BuildHasherDefault<Mixed>>,
     next_part: AtomicU64,
     ticks: AtomicU64,
 }

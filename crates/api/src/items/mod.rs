@@ -171,11 +171,11 @@ async fn bulk(
                 let next = links::with(&links::without(&url, "token"), "token", &token);
                 respond::insert(&mut headers, header::LINK, &format!("<{next}>; rel=\"next\""));
             }
-            sink.begin(headers)?;
+            sink.begin(headers);
             sink.buffer = bytes;
             return Ok(());
         }
-        sink.begin(head(&asked, &snapshot, now, admission, answer.stats().plan_us))?;
+        sink.begin(head(&asked, &snapshot, now, admission, answer.stats().plan_us));
         writer.start(&mut sink.buffer).map_err(Problem::internal)?;
         for hits in answer.by_ref() {
             write_hits(writer.as_mut(), &hits.map_err(snapshot::problem)?, asked.crs, &mut sink.buffer)?;

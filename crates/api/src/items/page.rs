@@ -38,7 +38,7 @@ pub(super) async fn json(
             .map_err(|e| Problem::invalid_parameter("properties", e))?;
         // The first events are found before the head is sent: an error in them is still a clean refusal.
         let mut first = answer.next().transpose().map_err(snapshot::problem)?;
-        sink.begin(head(&asked, &snapshot, shared.now(), admission, answer.stats().plan_us))?;
+        sink.begin(head(&asked, &snapshot, shared.now(), admission, answer.stats().plan_us));
         sink.buffer.extend_from_slice(b"{\"type\":\"FeatureCollection\",\"features\":[");
         let mut returned = 0;
         while let Some(hits) = first.take().map(Ok).or_else(|| answer.next()) {
