@@ -107,8 +107,8 @@ impl Bands {
 
     /// Where a place lies as to the rings that the edges form (even-odd rule).
     pub(crate) fn side(&self, p: Coord<f64>) -> Side {
-        let [west, _, east, _] = self.sides;
-        if p.x < west || p.x > east {
+        let [west, south, east, north] = self.sides;
+        if p.x < west || p.x > east || p.y < south || p.y > north {
             return Side::Outside;
         }
         let mut inside = false;
