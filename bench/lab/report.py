@@ -7,18 +7,24 @@ COMMAND = "python3 bench/lab/run.py --seconds {seconds:g} --rounds {rounds}"
 
 
 def render(result):
-    """The lab beside wrk, and its punctuality."""
-    of = {name: [run[name] for run in result["runs"]] for name in ("wrk", "lab", "open")}
+    """The lab beside wrk and k6, its punctuality, and its figures beside oha's."""
+    runs = result["runs"]
+    of = {name: [run[name] for run in runs] for name in runs[0]}
     column = lambda name, key, digits=0: spread([run[key] for run in of[name]], digits)
-    cost = middle(of["lab"], "cpu_us") / middle(of["wrk"], "cpu_us")
-    rate = middle(of["lab"], "per_second") / middle(of["wrk"], "per_second")
-    disturbed = sum(run[name]["disturbed"] > 0.05 for run in result["runs"] for name in ("lab", "open"))
-    rows = [[name, column(name, "per_second"), column(name, "cpu_us", 1)] for name in ("wrk", "lab")]
-    return [
-        f"A null server on one core, the client on the other, {result['connections']} connections; {result['rounds']} rounds of "
-        f"{result['seconds']:g} s. The lab keeps histograms and raw records.", "",
-        *table(["client", "requests a second", "client CPU, µs a request"], rows), "",
-        f"The lab takes {cost:.2f} times wrk's processor time a request (at most 1.5 is the aim) at {rate:.0%} of its rate (at least 90 %).", "",
+    times = lambda key, other: middle(of["lab"], key) / middle(of[other], key)
+    void = sum(run[name]["disturbed"] > 0.05 for run in runs for name in ("lab", "open", "agreed"))
+    clients = [name for name in ("wrk", "lab", "k6") if name in of]
+    out = [
+        f"A server on one core, the client on the other, {result['connections']} connections; {result['rounds']} rounds of "
+        f"{result['seconds']:g} s. The lab keeps histograms and raw records. The server of the first table does nothing.", "",
+        *table(["client", "requests a second", "client CPU, µs a request"], [[name, column(name, "per_second"), column(name, "cpu_us", 1)] for name in clients]), "",
+        f"The lab takes {times('cpu_us', 'wrk'):.2f} times wrk's processor time a request (at most 1.5 is the aim) at {times('per_second', 'wrk'):.0%} of its rate (at least 90 %)"
+        + (f", and {times('cpu_us', 'k6'):.2f} of k6's (at most a third)." if "k6" in of else "; k6 was not installed."), "",
         f"Open, {result['open_rate']:,} a second: {spread([100 * run['within_1ms'] for run in of['open']], 2)} % of requests left within 1 ms "
-        f"of their time (aim: 99.9); greatest lateness {column('open', 'late_max_ms', 1)} ms.", "",
-        f"{disturbed} of {2 * result['rounds']} runs of the lab are void: others, or the host, took more than 5 % of the machine. {quiet(result)}"]
+        f"of their time (aim: 99.9); greatest lateness {column('open', 'late_max_ms', 1)} ms.", ""]
+    if "oha" in of:
+        apart = lambda key: middle(of["agreed"], key) / middle(of["oha"], key) - 1
+        out += [f"A mock source with log-normal answers (median 5 ms), {result['agreed_rate']:,} requests a second, waits from when a request was due:", "",
+                *table(["client", "p50 ms", "p99 ms"], [[name, column(of_name, "p50", 2), column(of_name, "p99", 2)] for name, of_name in (("lab", "agreed"), ("oha", "oha"))]), "",
+                f"The lab's p50 is {apart('p50'):+.1%} and its p99 {apart('p99'):+.1%} of oha's (aims: 5 % and 10 %).", ""]
+    return [*out, f"{void} of {3 * result['rounds']} runs of the lab are void: others, or the host, took more than 5 % of the machine. {quiet(result)}"]

@@ -1,11 +1,13 @@
-"""bench-lab: what the load generator itself costs and can do, beside wrk.
+"""bench-lab: what the load generator itself costs and can do, beside wrk and k6, and whether it measures what oha measures.
 
-Client and null server are pinned to a core each. Closed: 50 connections, one request in flight on each, as wrk does it; the lab keeps
-its histograms and raw records. Open: 20,000 requests a second, and how many left within a millisecond of their time. Rounds
-interleave; a round in which others used more than 5 % of the machine, or the host took as much, is repeated, and marked where it stays so.
+Client and server are pinned to a core each. Closed: 50 connections to a null server, one request in flight on each; the lab keeps
+its histograms and raw records. Open: 20,000 requests a second, and how many left within a millisecond of their time. Agreement: a
+mock source whose answers take a log-normal time (median 5 ms), 1,000 requests a second from the lab and from oha with its latency correction.
+Rounds interleave; a run in which others used more than 5 % of the machine, or the host took as much, is repeated, and marked where it stays so.
 """
 
 import argparse
+import contextlib
 import json
 import pathlib
 import re
@@ -15,11 +17,27 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from common import MERIDIAN, free_port, need, save, say, steal_and_load, wait_port
+from common import MERIDIAN, TARGET, free_port, need, save, say, steal_and_load, wait_port
 
 CONNECTIONS = 50
 OPEN_RATE = 20_000
+AGREED_RATE = 1_000
 TRIES = 3
+K6 = TARGET / "bench-peers" / "k6"
+OHA = TARGET / "bench-peers" / "oha" / "bin" / "oha"
+MOCK = """
+seed = 1
+[[source]]
+name = "slow"
+delay = { kind = "lognormal", median_ms = 5, sigma = 0.5 }
+items = 1
+item_bytes = 50
+"""
+K6_SCRIPT = """
+import http from 'k6/http';
+export const options = { vus: %d, duration: '%gs', discardResponseBodies: true };
+export default function () { http.get('%s'); }
+"""
 
 
 def client_cpu(command):
@@ -38,12 +56,30 @@ def wrk(url, seconds):
     return {"per_second": float(re.search(r"Requests/sec:\s+([\d.]+)", said).group(1)), "cpu_us": cpu * 1e6 / requests}
 
 
+def k6(url, seconds):
+    """One process, on the one core that it has."""
+    with tempfile.TemporaryDirectory(prefix="bench-lab-") as folder:
+        script, out = pathlib.Path(folder) / "get.js", pathlib.Path(folder) / "out.json"
+        script.write_text(K6_SCRIPT % (CONNECTIONS, seconds, url))
+        _, cpu = client_cpu(["env", "GOMAXPROCS=1", K6, "run", "--no-usage-report", "--quiet", "--address", f"127.0.0.1:{free_port()}", "--summary-export", out, script])
+        requests = json.loads(out.read_text())["metrics"]["http_reqs"]
+    return {"per_second": requests["rate"], "cpu_us": cpu * 1e6 / requests["count"]}
+
+
+def oha(url, seconds):
+    """An open loop, waits counted from when a request was due."""
+    said, _ = client_cpu([OHA, "--no-tui", "--latency-correction", "-q", AGREED_RATE, "-c", CONNECTIONS, "-z", f"{seconds:g}s", "--output-format", "json", url])
+    found = json.loads(said)
+    return {"per_second": found["summary"]["requestsPerSec"], **{p: found["latencyPercentiles"][p] * 1e3 for p in ("p50", "p99")}}
+
+
 def lab(url, seconds, arrival):
     """One run of the lab, repeated while others disturb it."""
     for _ in range(TRIES):
         with tempfile.TemporaryDirectory(prefix="bench-lab-") as folder:
             scenario = pathlib.Path(folder) / "null.toml"
-            scenario.write_text(f'[target]\nurl = "{url}"\n[arrival]\n{arrival}\n[request]\npath = "/"\n[phases]\nmeasured_s = {seconds}\n')
+            base, path = url.rsplit("/", 1)
+            scenario.write_text(f'[target]\nurl = "{base}"\n[arrival]\n{arrival}\n[request]\npath = "/{path}"\n[phases]\nmeasured_s = {seconds}\n')
             said, cpu = client_cpu([MERIDIAN, "lab", "run", scenario, "--out", f"{folder}/out", "--json"])
         result = json.loads(said)
         seen, group = result["run"]["lab"], result["groups"][0]
@@ -51,7 +87,7 @@ def lab(url, seconds, arrival):
         if disturbed <= 0.05:
             break
     sound = group["outcomes"]["sound"]
-    return {"per_second": group["sound_per_s"], "cpu_us": cpu * 1e6 / sound, "disturbed": disturbed,
+    return {"p50": group["latency_ms"]["p50"], "p99": group["latency_ms"]["p99"], "per_second": group["sound_per_s"], "cpu_us": cpu * 1e6 / sound, "disturbed": disturbed,
             "within_1ms": 1 - seen["late_over_1ms_share"], "late_p99_ms": seen["late_p99_ms"], "late_max_ms": seen["late_max_ms"],
             "not_sound": sum(group["outcomes"].values()) - sound}
 
@@ -62,25 +98,33 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     need("wrk", "taskset", MERIDIAN)
-    port = free_port()
-    url = f"http://127.0.0.1:{port}/"
-    server = subprocess.Popen(["taskset", "-c", "1", MERIDIAN, "lab", "mock", "--null", "--listen", f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL)
-    try:
-        wait_port(port, server)
+    with contextlib.ExitStack() as stack:
+        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-lab-")))
+        (folder / "mock.toml").write_text(MOCK)
+        null, slow = (start(stack, "--null"), start(stack, folder / "mock.toml") + "slow")
+        others = {name: run for name, run, program in (("k6", k6, K6), ("oha", oha, OHA)) if program.exists()}
         quiet, rounds = [steal_and_load()], []
         for number in range(options.rounds):
-            found = {"wrk": wrk(url, options.seconds),
-                     "lab": lab(url, options.seconds, f'kind = "closed"\nusers = {CONNECTIONS}'),
-                     "open": lab(url, options.seconds, f'kind = "constant"\nrate = {OPEN_RATE}')}
+            found = {"wrk": wrk(null, options.seconds),
+                     "lab": lab(null, options.seconds, f'kind = "closed"\nusers = {CONNECTIONS}'),
+                     "open": lab(null, options.seconds, f'kind = "constant"\nrate = {OPEN_RATE}'),
+                     "agreed": lab(slow, options.seconds, f'kind = "constant"\nrate = {AGREED_RATE}')}
+            found |= {name: run(slow if name == "oha" else null, options.seconds) for name, run in others.items()}
             rounds.append(found)
             quiet.append(steal_and_load())
-            say(f"round {number + 1}: wrk {found['wrk']['cpu_us']:.1f} us a request, lab {found['lab']['cpu_us']:.1f}; "
-                f"open: {found['open']['within_1ms']:.2%} within 1 ms")
-    finally:
-        server.terminate()
-        server.wait()
+            say(f"round {number + 1}: " + ", ".join(f"{name} {of['cpu_us']:.1f} us a request" for name, of in found.items() if "cpu_us" in of)
+                + f"; open: {found['open']['within_1ms']:.2%} within 1 ms")
     save("lab", {"seconds": options.seconds, "rounds": options.rounds, "connections": CONNECTIONS, "open_rate": OPEN_RATE,
-                 "runs": rounds, "quiet": quiet})
+                 "agreed_rate": AGREED_RATE, "runs": rounds, "quiet": quiet})
+
+
+def start(stack, kind):
+    """A server of the lab on a core of its own; its address."""
+    port = free_port()
+    server = subprocess.Popen(["taskset", "-c", "1", MERIDIAN, "lab", "mock", kind, "--listen", f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL)
+    stack.callback(lambda: (server.terminate(), server.wait()))
+    wait_port(port, server)
+    return f"http://127.0.0.1:{port}/"
 
 
 if __name__ == "__main__":

@@ -2,14 +2,17 @@
 
 use crate::error::QueryError;
 use crate::items::Sought;
-use crate::scan::{Candidates, Matched, Pick, Run, Scan, search_step};
+use crate::scan::{Candidates, Pick, Run, Scan, search_step};
 use meridian_index::Key;
+use meridian_model::sphere::{EARTH_RADIUS_M, distance_m};
 use meridian_model::{Projection, Seq};
 
 /// Most candidates that are collected and sorted when all events near a place are asked for.
 const COLLECT_MAX: u64 = 1 << 17;
 /// Candidates that are collected and sorted for each event wanted: beyond, the heap is cheaper.
 const COLLECT_PER_WANTED: u64 = 32;
+/// Degrees of latitude, a tenth of a millimetre: more than a distance is wrong by.
+const LAT_SLACK: f64 = 1e-9;
 /// Candidates that are always few.
 const COLLECT_MIN: u64 = 2_048;
 
@@ -107,7 +110,7 @@ fn collect(scan: &mut Scan, runs: Vec<(u32, Run)>, sought: &Sought) -> Result<(L
     let mut found: Vec<(f64, Pick)> = Vec::new();
     let mut total = 0;
     for (part, run) in runs {
-        measure(scan, part, &run, &columns, sought, |distance_m, pick| {
+        measure(scan, part, &run, &columns, sought, f64::INFINITY, |distance_m, pick| {
             total += u64::from(distance_m.is_finite());
             if sought.wants(distance_m, pick.seq) {
                 found.push((distance_m, pick));
@@ -134,13 +137,15 @@ pub(crate) fn geometry_columns(scan: &Scan) -> Projection {
     columns
 }
 
-/// Calls `take` with each event of a run that matches and its distance. `columns`: of the predicate and the geometry.
+/// Calls `take` with each event of a run that matches and its distance; events farther than `most` metres may be left
+/// out. `columns`: of the predicate and the geometry.
 pub(crate) fn measure(
     scan: &mut Scan,
     part: u32,
     run: &Run,
     columns: &Projection,
     sought: &Sought,
+    most: f64,
     mut take: impl FnMut(f64, Pick),
 ) -> Result<(), QueryError> {
     let (rows, batch) = scan.test_with(part, run, columns)?;
@@ -156,19 +161,20 @@ pub(crate) fn measure(
     let mut each = |row: u32, distance_m: f64| {
         take(distance_m, Pick { part, row, seq: Seq(seqs[(row - span.start) as usize]) });
     };
-    match (&rows, batch.points()) {
-        // Points: no list of distances in between.
-        (Matched::Rows(rows), Some((lon, lat))) => {
+    match batch.points() {
+        // Points: no list of distances in between, and none where the latitude alone is too far.
+        Some((lon, lat)) => {
             use arrow_array::Array;
-            for &row in rows {
+            let most_lat = (most / EARTH_RADIUS_M).to_degrees() + LAT_SLACK;
+            for row in rows.iter() {
                 let i = (row - span.start) as usize;
-                if lon.is_valid(i) {
-                    let (x, y) = (lon.value(i), lat.value(i));
-                    each(row, meridian_model::sphere::distance_m(sought.lon, sought.lat, x, y));
+                let (x, y) = (lon.value(i), lat.value(i));
+                if lon.is_valid(i) && (y - sought.lat).abs() <= most_lat {
+                    each(row, distance_m(sought.lon, sought.lat, x, y));
                 }
             }
         }
-        _ => {
+        None => {
             let picked = rows.select(&batch, span.start);
             let distances = meridian_model::filter::distances_m(&picked, sought.lon, sought.lat);
             rows.iter().zip(distances).for_each(|(row, distance_m)| each(row, distance_m));

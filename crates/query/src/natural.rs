@@ -10,8 +10,8 @@
 use crate::error::QueryError;
 use crate::scan::{Candidates, Matched, Pick, Run, Scan, search_step};
 use meridian_index::Key;
-use meridian_model::filter::Region;
 use meridian_model::Seq;
+use meridian_model::filter::Region;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -20,7 +20,30 @@ pub(crate) struct Nearest {
     heap: BinaryHeap<Entry>,
     sought: Sought,
     columns: Projection,
+    /// The least distances found so far, as many as are wanted: what lies farther than the greatest of them is not.
+    best: BinaryHeap<Metres>,
 }
+
+/// A distance, in order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Metres(f64);
+
+impl Eq for Metres {}
+
+impl Ord for Metres {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Metres {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Most distances kept to tell what is too far.
+const BEST_MAX: usize = 1 << 14;
 
 /// A node or an event in the heap.
 struct Entry {
@@ -68,7 +91,7 @@ impl Nearest {
     /// Starts at the roots of all trees.
     pub(crate) fn new(scan: &mut Scan, sought: &Sought) -> Nearest {
         let columns = scan.columns_with(&geometry_columns(scan));
-        let mut nearest = Nearest { heap: BinaryHeap::new(), sought: *sought, columns };
+        let mut nearest = Nearest { heap: BinaryHeap::new(), sought: *sought, columns, best: BinaryHeap::new() };
         for part in scan.parts() {
             for tree in 0..scan.part(part).trees().len() {
                 if let Some(root) = scan.part(part).trees()[tree].root() {
@@ -96,6 +119,14 @@ impl Nearest {
         Ok((picks, distances))
     }
 
+    /// The distance from which on nothing is wanted: one more than the page has room for tells whether there is another.
+    fn most(&self) -> f64 {
+        match (self.sought.limit, self.best.peek()) {
+            (Some(limit), Some(farthest)) if self.best.len() > limit => farthest.0,
+            _ => f64::INFINITY,
+        }
+    }
+
     /// Adds a node, unless nothing below it can match.
     fn push(&mut self, scan: &mut Scan, part: u32, tree: usize, node: Node, whole: bool) {
         scan.stats.nodes_visited += 1;
@@ -106,7 +137,7 @@ impl Nearest {
             Relation::None => f64::INFINITY,
             _ => distance_to_box_m(self.sought.lon, self.sought.lat, &region.bounds()),
         };
-        if distance_m.is_infinite() {
+        if distance_m.is_infinite() || distance_m > self.most() {
             scan.stats.nodes_pruned += 1;
             return;
         }
@@ -125,10 +156,21 @@ impl Nearest {
         // A leaf may lie across the end of a chunk: then it is two runs.
         let mut leaf = Candidates::below(&owner, node, whole);
         while let Some(run) = leaf.next(&mut crate::control::Stats::default(), &mut |_, whole| Step::Rows { whole }) {
-            let (heap, sought) = (&mut self.heap, &self.sought);
-            measure(scan, part, &run, &self.columns, sought, |distance_m, pick| {
-                if sought.wants(distance_m, pick.seq) {
-                    heap.push(Entry { distance_m, what: What::Event(pick) });
+            let mut most = self.most();
+            let (heap, best, sought) = (&mut self.heap, &mut self.best, &self.sought);
+            let room = sought.limit.filter(|limit| *limit < BEST_MAX).map(|limit| limit + 1);
+            measure(scan, part, &run, &self.columns, sought, most, |distance_m, pick| {
+                if distance_m > most || !sought.wants(distance_m, pick.seq) {
+                    return;
+                }
+                heap.push(Entry { distance_m, what: What::Event(pick) });
+                let Some(room) = room else { return };
+                best.push(Metres(distance_m));
+                if best.len() > room {
+                    best.pop();
+                }
+                if best.len() == room {
+                    most = best.peek().map_or(most, |farthest| farthest.0);
                 }
             })?;
         }
