@@ -4,32 +4,10 @@
 
 mod common;
 
-use common::{Run, command, meridian, send};
+use common::{Mock, Run, command, meridian, send};
 use serde_json::Value;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Stdio};
-
-/// `meridian lab mock`, for as long as this lives.
-struct Mock(Child, String);
-
-impl Mock {
-    fn start(args: &[&str]) -> Mock {
-        let args = [&["lab", "mock", "--listen", "127.0.0.1:0"], args].concat();
-        let mut child = command(&args).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().rsplit_once(' ').unwrap().1.to_owned();
-        Mock(child, url)
-    }
-}
-
-impl Drop for Mock {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use std::process::Stdio;
 
 /// Limits that no busy machine exceeds: these tests are of the program, not of the machine.
 const CALM: &str = "[limits]\nlate_ms = 1e6\nother_load = 1e3\n";

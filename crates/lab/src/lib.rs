@@ -19,6 +19,7 @@
 //! would do and [`cost`] prices it, [`stats`] says what measured numbers mean, [`compare`] holds two runs against each other and
 //! [`report`] shows one.
 
+pub mod breakpoint;
 pub mod compare;
 pub mod cost;
 pub mod drive;

@@ -252,3 +252,25 @@ impl Random {
         self.next() % end
     }
 }
+
+/// `meridian lab mock`, for as long as this lives.
+pub struct Mock(Child, pub String);
+
+impl Mock {
+    /// Starts it on a free port with these arguments; its URL is the second field.
+    pub fn start(args: &[&str]) -> Mock {
+        let args = [&["lab", "mock", "--listen", "127.0.0.1:0"], args].concat();
+        let mut child = command(&args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().rsplit_once(' ').unwrap().1.to_owned();
+        Mock(child, url)
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -39,6 +39,10 @@ pub struct SourceFile {
     /// Its status.
     #[serde(default = "server_error")]
     pub error_status: u16,
+    /// Calls that are worked on at once, each for its delay; others wait in a queue, first in, first out. 0: no limit. So many workers
+    /// with a delay of so long are a server whose capacity is known.
+    #[serde(default)]
+    pub workers: usize,
     /// Calls a second beyond which 429 is answered; 0: no limit.
     #[serde(default)]
     pub rate_limit: f64,
@@ -153,6 +157,8 @@ fn ten_times() -> f64 {
     10.0
 }
 
+/// More workers than this are none that wait.
+const WORKERS_MOST: usize = 100_000;
 /// Largest page that is made.
 const PAGE_MOST: u64 = 64 << 20;
 
@@ -206,6 +212,9 @@ impl SourceFile {
         }
         if self.pages == 0 || self.items.saturating_mul(self.item_bytes as u64 + 200) > PAGE_MOST {
             return Err("pages and items: expected at least one page and at most 64 MiB of items on it".to_owned());
+        }
+        if self.workers > WORKERS_MOST {
+            return Err(format!("workers = {}: expected at most {WORKERS_MOST}, or 0 for no limit", self.workers));
         }
         if !(self.rate_limit >= 0.0 && self.rate_limit.is_finite()) {
             return Err(format!("rate_limit = {}: expected calls a second, or 0", self.rate_limit));

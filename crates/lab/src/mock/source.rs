@@ -4,6 +4,8 @@ use super::file::{Delay, SourceFile, Wrong};
 use crate::generate::stream;
 use rand::RngExt;
 use rand_distr::{Distribution, LogNormal};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::time::Duration;
 
 /// A source ready to answer.
@@ -13,6 +15,8 @@ pub struct Source {
     seed: u64,
     number: u64,
     delays: Vec<f64>,
+    /// When each worker is free again, the first to be so on top.
+    free: BinaryHeap<Reverse<Duration>>,
     /// Calls that the rate limit still allows, and when that was so.
     allowed: f64,
     since: Duration,
@@ -42,6 +46,7 @@ impl Source {
         };
         Ok(Source {
             allowed: file.rate_limit.max(1.0),
+            free: std::iter::repeat_n(Reverse(Duration::ZERO), file.workers).collect(),
             file: file.clone(),
             seed,
             number,
@@ -74,11 +79,12 @@ impl Source {
             ms *= fault.factor;
         }
         let wrong = wrong.map(|fault| fault.kind);
-        let delay = Duration::from_secs_f64((ms / 1e3).min(86_400.0));
+        let work = Duration::from_secs_f64((ms / 1e3).min(86_400.0));
         if !self.is_allowed(now) {
             let body = r#"{"error":"too many calls"}"#.to_owned();
             return Reply { delay: Duration::ZERO, status: 429, wrong: None, body, items: 0 };
         }
+        let delay = self.queued(now, work);
         if drawn < self.file.error_share {
             let body = r#"{"error":"something went wrong"}"#.to_owned();
             return Reply { delay, status: self.file.error_status, wrong, body, items: 0 };
@@ -97,6 +103,15 @@ impl Source {
                 self.delays.get(random.random_range(0..self.delays.len())).copied().unwrap_or(0.0)
             }
         }
+    }
+
+    /// How long a call takes that comes `now`, with its wait for a worker. The workers' time is reckoned, not slept, so that
+    /// a late timer costs one answer some time and the source no capacity.
+    fn queued(&mut self, now: Duration, work: Duration) -> Duration {
+        let Some(Reverse(free)) = self.free.pop() else { return work };
+        let done = free.max(now) + work;
+        self.free.push(Reverse(done));
+        done - now
     }
 
     /// A bucket that fills at the limit's rate and holds a second's worth.

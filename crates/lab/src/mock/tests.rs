@@ -66,6 +66,20 @@ fn a_rate_limit_lets_through_what_it_says() {
 }
 
 #[test]
+fn workers_make_a_queue_and_a_capacity_that_is_known() {
+    // 4 workers of 20 ms each: 200 a second. 300 a second come for 2 s.
+    let mut source = source("workers = 4\ndelay = { kind = \"fixed\", ms = 20 }");
+    let at = |n: u64| Duration::from_micros(n * 3_333);
+    let ends: Vec<Duration> = (0..600).map(|n| at(n) + source.reply(n, "/a", at(n)).delay).collect();
+    assert!(ends.is_sorted(), "first in, first out");
+    let within = ends.iter().filter(|end| **end <= Duration::from_secs(2)).count();
+    assert!((395..=400).contains(&within), "{within}");
+    // Idle again, it answers at once.
+    let later = Duration::from_secs(9);
+    assert_eq!(source.reply(601, "/a", later).delay, Duration::from_millis(20));
+}
+
+#[test]
 fn mistakes_in_a_file_are_sentences() {
     for (text, part) in [
         ("", "source"),

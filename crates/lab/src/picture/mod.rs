@@ -11,6 +11,7 @@ mod svg;
 pub use axis::{Axis, Scale, Unit, label};
 pub use png::{PictureError, png};
 pub(crate) use svg::escaped;
+pub use svg::stacked;
 
 /// The colours of series, in order of use.
 pub const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b"];

@@ -59,6 +59,22 @@ pub(super) fn draw(plot: &Plot) -> String {
     out
 }
 
+/// Plots one above the other, as one drawing.
+pub fn stacked(plots: &[Plot]) -> String {
+    let width = plots.iter().map(|plot| plot.size.0).max().unwrap_or(1);
+    let height: u32 = plots.iter().map(|plot| plot.size.1).sum();
+    let mut out = format!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">"#
+    );
+    let mut top = 0;
+    for plot in plots {
+        let _ = write!(out, r#"<g transform="translate(0 {top})">{}</g>"#, draw(plot));
+        top += plot.size.1;
+    }
+    out.push_str("</svg>");
+    out
+}
+
 /// Text as XML holds it.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -1,6 +1,7 @@
 //! What a report needs of a run's records, gathered in one walk and in bounded memory.
 
 use crate::record::{Micros, Outcome, Phase, Record};
+use crate::stats::{Estimate, percentile};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
@@ -9,6 +10,8 @@ const LATENCY_MAX_US: u64 = 86_400_000_000;
 /// Points of a scatter, bars of a time line: more cannot be told apart by eye.
 const POINTS_MAX: usize = 3_000;
 const BARS_MAX: usize = 400;
+/// Most trials of which percentiles are kept apart.
+const TRIALS_MAX: usize = 64;
 /// Most requests that are read one by one for the mode of a trial; of a longer run the first ones are.
 const COURSE_MAX: usize = 200_000;
 /// Columns of a heat map, at most; each then covers twice the time.
@@ -53,6 +56,11 @@ pub(super) struct Series {
     pub(super) naive: Histogram<u64>,
     pub(super) first_result: Histogram<u64>,
     pub(super) last_result: Histogram<u64>,
+    /// The same of each trial, as long as there are few.
+    pub(super) trials: BTreeMap<u16, Histogram<u64>>,
+    /// Latency of sound answers over the intended time, of the first trial that came.
+    pub(super) over_time: Thinned<(f64, f64)>,
+    first_trial: u16,
     /// First and last result over the intended time.
     pub(super) firsts: Thinned<(f64, f64)>,
     pub(super) lasts: Thinned<(f64, f64)>,
@@ -212,8 +220,11 @@ fn note(histogram: &mut Histogram<u64>, time: Option<Micros>) {
 }
 
 impl Series {
-    fn new() -> Series {
+    fn new(first_trial: u16) -> Series {
         Series {
+            trials: BTreeMap::new(),
+            over_time: Thinned::default(),
+            first_trial,
             count: 0,
             sound: 0,
             latency: histogram(),
@@ -224,6 +235,16 @@ impl Series {
             lasts: Thinned::default(),
             by_concurrency: Scatter::default(),
             by_results: Scatter::default(),
+        }
+    }
+
+    /// A quantile of the latency of sound answers in microseconds: over repeats where there are several trials, within the run
+    /// where there is one.
+    pub(super) fn interval(&self, q: f64) -> Option<Estimate> {
+        let figures: Vec<f64> = self.trials.values().map(|trial| trial.value_at_quantile(q) as f64).collect();
+        match figures.len() {
+            0 | 1 => percentile::within_histogram(&self.latency, q),
+            _ => percentile::over_repeats(&figures),
         }
     }
 
@@ -242,7 +263,13 @@ impl Series {
             self.sound += 1;
             note(&mut self.latency, record.latency());
             note(&mut self.naive, record.naive_latency());
+            if self.trials.len() < TRIALS_MAX || self.trials.contains_key(&record.trial) {
+                note(self.trials.entry(record.trial).or_insert_with(histogram), record.latency());
+            }
             if let Some(latency) = record.latency() {
+                if record.trial == self.first_trial {
+                    self.over_time.add((at, latency as f64));
+                }
                 self.by_concurrency.add(f64::from(record.in_flight), latency as f64);
                 self.by_results.add(record.results as f64, latency as f64);
             }
@@ -300,7 +327,7 @@ impl Digest {
             let course = self.courses.entry((record.trial, record.target, record.population)).or_default();
             course.push(Record { detail: None, ..record.clone() });
         }
-        self.series.entry((record.target, record.population)).or_insert_with(Series::new).add(record);
+        self.series.entry((record.target, record.population)).or_insert_with(|| Series::new(record.trial)).add(record);
     }
 
     /// Measured requests.

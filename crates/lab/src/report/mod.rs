@@ -4,13 +4,14 @@
 //! works from a disk, without scripts and without anything from outside; `pictures/` holds the same pictures as SVG and PNG.
 
 mod digest;
-mod page;
+pub(crate) mod page;
 mod pictures;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
+use crate::breakpoint;
 use crate::error::{LabError, Result};
 use crate::picture::png;
 use crate::results;
@@ -32,11 +33,14 @@ pub struct Report {
     pub words: String,
 }
 
-/// Writes `report.html` and `pictures/` into a results folder.
+/// Writes `report.html` and `pictures/` into a results folder, or into that of a breakpoint search.
 ///
 /// # Errors
 /// Where the folder cannot be read, is of a newer form, or cannot be written to.
 pub fn write(dir: &Path) -> Result<Report> {
+    if breakpoint::Found::is_in(dir) {
+        return breakpoint::report(dir);
+    }
     let results = results::open(dir)?;
     let mut digest = Digest::new();
     for batch in results.records()? {
@@ -61,10 +65,6 @@ pub fn write(dir: &Path) -> Result<Report> {
         }
     }
     let page = dir.join("report.html");
-    // Beside its place first: a full disk leaves the old page or the new one, never half of it.
-    let partial = dir.join("report.html.partial");
-    fs::write(&partial, page::html(&results, &digest, &pictures))
-        .and_then(|()| fs::rename(&partial, &page))
-        .map_err(|e| failed(&page, e))?;
+    page::write(&page, &page::html(&results, &digest, &pictures))?;
     Ok(Report { page, pictures: folder, words: words::first_paragraph(&results.run, &digest) })
 }

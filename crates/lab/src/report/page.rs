@@ -3,9 +3,12 @@
 use super::digest::Digest;
 use super::pictures::Picture;
 use super::words;
+use crate::error::{LabError, Result};
 use crate::picture::escaped;
 use crate::results::Results;
 use std::fmt::Write;
+use std::fs;
+use std::path::Path;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#24292f;background:#fff;max-width:900px;margin:2em auto;\
 padding:0 1em}h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}.first{font-size:1.12em}.void{border-left:4px solid #d55e00;\
@@ -17,14 +20,7 @@ padding:1em;overflow:auto;font-size:.85em}.scroll{overflow-x:auto}";
 /// The page.
 pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> String {
     let run = &results.run;
-    let mut out = String::new();
-    let title = escaped(&run.name);
-    let _ = write!(
-        out,
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-         <title>{title}: report</title><style>{STYLE}</style><h1>{title}</h1><p class=\"first\">{}</p>",
-        escaped(&words::first_paragraph(run, digest))
-    );
+    let mut out = head(&run.name, &words::first_paragraph(run, digest));
     if !run.void.is_empty() {
         out.push_str("<div class=\"void\"><p><strong>This run is void</strong>: its figures say nothing about the target.</p><ul>");
         for why in &run.void {
@@ -34,6 +30,10 @@ pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> 
     }
     let (header, rows) = words::table(run, digest);
     table(&mut out, &header, &rows);
+    out.push_str(
+        "<p>In brackets: where a percentile lies with 95 % confidence, by repeats where there are several trials, otherwise by the \
+         order of the answers of the one, which supposes that neighbours do not depend on each other.</p>",
+    );
     if !digest.reasons.is_empty() {
         out.push_str("<h2>What went wrong</h2>");
         let mut reasons: Vec<_> = digest.reasons.iter().collect();
@@ -42,12 +42,7 @@ pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> 
         table(&mut out, &["reason", "requests"], &rows);
     }
     for picture in pictures {
-        let _ = write!(
-            out,
-            "<figure>{}<figcaption>{}</figcaption></figure>",
-            picture.plot.svg(),
-            escaped(&picture.caption)
-        );
+        figure(&mut out, &picture.plot.svg(), &picture.caption);
     }
     let _ = write!(
         out,
@@ -64,7 +59,41 @@ pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> 
     out
 }
 
-fn table(out: &mut String, header: &[&str], rows: &[Vec<String>]) {
+/// The beginning of a page: its title, and what a reader should know after ten seconds.
+pub(crate) fn head(title: &str, first_paragraph: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+         <title>{title}: report</title><style>{STYLE}</style><h1>{title}</h1><p class=\"first\">{}</p>",
+        escaped(first_paragraph)
+    )
+}
+
+/// A drawing and what one should see in it.
+pub(crate) fn figure(out: &mut String, svg: &str, caption: &str) {
+    let _ = write!(out, "<figure>{svg}<figcaption>{}</figcaption></figure>", escaped(caption));
+}
+
+/// A paragraph.
+pub(crate) fn paragraph(out: &mut String, text: &str) {
+    let _ = write!(out, "<p>{}</p>", escaped(text));
+}
+
+/// The end of a page.
+pub(crate) fn tail(out: &mut String, title: &str, text: &str) {
+    let _ = write!(out, "<h2>{}</h2><p>{}</p></html>", escaped(title), escaped(text));
+}
+
+/// Writes a page beside its place first: a full disk leaves the old page or the new one, never half of it.
+pub(crate) fn write(page: &Path, html: &str) -> Result<()> {
+    let partial = page.with_extension("html.partial");
+    fs::write(&partial, html)
+        .and_then(|()| fs::rename(&partial, page))
+        .map_err(|e| LabError::results(format!("{}: cannot be written: {e}", page.display())))
+}
+
+/// Rows under a header.
+pub(crate) fn table(out: &mut String, header: &[&str], rows: &[Vec<String>]) {
     out.push_str("<div class=\"scroll\"><table><tr>");
     for cell in header {
         let _ = write!(out, "<th>{}</th>", escaped(cell));

@@ -167,12 +167,12 @@ fn mode_of(name: &str, key: CourseKey, records: &[Record]) -> Option<Picture> {
         let end = at(f64::from(burst.after_n) + f64::from(burst.lost) + 1.0);
         (burst.start_s * 1e6, 0.0, end, high, 0.22)
     });
-    let (word, colour) = match course.mode {
-        Mode::Flat => ("flat", GOOD),
-        Mode::Growing => ("growing", "#e69f00"),
-        Mode::TimingOut => ("timing out", BAD),
+    let colour = match course.mode {
+        Mode::Flat => GOOD,
+        Mode::Growing => "#e69f00",
+        Mode::TimingOut => BAD,
     };
-    let mut plot = Plot::new(format!("{name}: {word}"), x, y);
+    let mut plot = Plot::new(format!("{name}: {}", course.mode.word()), x, y);
     if !course.bursts.is_empty() {
         plot = plot.with("requests that got nothing", BAD, Marks::Heat(spans.collect()));
     }

@@ -99,6 +99,57 @@ fn the_page_says_what_happened_and_needs_nothing_from_outside() {
     }
 }
 
+/// Theory: of 950 measured requests those due in the 2 s of the stall, 100, wait from 2 s down, and what has gathered
+/// is worked off in 3 ms a request, so the i-th of them waits 2 s - i (20 - 3) ms. Hence one in a hundred of all waits at least
+/// 2 s - 9.5 x 17 ms = 1.84 s. A client that asks again only when it has an answer meets the stall once, and its p99 knows nothing.
+#[test]
+fn a_stall_of_two_seconds_shows_at_p99_as_theory_says_where_a_closed_loop_hides_it() {
+    let mut digest = Digest::new();
+    stalled().iter().for_each(|record| digest.add(record));
+    let series = &digest.series[&(0, 0)];
+    let p99 = |histogram: &hdrhistogram::Histogram<u64>| histogram.value_at_quantile(0.99) as f64 / 1e6;
+    assert!((p99(&series.latency) / 1.84 - 1.0).abs() < 0.02, "{} s", p99(&series.latency));
+    assert!(p99(&series.naive) < 0.005, "{} s", p99(&series.naive));
+    // The run says how sure it is of that: the tail of 950 requests tells it within a fifth of a second.
+    let interval = series.interval(0.99).unwrap();
+    assert!(interval.holds(1.84e6) && interval.high - interval.low < 0.3e6, "{interval:?}");
+}
+
+/// Two kinds of answers, and all take longer towards the end.
+#[test]
+fn the_words_name_humps_and_drift_where_there_are_any() {
+    let mut dice = crate::simulate::draw::Dice::new(3);
+    let mut run = |slow: f64, drift: f64| {
+        let records: Vec<Record> = (0..3_000i64)
+            .map(|n| {
+                let kind = if dice.chance(slow) { 40_000.0 } else { 4_000.0 };
+                let took = kind * (0.8 + 0.4 * dice.fraction()) * (1.0 + drift * n as f64 / 3_000.0);
+                let intended = n * 100_000;
+                let done = Some(intended + took as i64);
+                Record {
+                    n: n as u32 + 1,
+                    intended,
+                    sent: Some(intended),
+                    first_result: done,
+                    done,
+                    ..Record::default()
+                }
+            })
+            .collect();
+        let dir = tempfile::tempdir().unwrap();
+        write(&folder(dir.path(), &records, Vec::new())).unwrap().words
+    };
+    let (plain, two, drifting) = (run(0.0, 0.0), run(0.3, 0.0), run(0.0, 0.5));
+    assert!(!plain.contains("two kinds") && !plain.contains("came to take"), "{plain}");
+    assert!(
+        two.contains("two kinds of answers: 70 %")
+            || two.contains("two kinds of answers: 69 %")
+            || two.contains("two kinds of answers: 71 %"),
+        "{two}"
+    );
+    assert!(drifting.contains("came to take longer"), "{drifting}");
+}
+
 #[test]
 fn a_run_that_measured_nothing_says_so() {
     let dir = tempfile::tempdir().unwrap();

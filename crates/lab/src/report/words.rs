@@ -6,7 +6,11 @@ use crate::picture::{Unit, label};
 use crate::record::{Outcome, Record};
 use crate::results::Run;
 use crate::stats::mode::{self, Course, Mode};
+use crate::stats::{drift, shape};
 use std::collections::BTreeSet;
+
+/// A drift below this share of the wait is not felt.
+const FELT: f64 = 0.05;
 
 /// The first paragraph.
 pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
@@ -56,6 +60,11 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
         };
         said.push(format!("{of}{}", mode_in_words(&mode::of(records))));
     }
+    for (key, series) in &digest.series {
+        let of = if digest.series.len() > 1 { format!("{}: ", series_name(run, *key)) } else { String::new() };
+        said.extend(shape_in_words(&series.over_time.kept).map(|words| format!("{of}{words}")));
+        said.extend(drift_in_words(&series.over_time.kept).map(|words| format!("{of}{words}")));
+    }
     if let Some(why) = &run.cut_short {
         said.push(format!("The run was cut short: {why}."));
     }
@@ -86,6 +95,25 @@ fn mode_in_words(course: &Course) -> String {
     }
 }
 
+/// Said where there is more than one kind of answer.
+fn shape_in_words(over_time: &[(f64, f64)]) -> Option<String> {
+    let took: Vec<f64> = over_time.iter().map(|(_, latency)| *latency).collect();
+    let (at, below) = shape::of(&took, 1).filter(|shape| shape.humps > 1)?.split?;
+    let at = label(at, Unit::Micros);
+    Some(format!(
+        "There are two kinds of answers: {:.0} % took less than {at}, the others form a hump of their own.",
+        below * 100.0
+    ))
+}
+
+/// Said where latency drifted by as much as is felt.
+fn drift_in_words(over_time: &[(f64, f64)]) -> Option<String> {
+    let seconds: Vec<(f64, f64)> = over_time.iter().map(|(at, latency)| (at / 1e6, *latency)).collect();
+    let drift = drift::of(&seconds).filter(|drift| drift.drifts && drift.share.abs() >= FELT)?;
+    let (how, share) = (if drift.share > 0.0 { "longer" } else { "shorter" }, drift.share.abs() * 100.0);
+    Some(format!("Answers came to take {how} over the measured phase, by {share:.0} %."))
+}
+
 /// The table of series: header and rows.
 pub(super) fn table(run: &Run, digest: &Digest) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let header =
@@ -95,7 +123,12 @@ pub(super) fn table(run: &Run, digest: &Digest) -> (Vec<&'static str>, Vec<Vec<S
             true => "–".to_owned(),
             false => label(histogram.value_at_quantile(q) as f64, Unit::Micros),
         };
-        let latency = |q| at(&series.latency, q);
+        let latency = |q| {
+            let interval = series.interval(q).map(|found| {
+                format!(" ({} to {})", label(found.low.max(0.0), Unit::Micros), label(found.high, Unit::Micros))
+            });
+            format!("{}{}", at(&series.latency, q), interval.unwrap_or_default())
+        };
         vec![
             series_name(run, *key),
             count(series.count),
@@ -104,7 +137,7 @@ pub(super) fn table(run: &Run, digest: &Digest) -> (Vec<&'static str>, Vec<Vec<S
             latency(0.95),
             latency(0.99),
             latency(0.999),
-            latency(1.0),
+            at(&series.latency, 1.0),
             at(&series.first_result, 0.5),
             at(&series.last_result, 0.5),
         ]

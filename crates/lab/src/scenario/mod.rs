@@ -18,6 +18,7 @@
 //! whole; the resolved form is written beside the results and can be run again as it is.
 
 mod arrival;
+mod beside;
 mod check;
 mod generator;
 mod objective;

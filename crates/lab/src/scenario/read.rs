@@ -12,7 +12,9 @@ impl Scenario {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(path)
             .map_err(|e| LabError::scenario(format!("{shown}: the scenario cannot be read: {e}")))?;
-        Scenario::parse(&text, &shown, sets)
+        let mut scenario = Scenario::parse(&text, &shown, sets)?;
+        scenario.files_beside(path.parent().unwrap_or(Path::new("")));
+        Ok(scenario)
     }
 
     /// The same for a text; `shown` is what messages call it.

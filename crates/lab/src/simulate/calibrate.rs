@@ -6,10 +6,11 @@
 //! Figures are medians over seeds, and every trial of numbers sees the same seeds (common random numbers), which keeps
 //! the loss smooth enough for the simplex method (Nelder and Mead 1965) over the logarithms of the numbers.
 
-use super::{Scenario, settings};
+use super::{Scenario, measured, settings};
 use crate::stats::simplex;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 /// A file of measured figures.
@@ -47,9 +48,14 @@ pub struct Measured {
     /// Whether numbers are moved by it; otherwise it is only foretold.
     #[serde(default)]
     pub fit: bool,
+    /// A results folder (relative to the file of figures) that takes the place of `figures` and of `arrival.…` in `set`.
+    #[serde(default)]
+    pub results: Option<PathBuf>,
     /// Dotted keys and their values under which it was measured.
+    #[serde(default)]
     pub set: BTreeMap<String, Value>,
     /// What was measured, by the names of [`Scenario::figures`].
+    #[serde(default)]
     pub figures: BTreeMap<String, f64>,
     /// How far off, as a share, a figure may be for the same loss: 0.1 where it is not named. A figure that varies from trial
     /// to trial by itself deserves more.
@@ -92,18 +98,36 @@ pub struct Calibrated {
 
 /// Where a figure never occurred in the simulation, it counts as wrong by a factor of e.
 const MISSING: f64 = 1.0;
+/// Seeds over which figures are taken where nothing says how many.
+const SEEDS: u32 = 5;
 /// The tolerance of a figure that names none.
 const TOLERANCE: f64 = 0.1;
 
 impl Figures {
-    /// Reads a file of figures. The error is a sentence.
-    pub fn read(text: &str) -> Result<Figures, String> {
-        let figures: Figures = toml::from_str(text).map_err(super::sentence)?;
+    /// Reads a file of figures and the results folders that it names, relative to `place`. The error is a sentence.
+    pub fn read(text: &str, place: &Path) -> Result<Figures, String> {
+        let mut figures: Figures = toml::from_str(text).map_err(super::sentence)?;
+        for trial in &mut figures.trial {
+            let Some(results) = &trial.results else { continue };
+            let seen = measured::read(&place.join(results)).map_err(|e| format!("trial {:?}: {e}", trial.name))?;
+            for (key, value) in seen.set {
+                trial.set.entry(key).or_insert(value);
+            }
+            for (name, value) in seen.figures {
+                trial.figures.entry(name).or_insert(value);
+            }
+        }
         for trial in &figures.trial {
             if !figures.fit.iter().any(|fit| fit.group == trial.group) {
                 return Err(format!("trial {:?}: no [[fit]] has the group {:?}", trial.name, trial.group));
             }
             let positive = |values: &BTreeMap<String, f64>| values.values().all(|x| x.is_finite() && *x > 0.0);
+            if trial.figures.is_empty() {
+                return Err(format!(
+                    "trial {:?}: expected figures, or the results folder that they are taken from",
+                    trial.name
+                ));
+            }
             if !(positive(&trial.figures) && positive(&trial.tolerance)) {
                 return Err(format!("trial {:?}: expected figures and tolerances above 0", trial.name));
             }
@@ -112,6 +136,29 @@ impl Figures {
             Some(fit) => Err(format!("fit {:?}: expected at least one seed and one parameter", fit.group)),
             None => Ok(figures),
         }
+    }
+
+    /// One results folder as a group of its own, by which `parameters` are moved.
+    pub fn of_folder(dir: &Path, parameters: &[String]) -> Result<Figures, String> {
+        if parameters.is_empty() {
+            return Err(
+                "expected --fit with a number of the scenario to move, such as --fit stage.answer.service.mean_s"
+                    .to_owned(),
+            );
+        }
+        let seen = measured::read(dir).map_err(|e| e.to_string())?;
+        let name = dir.file_name().map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
+        let fit = Fit { group: "run".to_owned(), parameters: parameters.to_vec(), seeds: SEEDS };
+        let trial = Measured {
+            name,
+            group: "run".to_owned(),
+            fit: true,
+            results: None,
+            set: seen.set,
+            figures: seen.figures,
+            tolerance: BTreeMap::new(),
+        };
+        Ok(Figures { source: dir.display().to_string(), fit: vec![fit], trial: vec![trial] })
     }
 
     /// Every figure of a group beside its simulation by the scenario as it stands.
@@ -199,7 +246,7 @@ fn moved(fit: &Fit, scenario: &Table, point: &[f64]) -> Result<Table, String> {
 }
 
 /// Four digits: what is printed is what was simulated.
-fn rounded(x: f64) -> f64 {
+pub(super) fn rounded(x: f64) -> f64 {
     if x == 0.0 || !x.is_finite() {
         return x;
     }

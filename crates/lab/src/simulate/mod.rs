@@ -11,11 +11,14 @@
 pub mod agenda;
 pub mod calibrate;
 pub mod draw;
+pub mod edge;
 mod keep;
+pub mod measured;
 pub mod pipeline;
 pub mod scan;
 pub mod settings;
 mod show;
+pub mod spans;
 
 pub use keep::keep;
 
@@ -88,6 +91,16 @@ impl Scenario {
                     };
                     out.extend([("first_s", at(0.0)), ("packets_10_s", at(0.1)), ("packets_90_s", at(0.9))]);
                     out.insert("last_s", at(1.0));
+                }
+                let mut waits: Vec<f64> = trial
+                    .starts
+                    .iter()
+                    .zip(&trial.packets)
+                    .map(|(start, packets)| packets.last().map_or(f64::INFINITY, |at| agenda::seconds(at - start)))
+                    .collect();
+                waits.sort_by(f64::total_cmp);
+                for (name, wait) in measured::NAMES.into_iter().zip(measured::of_waits(&waits)) {
+                    out.extend(wait.map(|wait| (name, wait)));
                 }
                 out.extend(answer.growth_per_request_s.map(|growth| ("growth_per_request_s", growth)));
                 let absent = answer.first_absent.map_or(answer.requests.len() as f64 + 1.0, f64::from);

@@ -24,7 +24,7 @@ pub mod slope;
 pub mod usl;
 
 /// A value and the interval in which it lies with 95 % confidence.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Estimate {
     /// The value.
     pub value: f64,

@@ -2,10 +2,10 @@
 
 use super::slope;
 use crate::record::{Outcome, Phase, Record};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The mode of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// The wait stays what it is.
@@ -14,6 +14,17 @@ pub enum Mode {
     Growing,
     /// Requests get nothing.
     TimingOut,
+}
+
+impl Mode {
+    /// In words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Flat => "flat",
+            Mode::Growing => "growing",
+            Mode::TimingOut => "timing out",
+        }
+    }
 }
 
 /// A run of requests that got nothing.

@@ -1,6 +1,7 @@
 //! Percentiles and how sure they are: within one run by order statistics, over repeats by Student's t.
 
 use super::{Estimate, sorted, student};
+use hdrhistogram::Histogram;
 
 /// The quantile `q` in [0, 1] of sorted values: the least value with at least the share `q` at or below it. `None` of nothing.
 pub fn of_sorted(sorted: &[f64], q: f64) -> Option<f64> {
@@ -13,14 +14,25 @@ pub fn of_sorted(sorted: &[f64], q: f64) -> Option<f64> {
 /// latencies of one run are not quite: repeats say more. `None` where the run is too short for the interval to have both ends.
 pub fn within_run(values: &[f64], q: f64) -> Option<Estimate> {
     let sorted = sorted(values);
-    let n = sorted.len() as f64;
-    let (middle, reach) = (n * q, 1.96 * (n * q * (1.0 - q)).sqrt());
+    let (low, high) = ranks(sorted.len() as u64, q)?;
+    let at = |rank: u64| sorted[rank as usize - 1];
+    Some(Estimate { value: of_sorted(&sorted, q)?, low: at(low), high: at(high) })
+}
+
+/// [`within_run`] of values that are only counted, as precise as the histogram is.
+pub fn within_histogram(values: &Histogram<u64>, q: f64) -> Option<Estimate> {
+    let n = values.len();
+    let (low, high) = ranks(n, q)?;
+    let at = |rank: u64| values.value_at_quantile(rank as f64 / n as f64) as f64;
+    Some(Estimate { value: values.value_at_quantile(q) as f64, low: at(low), high: at(high) })
+}
+
+/// The ranks, from 1, of the order statistics between which the quantile of `n` values lies.
+fn ranks(n: u64, q: f64) -> Option<(u64, u64)> {
+    let most = n as f64;
+    let (middle, reach) = (most * q, 1.96 * (most * q * (1.0 - q)).sqrt());
     let (low, high) = ((middle - reach).floor(), (middle + reach).ceil() + 1.0);
-    if low < 1.0 || high > n {
-        return None;
-    }
-    let value = of_sorted(&sorted, q)?;
-    Some(Estimate { value, low: sorted[low as usize - 1], high: sorted[high as usize - 1] })
+    (low >= 1.0 && high <= most).then_some((low as u64, high as u64))
 }
 
 /// The mean over repeats of one figure (the p95 of each run, for example), with its interval. `None` under two repeats.
@@ -67,5 +79,15 @@ mod tests {
         assert!((365..=398).contains(&within), "{within}");
         assert!((365..=395).contains(&over), "{over}");
         assert_eq!(within_run(&[1.0; 20], 0.99), None);
+        let counted = |n: u64| {
+            let mut histogram = Histogram::<u64>::new(3).unwrap();
+            (1..=n).for_each(|x| histogram.record(x).unwrap());
+            within_histogram(&histogram, 0.9)
+        };
+        let exact = within_run(&(1..=1_000).map(f64::from).collect::<Vec<_>>(), 0.9).unwrap();
+        let near = |a: f64, b: f64| (a / b - 1.0).abs() < 0.003;
+        let found = counted(1_000).unwrap();
+        assert!(near(found.low, exact.low) && near(found.high, exact.high), "{found:?} {exact:?}");
+        assert_eq!(counted(8), None);
     }
 }

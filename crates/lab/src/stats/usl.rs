@@ -4,7 +4,7 @@
 //! has its peak at N = sqrt((1 - a) / b).
 
 use super::simplex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Throughput at a size (users, connections, workers, nodes).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Point {
 }
 
 /// A fitted law.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Law {
     /// Throughput of one.
     pub g: f64,

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 Example:
   meridian lab cost bench/studies/search-cost
 
-Reads cost.toml in the folder (docs/cost.md), prints the answer and leaves cost.json and cost.svg beside it.
+Reads cost.toml in the folder (docs/cost.md), prints the answer and leaves cost.json, cost.svg and cost.png beside it.
 Ends with 1 where a promise is kept by no size.")]
 pub struct CostArgs {
     /// Folder with cost.toml
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// Leave cost.json and cost.svg in this folder instead
+    /// Leave cost.json and the picture in this folder instead
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Print the answer as one JSON object
@@ -35,9 +35,11 @@ pub fn run(args: &CostArgs) -> Result<(), Failure> {
     let json =
         serde_json::to_string(&priced).map_err(|e| Failure::Bad(format!("the answer cannot be written: {e}")))?;
     let out = args.out.as_ref().unwrap_or(&args.dir);
-    for (name, text) in [("cost.json", &json), ("cost.svg", &priced.picture())] {
+    let svg = priced.picture();
+    let png = meridian_lab::picture::png(&svg).map_err(|e| Failure::Bad(e.to_string()))?;
+    for (name, content) in [("cost.json", json.as_bytes()), ("cost.svg", svg.as_bytes()), ("cost.png", &png)] {
         let path = out.join(name);
-        std::fs::write(&path, text).map_err(|e| Failure::Refused(format!("{}: {e}", path.display())))?;
+        std::fs::write(&path, content).map_err(|e| Failure::Refused(format!("{}: {e}", path.display())))?;
     }
     match args.json {
         true => say(&json),

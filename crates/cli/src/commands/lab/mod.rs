@@ -1,5 +1,6 @@
 //! `meridian lab`: load, measurement and prediction, for any server. One file per subcommand.
 
+mod breakpoint;
 mod compare;
 mod cost;
 mod mock;
@@ -10,6 +11,7 @@ mod simulate;
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
 use meridian_lab::LabError;
+use std::path::{Path, PathBuf};
 
 /// Learn what a server holds, and what it would do at a size that was not tried
 #[derive(Args, Debug)]
@@ -18,6 +20,7 @@ From a URL to figures:
   meridian lab run first.toml                 drives what the file says and leaves a results folder
   meridian lab run first.toml --set arrival.rate=200 --out results/at-200
   meridian lab report results/at-200          makes a page and pictures of it
+  meridian lab breakpoint first.toml          finds the load up to which the objectives hold
 
 docs/lab.md begins with a first scenario of ten lines.")]
 pub struct LabArgs {
@@ -30,6 +33,7 @@ enum Command {
     Run(run::RunArgs),
     Mock(mock::MockArgs),
     Report(report::ReportArgs),
+    Breakpoint(breakpoint::BreakpointArgs),
     Simulate(simulate::SimulateArgs),
     Compare(compare::CompareArgs),
     Cost(cost::CostArgs),
@@ -41,10 +45,18 @@ pub fn run(args: &LabArgs) -> Result<(), Failure> {
         Command::Run(args) => run::run(args),
         Command::Mock(args) => mock::run(args),
         Command::Report(args) => report::run(args),
+        Command::Breakpoint(args) => breakpoint::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Cost(args) => cost::run(args),
     }
+}
+
+/// Where results go that were given no place.
+fn folder_for(name: &str) -> PathBuf {
+    let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '-' };
+    let time = jiff::Zoned::now().strftime("%Y%m%dT%H%M%S").to_string();
+    Path::new("lab-results").join(format!("{}-{time}", name.chars().map(plain).collect::<String>()))
 }
 
 /// A mistake in a scenario is wrong usage; a target that is not there, or a disk that is full, is not.

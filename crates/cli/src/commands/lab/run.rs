@@ -1,6 +1,6 @@
 //! `meridian lab run`: a scenario against its targets.
 
-use super::failure;
+use super::{failure, folder_for};
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
@@ -48,7 +48,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         return Err(Failure::Usage("--live: this version shows progress in the terminal alone".to_owned()));
     }
     let scenario = Scenario::load(&args.scenario, &args.sets).map_err(failure)?;
-    let out = args.out.clone().unwrap_or_else(|| default_folder(&scenario.name));
+    let out = args.out.clone().unwrap_or_else(|| folder_for(&scenario.name));
     let options = Options { out: out.clone(), allow_public: args.allow_public.clone(), interrupt: None };
     let bar = bar();
     let outcome = drive::run(&scenario, &options, &mut |progress| show(&bar, progress));
@@ -60,12 +60,6 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         table(&outcome, &out);
     }
     judged(&outcome)
-}
-
-fn default_folder(name: &str) -> PathBuf {
-    let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '-' };
-    let time = jiff::Zoned::now().strftime("%Y%m%dT%H%M%S").to_string();
-    Path::new("lab-results").join(format!("{}-{time}", name.chars().map(plain).collect::<String>()))
 }
 
 fn bar() -> ProgressBar {

@@ -5,8 +5,10 @@ use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
 use meridian_lab::simulate::calibrate::Figures;
-use meridian_lab::simulate::{Answer, Scenario, keep, pipeline, table};
+use meridian_lab::simulate::edge::{Objective, edge};
+use meridian_lab::simulate::{Answer, Scenario, keep, pipeline, spans, table};
 use std::path::{Path, PathBuf};
+use toml::Table;
 
 /// Simulate a pipeline or a scan tier, or fit its numbers to measured figures
 #[derive(Args, Debug)]
@@ -15,6 +17,8 @@ Examples:
   meridian lab simulate bench/studies/search-pipeline.toml --set workers=16
   meridian lab simulate bench/studies/scan-tier.toml --set workload=grep --set servers=23 --json
   meridian lab simulate bench/studies/scan-tier.toml --calibrate bench/studies/scan-tier.figures.toml
+  meridian lab simulate server.toml --calibrate results/at-50 --fit stage.answer.service.mean_s
+  meridian lab simulate pipeline.toml --calibrate spans.jsonl
 
 The same seed gives the same run. docs/simulate.md says what the models leave out.")]
 pub struct SimulateArgs {
@@ -30,9 +34,19 @@ pub struct SimulateArgs {
     /// Leave the simulated requests as a results folder (pipelines)
     #[arg(long, value_name = "DIR", conflicts_with = "calibrate")]
     pub out: Option<PathBuf>,
-    /// Fit the numbers that this file of figures names, and show how well all figures are met
-    #[arg(long, value_name = "FIGURES.toml", conflicts_with = "json")]
+    /// Take the scenario's numbers from what was measured: a file of figures (.toml) fits what it names and shows how well all figures
+    /// are met; a results folder fits the numbers of --fit; OTLP spans (JSON lines) set the stages and sources of their names
+    #[arg(long, value_name = "PATH", conflicts_with = "json")]
     pub calibrate: Option<PathBuf>,
+    /// A number to fit to a results folder, such as stage.answer.service.mean_s; may be given again
+    #[arg(long, value_name = "KEY", requires = "calibrate")]
+    pub fit: Vec<String>,
+    /// Foretell the rate of arrival up to which a figure stays at or below a value, such as p95_s=0.1 (pipelines)
+    #[arg(long, value_name = "FIGURE=VALUE", conflicts_with_all = ["calibrate", "out"])]
+    pub edge: Option<String>,
+    /// Length of the trials of --edge, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, requires = "edge")]
+    pub over_s: f64,
     /// Sets of simulations that a fit may take; 0 shows the scenario as it stands
     #[arg(long, value_name = "N", default_value_t = 150, requires = "calibrate")]
     pub evaluations: usize,
@@ -45,6 +59,9 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         let path = path.display().to_string();
         move |detail: String| Failure::Usage(format!("{path}: {detail}"))
     };
+    if let Some(edge) = &args.edge {
+        return foretell(args, edge, &table(&text, &args.set).map_err(blame(&args.scenario))?);
+    }
     let Some(path) = &args.calibrate else {
         let scenario = Scenario::read(&text, &args.set).map_err(blame(&args.scenario))?;
         let answer = match (&scenario, &args.out) {
@@ -65,11 +82,50 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         return Ok(());
     };
     let scenario = table(&text, &args.set).map_err(blame(&args.scenario))?;
-    let figures = Figures::read(&read(path)?).map_err(blame(path))?;
+    let is_figures = path.extension().is_some_and(|extension| extension == "toml");
+    let figures = match (path.is_dir(), is_figures) {
+        (true, _) => Figures::of_folder(path, &args.fit),
+        (false, true) => Figures::read(&read(path)?, path.parent().unwrap_or(Path::new(""))),
+        (false, false) => return from_spans(path, scenario, blame(path)),
+    };
+    let figures = figures.map_err(blame(path))?;
     for fit in &figures.fit {
         let outcome = figures.calibrate(fit, &scenario, args.evaluations).map_err(blame(path))?;
         say(&format!("{}\n{}", fit.group, outcome.table()));
     }
+    Ok(())
+}
+
+fn foretell(args: &SimulateArgs, objective: &str, scenario: &Table) -> Result<(), Failure> {
+    let wrong =
+        || Failure::Usage(format!("--edge {objective}: expected a figure and its greatest value, such as p95_s=0.1"));
+    let (figure, value) = objective.split_once('=').ok_or_else(wrong)?;
+    let at_most = value.trim().parse::<f64>().ok().filter(|value| *value > 0.0).ok_or_else(wrong)?;
+    if !(args.over_s > 0.0 && args.over_s <= 86_400.0) {
+        return Err(Failure::Usage(format!("--over-s {}: expected seconds above 0, at most a day", args.over_s)));
+    }
+    let objective = Objective { figure: figure.trim().to_owned(), at_most, over_s: args.over_s };
+    let found =
+        edge(scenario, &objective).map_err(|why| Failure::Bad(format!("{}: {why}", args.scenario.display())))?;
+    match args.json {
+        true => {
+            say(&serde_json::json!({ "breakpoint": found, "objective": args.edge, "over_s": args.over_s }).to_string())
+        }
+        false => say(&format!(
+            "{} stays at or below {at_most} up to {:.2} requests a second ({:.2} to {:.2} with 95 % confidence)",
+            objective.figure, found.value, found.low, found.high
+        )),
+    }
+    Ok(())
+}
+
+/// Prints the numbers that spans give, in the form in which `--set` and a scenario take them.
+fn from_spans(path: &Path, mut scenario: Table, blame: impl Fn(String) -> Failure) -> Result<(), Failure> {
+    let services = spans::read(&read(path)?).map_err(&blame)?;
+    for (key, value) in spans::lay(&mut scenario, &services).map_err(&blame)? {
+        say(&format!("{key} = {value}"));
+    }
+    Scenario::of(scenario).map_err(&blame)?;
     Ok(())
 }
 

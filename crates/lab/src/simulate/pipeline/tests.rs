@@ -2,6 +2,7 @@ use super::*;
 use crate::record::Outcome;
 use crate::simulate::calibrate::{Figures, Residual};
 use crate::simulate::{Scenario, settings, table};
+use std::path::Path;
 
 const SEARCH: &str = include_str!("../../../../../bench/studies/search-pipeline.toml");
 const FIGURES: &str = include_str!("../../../../../bench/studies/search-pipeline.figures.toml");
@@ -109,7 +110,7 @@ fn mistakes_are_sentences_that_name_the_key() {
 #[test]
 fn the_published_trials_of_the_search_study_are_foretold() {
     let scenario = table(SEARCH, &[]).unwrap();
-    let figures = Figures::read(FIGURES).unwrap();
+    let figures = Figures::read(FIGURES, Path::new("")).unwrap();
     let fitted: Vec<&str> = figures.trial.iter().filter(|t| t.fit).map(|t| t.name.as_str()).collect();
     assert_eq!(fitted, ["isolated", "24 workers"]);
     let residuals = figures.residuals(&figures.fit[0], &scenario).unwrap();
@@ -135,12 +136,12 @@ fn the_published_trials_of_the_search_study_are_foretold() {
 fn calibration_finds_what_made_the_figures() {
     let truth = table(SEARCH, &["arrival.count=1".to_owned(), "workers=16".to_owned()]).unwrap();
     let made = Scenario::of(truth.clone()).unwrap().figures();
-    let figures = Figures::read(&format!(
+    let text = format!(
         "source = 'made'\n[[fit]]\ngroup = 'g'\nparameters = ['source.slow.call.mean_s']\nseeds = 1\n\
          [[trial]]\nname = 't'\ngroup = 'g'\nfit = true\nset = {{ seed = 1 }}\nfigures = {{ last_s = {} }}",
         made["last_s"]
-    ))
-    .unwrap();
+    );
+    let figures = Figures::read(&text, Path::new("")).unwrap();
     let mut start = truth.clone();
     settings::set(&mut start, "source.slow.call.mean_s", toml::Value::Float(8.0)).unwrap();
     let found = figures.calibrate(&figures.fit[0], &start, 60).unwrap();

@@ -1,6 +1,7 @@
 use super::*;
 use crate::simulate::calibrate::{Figures, Residual};
 use crate::simulate::{Scenario, table};
+use std::path::Path;
 
 const TIER: &str = include_str!("../../../../../bench/studies/scan-tier.toml");
 const FIGURES: &str = include_str!("../../../../../bench/studies/scan-tier.figures.toml");
@@ -69,7 +70,7 @@ fn mistakes_are_sentences_that_name_the_key() {
 fn the_published_tables_of_scan_servers_are_foretold() {
     // Fewer scans than the file asks for: the means move by a few per cent, the test stays short.
     let scenario = table(TIER, &["warm_up_scans=8".to_owned(), "measured_scans=16".to_owned()]).unwrap();
-    let figures = Figures::read(FIGURES).unwrap();
+    let figures = Figures::read(FIGURES, Path::new("")).unwrap();
     for fit in &figures.fit {
         let rows = figures.trial.iter().filter(|t| t.group == fit.group && t.fit);
         let (immediate, eventual): (Vec<_>, Vec<_>) = rows.partition(|t| t.set.contains_key("immediate"));

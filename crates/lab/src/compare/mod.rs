@@ -1,5 +1,9 @@
 //! Two runs held against each other: request by request, faster, slower or no difference seen.
 
+mod show;
+
+pub use show::write;
+
 use crate::error::Result;
 use crate::record::{Outcome, Phase, Record};
 use crate::results;
@@ -31,8 +35,28 @@ pub struct Row {
     pub quantile: f64,
     /// Milliseconds of A and of B.
     pub ms: [f64; 2],
-    /// What the samples say; none where they are too small or have no sound answers there.
+    /// What the samples say; none where they are too small or neither side has sound answers there.
     pub comparison: Option<Comparison>,
+}
+
+impl Row {
+    /// B over A, and its interval; empty where there is none.
+    fn ratio_in_words(&self) -> (String, String) {
+        let of = |x: f64| if x.is_finite() { format!("{x:.3}") } else { "for ever".to_owned() };
+        match self.comparison.as_ref().map(|comparison| comparison.ratio) {
+            Some(ratio) => (of(ratio.value), format!("{} .. {}", of(ratio.low), of(ratio.high))),
+            None => (String::new(), String::new()),
+        }
+    }
+
+    /// What there is to say of B.
+    pub fn words(&self) -> &'static str {
+        match (&self.comparison, self.ms.map(f64::is_finite)) {
+            (Some(comparison), _) => comparison.verdict.words(),
+            (None, [false, false]) => "not told: neither answered so many",
+            (None, _) => "not told by so few answers",
+        }
+    }
 }
 
 /// Two runs held against each other.
@@ -115,6 +139,30 @@ impl Report {
         self.rows.iter().any(|row| row.comparison.as_ref().is_some_and(|c| c.verdict == Verdict::Slower))
     }
 
+    /// The answer in one paragraph.
+    pub fn sentence(&self) -> String {
+        let with = |verdict: Verdict| -> Vec<String> {
+            let rows = self.rows.iter().filter(|row| row.comparison.as_ref().is_some_and(|c| c.verdict == verdict));
+            rows.map(|row| format!("{} at p{}", row.request, row.quantile * 100.0)).collect()
+        };
+        let (faster, slower) = (with(Verdict::Faster), with(Verdict::Slower));
+        let mut said = Vec::new();
+        for (how, which) in [("slower", &slower), ("faster", &faster)] {
+            if !which.is_empty() {
+                said.push(format!("B is {how}: {}.", which.join(", ")));
+            }
+        }
+        let told = self.rows.iter().filter(|row| row.comparison.is_some()).count();
+        let same = told - faster.len() - slower.len();
+        said.push(match (told, same) {
+            (0, _) => "There is nothing that can be compared.".to_owned(),
+            (_, 0) => String::new(),
+            (told, same) if told == same => "No difference is seen.".to_owned(),
+            _ => "Elsewhere no difference is seen.".to_owned(),
+        });
+        said.join(" ").trim_end().to_owned()
+    }
+
     /// The report as lines of text.
     pub fn table(&self) -> String {
         let mut out = String::new();
@@ -131,13 +179,8 @@ impl Report {
             let ms = |ms: f64| if ms.is_finite() { format!("{ms:.2}") } else { "never".to_owned() };
             let (a, b) = (ms(row.ms[0]), ms(row.ms[1]));
             let _ = write!(out, "{:<24} {percentile:>5} {a:>11} {b:>11} ", row.request);
-            let _ = match &row.comparison {
-                Some(Comparison { ratio, verdict }) => {
-                    let interval = format!("{:.3} .. {:.3}", ratio.low, ratio.high);
-                    writeln!(out, "{:>8.3} {interval:>17}  {}", ratio.value, verdict.words())
-                }
-                None => writeln!(out, "{:>8} {:>17}  not told by so few answers", "", ""),
-            };
+            let (ratio, interval) = row.ratio_in_words();
+            let _ = writeln!(out, "{ratio:>8} {interval:>17}  {}", row.words());
         }
         out
     }
@@ -173,6 +216,14 @@ mod tests {
         let report = runs(&a, &b, 1);
         assert_eq!(report.rows[2].comparison, None);
         assert!(report.table().contains("not told by so few"));
+        // A p95 that nobody gets is no matter of how many answers there are.
+        let (mut neither, mut nor) = (side(2_000, 10.0, 5), side(2_000, 10.0, 6));
+        for side in [&mut neither, &mut nor] {
+            side.waits.get_mut("items").unwrap().iter_mut().step_by(5).for_each(|ms| *ms = f64::INFINITY);
+        }
+        let neither = runs(&neither, &nor, 1);
+        assert_eq!(neither.rows[1].words(), "not told: neither answered so many");
+        assert!(neither.rows[0].comparison.is_some() && !neither.slower());
         for ms in b.waits.get_mut("items").unwrap().iter_mut().step_by(5) {
             *ms = f64::INFINITY;
         }

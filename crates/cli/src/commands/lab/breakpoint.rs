@@ -1,0 +1,115 @@
+//! `meridian lab breakpoint`: up to which load the objectives hold.
+
+use super::{failure, folder_for};
+use crate::failure::Failure;
+use crate::output::say;
+use clap::Args;
+use meridian_lab::breakpoint::{self, Found, Options, Step};
+use meridian_lab::scenario::Scenario;
+use std::path::PathBuf;
+
+/// Find the greatest load at which the objectives hold
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  meridian lab breakpoint first.toml
+  meridian lab breakpoint first.toml --from 50 --most 5000 --set phases.measured_s=20 --out results/edge
+  meridian lab breakpoint first.toml --at-least 200 --json | jq .breakpoint
+
+Steps up from the scenario's own load, narrows down, and confirms from fresh at both ends of the interval. Without objectives in the
+scenario it takes p95_ms at most 1000 and sound_share at least 0.99.
+
+Ends with 0 where the breakpoint was found within what --within asks (with --at-least: where the interval lies at or above that
+load), with 1 where not, with 2 where the scenario is wrong, with 3 where the target cannot be reached or results cannot be
+written. Ctrl-C ends it with what it has.")]
+pub struct BreakpointArgs {
+    /// The scenario
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// Folder to make [default: lab-results/NAME-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Change a value of the scenario, such as phases.measured_s=20; may repeat
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// The population whose load is searched, where there are several
+    #[arg(long, value_name = "NAME")]
+    pub population: Option<String>,
+    /// The first load [default: the scenario's own]
+    #[arg(long, value_name = "LOAD")]
+    pub from: Option<f64>,
+    /// The greatest load to try
+    #[arg(long, value_name = "LOAD")]
+    pub most: Option<f64>,
+    /// What a step up multiplies the load by
+    #[arg(long, value_name = "X", default_value_t = 2.0)]
+    pub factor: f64,
+    /// How narrow the interval must be: 0.05 is plus or minus 5 %
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
+    pub within: f64,
+    /// Most steps
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub steps: usize,
+    /// End with 0 where the breakpoint lies at this load or above, with 1 where not, for CI
+    #[arg(long, value_name = "LOAD")]
+    pub at_least: Option<f64>,
+    /// Print the outcome as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Send load to this host although it is outside loopback and private networks; may repeat
+    #[arg(long, value_name = "HOST")]
+    pub allow_public: Vec<String>,
+}
+
+/// Runs the command. A line for each step goes to standard error, the answer to standard output.
+pub fn run(args: &BreakpointArgs) -> Result<(), Failure> {
+    let scenario = Scenario::load(&args.scenario, &args.sets).map_err(failure)?;
+    let out = args.out.clone().unwrap_or_else(|| folder_for(&format!("{}-breakpoint", scenario.name)));
+    let options = Options {
+        out: out.clone(),
+        allow_public: args.allow_public.clone(),
+        interrupt: None,
+        population: args.population.clone(),
+        from: args.from,
+        most: args.most,
+        factor: args.factor,
+        within: args.within,
+        steps: args.steps,
+    };
+    let found = breakpoint::run(&scenario, &options, &mut |step| eprintln!("{}", line(step))).map_err(failure)?;
+    if args.json {
+        let json = serde_json::to_string(&found);
+        say(&json.map_err(|e| Failure::Bad(format!("the answer cannot be written: {e}")))?);
+    } else {
+        say(&format!("{}\nresults: {}", found.sentence, out.display()));
+    }
+    judged(&found, args.at_least)
+}
+
+fn line(step: &Step) -> String {
+    let held = match (step.void.is_empty(), step.held) {
+        (false, _) => "VOID",
+        (true, true) => "held",
+        (true, false) => "FAILED",
+    };
+    let p95 = step.p95_ms.map_or_else(|| "for ever".to_owned(), |ms| format!("{ms:.2} ms"));
+    let why = step.void.first().cloned().or_else(|| step.failed.first().map(|failed| failed.objective.clone()));
+    format!(
+        "{:>3} {:<8} {:>9} {held:<7} {:>9.1} sound/s  p95 {p95:>11}  {:<11} {}",
+        step.n,
+        step.purpose.word(),
+        step.load,
+        step.sound_per_s,
+        step.mode.word(),
+        why.unwrap_or_default()
+    )
+}
+
+fn judged(found: &Found, at_least: Option<f64>) -> Result<(), Failure> {
+    match at_least {
+        Some(least) if found.holds_at(least) => Ok(()),
+        Some(least) => Err(Failure::Bad(format!("it is not shown that the objectives hold at {least} {}", found.unit))),
+        None if found.is_good() => Ok(()),
+        None => Err(Failure::Bad("the breakpoint was not found as well as was asked".to_owned())),
+    }
+}
