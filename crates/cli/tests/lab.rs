@@ -50,12 +50,14 @@ fn a_run_leaves_a_folder_that_can_be_run_again_and_says_whether_its_objectives_h
 fn mistakes_end_with_their_code_and_leave_nothing() {
     let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&["--null"]));
     let good = scenario(folder.path(), &mock.1, "");
+    let secure = format!("target.url={}", mock.1.replace("http://", "https://"));
     for (sets, code, words) in [
         (&["--set", "arrival.rat=5"][..], 2, &["rat"][..]),
         (&["--set", "arrival.rate=0"], 2, &["arrival.rate = 0", "above 0"]),
         (&["--set", "target.url=http://127.0.0.1:1"], 3, &["cannot be reached"]),
         (&["--set", "target.url=http://9.9.9.9"], 2, &["--allow-public 9.9.9.9"]),
-        (&["--set", "target.url=https://127.0.0.1"], 2, &["not spoken"]),
+        (&["--set", "target.url=gopher://127.0.0.1"], 2, &["not spoken", "https://"]),
+        (&["--set", &secure], 3, &["cannot be reached", "TLS"]),
         (&["--live"], 2, &["--live"]),
     ] {
         run(folder.path(), &good, sets).ended(code).says(words);

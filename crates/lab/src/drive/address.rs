@@ -1,11 +1,46 @@
 //! Addresses: from the text of a target to sockets, and the guard that keeps the lab at home.
 
+use super::tls::Tls;
 use crate::error::{LabError, Result};
-use crate::scenario::{Protocol, Target};
+use crate::scenario::Target;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
+/// What is spoken at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1 (and Server-Sent Events over it).
+    Http,
+    /// WebSocket.
+    WebSocket,
+    /// RESP (Redis, Tile38).
+    Redis,
+}
+
+/// A scheme of a URL.
+#[derive(Debug)]
+struct Scheme {
+    name: &'static str,
+    protocol: Protocol,
+    tls: bool,
+    port: u16,
+}
+
+const fn scheme(name: &'static str, protocol: Protocol, tls: bool, port: u16) -> Scheme {
+    Scheme { name, protocol, tls, port }
+}
+
+/// Every scheme that is spoken.
+const SCHEMES: [Scheme; 6] = [
+    scheme("http", Protocol::Http, false, 80),
+    scheme("https", Protocol::Http, true, 443),
+    scheme("ws", Protocol::WebSocket, false, 80),
+    scheme("wss", Protocol::WebSocket, true, 443),
+    scheme("redis", Protocol::Redis, false, 6379),
+    scheme("rediss", Protocol::Redis, true, 6379),
+];
+
 /// One address of a target.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Address {
     /// What is spoken there.
     pub protocol: Protocol,
@@ -17,34 +52,47 @@ pub struct Address {
     pub base: String,
     /// Where it resolves to.
     pub socket: SocketAddr,
+    /// How it is spoken to within TLS, where its scheme says so.
+    pub tls: Option<Tls>,
+    usual_port: u16,
 }
 
 impl Address {
     /// Host and port as a `Host` header has them.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        let usual = match self.protocol {
-            Protocol::Http | Protocol::WebSocket | Protocol::Http2 => 80,
-            Protocol::Https => 443,
-            Protocol::Redis => 6379,
-        };
-        if self.port == usual { host } else { format!("{host}:{}", self.port) }
+        if self.port == self.usual_port { host } else { format!("{host}:{}", self.port) }
     }
 }
 
 /// The addresses of a target, resolved and allowed. `allowed` are the public hosts that the user named.
 pub fn addresses(target: &Target, allowed: &[String]) -> Result<Vec<Address>> {
-    target.addresses().map(|url| resolve(&target.name, url, target.http2, allowed)).collect()
+    let all = target.addresses().map(|url| resolve(target, url, allowed)).collect::<Result<Vec<_>>>()?;
+    if target.ca.is_some() && all.iter().any(|address| address.tls.is_none()) {
+        let name = &target.name;
+        return Err(LabError::scenario(format!("target {name}: ca is for https://, wss:// or rediss://")));
+    }
+    Ok(all)
 }
 
 /// A single address, for what is asked beside the load (metrics).
 pub fn single(whose: &str, url: &str, allowed: &[String]) -> Result<Address> {
-    resolve(whose, url, false, allowed)
+    let address = resolve(&Target::at(whose, url), url, allowed)?;
+    if address.protocol == Protocol::Http && address.tls.is_none() {
+        return Ok(address);
+    }
+    Err(LabError::scenario(format!("{whose}: {url:?}: metrics are read over http://")))
 }
 
-fn resolve(whose: &str, url: &str, http2: bool, allowed: &[String]) -> Result<Address> {
-    let (protocol, host, port, base) =
-        cut(url, http2).map_err(|e| LabError::scenario(format!("target {whose}: {url:?}: {e}")))?;
+fn resolve(target: &Target, url: &str, allowed: &[String]) -> Result<Address> {
+    let whose = &target.name;
+    let wrong = |e: String| LabError::scenario(format!("target {whose}: {url:?}: {e}"));
+    let (scheme, host, port, base) = cut(url).map_err(wrong)?;
+    if target.http2 {
+        return Err(wrong("http2 is not spoken by this version: expected http:// or ws:// without it".to_owned()));
+    }
+    let alpn: &[u8] = if scheme.protocol == Protocol::Redis { b"" } else { b"http/1.1" };
+    let tls = if scheme.tls { Some(Tls::new(&host, target.ca.as_deref(), alpn).map_err(wrong)?) } else { None };
     let found: Vec<SocketAddr> = (host.as_str(), port)
         .to_socket_addrs()
         .map_err(|e| LabError::target(format!("target {whose}: {host} cannot be resolved: {e}")))?
@@ -57,29 +105,24 @@ fn resolve(whose: &str, url: &str, http2: bool, allowed: &[String]) -> Result<Ad
             "target {whose}: {host} is outside loopback and private networks: load is sent there only with --allow-public {host}"
         )));
     }
-    Ok(Address { protocol, host, port, base, socket })
+    Ok(Address { protocol: scheme.protocol, host, port, base, socket, tls, usual_port: scheme.port })
 }
 
-fn cut(url: &str, http2: bool) -> Result<(Protocol, String, u16, String), String> {
+/// Scheme, host, port and what follows it.
+fn cut(url: &str) -> Result<(&'static Scheme, String, u16, String), String> {
     let (scheme, rest) = url.split_once("://").ok_or("expected a URL such as http://127.0.0.1:7117")?;
-    let (protocol, port) = match (scheme, http2) {
-        ("http", false) => (Protocol::Http, 80),
-        ("http", true) => (Protocol::Http2, 80),
-        ("ws", false) => (Protocol::WebSocket, 80),
-        ("redis", false) => (Protocol::Redis, 6379),
-        ("https" | "wss" | "rediss" | "postgres" | "postgresql" | "nats" | "tls", _) => {
-            return Err(format!("{scheme}:// is not spoken by this version: expected http://, ws:// or redis://"));
-        }
-        ("ws" | "redis", true) => return Err("http2 is for http://".to_owned()),
-        _ => return Err(format!("{scheme}:// is not known: expected http://, ws:// or redis://")),
+    let Some(scheme) = SCHEMES.iter().find(|known| known.name == scheme) else {
+        let known: Vec<String> = SCHEMES.iter().map(|scheme| format!("{}://", scheme.name)).collect();
+        return Err(format!("{scheme}:// is not spoken: expected one of {}", known.join(", ")));
     };
+    let port = scheme.port;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, base) = rest.split_at(end);
     if base.contains(['?', '#']) {
         return Err("a query belongs in a request's path".to_owned());
     }
     if authority.contains('@') {
-        return Err("a name and password in a URL are not sent: expected a header".to_owned());
+        return Err(format!("a name and password are not sent over {}://", scheme.name));
     }
     let (host, port) = if let Some(inner) = authority.strip_prefix('[') {
         let (host, after) = inner.split_once(']').ok_or("the bracket of an IPv6 address is not closed")?;
@@ -93,7 +136,7 @@ fn cut(url: &str, http2: bool) -> Result<(Protocol, String, u16, String), String
     if host.is_empty() {
         return Err("the host is missing".to_owned());
     }
-    Ok((protocol, host.to_owned(), port, base.trim_end_matches('/').to_owned()))
+    Ok((scheme, host.to_owned(), port, base.trim_end_matches('/').to_owned()))
 }
 
 fn read_port(text: &str) -> Result<u16, String> {
@@ -142,11 +185,14 @@ mod tests {
             (address.port, address.base.as_str(), address.authority().as_str()),
             (7117, "/base", "127.0.0.1:7117")
         );
-        assert_eq!(of("ws://[::1]", &[]).expect("sound").authority(), "[::1]");
+        let target = Target::at("t", "wss://[::1]");
+        let address = &addresses(&target, &[]).expect("sound")[0];
+        assert_eq!((address.authority().as_str(), address.port, address.tls.is_some()), ("[::1]", 443, true));
         for (url, part) in [
             ("127.0.0.1:80", "expected a URL"),
-            ("ftp://127.0.0.1", "not known"),
-            ("nats://127.0.0.1", "not spoken"),
+            ("ftp://127.0.0.1", "not spoken"),
+            ("http://a:b@127.0.0.1", "not sent"),
+            ("rediss://127.0.0.1", "over http://"),
             ("http://127.0.0.1:99999", "65535"),
             ("http://", "host is missing"),
             ("http://127.0.0.1/x?y=1", "request's path"),

@@ -2,30 +2,10 @@
 
 use super::address::Address;
 use super::body::{Chunk, Framing};
-use super::clock::Clock;
-use super::scan::Scan;
-use crate::generate::Question;
-use crate::record::{Outcome, Record};
-use std::borrow::Cow;
-use std::io::ErrorKind;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-
-/// Why an exchange did not come to an answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// What the record says.
-    pub outcome: Outcome,
-    /// Why: one of few sentences.
-    pub detail: Cow<'static, str>,
-}
-
-impl Fault {
-    /// The transport or the protocol failed.
-    pub fn failed(detail: impl Into<Cow<'static, str>>) -> Fault {
-        Fault { outcome: Outcome::Failed, detail: detail.into() }
-    }
-}
+use super::fault::{CLOSED, Fault};
+use super::stream::Stream;
+use super::wire::{Exchange, Wire};
+use tokio::io::AsyncReadExt;
 
 /// Bytes of an answer that are taken at once; heads must fit.
 const BUFFER: usize = 16 << 10;
@@ -37,7 +17,7 @@ const HEADERS: usize = 64;
 #[derive(Debug)]
 pub struct Http {
     address: Address,
-    stream: Option<TcpStream>,
+    stream: Option<Stream>,
     buffer: Box<[u8]>,
     filled: usize,
 }
@@ -57,53 +37,13 @@ impl Http {
         Http { address, stream: None, buffer: vec![0; BUFFER].into(), filled: 0 }
     }
 
-    /// Forgets the connection: the answer that is on its way is nobody's.
-    pub fn abandon(&mut self) {
-        self.stream = None;
-    }
-
-    /// Sends a question and reads its answer. Times go into the record as they happen, so that one that is given up keeps them.
-    pub async fn exchange(
-        &mut self,
-        question: &Question,
-        record: &mut Record,
-        scan: &mut Scan,
-        clock: &Clock,
-    ) -> Result<(), Fault> {
-        let reused = self.stream.is_some();
-        let outcome = self.once(question, record, scan, clock).await;
-        if outcome.is_err() {
-            self.stream = None;
-        }
-        // A server may close an idle connection at any time (RFC 9112, section 9.3.1): that is no failure of this request.
-        let stale = reused && record.first_byte.is_none() && matches!(&outcome, Err(fault) if fault.detail == CLOSED);
-        if stale && (question.bytes.starts_with(b"GET ") || question.bytes.starts_with(b"HEAD ")) {
-            let outcome = self.once(question, record, scan, clock).await;
-            if outcome.is_err() {
-                self.stream = None;
-            }
-            return outcome;
-        }
-        outcome
-    }
-
-    async fn once(
-        &mut self,
-        question: &Question,
-        record: &mut Record,
-        scan: &mut Scan,
-        clock: &Clock,
-    ) -> Result<(), Fault> {
-        if self.stream.is_none() {
-            let stream = TcpStream::connect(self.address.socket).await.map_err(|e| not_connected(&e))?;
-            // Without it the kernel holds a second small write back until the first is acknowledged.
-            stream.set_nodelay(true).map_err(|e| not_connected(&e))?;
-            self.stream = Some(stream);
-        }
+    async fn once(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+        let Exchange { question, record, scan, clock, .. } = of;
+        self.open().await?;
         let Some(stream) = &mut self.stream else { return Err(Fault::failed(CLOSED)) };
         self.filled = 0;
         record.sent = Some(clock.now());
-        stream.write_all(&question.bytes).await.map_err(|e| broken(&e))?;
+        stream.send(&question.bytes).await?;
         let head = loop {
             if self.filled > 0
                 && let Some(head) = head(&self.buffer[..self.filled], question.bytes.starts_with(b"HEAD "))?
@@ -152,16 +92,46 @@ impl Http {
     }
 }
 
-const CLOSED: &str = "the connection was closed";
+impl Wire for Http {
+    async fn open(&mut self) -> Result<(), Fault> {
+        if self.stream.is_none() {
+            self.stream = Some(Stream::open(&self.address).await?);
+        }
+        Ok(())
+    }
 
-async fn read(stream: &mut TcpStream, buffer: &mut [u8], filled: &mut usize) -> Result<(), Fault> {
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+        let reused = self.stream.is_some();
+        let outcome = self.once(of).await;
+        if outcome.is_err() {
+            self.stream = None;
+        }
+        // A server may close an idle connection at any time (RFC 9112, section 9.3.1): that is no failure of this request.
+        let stale =
+            reused && of.record.first_byte.is_none() && matches!(&outcome, Err(fault) if fault.detail == CLOSED);
+        if stale && (of.question.bytes.starts_with(b"GET ") || of.question.bytes.starts_with(b"HEAD ")) {
+            let outcome = self.once(of).await;
+            if outcome.is_err() {
+                self.stream = None;
+            }
+            return outcome;
+        }
+        outcome
+    }
+
+    fn abandon(&mut self) {
+        self.stream = None;
+    }
+}
+
+async fn read(stream: &mut Stream, buffer: &mut [u8], filled: &mut usize) -> Result<(), Fault> {
     match stream.read(&mut buffer[*filled..]).await {
         Ok(0) => Err(Fault::failed(CLOSED)),
         Ok(n) => {
             *filled += n;
             Ok(())
         }
-        Err(e) => Err(broken(&e)),
+        Err(e) => Err(Fault::broken(&e)),
     }
 }
 
@@ -195,31 +165,4 @@ fn head(bytes: &[u8], of_head_request: bool) -> Result<Option<Head>, Fault> {
 fn ends_with(value: &[u8], word: &[u8]) -> bool {
     let value = value.trim_ascii_end();
     value.len() >= word.len() && value[value.len() - word.len()..].eq_ignore_ascii_case(word)
-}
-
-/// A port or a descriptor that this machine has not left is the lab's limit; all else is the target's.
-pub(super) fn not_connected(error: &std::io::Error) -> Fault {
-    // EMFILE, ENFILE, EADDRNOTAVAIL of Linux.
-    let own = match error.raw_os_error() {
-        Some(24 | 23) => Some("no descriptor was left for a connection"),
-        Some(99) => Some("no local port was left for a connection"),
-        _ => None,
-    };
-    if let Some(detail) = own {
-        return Fault { outcome: Outcome::NotSent, detail: detail.into() };
-    }
-    Fault::failed(match error.kind() {
-        ErrorKind::ConnectionRefused => "the connection was refused",
-        ErrorKind::TimedOut => "connecting timed out",
-        ErrorKind::ConnectionReset => "the connection was reset",
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "the host cannot be reached",
-        _ => "connecting failed",
-    })
-}
-
-fn broken(error: &std::io::Error) -> Fault {
-    Fault::failed(match error.kind() {
-        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => CLOSED,
-        _ => "the connection failed",
-    })
 }

@@ -1,16 +1,14 @@
-//! What a seat speaks.
+//! What a seat speaks: the wire of its address.
 
-use super::address::Address;
-use super::clock::Clock;
-use super::http::{Fault, Http};
+use super::address::{Address, Protocol};
+use super::fault::Fault;
+use super::http::Http;
 use super::resp::Resp;
-use super::scan::Scan;
 use super::websocket::WebSocket;
-use crate::generate::Question;
-use crate::record::Record;
-use crate::scenario::{Protocol, ResultUnit};
+use super::wire::{Exchange, Wire};
+use crate::scenario::Request;
 
-/// A connection of some protocol: one question, one answer, at a time.
+/// A connection of some protocol. An enumeration, because a box for each request would show in the lab's own cost.
 #[derive(Debug)]
 pub enum Link {
     /// HTTP/1.1, and Server-Sent Events over it.
@@ -21,39 +19,46 @@ pub enum Link {
     Resp(Resp),
 }
 
+/// The same call on whichever wire it is.
+macro_rules! on {
+    ($link:expr, $wire:ident => $call:expr) => {
+        match $link {
+            Link::Http($wire) => $call,
+            Link::WebSocket($wire) => $call,
+            Link::Resp($wire) => $call,
+        }
+    };
+}
+
 impl Link {
     /// A connection to be.
     pub fn new(address: &Address) -> Link {
         match address.protocol {
+            Protocol::Http => Link::Http(Http::new(address.clone())),
             Protocol::WebSocket => Link::WebSocket(WebSocket::new(address.clone())),
             Protocol::Redis => Link::Resp(Resp::new(address.clone())),
-            _ => Link::Http(Http::new(address.clone())),
         }
     }
 
-    /// Sends a question and reads its answer; times go into the record as they happen.
-    pub async fn exchange(
-        &mut self,
-        question: &Question,
-        unit: &ResultUnit,
-        record: &mut Record,
-        scan: &mut Scan,
-        clock: &Clock,
-    ) -> Result<(), Fault> {
-        match self {
-            Link::Http(http) => http.exchange(question, record, scan, clock).await,
-            Link::Resp(resp) => resp.exchange(question, unit, record, scan, clock).await,
-            Link::WebSocket(socket) => socket.exchange(question, unit, record, scan, clock).await,
+    /// Whether a request can be asked over a protocol; errors say what was expected of it.
+    pub fn can_ask(protocol: Protocol, request: &Request) -> Result<(), String> {
+        match protocol {
+            Protocol::Http | Protocol::WebSocket => Ok(()),
+            Protocol::Redis => Resp::can_ask(request),
         }
     }
+}
 
-    /// Forgets the connection.
-    pub fn abandon(&mut self) {
-        match self {
-            Link::Http(http) => http.abandon(),
-            Link::Resp(resp) => resp.abandon(),
-            // Its stream ended with the exchange.
-            Link::WebSocket(_) => {}
-        }
+impl Wire for Link {
+    async fn open(&mut self) -> Result<(), Fault> {
+        on!(self, wire => wire.open().await)
+    }
+
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+        on!(self, wire => wire.ask(of).await)
+    }
+
+    fn abandon(&mut self) {
+        on!(self, wire => wire.abandon());
     }
 }

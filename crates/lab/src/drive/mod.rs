@@ -12,6 +12,7 @@ pub mod address;
 mod body;
 pub mod clock;
 mod crowd;
+mod fault;
 mod http;
 mod judge;
 mod link;
@@ -24,9 +25,12 @@ mod scan;
 mod schedule;
 mod seat;
 mod shared;
+mod stream;
+mod tls;
 mod verdict;
 mod watch;
 mod websocket;
+mod wire;
 
 pub use verdict::Verdict;
 
@@ -102,10 +106,11 @@ const TIMER_US: i64 = 1_000;
 /// Runs a scenario and leaves a results folder.
 pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Outcome> {
     let prepared = Prepared::new(scenario, &options.allow_public)?;
-    let writer = Writer::create(&options.out, &scenario.to_toml()?)?;
-    let recorder = Recorder::start(writer)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| LabError::results(format!("cannot start: {e}")))?;
+    LocalSet::new().block_on(&runtime, prepared.reach(scenario))?;
+    let writer = Writer::create(&options.out, &scenario.to_toml()?)?;
+    let recorder = Recorder::start(writer)?;
     let recorder = Rc::new(recorder);
     let mut driver = Driver::new(scenario, options, &prepared, Rc::clone(&recorder))?;
     let outcome = LocalSet::new().block_on(&runtime, driver.all(progress));

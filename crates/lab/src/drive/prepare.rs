@@ -9,14 +9,14 @@ use super::replay;
 use super::same::Same;
 use super::seat::Manner;
 use super::shared::Shared;
+use super::wire::Wire;
 use crate::error::{LabError, Result};
 use crate::generate::Mix;
 use crate::record::Phase;
 use crate::sample::proc;
-use crate::scenario::{Arrival, Order, Population, Protocol, Request, ResultUnit, Scenario, Target};
+use crate::scenario::{Arrival, Order, Population, Request, Scenario, Target};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::net::TcpStream;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub struct Prepared {
     lines: Vec<Vec<replay::Line>>,
 }
 
-/// How long a target may take to take a connection before the load begins.
+/// How long a target may take to take a connection, handshakes included, before the load begins.
 const REACHABLE: Duration = Duration::from_secs(5);
 /// Descriptors that the lab needs beside its connections.
 const OWN_DESCRIPTORS: u64 = 64;
@@ -47,12 +47,6 @@ impl Prepared {
         for (target, addresses) in scenario.target.iter().zip(&targets) {
             if addresses.iter().any(|address| address.base != addresses[0].base) {
                 return Err(LabError::scenario(format!("target {}: its addresses differ in their path", target.name)));
-            }
-            if addresses.iter().any(|address| matches!(address.protocol, Protocol::Http2 | Protocol::Https)) {
-                return Err(LabError::scenario(format!(
-                    "target {}: http2 is not spoken by this version: expected http:// or ws:// without it",
-                    target.name
-                )));
             }
         }
         let plain = [Request::plain("GET", "/")];
@@ -74,14 +68,14 @@ impl Prepared {
             for (index, target) in scenario.target.iter().enumerate() {
                 if population.target.as_ref().is_none_or(|own| *own == target.name) {
                     prepared.mix(scenario, population, number, target, index).map_err(LabError::scenario)?;
-                    if prepared.targets[index][0].protocol == Protocol::Redis {
-                        commands(scenario, population).map_err(LabError::scenario)?;
+                    let protocol = prepared.targets[index][0].protocol;
+                    for (_, request) in scenario.requests_of(population) {
+                        Link::can_ask(protocol, request).map_err(LabError::scenario)?;
                     }
                 }
             }
         }
         enough_descriptors(scenario)?;
-        prepared.reach(scenario)?;
         Ok(prepared)
     }
 
@@ -102,12 +96,21 @@ impl Prepared {
         Mix::fixed(target, &address.authority(), &address.base, &lines)
     }
 
-    fn reach(&self, scenario: &Scenario) -> Result<()> {
+    /// Opens a connection to each address, as far as it goes without a question.
+    pub async fn reach(&self, scenario: &Scenario) -> Result<()> {
         for (target, addresses) in scenario.target.iter().zip(&self.targets) {
             for address in addresses {
-                TcpStream::connect_timeout(&address.socket, REACHABLE).map_err(|e| {
-                    LabError::target(format!("target {}: {} cannot be reached: {e}", target.name, address.authority()))
-                })?;
+                let mut link = Link::new(address);
+                let why = match tokio::time::timeout(REACHABLE, link.open()).await {
+                    Ok(Ok(())) => continue,
+                    Ok(Err(fault)) => fault.detail,
+                    Err(_) if address.tls.is_some() => {
+                        format!("no TLS handshake within {} s", REACHABLE.as_secs()).into()
+                    }
+                    Err(_) => format!("no answer within {} s", REACHABLE.as_secs()).into(),
+                };
+                let (name, place) = (&target.name, address.authority());
+                return Err(LabError::target(format!("target {name}: {place} cannot be reached: {why}")));
             }
         }
         Ok(())
@@ -172,25 +175,6 @@ impl Prepared {
             _ => trial / u16::try_from(scenario.target.len()).unwrap_or(1).max(1),
         }
     }
-}
-
-/// What is asked over RESP must be commands.
-fn commands(scenario: &Scenario, population: &Population) -> Result<(), String> {
-    for (_, request) in scenario.requests_of(population) {
-        if request.body.as_deref().is_none_or(|body| body.trim().is_empty()) {
-            return Err(format!(
-                "request {}: over redis:// the body is the command: expected one such as \"PING\"",
-                request.name
-            ));
-        }
-        if !matches!(request.result, ResultUnit::Body | ResultUnit::Line) {
-            return Err(format!(
-                "request {}: result: over redis:// expected \"body\" or \"line\" (array elements)",
-                request.name
-            ));
-        }
-    }
-    Ok(())
 }
 
 fn enough_descriptors(scenario: &Scenario) -> Result<()> {

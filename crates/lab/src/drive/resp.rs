@@ -1,20 +1,18 @@
 //! RESP, the protocol of Redis and Tile38 (redis.io/docs/reference/protocol-spec): a command, a reply, one at a time.
 
 use super::address::Address;
-use super::clock::Clock;
-use super::http::{Fault, not_connected};
-use super::scan::{BODY_MOST, Scan};
-use crate::generate::Question;
-use crate::record::Record;
-use crate::scenario::ResultUnit;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use super::fault::{CLOSED, Fault};
+use super::scan::BODY_MOST;
+use super::stream::Stream;
+use super::wire::{Exchange, Wire};
+use crate::scenario::{Request, ResultUnit};
+use tokio::io::AsyncReadExt;
 
 /// A connection, opened when it is first needed and again when it was lost.
 #[derive(Debug)]
 pub struct Resp {
     address: Address,
-    stream: Option<TcpStream>,
+    stream: Option<Stream>,
     buffer: Vec<u8>,
     command: Vec<u8>,
 }
@@ -41,40 +39,46 @@ impl Resp {
         Resp { address, stream: None, buffer: Vec::new(), command: Vec::new() }
     }
 
-    /// Forgets the connection: the reply that is on its way is nobody's.
-    pub fn abandon(&mut self) {
-        self.stream = None;
+    /// What is asked must be a command.
+    pub fn can_ask(request: &Request) -> Result<(), String> {
+        let name = &request.name;
+        if request.body.as_deref().is_none_or(|body| body.trim().is_empty()) {
+            return Err(format!(
+                "request {name}: over redis:// the body is the command: expected one such as \"PING\""
+            ));
+        }
+        match request.result {
+            ResultUnit::Body | ResultUnit::Line => Ok(()),
+            _ => Err(format!("request {name}: result: over redis:// expected \"body\" or \"line\" (array elements)")),
+        }
+    }
+}
+
+impl Wire for Resp {
+    async fn open(&mut self) -> Result<(), Fault> {
+        if self.stream.is_none() {
+            self.stream = Some(Stream::open(&self.address).await?);
+        }
+        Ok(())
     }
 
     /// Sends the question's body as a command, word by word, and reads the reply.
-    pub async fn exchange(
-        &mut self,
-        question: &Question,
-        unit: &ResultUnit,
-        record: &mut Record,
-        scan: &mut Scan,
-        clock: &Clock,
-    ) -> Result<(), Fault> {
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+        let Exchange { question, unit, record, scan, clock } = of;
+        self.open().await?;
         // Only a whole reply leaves a connection that can be asked again.
-        let mut stream = match self.stream.take() {
-            Some(stream) => stream,
-            None => {
-                let stream = TcpStream::connect(self.address.socket).await.map_err(|e| not_connected(&e))?;
-                stream.set_nodelay(true).map_err(|e| not_connected(&e))?;
-                stream
-            }
-        };
+        let Some(mut stream) = self.stream.take() else { return Err(Fault::failed(CLOSED)) };
         encode(question.bytes.get(question.body_at..).unwrap_or_default(), &mut self.command);
         self.buffer.clear();
         record.sent = Some(clock.now());
-        stream.write_all(&self.command).await.map_err(|_| Fault::failed("the connection failed"))?;
+        stream.send(&self.command).await?;
         let mut reply = Reply::new();
         while !reply.is_whole() {
             self.buffer.reserve(BUFFER);
             match stream.read_buf(&mut self.buffer).await {
-                Ok(0) => return Err(Fault::failed("the connection was closed")),
+                Ok(0) => return Err(Fault::failed(CLOSED)),
                 Ok(_) => {}
-                Err(_) => return Err(Fault::failed("the connection failed")),
+                Err(e) => return Err(Fault::broken(&e)),
             }
             let now = clock.now();
             record.first_byte.get_or_insert(now);
@@ -93,6 +97,10 @@ impl Resp {
             Some(word) => Err(Fault::failed(format!("the server answered {word}"))),
             None => Ok(()),
         }
+    }
+
+    fn abandon(&mut self) {
+        self.stream = None;
     }
 }
 

@@ -4,6 +4,7 @@ use super::clock::Clock;
 use super::judge::Judge;
 use super::link::Link;
 use super::scan::Scan;
+use super::wire::{Exchange, Wire};
 use crate::generate::Question;
 use crate::record::{Outcome, Record};
 use std::cell::Cell;
@@ -40,9 +41,8 @@ impl Same {
         other.reset(judge.unit(), true);
         let (mut theirs, clock) = (Record::default(), Clock::start());
         let mut link = self.link.lock().await;
-        let asked =
-            tokio::time::timeout(PATIENCE, link.exchange(question, judge.unit(), &mut theirs, &mut other, &clock))
-                .await;
+        let mut of = Exchange { question, unit: judge.unit(), record: &mut theirs, scan: &mut other, clock: &clock };
+        let asked = tokio::time::timeout(PATIENCE, link.ask(&mut of)).await;
         let detail = match asked {
             Ok(Ok(())) => {
                 other.end(clock.now());

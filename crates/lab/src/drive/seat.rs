@@ -1,11 +1,12 @@
 //! A seat: one user's connection, patience and persistence.
 
 use super::clock::micros;
-use super::http::Fault;
+use super::fault::Fault;
 use super::link::Link;
 use super::same::Same;
 use super::scan::Scan;
 use super::shared::Shared;
+use super::wire::{Exchange, Wire};
 use crate::generate::Question;
 use crate::record::{Micros, Outcome, Record};
 use crate::scenario::{Limits, ResultUnit, Retry};
@@ -123,9 +124,11 @@ impl Seat {
         record.in_flight = shared.in_flight.get();
         shared.in_flight.set(record.in_flight + 1);
         self.timer.as_mut().reset(shared.clock.instant(give_up));
+        let mut of =
+            Exchange { question, unit: judge.unit(), record: &mut *record, scan: &mut self.scan, clock: &shared.clock };
         let end = tokio::select! {
             biased;
-            answer = self.link.exchange(question, judge.unit(), record, &mut self.scan, &shared.clock) => End::Answer(answer),
+            answer = self.link.ask(&mut of) => End::Answer(answer),
             () = self.timer.as_mut() => End::Patience,
             () = self.abort.as_mut() => End::Abort,
         };

@@ -4,14 +4,14 @@
 //! buffers alone would take a gigabyte. Extensions are not offered.
 
 use super::address::Address;
-use super::clock::Clock;
-use super::http::{Fault, not_connected};
-use super::scan::{BODY_MOST, Scan};
+use super::fault::Fault;
+use super::scan::BODY_MOST;
+use super::stream::Stream;
+use super::wire::{Exchange, Wire};
 use crate::generate::Question;
 use crate::record::Record;
 use crate::scenario::ResultUnit;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::AsyncReadExt;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 /// Streams to be.
@@ -48,82 +48,14 @@ impl WebSocket {
         WebSocket { address, buffer: Vec::new(), message: Vec::new() }
     }
 
-    /// Opens a stream and listens to it: until it ends, a search says that it is complete, or (where a result is a body) the
-    /// first message has come.
-    pub async fn exchange(
-        &mut self,
-        question: &Question,
-        unit: &ResultUnit,
-        record: &mut Record,
-        scan: &mut Scan,
-        clock: &Clock,
-    ) -> Result<(), Fault> {
-        self.buffer.clear();
-        self.message.clear();
-        let mut stream = TcpStream::connect(self.address.socket).await.map_err(|e| not_connected(&e))?;
-        stream.set_nodelay(true).map_err(|e| not_connected(&e))?;
-        record.sent = Some(clock.now());
-        write(&mut stream, &upgrade(question)).await?;
-        loop {
-            self.read(&mut stream).await?;
-            record.first_byte.get_or_insert_with(|| clock.now());
-            if let Some(end) = self.upgraded(record)? {
-                self.buffer.drain(..end);
-                break;
-            }
-        }
-        if record.status != 101 {
-            // The answer is a refusal, and the status says which.
-            return Ok(());
-        }
-        if let Some(body) = question.bytes.get(question.body_at..).filter(|body| !body.is_empty()) {
-            write(&mut stream, &frame_of(1, body)).await?;
-        }
-        loop {
-            let mut used = 0;
-            while let Some(frame) = next_frame(&self.buffer[used..]).map_err(Fault::failed)? {
-                let payload = used + frame.payload.start..used + frame.payload.end;
-                used = payload.end;
-                let payload = &self.buffer[payload];
-                match frame.code {
-                    CLOSE => return Ok(()),
-                    PING => write(&mut stream, &frame_of(PONG, payload)).await?,
-                    PONG => {}
-                    CONTINUATION..=BINARY => {
-                        if self.message.len() + payload.len() > BODY_MOST {
-                            return Err(Fault::failed("a message is larger than 64 MiB"));
-                        }
-                        if frame.last && self.message.is_empty() {
-                            scan.message(payload, clock.now());
-                        } else {
-                            self.message.extend_from_slice(payload);
-                            if frame.last {
-                                scan.message(&self.message, clock.now());
-                                self.message.clear();
-                            }
-                        }
-                        if frame.last && (scan.state.is_some() || *unit == ResultUnit::Body) {
-                            // What the other side makes of a farewell does not matter any more.
-                            let _ = write(&mut stream, &frame_of(CLOSE, &1000_u16.to_be_bytes())).await;
-                            return Ok(());
-                        }
-                    }
-                    _ => return Err(Fault::failed("a frame of an unknown kind came")),
-                }
-            }
-            self.buffer.drain(..used);
-            self.read(&mut stream).await?;
-        }
-    }
-
-    async fn read(&mut self, stream: &mut TcpStream) -> Result<(), Fault> {
+    async fn read(&mut self, stream: &mut Stream) -> Result<(), Fault> {
         if self.buffer.len() == self.buffer.capacity() {
             self.buffer.reserve(BUFFER);
         }
         match stream.read_buf(&mut self.buffer).await {
             Ok(0) => Err(Fault::failed("the stream broke off")),
             Ok(_) => Ok(()),
-            Err(_) => Err(Fault::failed("the connection failed")),
+            Err(e) => Err(Fault::broken(&e)),
         }
     }
 
@@ -148,6 +80,78 @@ impl WebSocket {
     }
 }
 
+impl Wire for WebSocket {
+    async fn open(&mut self) -> Result<(), Fault> {
+        // A stream begins with its question: that it could is all there is to see.
+        Stream::open(&self.address).await.map(drop)
+    }
+
+    /// Opens a stream and listens to it: until it ends, a search says that it is complete, or (where a result is a body) the
+    /// first message has come.
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+        let Exchange { question, unit, record, scan, clock } = of;
+        self.buffer.clear();
+        self.message.clear();
+        let mut stream = Stream::open(&self.address).await?;
+        record.sent = Some(clock.now());
+        stream.send(&upgrade(question)).await?;
+        loop {
+            self.read(&mut stream).await?;
+            record.first_byte.get_or_insert_with(|| clock.now());
+            if let Some(end) = self.upgraded(record)? {
+                self.buffer.drain(..end);
+                break;
+            }
+        }
+        if record.status != 101 {
+            // The answer is a refusal, and the status says which.
+            return Ok(());
+        }
+        if let Some(body) = question.bytes.get(question.body_at..).filter(|body| !body.is_empty()) {
+            stream.send(&frame_of(1, body)).await?;
+        }
+        loop {
+            let mut used = 0;
+            while let Some(frame) = next_frame(&self.buffer[used..]).map_err(Fault::failed)? {
+                let payload = used + frame.payload.start..used + frame.payload.end;
+                used = payload.end;
+                let payload = &self.buffer[payload];
+                match frame.code {
+                    CLOSE => return Ok(()),
+                    PING => stream.send(&frame_of(PONG, payload)).await?,
+                    PONG => {}
+                    CONTINUATION..=BINARY => {
+                        if self.message.len() + payload.len() > BODY_MOST {
+                            return Err(Fault::failed("a message is larger than 64 MiB"));
+                        }
+                        if frame.last && self.message.is_empty() {
+                            scan.message(payload, clock.now());
+                        } else {
+                            self.message.extend_from_slice(payload);
+                            if frame.last {
+                                scan.message(&self.message, clock.now());
+                                self.message.clear();
+                            }
+                        }
+                        if frame.last && (scan.state.is_some() || **unit == ResultUnit::Body) {
+                            // What the other side makes of a farewell does not matter any more.
+                            let _ = stream.send(&frame_of(CLOSE, &1000_u16.to_be_bytes())).await;
+                            return Ok(());
+                        }
+                    }
+                    _ => return Err(Fault::failed("a frame of an unknown kind came")),
+                }
+            }
+            self.buffer.drain(..used);
+            self.read(&mut stream).await?;
+        }
+    }
+
+    fn abandon(&mut self) {
+        // Its stream ended with the exchange.
+    }
+}
+
 /// The question's head as one that asks for a WebSocket: its path and headers, as a GET.
 fn upgrade(question: &Question) -> Vec<u8> {
     let head = &question.bytes[..question.body_at];
@@ -167,10 +171,6 @@ fn upgrade(question: &Question) -> Vec<u8> {
         .as_bytes(),
     );
     out
-}
-
-async fn write(stream: &mut TcpStream, bytes: &[u8]) -> Result<(), Fault> {
-    stream.write_all(bytes).await.map_err(|_| Fault::failed("the connection failed"))
 }
 
 /// The first frame of what has come, where it is whole.

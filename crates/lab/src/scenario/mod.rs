@@ -31,7 +31,7 @@ pub use check::Check;
 pub use generator::Generator;
 pub use objective::{Metric, Objective};
 pub use sampler::Sampler;
-pub use target::{Protocol, Target};
+pub use target::Target;
 
 use crate::error::{LabError, Result};
 pub(crate) use read::mistake;

@@ -25,24 +25,9 @@ pub struct Target {
     /// HTTP/2 (over TLS by ALPN, otherwise with prior knowledge).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub http2: bool,
-    /// Certificate authority to trust (PEM) beside the well-known ones.
+    /// A file of certificate authorities (PEM) to trust beside the well-known ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<std::path::PathBuf>,
-}
-
-/// What a target speaks, by the scheme of its address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// HTTP/1.1 (and Server-Sent Events over it).
-    Http,
-    /// HTTP/1.1 over TLS.
-    Https,
-    /// WebSocket.
-    WebSocket,
-    /// RESP (Redis, Tile38).
-    Redis,
-    /// HTTP/2.
-    Http2,
 }
 
 fn target() -> String {
@@ -53,6 +38,19 @@ fn minute() -> f64 {
 }
 
 impl Target {
+    /// A target of one address, all else as it is where nothing is said.
+    pub(crate) fn at(name: &str, url: &str) -> Target {
+        Target {
+            name: name.to_owned(),
+            url: url.to_owned(),
+            urls: Vec::new(),
+            headers: BTreeMap::new(),
+            timeout_s: minute(),
+            http2: false,
+            ca: None,
+        }
+    }
+
     /// Every address.
     pub fn addresses(&self) -> impl Iterator<Item = &str> {
         let single = Some(self.url.as_str()).filter(|url| !url.is_empty());

@@ -1,0 +1,88 @@
+//! The bytes between the lab and a target: TCP, with or without TLS.
+
+use super::address::Address;
+use super::fault::Fault;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+/// A connection.
+#[derive(Debug)]
+pub enum Stream {
+    /// As it is.
+    Plain(TcpStream),
+    /// Within TLS; boxed, because a plain one is a few bytes.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Connects, and shakes hands where the address wants TLS.
+    pub async fn open(address: &Address) -> Result<Stream, Fault> {
+        let plain = Stream::plain(address).await?;
+        if address.tls.is_some() { plain.secured(address).await } else { Ok(plain) }
+    }
+
+    /// Connects, without TLS as yet.
+    pub async fn plain(address: &Address) -> Result<Stream, Fault> {
+        let stream = TcpStream::connect(address.socket).await.map_err(|e| Fault::not_connected(&e))?;
+        // Without it the kernel holds a second small write back until the first is acknowledged.
+        stream.set_nodelay(true).map_err(|e| Fault::not_connected(&e))?;
+        Ok(Stream::Plain(stream))
+    }
+
+    /// Shakes hands over a plain connection; one that is secured, or an address that wants none, stays as it is.
+    pub async fn secured(self, address: &Address) -> Result<Stream, Fault> {
+        match (self, &address.tls) {
+            (Stream::Plain(plain), Some(tls)) => Ok(Stream::Tls(Box::new(tls.shake_hands(plain).await?))),
+            (stream, _) => Ok(stream),
+        }
+    }
+
+    /// Writes all of it and sees it off.
+    pub async fn send(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        let sent = match self {
+            Stream::Plain(stream) => stream.write_all(bytes).await,
+            // What TLS has taken may wait in its buffer.
+            Stream::Tls(stream) => match stream.write_all(bytes).await {
+                Ok(()) => stream.flush().await,
+                wrong => wrong,
+            },
+        };
+        sent.map_err(|e| Fault::broken(&e))
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(context),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Arrivals: each accounted for, on time, as its population was told.
+
+use super::*;
+
+#[test]
+fn every_arrival_is_accounted_for_whatever_becomes_of_it() {
+    let server = serve(|_, n, stream| match n % 5 {
+        0 => say(stream, "HTTP/1.1 500 Oh\r\ncontent-length: 0\r\n\r\n"),
+        1 => false,
+        2 => say(stream, "HTTP/1.1 429 No\r\ncontent-length: 0\r\n\r\n"),
+        3 => {
+            std::thread::sleep(Duration::from_millis(400));
+            ok(stream)
+        }
+        _ => ok(stream),
+    });
+    let text = scenario(&server.url, "kind = \"poisson\"\nrate = 200", "[phases]\nwarm_up_s = 0.5\nmeasured_s = 1.0\ncool_down_s = 0.5\n[[population]]\nname = \"a\"\nconnections = 4\npatience_s = 0.3\narrival = { kind = \"poisson\", rate = 200 }")
+        .replace("[arrival]\nkind = \"poisson\"\nrate = 200\n", "");
+    let ran = drive(&text);
+    let parsed = Scenario::parse(&text, "t", &[]).expect("a scenario");
+    let due = schedule::times(
+        &parsed.population[0].arrival,
+        &Plan::main(&parsed.phases, 0),
+        crate::generate::stream(1, &[0, 0, 0, 1]),
+    )
+    .count();
+    let numbers: BTreeSet<u32> = ran.records.iter().map(|record| record.n).collect();
+    assert_eq!(ran.records.len(), due);
+    assert_eq!(numbers, (1..=u32::try_from(due).expect("few")).collect());
+    assert_eq!(ran.outcome.run.lab.arrivals, due as u64);
+    for (record, phase) in ran.records.iter().map(|record| (record, record.phase)) {
+        let start = ran.outcome.run.trials[0].measured_us;
+        let due = if record.intended < start[0] {
+            Phase::WarmUp
+        } else if record.intended < start[1] {
+            Phase::Measured
+        } else {
+            Phase::CoolDown
+        };
+        assert_eq!(phase, due);
+        assert_eq!(record.outcome == Came::NotSent, record.sent.is_none(), "{record:?}");
+    }
+    for word in ["sound", "refused", "failed", "timed out"] {
+        assert!(ran.outcomes().contains_key(word), "{:?}", ran.outcomes());
+    }
+}
+
+#[test]
+fn those_for_whom_no_connection_was_free_in_time_count_as_not_sent() {
+    let server = serve(|_, _, stream| {
+        std::thread::sleep(Duration::from_millis(60));
+        ok(stream)
+    });
+    let text = scenario(
+        &server.url,
+        "",
+        "[[population]]\nname = \"a\"\nconnections = 1\npatience_s = 0.3\narrival = { kind = \"burst\", count = 50 }",
+    );
+    let ran = drive(&text.replace("[arrival]\n\n", ""));
+    let counts = ran.outcomes();
+    assert_eq!(counts.values().sum::<usize>(), 50);
+    assert_eq!(counts["sound"] + counts.get("timed out").unwrap_or(&0), server.asked.lock().expect("a log").len());
+    assert!(counts["not sent"] >= 44, "{counts:?}");
+    assert!(ran.records.iter().all(|record| (record.outcome == Came::NotSent) == record.sent.is_none()));
+}
+
+#[test]
+fn a_stall_shows_from_the_intended_time_and_hides_from_a_naive_clock() {
+    let start = Instant::now();
+    let from = Arc::new(Mutex::new(None));
+    let server = serve(move |_, _, stream| {
+        let zero = *from.lock().expect("a time").get_or_insert_with(Instant::now);
+        let stall = Duration::from_millis(1_000)..Duration::from_millis(1_600);
+        if stall.contains(&zero.elapsed()) {
+            std::thread::sleep(stall.end - zero.elapsed());
+        }
+        ok(stream)
+    });
+    let ran = drive(&scenario(&server.url, "kind = \"constant\"\nrate = 100", "[phases]\nmeasured_s = 3\n[[population]]\nname = \"a\"\nconnections = 1\narrival = { kind = \"constant\", rate = 100 }").replace("[arrival]\nkind = \"constant\"\nrate = 100\n", ""));
+    assert!(start.elapsed() > Duration::from_secs(3));
+    let group = &ran.outcome.groups[0];
+    // A fifth of the arrivals falls into the stall and waits 0 to 600 ms: the 95th percentile of all is the 75th of those.
+    assert!(group.latency_ms.p95 > 300.0, "{:?}", group.latency_ms);
+    assert!(group.naive_ms.p95 < group.latency_ms.p95 / 3.0, "{:?}", group.naive_ms);
+}
+
+#[test]
+fn users_try_again_as_they_were_told_and_each_try_is_a_record() {
+    let server = serve(
+        |_, n, stream| if n < 2 { say(stream, "HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n") } else { ok(stream) },
+    );
+    let text = scenario(&server.url, "", "[[population]]\nname = \"a\"\narrival = { kind = \"burst\", count = 1 }\nretry = { times = 5, wait_s = 0.05, factor = 2 }").replace("[arrival]\n\n", "");
+    let records = drive(&text).records;
+    let tries: Vec<_> = records.iter().map(|record| (record.n, record.attempt, record.outcome)).collect();
+    assert_eq!(tries, [(1, 0, Came::Refused), (1, 1, Came::Refused), (1, 2, Came::Sound)]);
+    let gaps: Vec<i64> = records.windows(2).map(|pair| pair[1].intended - pair[0].done.expect("an end")).collect();
+    assert_eq!(gaps, [50_000, 100_000]);
+}
+
+#[test]
+fn a_burst_begins_a_gap_after_the_last_answer_of_the_one_before() {
+    let server = serve(|_, n, stream| {
+        std::thread::sleep(Duration::from_millis(u64::from(n % 4) * 20));
+        ok(stream)
+    });
+    let records = drive(&scenario(&server.url, "kind = \"onoff\"\nbursts = 3\nper_burst = 4\ngap_s = 0.1", "")).records;
+    assert_eq!(records.len(), 12);
+    for burst in 1..3_u32 {
+        let of = |burst: u32| records.iter().filter(move |record| (record.n - 1) / 4 == burst);
+        let last = of(burst - 1).filter_map(|record| record.done).max().expect("an end");
+        assert!(of(burst).all(|record| record.intended == last + 100_000));
+    }
+}
+
+#[test]
+fn the_same_seed_asks_the_same_and_two_targets_are_asked_alike() {
+    let servers = [serve(|_, _, stream| ok(stream)), serve(|_, _, stream| ok(stream))];
+    let text = format!(
+        "seed = 9\n[trials]\nrepeats = 2\n[[target]]\nname = \"a\"\nurl = \"{}\"\n[[target]]\nname = \"b\"\nurl = \"{}\"\n[arrival]\nkind = \"burst\"\ncount = 20\ninterval_s = 0.005\n[request]\npath = \"/{{k}}\"\n[generate.k]\nkind = \"zipf\"\nkeys = 1000\nexponent = 0.5\n",
+        servers[0].url, servers[1].url
+    );
+    let ran = drive(&text);
+    let turns: Vec<u16> = ran.outcome.run.trials.iter().map(|trial| trial.target).collect();
+    assert_eq!(turns, [0, 1, 0, 1]);
+    // Requests of different connections may overtake each other on their way: a turn is a set.
+    let asked = |server: &Server| {
+        let mut asked = server.asked.lock().expect("a log").clone();
+        asked.chunks_mut(20).for_each(<[String]>::sort);
+        asked
+    };
+    let [a, b] = [asked(&servers[0]), asked(&servers[1])];
+    assert_eq!(a.len(), 40);
+    assert_eq!(a, b);
+    assert_ne!(a[..20], a[20..]);
+}
+
+#[test]
+fn an_interrupted_run_leaves_a_whole_folder_with_what_it_has() {
+    let server = serve(|_, n, stream| {
+        if n >= 20 {
+            std::thread::sleep(Duration::from_secs(30));
+        }
+        ok(stream)
+    });
+    let interrupt = Arc::new(Notify::new());
+    let (handle, asked) = (Arc::clone(&interrupt), Arc::clone(&server.asked));
+    let waiter = std::thread::spawn(move || {
+        while asked.lock().expect("a log").len() < 22 {
+            std::thread::yield_now();
+        }
+        handle.notify_one();
+    });
+    let ran = drive_with(
+        &scenario(&server.url, "kind = \"closed\"\nusers = 2", "[phases]\nmeasured_s = 60\n"),
+        Some(interrupt),
+    );
+    waiter.join().expect("a thread");
+    assert_eq!(ran.outcome.run.cut_short.as_deref(), Some("interrupted"));
+    assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 20), ("timed out", 2)]));
+}
+
+#[test]
+fn limits_of_requests_and_errors_end_a_run() {
+    let server = serve(|_, _, stream| ok(stream));
+    let ran = drive(&scenario(&server.url, "kind = \"closed\"\nusers = 3", "[limits]\nrequests = 50\n"));
+    assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 50)]));
+    let server = serve(|_, _, stream| say(stream, "HTTP/1.1 500 Oh\r\ncontent-length: 0\r\n\r\n"));
+    let ran = drive(&scenario(&server.url, "kind = \"closed\"\nusers = 1", "[limits]\nerrors = 7\n"));
+    assert_eq!(ran.outcomes(), BTreeMap::from([("failed", 7)]));
+    assert!(ran.outcome.run.cut_short.is_some_and(|why| why.contains("7 failed")));
+}
+
+#[test]
+fn a_trial_waits_until_the_target_is_idle_samples_it_and_measures_again_after_the_load() {
+    let looks = AtomicU32::new(0);
+    let server = serve(move |path, _, stream| match path {
+        "/metrics" => {
+            let busy = if looks.fetch_add(1, Ordering::SeqCst) < 2 { 5 } else { 0 };
+            let text = format!("queue_length{{kind=\"a\"}} {busy}\nqueue_length{{kind=\"b\"}} 0\n");
+            say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len()));
+            false
+        }
+        _ => ok(stream),
+    });
+    let metrics = format!("{}/metrics", server.url);
+    let rest = format!(
+        "[phases]\nmeasured_s = 0.6\nagain_after_s = 0.2\nagain_s = 0.4\nwait_idle = {{ url = \"{metrics}\", metric = \"queue_length\", at_most = 0, for_s = 0.1 }}\n[[sampler]]\nkind = \"prometheus\"\nname = \"own\"\nurl = \"{metrics}\"\nmetrics = [\"queue_length\"]\nevery_s = 0.1\n"
+    );
+    let dir = tempfile::tempdir().expect("a folder");
+    let out = dir.path().join("run");
+    let text = scenario(&server.url, "kind = \"constant\"\nrate = 50", &rest);
+    let parsed = Scenario::parse(&text, "t", &[]).expect("a scenario");
+    run(&parsed, &Options { out: out.clone(), ..Options::default() }, &mut |_| {}).expect("runs");
+    let asked = server.asked.lock().expect("a log").clone();
+    let before = asked.iter().take_while(|path| *path == "/metrics").count();
+    assert!(before >= 3, "load began after {before} looks at the metric");
+    let results = results::open(&out).expect("opens");
+    let records: Vec<Record> = results.records().expect("reads").flat_map(|batch| batch.expect("a batch")).collect();
+    let of = |phase: Phase| records.iter().filter(move |record| record.phase == phase);
+    assert_eq!((of(Phase::Measured).count(), of(Phase::Again).count()), (30, 20));
+    let last = of(Phase::Measured).filter_map(|record| record.done).max().expect("an end");
+    assert!(of(Phase::Again).all(|record| record.intended >= last + 200_000));
+    let samples: Vec<_> = results.samples().expect("reads").flat_map(|batch| batch.expect("a batch")).collect();
+    assert!(
+        samples.iter().any(|sample| sample.source == "own" && sample.metric == "queue_length" && sample.value == 0.0)
+    );
+    assert!(
+        samples.iter().any(|sample| sample.source == "lab" && sample.metric == "resident_bytes" && sample.value > 0.0)
+    );
+}

@@ -1,0 +1,127 @@
+//! TLS: the other wires' servers behind a front that speaks it, with certificates of this test's own authority.
+
+use super::*;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+use rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::TlsAcceptor;
+
+/// An authority and the file that names it.
+pub(super) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    file: tempfile::NamedTempFile,
+}
+
+impl Authority {
+    pub(super) fn new() -> Authority {
+        let mut params = CertificateParams::new(Vec::new()).expect("sound names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(&file, params.self_signed(&key).expect("a certificate").pem()).expect("writes");
+        Authority { issuer: Issuer::new(params, key), file }
+    }
+
+    /// The line of a target that trusts it.
+    pub(super) fn trusted(&self) -> String {
+        format!("ca = {:?}", self.file.path())
+    }
+
+    /// How a server for `host` shows itself.
+    pub(super) fn server(&self, host: &str, expired: bool, alpn: &[&[u8]]) -> Arc<rustls::ServerConfig> {
+        let mut params = CertificateParams::new(vec![host.to_owned()]).expect("a sound name");
+        if expired {
+            params.not_after = date_time_ymd(2020, 1, 1);
+        }
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into()))
+            .expect("a certificate with its key");
+        config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
+        Arc::new(config)
+    }
+
+    /// A front for `host` before the plain server at `behind`.
+    fn front(&self, behind: SocketAddr, host: &str, expired: bool) -> SocketAddr {
+        let acceptor = TlsAcceptor::from(self.server(host, expired, &[b"http/1.1"]));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        listener.set_nonblocking(true).expect("a socket");
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async move {
+                let listener = tokio::net::TcpListener::from_std(listener).expect("a socket");
+                while let Ok((stream, _)) = listener.accept().await {
+                    let acceptor = acceptor.clone();
+                    tokio::spawn(async move {
+                        let Ok(mut secure) = acceptor.accept(stream).await else { return };
+                        let Ok(mut plain) = tokio::net::TcpStream::connect(behind).await else { return };
+                        let _ = tokio::io::copy_bidirectional(&mut secure, &mut plain).await;
+                    });
+                }
+            });
+        });
+        address
+    }
+}
+
+fn target(url: &str, rest: &str, request: &str) -> String {
+    format!("[target]\nurl = \"{url}\"\n{rest}\n[arrival]\nkind = \"burst\"\ncount = 12\n[request]\n{request}\n")
+}
+
+#[test]
+fn what_is_spoken_within_tls_is_measured_like_what_is_not() {
+    let authority = Authority::new();
+    let lines: String = (0..5000).map(|n| format!("{n}\n")).collect();
+    let web = serve(move |_, _, stream| {
+        say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{lines}", lines.len()))
+    });
+    let web = web.url.trim_start_matches("http://").parse().expect("an address");
+    let question = "path = \"/whole\"\nmethod = \"POST\"\nbody = '{\"q\":1}'\nresult = \"packet\"";
+    for (scheme, behind, request, results) in [
+        ("https", web, "path = \"/x\"\nresult = \"line\"", 5000),
+        ("wss", websocket::server(), question, 40_002),
+        ("rediss", resp::server(), "body = \"KEYS *\"\nresult = \"line\"", 3),
+    ] {
+        let front = authority.front(behind, "127.0.0.1", false);
+        let ran = drive(&target(&format!("{scheme}://{front}"), &authority.trusted(), request));
+        assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 12)]), "{scheme}: {:?}", ran.records);
+        assert!(ran.records.iter().all(|record| record.results == results), "{scheme}: {:?}", ran.records);
+        assert!(ran.records.iter().all(|record| record.sent <= record.first_byte && record.first_byte <= record.done));
+    }
+}
+
+#[test]
+fn a_certificate_that_is_not_to_be_believed_is_named_before_anything_is_sent() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let web = serve(|_, _, stream| ok(stream));
+    let behind: SocketAddr = web.url.trim_start_matches("http://").parse().expect("an address");
+    let of = |front: SocketAddr, rest: &str| refusal(&target(&format!("https://{front}"), rest, "path = \"/\""));
+    let good = authority.front(behind, "127.0.0.1", false);
+    for (error, words) in [
+        (of(authority.front(behind, "127.0.0.1", true), &authority.trusted()), "has expired"),
+        (of(authority.front(behind, "example.org", false), &authority.trusted()), "is for another host"),
+        (of(good, &stranger.trusted()), "nobody who is trusted"),
+        (of(good, ""), "nobody who is trusted"),
+        (of(behind, ""), "does not speak it"),
+    ] {
+        assert!(matches!(&error, LabError::Target(text) if text.contains(words)), "{error}");
+    }
+    assert!(web.asked.lock().expect("a log").is_empty());
+}
+
+#[test]
+fn a_file_of_authorities_that_holds_none_is_a_mistake_of_the_scenario() {
+    let empty = tempfile::NamedTempFile::new().expect("a file");
+    let of = |url: &str, file: &str| refusal(&target(url, &format!("ca = {file:?}"), "path = \"/\""));
+    let none = of("https://127.0.0.1:1", &empty.path().display().to_string());
+    assert!(matches!(&none, LabError::Scenario(text) if text.contains("found none")), "{none}");
+    let missing = of("https://127.0.0.1:1", "/nowhere.pem");
+    assert!(matches!(&missing, LabError::Scenario(text) if text.contains("/nowhere.pem")), "{missing}");
+    let plain = of("http://127.0.0.1:1", "/nowhere.pem");
+    assert!(matches!(&plain, LabError::Scenario(text) if text.contains("ca is for https://")), "{plain}");
+}

@@ -1,0 +1,105 @@
+//! TLS: which certificates are believed, and what a handshake that fails says.
+//!
+//! Sessions are not resumed: each connection pays for the whole handshake, as that of a user who comes for the first time does.
+
+use super::fault::{CLOSED, Fault};
+use rustls::client::Resumption;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{AlertDescription, CertificateError, ClientConfig, Error, RootCertStore};
+use std::borrow::Cow;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// How one address is spoken to within TLS.
+#[derive(Clone)]
+pub struct Tls {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// TLS to `host`, whose certificate a well-known authority or one of the file `ca` has signed. `protocol` is offered by
+    /// ALPN (RFC 7301) where it is not empty.
+    pub fn new(host: &str, ca: Option<&Path>, protocol: &[u8]) -> Result<Tls, String> {
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        if let Some(path) = ca {
+            add(&mut roots, path).map_err(|e| format!("ca = {:?}: {e}", path.display()))?;
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|e| format!("TLS cannot be set up: {e}"))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.resumption = Resumption::disabled();
+        if !protocol.is_empty() {
+            config.alpn_protocols.push(protocol.to_vec());
+        }
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| format!("{host:?}: expected a host name or a number that a certificate can be for"))?;
+        Ok(Tls { connector: TlsConnector::from(Arc::new(config)), name })
+    }
+
+    /// Makes a connection a secure one.
+    pub async fn shake_hands(&self, plain: TcpStream) -> Result<TlsStream<TcpStream>, Fault> {
+        let shaken = self.connector.connect(self.name.clone(), plain).await;
+        shaken.map_err(|e| Fault::failed(why(&e)))
+    }
+}
+
+fn add(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
+    let mut found = false;
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|e| e.to_string())? {
+        let certificate = certificate.map_err(|e| format!("expected certificates in PEM form: {e}"))?;
+        roots.add(certificate).map_err(|e| format!("a certificate in it cannot be trusted: {e}"))?;
+        found = true;
+    }
+    if found { Ok(()) } else { Err("expected certificates in PEM form, found none".to_owned()) }
+}
+
+/// A failed handshake as a sentence.
+fn why(error: &std::io::Error) -> Cow<'static, str> {
+    let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) else {
+        return match error.kind() {
+            ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+                format!("TLS: {CLOSED} within the handshake").into()
+            }
+            _ => "TLS: the handshake failed".into(),
+        };
+    };
+    use CertificateError as Cert;
+    match tls {
+        Error::InvalidCertificate(Cert::Expired | Cert::ExpiredContext { .. }) => {
+            "TLS: the certificate has expired".into()
+        }
+        Error::InvalidCertificate(Cert::NotValidYet | Cert::NotValidYetContext { .. }) => {
+            "TLS: the certificate is not valid yet".into()
+        }
+        Error::InvalidCertificate(Cert::NotValidForName | Cert::NotValidForNameContext { .. }) => {
+            "TLS: the certificate is for another host".into()
+        }
+        // An authority of a trusted one's name with another key shows as a bad signature.
+        Error::InvalidCertificate(Cert::UnknownIssuer | Cert::BadSignature) => {
+            "TLS: nobody who is trusted has signed the certificate (the target's ca names a file of authorities)".into()
+        }
+        Error::InvalidCertificate(wrong) => format!("TLS: the certificate is not accepted: {wrong}").into(),
+        Error::InvalidMessage(_) => "TLS: the server does not speak it".into(),
+        Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+            "TLS: the server does not speak what was offered (HTTP/2 where the target says http2)".into()
+        }
+        Error::AlertReceived(alert) => format!("TLS: the server refused the handshake: {alert:?}").into(),
+        Error::PeerIncompatible(_) => "TLS: the server offers no version or cipher that this side knows".into(),
+        wrong => format!("TLS: the handshake failed: {wrong}").into(),
+    }
+}

@@ -1,0 +1,37 @@
+//! A wire: a protocol as seats use it. One file each; [`super::link`] chooses among them.
+
+use super::clock::Clock;
+use super::fault::Fault;
+use super::scan::Scan;
+use crate::generate::Question;
+use crate::record::Record;
+use crate::scenario::ResultUnit;
+
+/// One question on its way: what is asked, and where what happens is written as it happens, so that an exchange that is given
+/// up keeps what had come until then.
+#[derive(Debug)]
+pub struct Exchange<'a> {
+    /// What is asked.
+    pub question: &'a Question,
+    /// What counts as a result.
+    pub unit: &'a ResultUnit,
+    /// Times and status.
+    pub record: &'a mut Record,
+    /// The answer's results.
+    pub scan: &'a mut Scan,
+    /// The trial's clock.
+    pub clock: &'a Clock,
+}
+
+/// A connection of some protocol: one question, one answer, at a time. It opens when it is first needed, and again when it was
+/// lost. An exchange may be dropped at any await: [`Wire::abandon`] follows.
+pub trait Wire {
+    /// Opens the connection as far as it goes without a question: to see, before a load, whether the target is there.
+    async fn open(&mut self) -> Result<(), Fault>;
+
+    /// Sends a question and reads its answer.
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault>;
+
+    /// Forgets the connection: the answer that is on its way is nobody's.
+    fn abandon(&mut self);
+}
