@@ -58,7 +58,6 @@ fn mistakes_end_with_their_code_and_leave_nothing() {
         (&["--set", "target.url=http://9.9.9.9"], 2, &["--allow-public 9.9.9.9"]),
         (&["--set", "target.url=gopher://127.0.0.1"], 2, &["not spoken", "https://"]),
         (&["--set", &secure], 3, &["cannot be reached", "TLS"]),
-        (&["--live"], 2, &["--live"]),
     ] {
         run(folder.path(), &good, sets).ended(code).says(words);
     }

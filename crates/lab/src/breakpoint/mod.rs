@@ -191,7 +191,7 @@ fn plan(scenario: &Scenario, load: Load, options: &Options) -> Result<Plan> {
 /// One run; `None` where a target that was there before can no longer be reached.
 fn driven(scenario: &Scenario, options: &Options, out: &Path, first: bool) -> Result<Option<drive::Outcome>> {
     let (allow_public, interrupt) = (options.allow_public.clone(), options.interrupt.clone());
-    let options = drive::Options { out: out.to_owned(), allow_public, interrupt: interrupt.clone() };
+    let options = drive::Options { out: out.to_owned(), allow_public, interrupt: interrupt.clone(), live: None };
     for _ in 0..REACH.0 {
         match drive::run(scenario, &options, &mut |_| ()) {
             Err(LabError::Target(_)) if !first => {

@@ -2,6 +2,7 @@
 
 use super::tls::Tls;
 use crate::error::{LabError, Result};
+use crate::generate::Form;
 use crate::scenario::Target;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
@@ -14,6 +15,43 @@ pub enum Protocol {
     WebSocket,
     /// RESP (Redis, Tile38).
     Redis,
+    /// HTTP/2.
+    Http2,
+    /// PostgreSQL's wire.
+    Postgres,
+    /// NATS.
+    Nats,
+}
+
+impl Protocol {
+    /// How its questions are written.
+    pub fn form(self) -> Form {
+        match self {
+            Protocol::Http | Protocol::Http2 | Protocol::WebSocket => Form::Http,
+            Protocol::Postgres => Form::Sql,
+            Protocol::Redis | Protocol::Nats => Form::Plain,
+        }
+    }
+
+    /// What is offered by ALPN within TLS; nothing where a protocol has no name there.
+    fn alpn(self) -> &'static [u8] {
+        match self {
+            Protocol::Http | Protocol::WebSocket => b"http/1.1",
+            Protocol::Http2 => b"h2",
+            Protocol::Redis | Protocol::Postgres | Protocol::Nats => b"",
+        }
+    }
+}
+
+/// Who asks, of whom: what an address says before its host and after it.
+#[derive(Debug, Clone, Default)]
+pub struct Login {
+    /// Name (or token).
+    pub user: Option<String>,
+    /// Password.
+    pub password: Option<String>,
+    /// Database.
+    pub database: Option<String>,
 }
 
 /// A scheme of a URL.
@@ -30,13 +68,17 @@ const fn scheme(name: &'static str, protocol: Protocol, tls: bool, port: u16) ->
 }
 
 /// Every scheme that is spoken.
-const SCHEMES: [Scheme; 6] = [
+const SCHEMES: [Scheme; 10] = [
     scheme("http", Protocol::Http, false, 80),
     scheme("https", Protocol::Http, true, 443),
     scheme("ws", Protocol::WebSocket, false, 80),
     scheme("wss", Protocol::WebSocket, true, 443),
     scheme("redis", Protocol::Redis, false, 6379),
     scheme("rediss", Protocol::Redis, true, 6379),
+    scheme("postgres", Protocol::Postgres, false, 5432),
+    scheme("postgresql", Protocol::Postgres, false, 5432),
+    scheme("nats", Protocol::Nats, false, 4222),
+    scheme("tls", Protocol::Nats, true, 4222),
 ];
 
 /// One address of a target.
@@ -54,6 +96,8 @@ pub struct Address {
     pub socket: SocketAddr,
     /// How it is spoken to within TLS, where its scheme says so.
     pub tls: Option<Tls>,
+    /// Who asks.
+    pub login: Login,
     usual_port: u16,
 }
 
@@ -70,7 +114,9 @@ pub fn addresses(target: &Target, allowed: &[String]) -> Result<Vec<Address>> {
     let all = target.addresses().map(|url| resolve(target, url, allowed)).collect::<Result<Vec<_>>>()?;
     if target.ca.is_some() && all.iter().any(|address| address.tls.is_none()) {
         let name = &target.name;
-        return Err(LabError::scenario(format!("target {name}: ca is for https://, wss:// or rediss://")));
+        return Err(LabError::scenario(format!(
+            "target {name}: ca is for TLS: expected https://, wss://, rediss://, tls://, or postgres://…?sslmode=verify-full"
+        )));
     }
     Ok(all)
 }
@@ -87,12 +133,13 @@ pub fn single(whose: &str, url: &str, allowed: &[String]) -> Result<Address> {
 fn resolve(target: &Target, url: &str, allowed: &[String]) -> Result<Address> {
     let whose = &target.name;
     let wrong = |e: String| LabError::scenario(format!("target {whose}: {url:?}: {e}"));
-    let (scheme, host, port, base) = cut(url).map_err(wrong)?;
-    if target.http2 {
-        return Err(wrong("http2 is not spoken by this version: expected http:// or ws:// without it".to_owned()));
-    }
-    let alpn: &[u8] = if scheme.protocol == Protocol::Redis { b"" } else { b"http/1.1" };
-    let tls = if scheme.tls { Some(Tls::new(&host, target.ca.as_deref(), alpn).map_err(wrong)?) } else { None };
+    let Parts { scheme, host, port, base, login, tls } = cut(url).map_err(wrong)?;
+    let protocol = match (scheme.protocol, target.http2) {
+        (Protocol::Http, true) => Protocol::Http2,
+        (_, true) => return Err(wrong("http2 is for http:// and https://".to_owned())),
+        (protocol, false) => protocol,
+    };
+    let tls = if tls { Some(Tls::new(&host, target.ca.as_deref(), protocol.alpn()).map_err(wrong)?) } else { None };
     let found: Vec<SocketAddr> = (host.as_str(), port)
         .to_socket_addrs()
         .map_err(|e| LabError::target(format!("target {whose}: {host} cannot be resolved: {e}")))?
@@ -105,38 +152,84 @@ fn resolve(target: &Target, url: &str, allowed: &[String]) -> Result<Address> {
             "target {whose}: {host} is outside loopback and private networks: load is sent there only with --allow-public {host}"
         )));
     }
-    Ok(Address { protocol: scheme.protocol, host, port, base, socket, tls, usual_port: scheme.port })
+    Ok(Address { protocol, host, port, base, socket, tls, login, usual_port: scheme.port })
 }
 
-/// Scheme, host, port and what follows it.
-fn cut(url: &str) -> Result<(&'static Scheme, String, u16, String), String> {
+/// What a URL says.
+struct Parts {
+    scheme: &'static Scheme,
+    host: String,
+    port: u16,
+    base: String,
+    login: Login,
+    tls: bool,
+}
+
+fn cut(url: &str) -> Result<Parts, String> {
     let (scheme, rest) = url.split_once("://").ok_or("expected a URL such as http://127.0.0.1:7117")?;
     let Some(scheme) = SCHEMES.iter().find(|known| known.name == scheme) else {
         let known: Vec<String> = SCHEMES.iter().map(|scheme| format!("{}://", scheme.name)).collect();
         return Err(format!("{scheme}:// is not spoken: expected one of {}", known.join(", ")));
     };
-    let port = scheme.port;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, base) = rest.split_at(end);
-    if base.contains(['?', '#']) {
+    let (who, place) = authority.rsplit_once('@').map_or((None, authority), |(who, place)| (Some(who), place));
+    let (host, port) = host_and_port(place, scheme.port)?;
+    let mut parts = Parts { scheme, host, port, base: String::new(), login: Login::default(), tls: scheme.tls };
+    if let Some(who) = who {
+        if !matches!(scheme.protocol, Protocol::Postgres | Protocol::Nats) {
+            return Err(format!("a name and password are not sent over {}://", scheme.name));
+        }
+        let (user, password) = who.split_once(':').map_or((who, None), |(user, password)| (user, Some(password)));
+        parts.login.user = Some(plain(user)?);
+        parts.login.password = password.map(plain).transpose()?;
+    }
+    if scheme.protocol == Protocol::Postgres {
+        database(base, &mut parts)?;
+    } else if base.contains(['?', '#']) {
         return Err("a query belongs in a request's path".to_owned());
-    }
-    if authority.contains('@') {
-        return Err(format!("a name and password are not sent over {}://", scheme.name));
-    }
-    let (host, port) = if let Some(inner) = authority.strip_prefix('[') {
-        let (host, after) = inner.split_once(']').ok_or("the bracket of an IPv6 address is not closed")?;
-        (host, after.strip_prefix(':').map_or(Ok(port), read_port)?)
     } else {
-        match authority.split_once(':') {
+        base.trim_end_matches('/').clone_into(&mut parts.base);
+    }
+    Ok(parts)
+}
+
+fn host_and_port(place: &str, usual: u16) -> Result<(String, u16), String> {
+    let (host, port) = if let Some(inner) = place.strip_prefix('[') {
+        let (host, after) = inner.split_once(']').ok_or("the bracket of an IPv6 address is not closed")?;
+        (host, after.strip_prefix(':').map_or(Ok(usual), read_port)?)
+    } else {
+        match place.split_once(':') {
             Some((host, text)) => (host, read_port(text)?),
-            None => (authority, port),
+            None => (place, usual),
         }
     };
-    if host.is_empty() {
-        return Err("the host is missing".to_owned());
+    if host.is_empty() { Err("the host is missing".to_owned()) } else { Ok((host.to_owned(), port)) }
+}
+
+/// What follows the port of a PostgreSQL server: a database, and whether TLS is wanted. The ways of libpq that take TLS where it
+/// is to be had are left out: they hide what was measured.
+fn database(base: &str, parts: &mut Parts) -> Result<(), String> {
+    let (name, query) = base.split_once('?').map_or((base, None), |(name, query)| (name, Some(query)));
+    let name = name.trim_matches('/');
+    if !name.is_empty() {
+        parts.login.database = Some(plain(name)?);
     }
-    Ok((scheme, host.to_owned(), port, base.trim_end_matches('/').to_owned()))
+    parts.tls = match query {
+        None | Some("sslmode=disable") => false,
+        Some("sslmode=verify-full") => true,
+        Some(query) => return Err(format!("?{query}: expected sslmode=disable or sslmode=verify-full")),
+    };
+    Ok(())
+}
+
+/// A part of a URL without its percent-encoding.
+fn plain(text: &str) -> Result<String, String> {
+    let decoded = percent_encoding::percent_decode_str(text).decode_utf8();
+    match decoded {
+        Ok(decoded) if !decoded.contains(char::is_control) => Ok(decoded.into_owned()),
+        _ => Err(format!("{text:?}: expected percent-encoded text")),
+    }
 }
 
 fn read_port(text: &str) -> Result<u16, String> {
@@ -188,10 +281,16 @@ mod tests {
         let target = Target::at("t", "wss://[::1]");
         let address = &addresses(&target, &[]).expect("sound")[0];
         assert_eq!((address.authority().as_str(), address.port, address.tls.is_some()), ("[::1]", 443, true));
+        let target = Target::at("t", "postgres://me:p%40ss@127.0.0.1/db?sslmode=verify-full");
+        let address = &addresses(&target, &[]).expect("sound")[0];
+        let login = &address.login;
+        assert_eq!((login.user.as_deref(), login.password.as_deref()), (Some("me"), Some("p@ss")));
+        assert_eq!((login.database.as_deref(), address.tls.is_some(), address.base.as_str()), (Some("db"), true, ""));
         for (url, part) in [
             ("127.0.0.1:80", "expected a URL"),
             ("ftp://127.0.0.1", "not spoken"),
             ("http://a:b@127.0.0.1", "not sent"),
+            ("postgres://127.0.0.1/db?sslmode=prefer", "verify-full"),
             ("rediss://127.0.0.1", "over http://"),
             ("http://127.0.0.1:99999", "65535"),
             ("http://", "host is missing"),

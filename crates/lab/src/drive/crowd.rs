@@ -1,8 +1,7 @@
 //! A population at work: its arrivals become jobs, its seats do them.
 
-use super::address::Address;
 use super::clock::micros;
-use super::link::Link;
+use super::link::Links;
 use super::replay::Line;
 use super::schedule::times;
 use super::seat::{Job, Manner, Seat};
@@ -38,7 +37,7 @@ pub struct Crowd {
     /// What they ask.
     pub mix: RefCell<Mix>,
     /// Where.
-    pub addresses: Vec<Address>,
+    pub links: Links,
     /// Most connections.
     pub connections: usize,
     /// What its random sources come from: seed, trial, population.
@@ -63,10 +62,6 @@ impl Crowd {
         stream(self.seed.0, &[a, b, c, part])
     }
 
-    fn link(&self, user: u32) -> Link {
-        Link::new(&self.addresses[user as usize % self.addresses.len()])
-    }
-
     async fn closed(self: &Rc<Self>, users: u32, think_s: f64, think: Think) {
         let numbers = Rc::new(Cell::new(0));
         let mut seats = JoinSet::new();
@@ -79,7 +74,7 @@ impl Crowd {
     async fn user(self: Rc<Self>, user: u32, think_s: f64, think: Think, numbers: Rc<Cell<u32>>) {
         let shared = &self.shared;
         let mut random = self.random(u64::from(user) + 2);
-        let mut seat = Seat::new(Rc::clone(shared), Rc::clone(&self.manner), user, self.link(user));
+        let mut seat = Seat::new(Rc::clone(shared), Rc::clone(&self.manner), user, self.links.of(user));
         let mut intended = shared.plan.start;
         while intended < shared.plan.end && shared.until(intended).await {
             let n = numbers.get() + 1;
@@ -193,7 +188,7 @@ impl Desk {
         if seats.len() < self.crowd.connections {
             let user = u32::try_from(seats.len()).unwrap_or(u32::MAX);
             let crowd = &self.crowd;
-            let seat = Seat::new(Rc::clone(&crowd.shared), Rc::clone(&crowd.manner), user, crowd.link(user));
+            let seat = Seat::new(Rc::clone(&crowd.shared), Rc::clone(&crowd.manner), user, crowd.links.of(user));
             seats.spawn_local(work(seat, job, Rc::clone(counter), Rc::clone(&self.last_end)));
         } else if counter.waiting.borrow().len() < WAITING_MOST {
             counter.waiting.borrow_mut().push_back(job);

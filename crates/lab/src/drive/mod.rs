@@ -14,8 +14,12 @@ pub mod clock;
 mod crowd;
 mod fault;
 mod http;
+mod http2;
 mod judge;
 mod link;
+pub mod live;
+mod nats;
+mod postgres;
 mod prepare;
 pub mod recorder;
 mod replay;
@@ -40,6 +44,7 @@ use crate::sample::{Sampling, proc, wait_idle};
 use crate::scenario::{Order, Scenario};
 use clock::Clock;
 use crowd::Crowd;
+use live::Live;
 use prepare::Prepared;
 use rand::seq::SliceRandom;
 use recorder::Recorder;
@@ -62,6 +67,8 @@ pub struct Options {
     pub allow_public: Vec<String>,
     /// Ends the run early when notified, as Ctrl-C does.
     pub interrupt: Option<Arc<Notify>>,
+    /// Who is shown the report while it grows.
+    pub live: Option<Arc<Live>>,
 }
 
 /// How far a run is.
@@ -110,7 +117,7 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Pro
     let runtime = runtime.map_err(|e| LabError::results(format!("cannot start: {e}")))?;
     LocalSet::new().block_on(&runtime, prepared.reach(scenario))?;
     let writer = Writer::create(&options.out, &scenario.to_toml()?)?;
-    let recorder = Recorder::start(writer)?;
+    let recorder = Recorder::start(writer, options.live.clone())?;
     let recorder = Rc::new(recorder);
     let mut driver = Driver::new(scenario, options, &prepared, Rc::clone(&recorder))?;
     let outcome = LocalSet::new().block_on(&runtime, driver.all(progress));
@@ -300,9 +307,21 @@ impl<'a> Driver<'a> {
                     None => break,
                     Some(done) => broken |= done.is_err(),
                 },
-                () = self.stop.asked(), if grace.is_none() && !self.stop.is_patient() => grace = Some(tokio::time::Instant::now() + GRACE),
+                () = self.stop.asked(), if grace.is_none() && !self.stop.is_patient() => {
+                    // Those who came before a limit of requests are served as ever.
+                    if !self.stop.is_patient() {
+                        grace = Some(tokio::time::Instant::now() + GRACE);
+                    }
+                }
                 () = tokio::time::sleep_until(patience), if grace.is_some() && !self.stop.is_aborted() => self.stop.give_up(),
-                _ = tick.tick() => progress(&self.progress(trial, &shared)),
+                _ = tick.tick() => {
+                    let now = self.progress(trial, &shared);
+                    if let Some(live) = &self.options.live {
+                        self.recorder.flush();
+                        live.look(&self.run, &now);
+                    }
+                    progress(&now);
+                }
             }
         }
         self.watch.end();

@@ -4,14 +4,14 @@ use super::address::{Address, addresses};
 use super::clock::micros;
 use super::crowd::Crowd;
 use super::judge::Judge;
-use super::link::Link;
+use super::link::{Link, Links};
 use super::replay;
 use super::same::Same;
 use super::seat::Manner;
 use super::shared::Shared;
 use super::wire::Wire;
 use crate::error::{LabError, Result};
-use crate::generate::Mix;
+use crate::generate::{Form, Mix, Place};
 use crate::record::Phase;
 use crate::sample::proc;
 use crate::scenario::{Arrival, Order, Population, Request, Scenario, Target};
@@ -89,11 +89,18 @@ impl Prepared {
     ) -> Result<Mix, String> {
         let address = &self.targets[index][0];
         let lines = &self.lines[number];
+        let place = Place { host: &address.authority(), base: &address.base, form: address.protocol.form() };
         if lines.is_empty() {
-            return Mix::new(scenario, population, target, &address.authority(), &address.base);
+            return Mix::new(scenario, population, target, &place);
+        }
+        if place.form != Form::Http {
+            return Err(format!(
+                "population {}: arrival: an access log is replayed over HTTP, which target {} does not speak",
+                population.name, target.name
+            ));
         }
         let lines: Vec<(String, String)> = lines.iter().map(|line| (line.method.clone(), line.path.clone())).collect();
-        Mix::fixed(target, &address.authority(), &address.base, &lines)
+        Mix::fixed(target, &place, &lines)
     }
 
     /// Opens a connection to each address, as far as it goes without a question.
@@ -160,7 +167,7 @@ impl Prepared {
             manner: Rc::new(manner),
             arrival: population.arrival.clone(),
             mix: RefCell::new(self.mix(scenario, population, number, target, index)?),
-            addresses: self.targets[index].clone(),
+            links: Links::new(self.targets[index].clone(), target.streams as usize),
             connections: population.connections,
             // The target is left out, so that A and B are asked the same.
             seed: (scenario.seed, [u64::from(self.round(scenario, shared.trial)), number as u64, again]),
@@ -178,15 +185,17 @@ impl Prepared {
 }
 
 fn enough_descriptors(scenario: &Scenario) -> Result<()> {
+    // Users that share connections need fewer; the target with the most users to one sets no bound for the others.
+    let shared = scenario.target.iter().map(|target| if target.http2 { target.streams } else { 1 }).min().unwrap_or(1);
     let connections = |population: &Population| match population.arrival {
-        Arrival::Closed { users, .. } => u64::from(users),
+        Arrival::Closed { users, .. } => u64::from(users.div_ceil(shared)),
         // Opened one by one as they are needed: a run that needs more says so by itself.
         _ => 0,
     };
     let needed: u64 = scenario.population.iter().map(connections).sum();
     match proc::descriptors_allowed() {
         Some(allowed) if needed + OWN_DESCRIPTORS > allowed => Err(LabError::scenario(format!(
-            "{needed} users need as many descriptors, and this process may have {allowed}: raise it with ulimit -n {}",
+            "{needed} connections need as many descriptors, and this process may have {allowed}: raise it with ulimit -n {}",
             needed + OWN_DESCRIPTORS
         ))),
         _ => Ok(()),

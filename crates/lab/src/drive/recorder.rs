@@ -1,5 +1,6 @@
 //! Rows on their way to disk: the driver fills a batch, a thread of its own counts and writes it.
 
+use super::live::Live;
 use crate::error::{LabError, Result};
 use crate::record::Record;
 use crate::results::{Sample, Writer};
@@ -34,14 +35,14 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts the writing thread.
-    pub fn start(writer: Writer) -> Result<Recorder> {
+    /// Starts the writing thread, which also shows what it has to `live`.
+    pub fn start(writer: Writer, live: Option<Arc<Live>>) -> Result<Recorder> {
         let (rows, incoming) = sync_channel(BATCHES);
         let broken = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&broken);
         let thread = std::thread::Builder::new()
             .name("lab-record".to_owned())
-            .spawn(move || write(writer, &incoming, &flag))
+            .spawn(move || write(writer, &incoming, &flag, live.as_deref()))
             .map_err(|e| LabError::results(format!("cannot start a thread: {e}")))?;
         Ok(Recorder { rows, batch: RefCell::new(Vec::with_capacity(BATCH)), stalls: Cell::new(0), broken, thread })
     }
@@ -54,6 +55,18 @@ impl Recorder {
             let full = std::mem::replace(&mut *batch, Vec::with_capacity(BATCH));
             drop(batch);
             self.send(full);
+        }
+    }
+
+    /// Sends on what there is, though it is no whole batch; not where the disk is behind.
+    pub fn flush(&self) {
+        let mut batch = self.batch.borrow_mut();
+        if batch.is_empty() {
+            return;
+        }
+        let part = std::mem::replace(&mut *batch, Vec::with_capacity(BATCH));
+        if let Err(TrySendError::Full(Rows::Records(part))) = self.rows.try_send(Rows::Records(part)) {
+            *batch = part;
         }
     }
 
@@ -91,10 +104,15 @@ impl Recorder {
     }
 }
 
-fn write(mut writer: Writer, rows: &Receiver<Rows>, broken: &AtomicBool) -> Result<Writer> {
+fn write(mut writer: Writer, rows: &Receiver<Rows>, broken: &AtomicBool, live: Option<&Live>) -> Result<Writer> {
     for rows in rows {
         let done = match rows {
-            Rows::Records(records) => writer.push(&records),
+            Rows::Records(records) => {
+                if let Some(live) = live {
+                    live.add(&records);
+                }
+                writer.push(&records)
+            }
             Rows::Samples(samples) => writer.sample(samples),
         };
         if let Err(e) = done {

@@ -68,7 +68,7 @@ impl Wire for Resp {
         self.open().await?;
         // Only a whole reply leaves a connection that can be asked again.
         let Some(mut stream) = self.stream.take() else { return Err(Fault::failed(CLOSED)) };
-        encode(question.bytes.get(question.body_at..).unwrap_or_default(), &mut self.command);
+        encode(question.body(), &mut self.command);
         self.buffer.clear();
         record.sent = Some(clock.now());
         stream.send(&self.command).await?;

@@ -117,6 +117,24 @@ impl Scan {
         }
     }
 
+    /// One row of an answer that comes in rows, of so many bytes; `text` writes it where checks look at the whole.
+    pub fn row(&mut self, bytes: usize, now: Micros, text: impl FnOnce(&mut Vec<u8>)) {
+        self.bytes += bytes as u64;
+        if let Some(body) = &mut self.body {
+            if body.len() + bytes <= BODY_MOST {
+                text(body);
+            } else {
+                self.too_large = true;
+            }
+        }
+        match self.unit {
+            ResultUnit::Body => {
+                self.first.get_or_insert(now);
+            }
+            _ => self.found(1, now),
+        }
+    }
+
     fn found(&mut self, count: u64, now: Micros) {
         self.results += count;
         self.first.get_or_insert(now);

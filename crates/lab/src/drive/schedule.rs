@@ -154,7 +154,8 @@ mod tests {
                 prop_assert!(times.windows(2).all(|pair| pair[0] <= pair[1]));
                 prop_assert!(times.last().is_none_or(|last| *last <= micros(length)));
                 if let Arrival::Constant { rate } = arrival {
-                    prop_assert!((times.len() as f64 - rate * length).abs() <= 1.0);
+                    // The length is rounded to microseconds, in which less than a hundredth of an arrival falls.
+                    prop_assert!((times.len() as f64 - rate * length).abs() <= 1.01);
                 }
             }
         }

@@ -41,6 +41,14 @@ impl Stream {
         }
     }
 
+    /// What was agreed to by ALPN within TLS.
+    pub fn alpn(&self) -> Option<&[u8]> {
+        match self {
+            Stream::Plain(_) => None,
+            Stream::Tls(stream) => stream.get_ref().1.alpn_protocol(),
+        }
+    }
+
     /// Writes all of it and sees it off.
     pub async fn send(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         let sent = match self {

@@ -107,8 +107,8 @@ impl Wire for WebSocket {
             // The answer is a refusal, and the status says which.
             return Ok(());
         }
-        if let Some(body) = question.bytes.get(question.body_at..).filter(|body| !body.is_empty()) {
-            stream.send(&frame_of(1, body)).await?;
+        if !question.body().is_empty() {
+            stream.send(&frame_of(1, question.body())).await?;
         }
         loop {
             let mut used = 0;

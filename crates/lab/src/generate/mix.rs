@@ -19,7 +19,44 @@ pub struct Question {
     pub body_at: usize,
 }
 
+/// How the questions of a protocol are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As a request of HTTP/1.1: head and body.
+    Http,
+    /// Path and body as they are.
+    Plain,
+    /// A statement, whose parameters are the body: their number, then each with its length before it, as text.
+    Sql,
+}
+
+/// Where questions go, as far as it shows in them.
+#[derive(Debug)]
+pub struct Place<'a> {
+    /// Host and port.
+    pub host: &'a str,
+    /// What the target's address has after them.
+    pub base: &'a str,
+    /// How they are written.
+    pub form: Form,
+}
+
 impl Question {
+    /// The method.
+    pub fn method(&self) -> &[u8] {
+        self.bytes.split(|byte| *byte == b' ').next().unwrap_or_default()
+    }
+
+    /// The body.
+    pub fn body(&self) -> &[u8] {
+        self.bytes.get(self.body_at..).unwrap_or_default()
+    }
+
+    /// What lies between path and body: a statement, where the form has one.
+    pub fn statement(&self) -> &[u8] {
+        self.bytes.get(self.path.end..self.body_at).unwrap_or_default()
+    }
+
     /// Path and query as sent.
     pub fn path(&self) -> &str {
         self.bytes.get(self.path.clone()).and_then(|path| std::str::from_utf8(path).ok()).unwrap_or_default()
@@ -43,22 +80,21 @@ struct Entry {
     method: String,
     path: Template,
     body: Option<Template>,
-    /// The rest of the head, from ` HTTP/1.1` to before the content length.
-    headers: String,
+    form: Form,
+    /// What lies between path and body: the rest of the head, from ` HTTP/1.1` to before the content length, or a statement.
+    middle: String,
     generators: Vec<usize>,
     /// The whole, where nothing in it is drawn.
     ready: Option<Question>,
 }
 
 impl Mix {
-    /// Prepares the requests of `population` for `target`. `host` is the authority and `base` what the target's address has
-    /// after it. Errors name request or generator.
+    /// Prepares the requests of `population` for `target`. Errors name request or generator.
     pub fn new(
         scenario: &Scenario,
         population: &Population,
         target: &Target,
-        host: &str,
-        base: &str,
+        place: &Place<'_>,
     ) -> Result<Mix, String> {
         let mut sources = Vec::new();
         for (name, generator) in &scenario.generate {
@@ -67,7 +103,7 @@ impl Mix {
         let mut entries = Vec::new();
         let mut weights = Vec::new();
         for (index, request) in scenario.requests_of(population) {
-            entries.push(Entry::new(index, request, target, host, base, &sources)?);
+            entries.push(Entry::new(index, request, target, place, &sources)?);
             weights.push(request.weight);
         }
         let weights = if entries.len() > 1 {
@@ -86,10 +122,10 @@ impl Mix {
     }
 
     /// A mix of given requests, such as the lines of a log: method and path of each.
-    pub fn fixed(target: &Target, host: &str, base: &str, lines: &[(String, String)]) -> Result<Mix, String> {
+    pub fn fixed(target: &Target, place: &Place<'_>, lines: &[(String, String)]) -> Result<Mix, String> {
         let entries = lines.iter().map(|(method, path)| {
             let request = Request::plain(method, path);
-            Entry::new(0, &request, target, host, base, &[])
+            Entry::new(0, &request, target, place, &[])
         });
         let mut mix = Mix {
             entries: entries.collect::<Result<_, _>>()?,
@@ -133,19 +169,24 @@ impl Mix {
         out.extend_from_slice(entry.method.as_bytes());
         out.push(b' ');
         let path_at = out.len();
-        entry.path.render(&self.drawn, true, out);
+        entry.path.render(&self.drawn, entry.form == Form::Http, out);
         let path = path_at..out.len();
-        out.extend_from_slice(entry.headers.as_bytes());
+        out.extend_from_slice(entry.middle.as_bytes());
+        self.body.clear();
         if let Some(template) = &entry.body {
-            self.body.clear();
-            template.render(&self.drawn, false, &mut self.body);
-            out.extend_from_slice(format!("content-length: {}\r\n", self.body.len()).as_bytes());
+            match entry.form {
+                Form::Http | Form::Plain => template.render(&self.drawn, false, &mut self.body),
+                Form::Sql => template.parameters(&self.drawn, &mut self.body),
+            }
         }
-        out.extend_from_slice(b"\r\n");
+        if entry.form == Form::Http {
+            if entry.body.is_some() {
+                out.extend_from_slice(format!("content-length: {}\r\n", self.body.len()).as_bytes());
+            }
+            out.extend_from_slice(b"\r\n");
+        }
         let body_at = out.len();
-        if entry.body.is_some() {
-            out.extend_from_slice(&self.body);
-        }
+        out.extend_from_slice(&self.body);
         Question { request: entry.request, bytes: out.as_slice().into(), path, body_at }
     }
 }
@@ -155,23 +196,17 @@ impl Entry {
         index: usize,
         request: &Request,
         target: &Target,
-        host: &str,
-        base: &str,
+        place: &Place<'_>,
         sources: &[(String, Source)],
     ) -> Result<Entry, String> {
         let named = |e: String| format!("request {}: {e}", request.name);
-        let path = Template::parse(&format!("{base}{}", request.path), sources).map_err(named)?;
+        let path = Template::parse(&format!("{}{}", place.base, request.path), sources).map_err(named)?;
         let body = request.body.as_deref().map(|body| Template::parse(body, sources)).transpose().map_err(named)?;
-        let mut headers = String::from(" HTTP/1.1\r\n");
-        let own = target.headers.iter().filter(|(name, _)| !request.headers.contains_key(*name));
-        let mut has_host = false;
-        for (name, value) in own.chain(&request.headers) {
-            has_host |= name.eq_ignore_ascii_case("host");
-            headers.push_str(&format!("{name}: {value}\r\n"));
-        }
-        if !has_host {
-            headers.insert_str(11, &format!("host: {host}\r\n"));
-        }
+        let middle = match (place.form, &body) {
+            (Form::Http, _) => headers(target, request, place.host),
+            (Form::Sql, Some(body)) => body.statement().map_err(named)?,
+            _ => String::new(),
+        };
         let mut generators: Vec<usize> = path.generators().chain(body.iter().flat_map(Template::generators)).collect();
         generators.sort_unstable();
         generators.dedup();
@@ -181,9 +216,25 @@ impl Entry {
             method: request.method.clone(),
             path,
             body,
-            headers,
+            form: place.form,
+            middle,
             generators,
             ready: None,
         })
     }
+}
+
+/// A head of HTTP/1.1 from behind its path to before the content length.
+fn headers(target: &Target, request: &Request, host: &str) -> String {
+    let mut headers = String::from(" HTTP/1.1\r\n");
+    let own = target.headers.iter().filter(|(name, _)| !request.headers.contains_key(*name));
+    let mut has_host = false;
+    for (name, value) in own.chain(&request.headers) {
+        has_host |= name.eq_ignore_ascii_case("host");
+        headers.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if !has_host {
+        headers.insert_str(11, &format!("host: {host}\r\n"));
+    }
+    headers
 }

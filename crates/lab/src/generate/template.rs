@@ -51,6 +51,46 @@ impl Template {
         })
     }
 
+    /// The text as a statement with `$1`, `$2`, … in the place of its placeholders. One within quotes would be text there.
+    pub fn statement(&self) -> Result<String, String> {
+        let mut text = String::new();
+        let mut parameters = 0_u16;
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(own) => text.push_str(own),
+                Piece::Slot { .. } if text.matches('\'').count() % 2 == 1 || text.matches('"').count() % 2 == 1 => {
+                    return Err(format!(
+                        "body: placeholder {} lies within quotes: in a statement it is a parameter, expected without them",
+                        parameters + 1
+                    ));
+                }
+                Piece::Slot { .. } => {
+                    parameters = parameters.checked_add(1).ok_or("body: there are too many placeholders")?;
+                    text.push_str(&format!("${parameters}"));
+                }
+            }
+        }
+        Ok(text)
+    }
+
+    /// Writes the values of this draw as the parameters of [`Template::statement`]: their number (16 bits), then each with its
+    /// length (32 bits) before it.
+    pub fn parameters(&self, drawn: &[Vec<Value>], out: &mut Vec<u8>) {
+        let count = u16::try_from(self.generators().count()).unwrap_or(u16::MAX);
+        out.extend_from_slice(&count.to_be_bytes());
+        for piece in &self.pieces {
+            if let Piece::Slot { generator, field } = piece {
+                let at = out.len();
+                out.extend_from_slice(&[0; 4]);
+                if let Some(value) = drawn.get(*generator).and_then(|fields| fields.get(*field)) {
+                    put(value, false, out);
+                }
+                let length = u32::try_from(out.len() - at - 4).unwrap_or(u32::MAX);
+                out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+            }
+        }
+    }
+
     /// Writes the text with the values of this draw; `encode` percent-encodes them, as a path needs.
     pub fn render(&self, drawn: &[Vec<Value>], encode: bool, out: &mut Vec<u8>) {
         for piece in &self.pieces {

@@ -4,6 +4,7 @@
 //! works from a disk, without scripts and without anything from outside; `pictures/` holds the same pictures as SVG and PNG.
 
 mod digest;
+mod growing;
 pub(crate) mod page;
 mod pictures;
 mod words;
@@ -16,11 +17,17 @@ use crate::error::{LabError, Result};
 use crate::picture::png;
 use crate::results;
 use digest::Digest;
+pub use growing::Growing;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Most samples that pictures are drawn from.
 const SAMPLES_MAX: usize = 200_000;
+
+/// How a page of a report looks, for pages beside it.
+pub(crate) fn style() -> &'static str {
+    page::STYLE
+}
 
 /// What was written.
 #[derive(Debug)]

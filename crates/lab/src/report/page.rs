@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#24292f;background:#fff;max-width:900px;margin:2em auto;\
+pub(super) const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#24292f;background:#fff;max-width:900px;margin:2em auto;\
 padding:0 1em}h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}.first{font-size:1.12em}.void{border-left:4px solid #d55e00;\
 padding:.3em 1em;background:#fdf3ec}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9em}\
 th,td{padding:.25em .7em;text-align:right;border-bottom:1px solid #e3e6ea}th:first-child,td:first-child{text-align:left}\
@@ -34,13 +34,7 @@ pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> 
         "<p>In brackets: where a percentile lies with 95 % confidence, by repeats where there are several trials, otherwise by the \
          order of the answers of the one, which supposes that neighbours do not depend on each other.</p>",
     );
-    if !digest.reasons.is_empty() {
-        out.push_str("<h2>What went wrong</h2>");
-        let mut reasons: Vec<_> = digest.reasons.iter().collect();
-        reasons.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
-        let rows: Vec<_> = reasons.into_iter().take(20).map(|(why, n)| vec![why.clone(), words::count(*n)]).collect();
-        table(&mut out, &["reason", "requests"], &rows);
-    }
+    reasons(&mut out, digest);
     for picture in pictures {
         figure(&mut out, &picture.plot.svg(), &picture.caption);
     }
@@ -57,6 +51,18 @@ pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> 
         escaped_block(&results.scenario)
     );
     out
+}
+
+/// Why answers were not sound, the most frequent first.
+pub(super) fn reasons(out: &mut String, digest: &Digest) {
+    if digest.reasons.is_empty() {
+        return;
+    }
+    out.push_str("<h2>What went wrong</h2>");
+    let mut reasons: Vec<_> = digest.reasons.iter().collect();
+    reasons.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    let rows: Vec<_> = reasons.into_iter().take(20).map(|(why, n)| vec![why.clone(), words::count(*n)]).collect();
+    table(out, &["reason", "requests"], &rows);
 }
 
 /// The beginning of a page: its title, and what a reader should know after ten seconds.

@@ -234,7 +234,9 @@ pub enum ResultUnit {
     /// The whole body, where it is not empty.
     #[default]
     Body,
-    /// Each line that is not empty (NDJSON, CSV, RFC 8142 text sequences).
+    /// Each line that is not empty (NDJSON, CSV, RFC 8142 text sequences), each row of a PostgreSQL server, each element of a
+    /// Redis reply.
+    #[serde(alias = "row")]
     Line,
     /// Each GeoJSON feature: occurrences of `"Feature"`.
     Feature,

@@ -47,6 +47,9 @@ impl Scenario {
                 return Err(format!("target {name}: expected url, or urls for several addresses of one service"));
             }
             above_zero(&format!("target {name}: timeout_s"), target.timeout_s)?;
+            if !(1..=100_000).contains(&target.streams) {
+                return Err(format!("target {name}: streams = {}: expected 1 to 100000", target.streams));
+            }
             let protocols: BTreeSet<_> = target.addresses().map(|url| url.split(':').next().unwrap_or(url)).collect();
             if protocols.len() > 1 {
                 return Err(format!("target {name}: its addresses differ in scheme: expected one"));

@@ -25,6 +25,9 @@ pub struct Target {
     /// HTTP/2 (over TLS by ALPN, otherwise with prior knowledge).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub http2: bool,
+    /// HTTP/2: users that share a connection.
+    #[serde(default = "hundred", skip_serializing_if = "is_hundred")]
+    pub streams: u32,
     /// A file of certificate authorities (PEM) to trust beside the well-known ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<std::path::PathBuf>,
@@ -32,6 +35,12 @@ pub struct Target {
 
 fn target() -> String {
     "target".to_owned()
+}
+fn hundred() -> u32 {
+    100
+}
+fn is_hundred(n: &u32) -> bool {
+    *n == hundred()
 }
 fn minute() -> f64 {
     60.0
@@ -47,6 +56,7 @@ impl Target {
             headers: BTreeMap::new(),
             timeout_s: minute(),
             http2: false,
+            streams: hundred(),
             ca: None,
         }
     }

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use meridian_lab::drive::live::Server;
 use meridian_lab::drive::{self, Options, Outcome, Progress};
 use meridian_lab::results::{Group, Quantiles};
 use meridian_lab::scenario::Scenario;
@@ -34,7 +35,7 @@ pub struct RunArgs {
     /// Print the outcome as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Serve the growing report on loopback (not in this version)
+    /// Serve the growing report on loopback while the run goes on; its address is printed first
     #[arg(long)]
     pub live: bool,
     /// Send load to this host although it is outside loopback and private networks; may repeat
@@ -44,12 +45,19 @@ pub struct RunArgs {
 
 /// Runs the command.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    if args.live {
-        return Err(Failure::Usage("--live: this version shows progress in the terminal alone".to_owned()));
-    }
     let scenario = Scenario::load(&args.scenario, &args.sets).map_err(failure)?;
     let out = args.out.clone().unwrap_or_else(|| folder_for(&scenario.name));
-    let options = Options { out: out.clone(), allow_public: args.allow_public.clone(), interrupt: None };
+    let live = if args.live { Some(Server::start(&scenario.name).map_err(failure)?) } else { None };
+    if let Some(live) = &live {
+        // Not among the results: what reads those is not to meet it.
+        eprintln!("live: {}", live.url());
+    }
+    let options = Options {
+        out: out.clone(),
+        allow_public: args.allow_public.clone(),
+        interrupt: None,
+        live: live.as_ref().map(Server::live),
+    };
     let bar = bar();
     let outcome = drive::run(&scenario, &options, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();

@@ -2,7 +2,11 @@
 
 mod answers;
 mod http;
+mod http2;
+mod live;
 mod load;
+mod nats;
+mod postgres;
 mod resp;
 mod tls;
 mod websocket;

@@ -102,12 +102,23 @@ fn a_certificate_that_is_not_to_be_believed_is_named_before_anything_is_sent() {
     let behind: SocketAddr = web.url.trim_start_matches("http://").parse().expect("an address");
     let of = |front: SocketAddr, rest: &str| refusal(&target(&format!("https://{front}"), rest, "path = \"/\""));
     let good = authority.front(behind, "127.0.0.1", false);
+    let plain = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let plain_address = plain.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut stream in plain.incoming().flatten() {
+            say(&mut stream, "220 ready\r\n");
+            // What it was sent is read, so that its answer is not lost with the connection.
+            let _ = stream.read(&mut [0; 4096]);
+        }
+    });
     for (error, words) in [
         (of(authority.front(behind, "127.0.0.1", true), &authority.trusted()), "has expired"),
         (of(authority.front(behind, "example.org", false), &authority.trusted()), "is for another host"),
         (of(good, &stranger.trusted()), "nobody who is trusted"),
         (of(good, ""), "nobody who is trusted"),
-        (of(behind, ""), "does not speak it"),
+        (of(plain_address, ""), "does not speak it"),
+        // It waits for the end of a request.
+        (of(behind, ""), "no TLS handshake"),
     ] {
         assert!(matches!(&error, LabError::Target(text) if text.contains(words)), "{error}");
     }
@@ -123,5 +134,5 @@ fn a_file_of_authorities_that_holds_none_is_a_mistake_of_the_scenario() {
     let missing = of("https://127.0.0.1:1", "/nowhere.pem");
     assert!(matches!(&missing, LabError::Scenario(text) if text.contains("/nowhere.pem")), "{missing}");
     let plain = of("http://127.0.0.1:1", "/nowhere.pem");
-    assert!(matches!(&plain, LabError::Scenario(text) if text.contains("ca is for https://")), "{plain}");
+    assert!(matches!(&plain, LabError::Scenario(text) if text.contains("ca is for TLS")), "{plain}");
 }
