@@ -75,12 +75,14 @@ fn plots(found: &Found) -> Vec<Plot> {
     let loads = || found.steps.iter().map(|step| step.load);
     let x = Axis::over(&found.unit, Unit::Count, Scale::Linear, loads());
     let most = x.range.1;
-    let out_axis = Axis::over(
+    let mut out_axis = Axis::over(
         "sound answers a second",
         Unit::Count,
         Scale::Linear,
         found.steps.iter().map(|step| step.sound_per_s).chain(found.law.iter().map(|law| law.throughput(most))),
     );
+    // Dots gather at the top, where the breakpoint's label stands: room for it.
+    out_axis.range.1 *= 1.15;
     let mut out = Plot::new(format!("{}: what comes out", found.name), x.clone(), out_axis);
     if found.is_rate {
         let end = most.min(out.y.range.1);
