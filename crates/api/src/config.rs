@@ -1,5 +1,6 @@
 //! What an operator can set about the server; every limit that bounds memory or time is here.
 
+use meridian_federation::Settings;
 use meridian_store::Durability;
 use std::time::Duration;
 
@@ -52,6 +53,9 @@ pub struct ServerConfig {
     /// Bytes of finished answers that may wait for slow clients, all requests together.
     pub answer_bytes_total: usize,
 
+    /// Federated searches: outside sources, limits.
+    pub search: Settings,
+
     /// How long a shutdown waits for running requests.
     pub shutdown_grace: Duration,
 }
@@ -80,6 +84,7 @@ impl Default for ServerConfig {
             chunk_bytes: 64 * 1024,
             chunks_waiting_max: 4,
             answer_bytes_total: 256 * MIB,
+            search: Settings::default(),
             shutdown_grace: Duration::from_secs(20),
         }
     }

@@ -35,6 +35,7 @@ mod reproject;
 mod request;
 mod respond;
 mod routes;
+mod searches;
 mod server;
 mod snapshot;
 mod state;

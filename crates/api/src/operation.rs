@@ -26,8 +26,28 @@ pub async fn metrics(State(state): State<AppState>) -> Response {
     );
     gauge(&mut out, "meridian_request_body_bytes", "Bytes of request bodies in memory.", state.bodies.held());
     gauge(&mut out, "meridian_answer_bytes", "Bytes of finished answers that wait for clients.", state.answers.held());
+    search_metrics(&state, &mut out);
     store_metrics(&state, &mut out);
     ([(header::CONTENT_TYPE, HeaderValue::from_static(PROMETHEUS))], out).into_response()
+}
+
+/// Of searches. Names of providers are no labels: `GET /providers` has them.
+fn search_metrics(state: &AppState, out: &mut String) {
+    let (searches, tally) = (&state.searches, state.searches.tally());
+    gauge(out, "meridian_searches_running", "Searches that run.", searches.running());
+    gauge(out, "meridian_search_packet_bytes", "Bytes of packets kept for readers.", searches.bytes());
+    for (name, help, count) in [
+        ("meridian_searches_total", "Searches begun.", &tally.begun),
+        ("meridian_searches_joined_total", "Questions that joined a running search.", &tally.joined),
+        ("meridian_searches_refused_total", "Searches refused for want of a place.", &tally.refused),
+        ("meridian_search_results_total", "Results sent.", &tally.results),
+        ("meridian_search_unmatched_total", "Results left out because they do not match.", &tally.unmatched),
+        ("meridian_search_duplicates_total", "Results left out because another was the same.", &tally.duplicates),
+        ("meridian_search_late_total", "Work thrown away because its search was over.", &tally.late),
+        ("meridian_search_lost_total", "Work lost to a panic.", &tally.lost),
+    ] {
+        counter(out, name, help, count.load(Ordering::Relaxed));
+    }
 }
 
 /// Sums over all collections: names of collections are no labels, since tenants may make any number of them.

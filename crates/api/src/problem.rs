@@ -39,6 +39,8 @@ pub enum Kind {
     UnsupportedMediaType,
     /// More requests than the server works on.
     Overloaded,
+    /// More searches than may run.
+    TooManySearches,
     /// The deadline passed before the answer began.
     DeadlineExceeded,
     /// The disk is full or read-only, or the store has stopped taking writes.
@@ -64,6 +66,7 @@ impl Kind {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type")
             }
             Kind::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Server overloaded"),
+            Kind::TooManySearches => (StatusCode::TOO_MANY_REQUESTS, "too-many-searches", "Too many searches"),
             Kind::DeadlineExceeded => (StatusCode::GATEWAY_TIMEOUT, "deadline-exceeded", "Deadline exceeded"),
             Kind::StorageUnavailable => {
                 (StatusCode::INSUFFICIENT_STORAGE, "storage-unavailable", "Storage unavailable")

@@ -5,7 +5,7 @@ use crate::request::observe;
 use crate::state::AppState;
 use crate::{
     analysis, backup, collections, conformance, files, items, landing, openapi, operation, pages, passages, places,
-    tiles, tilesets,
+    searches, tiles, tilesets,
 };
 use axum::Router;
 use axum::extract::Request;
@@ -86,6 +86,11 @@ fn table() -> Table {
         .get("/api/v0/places/random", places::random)
         .get("/api/v0/places/near/{latitude}/{longitude}", places::near)
         .get("/api/v0/places/near/{latitude}/{longitude}/{radiusKm}", places::near_within)
+        .on(M::POST, "/searches", searches::post)
+        .get("/searches/{id}", searches::get)
+        .on(M::DELETE, "/searches/{id}", searches::delete)
+        .get("/searches/{id}/packets", searches::packets::get)
+        .get("/providers", searches::providers)
         .on(M::POST, "/backup", backup::post)
         .get("/metrics", operation::metrics)
         .get("/healthz", operation::health)

@@ -67,6 +67,8 @@ pub async fn serve(
     }
     drop(listener);
     state.stopping.store(true, Ordering::Relaxed);
+    // Their readers get the last packet, and so their connections come to an end.
+    state.searches.stop_all();
     let _ = stop.send(true);
     let finished = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(state.config.shutdown_grace, finished).await.is_err() {
@@ -81,7 +83,8 @@ async fn connection(stream: TcpStream, router: Router, state: AppState, mut stop
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(state.config.head_timeout)
-        .serve_connection(TokioIo::new(Patient::new(stream, state.config.write_stall)), service);
+        .serve_connection(TokioIo::new(Patient::new(stream, state.config.write_stall)), service)
+        .with_upgrades();
     let mut serving = pin!(serving);
     let stop = async { stopping.wait_for(|stop| *stop).await.is_ok() };
     let ended = tokio::select! {

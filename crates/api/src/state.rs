@@ -6,6 +6,7 @@ use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::problem::{Problem, Result};
 use crate::routes;
+use meridian_federation::Searches;
 use meridian_store::seams::{Clock, Random, Seams};
 use meridian_store::{Collection, Store};
 use std::ops::Deref;
@@ -36,6 +37,8 @@ pub struct Shared {
     pub random: Arc<dyn Random>,
     /// What the places profile keeps between requests.
     pub places: Places,
+    /// Federated searches.
+    pub searches: Arc<Searches>,
     /// Set when a shutdown began: the server is no longer ready.
     pub stopping: AtomicBool,
     request_prefix: u64,
@@ -53,6 +56,13 @@ impl AppState {
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             places: Places::default(),
+            searches: Arc::new(Searches::new(
+                config.search.clone(),
+                store.clone(),
+                config.tenant.clone(),
+                seams.clock.clone(),
+                seams.random.clone(),
+            )),
             stopping: AtomicBool::new(false),
             request_prefix: seams.random.next_u64(),
             requests: AtomicU64::new(0),

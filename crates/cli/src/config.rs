@@ -6,6 +6,7 @@
 use crate::failure::Failure;
 use crate::units;
 use meridian_api::ServerConfig;
+use meridian_federation::provider::shipped;
 use meridian_store::{Durability, Options};
 use std::path::{Path, PathBuf};
 use toml::Value;
@@ -20,6 +21,10 @@ pub struct Config {
     pub store: Options,
     /// Limits of the server.
     pub server: ServerConfig,
+    /// Shipped providers that searches ask, as they are named in the file.
+    pub shipped: String,
+    /// Folder of the operator's own providers.
+    pub providers: Option<PathBuf>,
 }
 
 impl Default for Config {
@@ -29,6 +34,8 @@ impl Default for Config {
             role: "all".to_owned(),
             store: Options::at("./meridian-data"),
             server: ServerConfig::default(),
+            shipped: String::new(),
+            providers: None,
         }
     }
 }
@@ -212,6 +219,50 @@ const SETTINGS: &[Setting] = &[
     count!("answers.chunks_waiting_max", "Pieces that wait for a slow client.", server.chunks_waiting_max, 1, 1_000),
     size!("answers.bytes_total", "Most bytes of answers that wait, all together.", server.answer_bytes_total, MIB, TIB),
     Setting {
+        key: "search.shipped",
+        help: "Outside sources that ship with Meridian and that searches may ask: names with commas between, or \"all\"; empty: none.",
+        get: |c| Value::String(c.shipped.clone()),
+        set: |c, v| text(v).map(|t| c.shipped = t),
+    },
+    Setting {
+        key: "search.providers",
+        help: "Folder of more sources, each a declaration in TOML; empty: none.",
+        get: |c| Value::String(c.providers.as_ref().map(|p| p.display().to_string()).unwrap_or_default()),
+        set: |c, v| text(v).map(|t| c.providers = (!t.is_empty()).then(|| PathBuf::from(t))),
+    },
+    count!("search.searches_max", "Most searches at once; later ones get 429.", server.search.searches_max, 1, 100_000),
+    duration!("search.deadline", "Deadline of a search that names none.", server.search.deadline, "1ms", "1h"),
+    duration!(
+        "search.deadline_max",
+        "Longest deadline that a search may ask for.",
+        server.search.deadline_max,
+        "1ms",
+        "1h"
+    ),
+    count!("search.limit", "Results wanted of each provider.", server.search.limit, 1, 10_000),
+    count!("search.limit_max", "Most results of each provider.", server.search.limit_max, 1, 10_000),
+    size!("search.packet_bytes", "Largest packet of results.", server.search.packet_bytes, 2 * KIB, MIB),
+    size!("search.buffer_bytes", "Packets kept for each search.", server.search.buffer_bytes, 64 * KIB, GIB),
+    size!("search.buffer_bytes_total", "The same for all searches.", server.search.buffer_bytes_total, MIB, TIB),
+    duration!(
+        "search.join",
+        "A search this young is joined by the same question; 0s: never.",
+        server.search.join,
+        "0s",
+        "1h"
+    ),
+    duration!("search.gone", "A search stops when its reader has been gone for this.", server.search.gone, "1ms", "1h"),
+    duration!("search.wait", "A search stops when no reader has come for this.", server.search.wait, "1ms", "1h"),
+    duration!("search.keep", "An ended search can be read for this.", server.search.keep, "0s", "1d"),
+    count!("search.queue", "Pieces of work that wait before a stage.", server.search.queue, 1, 100_000),
+    count!("search.at_once", "Pieces of work that a stage does at once.", server.search.at_once, 1, 1_000),
+    Setting {
+        key: "search.addresses",
+        help: "Collection of places that addresses are looked up in.",
+        get: |c| Value::String(c.server.search.addresses.clone()),
+        set: |c, v| text(v).map(|t| c.server.search.addresses = t),
+    },
+    Setting {
         key: "places.durability",
         help: "Durability of the collection that the places profile makes: \"local\" or \"ephemeral\".",
         get: |c| Value::String(durability_name(c.server.places_durability).to_owned()),
@@ -279,6 +330,8 @@ impl Config {
                 (setting.set)(&mut config, value).map_err(|e| format!("{key}: {e}"))?;
             }
         }
+        config.server.search.providers =
+            shipped::load(&config.shipped, config.providers.as_deref()).map_err(|e| format!("search: {e}"))?;
         config.check()?;
         Ok(config)
     }
@@ -294,6 +347,11 @@ impl Config {
         }
         if self.server.body_bytes_total < self.server.body_bytes_max {
             return Err("ingest.body_bytes_total: must hold at least one body of ingest.batch_bytes".to_owned());
+        }
+        let search = &self.server.search;
+        if search.deadline_max < search.deadline || search.limit_max < search.limit {
+            return Err("search.deadline_max and search.limit_max: must be at least search.deadline and search.limit"
+                .to_owned());
         }
         if self.server.timeout_max < self.server.timeout_default.max(self.server.timeout_stream) {
             return Err(
@@ -367,6 +425,9 @@ mod tests {
             ("[places]\ndurability = \"replicated\"", ["places.durability", "cluster"]),
             ("[server]\npublic_url = \"example.org\"", ["server.public_url", "https://"]),
             ("[store]\nmemory_bytes = \"64 MiB\"", ["store.memory_bytes", "two batches"]),
+            ("[search]\nshipped = \"bing\"", ["search", "wikipedia"]),
+            ("[search]\nproviders = \"/nowhere\"", ["search", "/nowhere"]),
+            ("[search]\nlimit = 2000", ["search.limit_max", "at least"]),
             ("[store", ["line 1", "store"]),
         ] {
             let error = Config::parse(text).err().unwrap();

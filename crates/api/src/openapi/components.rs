@@ -22,7 +22,7 @@ fn parameters() -> Value {
     let text = || json!({ "type": "string" });
     for (name, description, schema) in [
         ("c", "Name of the collection.", text()),
-        ("id", "Id of the event.", text()),
+        ("id", "Id of the event or search.", text()),
         ("placeId", "Id of the place.", text()),
         ("latitude", "Latitude in degrees.", json!({ "type": "number", "minimum": -90, "maximum": 90 })),
         ("longitude", "Longitude in degrees.", json!({ "type": "number", "minimum": -180, "maximum": 180 })),
@@ -91,7 +91,11 @@ fn parameters() -> Value {
             json!({ "type": "string", "enum": ["immediate", "eventual"], "default": "immediate" }),
         ),
         ("track", "An object's id: its events as one line.", text()),
-        ("after", "Only objects whose names come after this one; a `next` link has it.", text()),
+        (
+            "after",
+            "Of objects: only those whose names come after this one; a `next` link has it. Of packets: only those with greater numbers.",
+            text(),
+        ),
         ("simplify", "How far the line of `track` may be off, in metres.", json!({ "type": "number", "minimum": 0 })),
         (
             "explain",
@@ -145,6 +149,7 @@ fn parameters() -> Value {
     for (name, description) in [
         ("Idempotency-Key", "A name for this write: sent again, it changes nothing."),
         ("Meridian-Timeout", "Deadline in milliseconds."),
+        ("Last-Event-ID", "The last packet that the client has: it gets those after it."),
     ] {
         all.insert(name.into(), parameter(name, "header", description, text()));
     }

@@ -11,5 +11,7 @@ mod modes;
 mod overload;
 mod places;
 mod reading;
+mod searches;
+mod sources;
 mod streaming;
 mod writing;

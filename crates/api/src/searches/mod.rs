@@ -1,0 +1,101 @@
+//! Federated searches: begun, looked at, stopped, and read as packets (`packets.rs`).
+
+pub mod packets;
+
+use crate::body;
+use crate::params::Params;
+use crate::problem::{Kind, Problem, Result};
+use crate::request::{Context, Path};
+use crate::respond;
+use crate::state::AppState;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use meridian_federation::{Refusal, Search};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// `POST /searches`: begins a search, or joins the same one that the same asker began a moment ago.
+pub async fn post(State(state): State<AppState>, context: Context, body: Body) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let received = body::receive(&state, &context.headers, body).await?;
+    let question: Value = serde_json::from_slice(&received.bytes).map_err(|e| {
+        Problem::new(
+            Kind::InvalidBody,
+            format!("the body is not JSON ({e}): expected a question such as {{\"keywords\":\"flood\"}}"),
+        )
+    })?;
+    drop(received);
+    // Until there is a sign-in, whoever says the same of himself is the same.
+    let asker = context.headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let (search, joined) =
+        state.searches.start(&question, asker, context.arrived).await.map_err(|e| refused(e, &state))?;
+    let (status, stream) = addresses(&context, &search.id);
+    let mut answer = search.status();
+    answer["packets"] = stream.into();
+    answer["joined"] = joined.into();
+    let mut response = respond::json("application/json", &answer)?;
+    *response.status_mut() = StatusCode::ACCEPTED;
+    respond::insert(response.headers_mut(), header::LOCATION, &status);
+    Ok(response)
+}
+
+/// `GET /searches/{id}`
+pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let mut answer = find(&state, &id)?.status();
+    answer["packets"] = addresses(&context, &id).1.into();
+    respond::json("application/json", &answer)
+}
+
+/// `DELETE /searches/{id}`: ends a search; whoever reads it gets the last packet.
+pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    find(&state, &id)?;
+    state.searches.stop(&id);
+    Ok(respond::no_content())
+}
+
+/// `GET /providers`
+pub async fn providers(State(state): State<AppState>, context: Context) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    respond::json("application/json", &state.searches.providers())
+}
+
+/// The search of this name, or 404.
+fn find(state: &AppState, id: &str) -> Result<Arc<Search>> {
+    state.searches.get(id).ok_or_else(|| {
+        let keep = state.config.search.keep.as_secs();
+        Problem::not_found(format!("there is no search {id:?}: it never was, or ended more than {keep} s ago"))
+    })
+}
+
+/// Where a search stands, and where its packets come.
+fn addresses(context: &Context, id: &str) -> (String, String) {
+    (context.url(&format!("/searches/{id}")), context.url(&format!("/searches/{id}/packets")))
+}
+
+fn refused(refusal: Refusal, state: &AppState) -> Problem {
+    match refusal {
+        Refusal::Invalid(invalid) => Problem::invalid_body(invalid),
+        Refusal::TooMany { running, retry } => {
+            let policy = format!("\"searches\";q={};qu=\"concurrent-requests\"", state.config.search.searches_max);
+            let problem =
+                Problem::new(Kind::TooManySearches, format!("{running} searches run, as many as may: try again"))
+                    .retry_after(retry)
+                    .header(HeaderName::from_static("ratelimit"), HeaderValue::from_static("\"searches\";r=0"));
+            match HeaderValue::from_str(&policy) {
+                Ok(policy) => problem.header(HeaderName::from_static("ratelimit-policy"), policy),
+                Err(_) => problem,
+            }
+        }
+        Refusal::Failed(why) => Problem::internal(why),
+    }
+}
+
+/// The refusal of a reader who asks for packets that are kept no longer.
+fn gone(first: u64) -> Response {
+    let detail = format!("packets before {first} are kept no longer: read from there, or ask again");
+    Problem::new(Kind::Gone, detail).with("first", first).into_response()
+}

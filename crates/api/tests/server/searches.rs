@@ -1,0 +1,409 @@
+//! Federated searches over real sources on the loopback.
+
+use crate::sources::{Sources, config, json as answer_of, typed};
+use crate::support::{Server, read_chunk, read_head, send};
+use serde_json::{Value, json};
+use std::io::{BufReader, Read, Write};
+use std::net::TcpStream;
+
+/// Begins a search; its id.
+fn begin(server: &Server, question: &Value) -> String {
+    let answer = server.post("/searches", "application/json", question.to_string());
+    assert_eq!(answer.status, 202, "{}", answer.text());
+    let id = answer.json()["search"].as_str().unwrap().to_owned();
+    assert!(answer.headers["location"].ends_with(&format!("/searches/{id}")));
+    id
+}
+
+/// A stream of events, after its head.
+struct Events {
+    reader: BufReader<TcpStream>,
+    text: String,
+}
+
+impl Events {
+    fn open(server: &Server, id: &str, last: Option<u64>) -> Events {
+        let mut stream = server.connect();
+        let last = last.map(|seq| seq.to_string());
+        let headers: Vec<(&str, &str)> = last.iter().map(|seq| ("last-event-id", seq.as_str())).collect();
+        send(&mut stream, "GET", &format!("/searches/{id}/packets"), &headers, b"");
+        let mut reader = BufReader::new(stream);
+        let (status, headers) = read_head(&mut reader).unwrap();
+        assert_eq!((status, headers["content-type"].as_str()), (200, "text/event-stream"));
+        Events { reader, text: String::new() }
+    }
+
+    /// The next packet; `None` at the end.
+    fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let lines = event.split_once('\n').map(|(id, data)| (id.to_owned(), data.to_owned()));
+                self.text = rest.to_owned();
+                // What is no event keeps the connection alive.
+                let Some((id, data)) = lines else { continue };
+                let packet = data.strip_prefix("data: ").unwrap();
+                assert!(packet.len() <= 10_240, "{}", packet.len());
+                let packet: Value = serde_json::from_str(packet).unwrap();
+                assert_eq!(format!("id: {}", packet["seq"]), id);
+                return Some(packet);
+            }
+            let chunk = read_chunk(&mut self.reader).unwrap();
+            if chunk.is_empty() {
+                return None;
+            }
+            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    fn all(mut self) -> Vec<Value> {
+        std::iter::from_fn(|| self.next()).collect()
+    }
+}
+
+/// Runs a search; its packets, checked.
+fn search(server: &Server, question: &Value) -> Vec<Value> {
+    let id = begin(server, question);
+    let packets = Events::open(server, &id, None).all();
+    whole(&packets);
+    packets
+}
+
+/// Checks that packets are all there, in order, and end as they should.
+fn whole(packets: &[Value]) {
+    for (n, packet) in packets.iter().enumerate() {
+        assert_eq!(packet["seq"], n);
+        assert_eq!(packet["kind"] == "complete", n + 1 == packets.len());
+    }
+    let last = packets.last().unwrap();
+    assert_eq!(last["packets"], packets.len());
+    assert_eq!(last["result_packets"], packets.iter().filter(|p| p["kind"] == "results").count());
+    for (name, state) in last["providers"].as_object().unwrap() {
+        let told: Vec<&Value> =
+            packets.iter().filter(|p| p["kind"] == "provider" && p["provider"] == name.as_str()).collect();
+        assert_eq!((told.len(), &told[0]["state"]), (1, state), "{name}");
+    }
+}
+
+/// What a search got, by id.
+fn ids(packets: &[Value]) -> Vec<String> {
+    let features = packets.iter().filter_map(|p| p["features"].as_array()).flatten();
+    let mut ids: Vec<String> = features.map(|f| f["id"].as_str().unwrap().to_owned()).collect();
+    ids.sort();
+    ids
+}
+
+fn of<'a>(packets: &'a [Value], provider: &str) -> &'a Value {
+    packets.iter().find(|p| p["kind"] == "provider" && p["provider"] == provider).unwrap()
+}
+
+#[test]
+fn every_way_to_be_broken_is_named_and_delays_nobody() {
+    let sources = Sources::start();
+    let all = [
+        "good", "slow", "hang", "half", "garbage", "html", "empty", "schema", "broken", "busy", "latin", "klingon",
+        "gigabyte",
+    ];
+    let server = Server::with(config(all.iter().map(|name| sources.provider(name, "")).collect()));
+    let packets = search(&server, &json!({"keywords": "flood", "providers": all, "timeout": 3000}));
+    for (name, state, detail, results) in [
+        ("good", "complete", "", 1),
+        ("slow", "complete", "", 1),
+        ("hang", "timeout", "", 0),
+        ("half", "error", "", 0),
+        ("garbage", "error", "", 0),
+        ("html", "error", "an HTML page came where JSON was due", 0),
+        ("empty", "complete", "", 0),
+        ("schema", "error", "its shape has changed", 0),
+        ("broken", "error", "500", 0),
+        ("busy", "refused", "429", 0),
+        ("latin", "complete", "", 1),
+        ("klingon", "error", "charset \"klingon\"", 0),
+        ("gigabyte", "error", "longer than 4194304 bytes", 0),
+    ] {
+        let told = of(&packets, name);
+        assert_eq!((told["state"].as_str(), told["results"].as_u64()), (Some(state), Some(results)), "{told}");
+        assert!(told["detail"].as_str().unwrap().contains(detail), "{told}");
+    }
+    assert_eq!(packets.last().unwrap()["state"], "partial");
+    assert_eq!(ids(&packets), ["1", "l", "s"]);
+    let text = packets.iter().filter_map(|p| p["features"].as_array()).flatten().find(|f| f["id"] == "l").unwrap();
+    assert_eq!(text["properties"]["text"], "flood at the café");
+    // Who hangs is told last, when all others have long been.
+    assert_eq!(packets[packets.len() - 2]["provider"], "hang");
+}
+
+#[test]
+fn a_private_address_is_not_called_and_a_budget_is_kept() {
+    let sources = Sources::start();
+    let text = format!(
+        "name = \"inside\"\n[request]\nurl = \"http://{}/good\"\n[answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"",
+        sources.address
+    );
+    let inside = std::sync::Arc::new(meridian_federation::Declared::parse(&text, &|_| None).unwrap());
+    let server = Server::with(config(vec![inside, sources.provider("empty", "cost = 1\nbudget = 1")]));
+    let question = |n: u32| json!({"keywords": format!("flood {n}"), "providers": ["inside", "empty"]});
+    let first = search(&server, &question(1));
+    assert_eq!((&of(&first, "inside")["state"], &of(&first, "empty")["state"]), (&json!("error"), &json!("complete")));
+    assert!(of(&first, "inside")["detail"].as_str().unwrap().contains("private address"), "{first:?}");
+    let second = search(&server, &question(2));
+    assert_eq!(of(&second, "empty")["state"], "refused");
+    assert!(of(&second, "empty")["detail"].as_str().unwrap().contains("budget"));
+    assert!(sources.calls.lock().unwrap().iter().all(|call| call.starts_with("/empty")), "{:?}", sources.calls);
+}
+
+#[test]
+fn the_breaker_opens_and_closes() {
+    let sources = Sources::start();
+    let server = Server::with(config(vec![sources.provider("switch", "failures = 2\nopen_ms = 3000")]));
+    let ask = |n: u32| {
+        let packets = search(&server, &json!({"keywords": format!("flood {n}"), "providers": ["switch"]}));
+        of(&packets, "switch")["state"].as_str().unwrap().to_owned()
+    };
+    let breaker = || {
+        server.json("/providers")["providers"].as_array().unwrap().iter().find(|p| p["name"] == "switch").unwrap()["breaker"].clone()
+    };
+    *sources.switch.lock().unwrap() = typed("500 No", "text/plain", b"");
+    assert_eq!((ask(1), ask(2), breaker()), ("error".to_owned(), "error".to_owned(), json!("open")));
+    let called = sources.calls.lock().unwrap().len();
+    assert_eq!(ask(3), "refused");
+    assert_eq!(sources.calls.lock().unwrap().len(), called, "an open breaker calls nobody");
+    *sources.switch.lock().unwrap() = answer_of(r#"{"items":[]}"#);
+    let mut n = 4;
+    while ask(n) != "complete" {
+        n += 1;
+    }
+    assert_eq!(breaker(), "closed");
+}
+
+#[test]
+fn a_broken_connection_loses_and_repeats_nothing() {
+    let sources = Sources::start();
+    let declaration = format!(
+        "name = \"pages\"\n[takes]\nkeywords = \"all\"\n[request]\nurl = \"http://{}/pages\"\n[request.query]\npage = \"{{page}}\"\n[paging]\nkind = \"page\"\nsize = 40\npages_max = 5\n[answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"\ntext = \"text\"\n[limits]\nallow_private = true",
+        sources.address
+    );
+    let provider = std::sync::Arc::new(meridian_federation::Declared::parse(&declaration, &|_| None).unwrap());
+    let server = Server::with(config(vec![provider]));
+    let id = begin(&server, &json!({"keywords": "flood", "limit": 200, "providers": ["pages"]}));
+    let mut packets: Vec<Value> = Vec::new();
+    // Leaves after each third packet.
+    loop {
+        let last = packets.last().map(|p| p["seq"].as_u64().unwrap());
+        let mut events = Events::open(&server, &id, last);
+        let some: Vec<Value> = std::iter::from_fn(|| events.next()).take(3).collect();
+        if some.is_empty() {
+            break;
+        }
+        packets.extend(some);
+    }
+    whole(&packets);
+    let mut got = ids(&packets);
+    got.dedup();
+    assert_eq!(got.len(), 200);
+    // The same over a WebSocket, from the middle on.
+    let socket = over_socket(&server, &format!("/searches/{id}/packets?after=2"));
+    assert_eq!(socket, packets[3..]);
+    let gone = server.get(&format!("/searches/{id}/packets?after=x"));
+    assert_eq!((gone.status, gone.json()["field"].as_str()), (400, Some("after")));
+}
+
+/// All packets over a WebSocket (RFC 6455).
+fn over_socket(server: &Server, path: &str) -> Vec<Value> {
+    let mut stream = server.connect();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").unwrap();
+    let mut reader = BufReader::new(stream);
+    assert_eq!(read_head(&mut reader).unwrap().0, 101);
+    let mut packets = Vec::new();
+    loop {
+        let mut head = [0; 2];
+        reader.read_exact(&mut head).unwrap();
+        let length = match head[1] {
+            126 => {
+                let mut long = [0; 2];
+                reader.read_exact(&mut long).unwrap();
+                usize::from(u16::from_be_bytes(long))
+            }
+            short => usize::from(short),
+        };
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        match head[0] {
+            0x81 => packets.push(serde_json::from_slice(&body).unwrap()),
+            0x88 => return packets,
+            other => assert_eq!(other, 0x89, "a ping"),
+        }
+    }
+}
+
+#[test]
+fn over_the_limit_is_refused_at_once_and_a_search_can_be_stopped() {
+    let sources = Sources::start();
+    let mut settings = config(vec![sources.provider("hang", "")]);
+    settings.search.searches_max = 1;
+    settings.search.join = std::time::Duration::from_secs(60);
+    let server = Server::with(settings);
+    let question = json!({"keywords": "flood", "providers": ["hang"]});
+    let id = begin(&server, &question);
+    let again = server.post("/searches", "application/json", question.to_string());
+    assert_eq!(
+        (again.status, again.json()["joined"].clone(), again.json()["search"].clone()),
+        (202, json!(true), json!(id))
+    );
+    let refused =
+        server.ask("POST", "/searches", &[("authorization", "Bearer other")], question.to_string().as_bytes());
+    assert_eq!(refused.status, 429, "{}", refused.text());
+    let retry: u64 = refused.headers["retry-after"].parse().unwrap();
+    assert!((1..=20).contains(&retry));
+    let events = Events::open(&server, &id, None);
+    assert_eq!(server.json(&format!("/searches/{id}"))["state"], "running");
+    assert_eq!(server.ask("DELETE", &format!("/searches/{id}"), &[], b"").status, 204);
+    let packets = events.all();
+    whole(&packets);
+    assert_eq!(packets.last().unwrap()["state"], "absent");
+    assert_eq!(server.json(&format!("/searches/{id}"))["providers"]["hang"]["state"], "timeout");
+    assert_eq!(server.get("/searches/nobody").status, 404);
+    assert_eq!(server.ask("DELETE", "/searches/nobody", &[], b"").status, 404);
+    // Its place is given back once its end is told.
+    let free = |_: &i32| server.get("/metrics").text().contains("meridian_searches_running 0");
+    assert!((0..10_000).find(free).is_some());
+    assert!(server.get("/metrics").text().contains("meridian_searches_refused_total 1"));
+}
+
+#[test]
+fn mistakes_name_what_they_are_about() {
+    let server = Server::start();
+    for (body, field, part) in [
+        ("flood", None, "not JSON"),
+        ("{\"keywords\":\"(a\"}", Some("keywords"), "not closed"),
+        ("{\"keywords\":\"a\",\"providers\":[\"bing\"]}", Some("providers"), "expected some of meridian"),
+        ("{\"keywords\":\"a\",\"address\":\"Lyon\"}", Some("address"), "no collection \"postal-places\""),
+        ("{\"polygon\":{\"type\":\"Polygon\",\"coordinates\":[[[0,0],[9,0],[0,0]]]}}", Some("polygon"), ""),
+    ] {
+        let answer = server.post("/searches", "application/json", body);
+        let problem = answer.json();
+        assert_eq!((answer.status, problem["field"].as_str()), (400, field), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(part), "{problem}");
+    }
+}
+
+#[test]
+fn own_collections_are_searched_like_any_other() {
+    let server = Server::start();
+    server.create("news", "title:String,text:String,seen:Date,*geom:Point:srid=4326");
+    let feature = |id: u32, title: &str, lon: f64, day: u32| {
+        json!({"type": "Feature", "geometry": {"type": "Point", "coordinates": [lon, 45.76]},
+            "properties": {"title": format!("{title} {id}"), "text": "", "seen": format!("2026-01-{day:02}T00:00:00Z")}})
+    };
+    server.load(
+        "news",
+        &[
+            feature(1, "Flood", 4.83, 1),
+            feature(2, "Fire", 4.83, 1),
+            feature(3, "Flood", 9.0, 1),
+            feature(4, "Flood", 4.83, 20),
+        ],
+    );
+    server.create("postal-places", "name:String,country:String,*geom:Point:srid=4326");
+    let place = |name: &str, country: &str, lon: f64, lat: f64| json!({"type": "Feature", "geometry": {"type": "Point", "coordinates": [lon, lat]}, "properties": {"name": name, "country": country}});
+    server.load(
+        "postal-places",
+        &[place("Lyon", "FR", 4.83, 45.75), place("Lyon", "FR", 4.84, 45.76), place("Lyon", "US", -90.0, 33.0)],
+    );
+    let titles = |question: Value| {
+        let packets = search(&server, &question);
+        assert_eq!(packets.last().unwrap()["state"], "complete", "{packets:?}");
+        let features = packets.iter().filter_map(|p| p["features"].as_array()).flatten();
+        let mut titles: Vec<String> =
+            features.filter_map(|f| f["properties"]["title"].as_str()).map(str::to_owned).collect();
+        titles.sort();
+        titles
+    };
+    assert_eq!(titles(json!({"keywords": "flood"})), ["Flood 1", "Flood 3", "Flood 4"]);
+    let near = json!({"keywords": "flood OR fire", "near": [4.83, 45.76], "radius": 5000, "end": "2026-01-10"});
+    assert_eq!(titles(near), ["Fire 2", "Flood 1"]);
+    let polygon = json!({"type": "Polygon", "coordinates": [[[4, 45], [5, 45], [5, 46], [4, 46], [4, 45]]]});
+    assert_eq!(titles(json!({"keywords": "flood", "polygon": polygon})), ["Flood 1", "Flood 4"]);
+    assert_eq!(titles(json!({"keywords": "flood", "address": "lyon", "start": "2026-01-10"})), ["Flood 4"]);
+    assert_eq!(titles(json!({"keywords": "flood", "address": "Lyon, US"})), Vec::<String>::new());
+    let unknown = server.post("/searches", "application/json", "{\"address\":\"Atlantis\"}");
+    assert_eq!((unknown.status, unknown.json()["field"].as_str()), (400, Some("address")));
+}
+
+#[test]
+fn shipped_providers_ask_what_their_sources_document() {
+    let sources = Sources::start();
+    let names = [
+        "wikipedia",
+        "wikipedia-near",
+        "usgs-earthquakes",
+        "gdelt-doc",
+        "hacker-news",
+        "mastodon",
+        "bluesky",
+        "inaturalist",
+        "overpass",
+        "rss",
+        "ogc-features",
+        "stac",
+    ];
+    let server = Server::with(config(names.iter().map(|name| sources.shipped(name)).collect()));
+    let time = json!({"start": "2026-01-01", "end": "2026-02-01", "keywords": "bridge"});
+    for (name, question, parts) in [
+        (
+            "wikipedia",
+            json!({"keywords": "\"high tide\" storm", "limit": 2}),
+            &["gsrsearch=%22high+tide%22+storm", "gsrlimit=2", "gsroffset=0"][..],
+        ),
+        (
+            "wikipedia-near",
+            json!({"near": [-0.1275, 51.507], "radius": 5000}),
+            &["ggscoord=51.507%7C-0.1275", "ggsradius=5000"],
+        ),
+        (
+            "usgs-earthquakes",
+            json!({"near": [121.9, 24.7], "radius": 50_000, "start": "2025-12-01"}),
+            &["latitude=24.7", "maxradiuskm=50", "starttime=2025-12-01T00%3A00%3A00Z", "offset=1"],
+        ),
+        (
+            "gdelt-doc",
+            json!({"keywords": "flood OR storm", "start": "2026-01-01"}),
+            &["query=%28flood+OR+storm%29", "startdatetime=20260101000000", "enddatetime=2100"],
+        ),
+        ("hacker-news", json!({"keywords": "database", "limit": 20}), &["query=database", "hitsPerPage=20", "page=0"]),
+        ("mastodon", json!({"keywords": "flood"}), &["/api/v1/timelines/tag/flood?limit=40"]),
+        ("bluesky", time, &["q=bridge", "since=2026-01-01T00%3A00%3A00Z", "until=2026-02-01T23%3A59%3A59.999999Z"]),
+        (
+            "inaturalist",
+            json!({"near": [4.83, 45.76], "radius": 5000}),
+            &["lat=45.76", "lng=4.83", "radius=5", "per_page=100"],
+        ),
+        (
+            "overpass",
+            json!({"keywords": "moulin", "near": [4.83, 45.76], "radius": 5000}),
+            &["nwr%28around%3A5000%2C45.76%2C4.83%29", "%22moulin%22%2Ci"],
+        ),
+        ("rss", json!({"keywords": "flood"}), &["/rss"]),
+        (
+            "ogc-features",
+            json!({"bbox": [4, 45, 5, 46], "start": "2026-01-01"}),
+            &["/collections/c/items?", "bbox=4%2C45%2C5%2C46", "datetime=2026-01-01T00%3A00%3A00Z%2F2100"],
+        ),
+        ("stac", json!({"bbox": [4, 45, 5, 46]}), &["/search?", "limit=100"]),
+    ] {
+        let mut question = question;
+        question["providers"] = json!([name]);
+        let packets = search(&server, &question);
+        assert_eq!(packets.last().unwrap()["providers"][name], "complete", "{name}: {packets:?}");
+        assert!(!ids(&packets).is_empty(), "{name}: {packets:?}");
+        let calls = sources.calls.lock().unwrap();
+        let call = calls.iter().find(|call| call.starts_with(&format!("/{name}"))).unwrap();
+        for part in parts {
+            assert!(call.contains(part), "{name}: {call} has no {part}");
+        }
+    }
+    // A question that a source cannot take is not sent to it, and that is said.
+    let packets = search(&server, &json!({"keywords": "flood", "providers": ["usgs-earthquakes", "rss"]}));
+    assert_eq!(of(&packets, "usgs-earthquakes")["state"], "skipped");
+    assert!(of(&packets, "usgs-earthquakes")["detail"].as_str().unwrap().contains("place or time"));
+    assert_eq!(packets.last().unwrap()["state"], "complete");
+}

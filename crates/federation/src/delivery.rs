@@ -1,0 +1,338 @@
+//! Packets on their way to whoever asked: numbered without gaps, kept for a reader that comes back, bounded in memory.
+//!
+//! A packet gets its number in the moment that it is kept, under one lock, so that no two have the same and none is
+//! missing. What a reader has taken stays until the room is needed; what nobody has taken is never thrown away: when there
+//! is no room, the packet is not taken in, and whoever made it says so in the state of its provider.
+
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Bytes of packets that all searches together keep.
+#[derive(Debug)]
+pub struct Budget {
+    held: AtomicUsize,
+    most: usize,
+}
+
+impl Budget {
+    /// A budget of so many bytes.
+    pub fn new(most: usize) -> Budget {
+        Budget { held: AtomicUsize::new(0), most }
+    }
+
+    /// Bytes kept now.
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+}
+
+/// The packets of one search.
+#[derive(Debug)]
+pub struct Outbox {
+    state: Mutex<State>,
+    changed: Notify,
+    bytes_max: usize,
+    budget: Arc<Budget>,
+}
+
+#[derive(Debug)]
+struct State {
+    packets: VecDeque<Arc<str>>,
+    /// Number of the first packet kept.
+    first: u64,
+    bytes: usize,
+    /// What each reader takes next.
+    readers: HashMap<u64, u64>,
+    readers_made: u64,
+    /// What has been taken by somebody.
+    taken: u64,
+    /// Since when nobody reads.
+    alone: Option<Instant>,
+    came: bool,
+    sealed: bool,
+}
+
+impl State {
+    fn next(&self) -> u64 {
+        self.first + self.packets.len() as u64
+    }
+
+    /// Packets below this number have been taken by all who read.
+    fn floor(&self) -> u64 {
+        self.readers.values().copied().min().unwrap_or(self.taken)
+    }
+}
+
+/// The reader asks for what is kept no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gone {
+    /// The first number that can be had.
+    pub first: u64,
+}
+
+impl Outbox {
+    /// An empty one that keeps so many bytes.
+    pub fn new(bytes_max: usize, budget: Arc<Budget>, now: Instant) -> Outbox {
+        let state = State {
+            packets: VecDeque::new(),
+            first: 0,
+            bytes: 0,
+            readers: HashMap::new(),
+            readers_made: 0,
+            taken: 0,
+            alone: Some(now),
+            came: false,
+            sealed: false,
+        };
+        Outbox { state: Mutex::new(state), changed: Notify::new(), bytes_max, budget }
+    }
+
+    /// Keeps the packet that `make` writes for its number. `false` where there is no room, or the search has ended.
+    pub fn push(&self, make: impl FnOnce(u64) -> String) -> bool {
+        let mut state = self.state.lock();
+        if state.sealed {
+            return false;
+        }
+        let packet = make(state.next());
+        let held = self.budget.held.load(Ordering::Relaxed);
+        let over = |bytes: usize| bytes + packet.len() > self.bytes_max;
+        let floor = state.floor();
+        while (over(state.bytes) || held > self.budget.most) && state.first < floor {
+            self.forget_first(&mut state);
+        }
+        let held = self.budget.held.load(Ordering::Relaxed);
+        if over(state.bytes) || held + packet.len() > self.budget.most {
+            return false;
+        }
+        self.keep(&mut state, packet);
+        true
+    }
+
+    /// Keeps a packet that must not be missing, whatever room there is: states of providers, which are few.
+    pub fn push_state(&self, make: impl FnOnce(u64) -> String) {
+        let mut state = self.state.lock();
+        if !state.sealed {
+            let packet = make(state.next());
+            self.keep(&mut state, packet);
+        }
+    }
+
+    /// Keeps the last packet: no other comes after it.
+    pub fn seal(&self, make: impl FnOnce(u64) -> String) {
+        let mut state = self.state.lock();
+        if !state.sealed {
+            let packet = make(state.next());
+            self.keep(&mut state, packet);
+            state.sealed = true;
+        }
+    }
+
+    fn keep(&self, state: &mut State, packet: String) {
+        state.bytes += packet.len();
+        self.budget.held.fetch_add(packet.len(), Ordering::Relaxed);
+        state.packets.push_back(packet.into());
+        self.changed.notify_waiters();
+    }
+
+    fn forget_first(&self, state: &mut State) {
+        if let Some(packet) = state.packets.pop_front() {
+            state.first += 1;
+            state.bytes -= packet.len();
+            self.budget.held.fetch_sub(packet.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// Waits while a reader is so far behind that half of the room is taken by what it has not read.
+    pub async fn room(&self) {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            {
+                let state = self.state.lock();
+                let read = (state.floor() - state.first) as usize;
+                let unread: usize = state.packets.iter().skip(read).map(|packet| packet.len()).sum();
+                if state.sealed || unread <= self.bytes_max / 2 {
+                    return;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// A reader of the packets from number `from` on.
+    pub fn read(self: &Arc<Outbox>, from: u64) -> Result<Reader, Gone> {
+        let mut state = self.state.lock();
+        if from < state.first {
+            return Err(Gone { first: state.first });
+        }
+        let id = state.readers_made;
+        state.readers_made += 1;
+        // A number that was never given out is that of the next packet.
+        let from = from.min(state.next());
+        state.readers.insert(id, from);
+        (state.alone, state.came) = (None, true);
+        drop(state);
+        self.changed.notify_waiters();
+        Ok(Reader { outbox: self.clone(), id })
+    }
+
+    /// Completes once nobody has read for `gone`; before the first reader has come, for `wait`.
+    pub async fn abandoned(&self, gone: Duration, wait: Duration) {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            let until = {
+                let state = self.state.lock();
+                state.alone.map(|since| since + if state.came { gone } else { wait })
+            };
+            match until {
+                None => changed.await,
+                Some(until) => {
+                    if tokio::time::timeout_at(until.into(), changed).await.is_err() {
+                        let state = self.state.lock();
+                        if state
+                            .alone
+                            .is_some_and(|since| since + if state.came { gone } else { wait } <= Instant::now())
+                        {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.budget.held.fetch_sub(self.state.lock().bytes, Ordering::Relaxed);
+    }
+}
+
+/// Somebody who reads the packets of a search, in order.
+#[derive(Debug)]
+pub struct Reader {
+    outbox: Arc<Outbox>,
+    id: u64,
+}
+
+impl Reader {
+    /// The next packet and its number; `None` after the last.
+    pub async fn next(&mut self) -> Option<(u64, Arc<str>)> {
+        loop {
+            let mut changed = pin!(self.outbox.changed.notified());
+            changed.as_mut().enable();
+            {
+                let mut state = self.outbox.state.lock();
+                let at = *state.readers.get(&self.id)?;
+                if let Some(packet) = state.packets.get((at - state.first) as usize).cloned() {
+                    state.readers.insert(self.id, at + 1);
+                    state.taken = state.taken.max(at + 1);
+                    drop(state);
+                    self.outbox.changed.notify_waiters();
+                    return Some((at, packet));
+                }
+                if state.sealed {
+                    return None;
+                }
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.outbox.state.lock();
+        state.readers.remove(&self.id);
+        if state.readers.is_empty() {
+            state.alone = Some(Instant::now());
+        }
+        drop(state);
+        self.outbox.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn outbox(bytes: usize) -> Arc<Outbox> {
+        Arc::new(Outbox::new(bytes, Arc::new(Budget::new(1 << 20)), Instant::now()))
+    }
+
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
+    }
+
+    proptest! {
+        /// However a reader breaks off and comes back: every packet that was taken in reaches it, once, in order.
+        #[test]
+        fn numbers_have_no_gaps_over_broken_connections(steps in proptest::collection::vec(0..4_u8, 1..200)) {
+            block_on(async {
+                let outbox = outbox(300);
+                let (mut reader, mut expected, mut pushed) = (outbox.read(0).ok(), 0_u64, 0_u64);
+                for step in steps {
+                    match step {
+                        0 | 1 => pushed += u64::from(outbox.push(|seq| format!("{seq:020}"))),
+                        2 => if let Some(reader) = &mut reader && expected < pushed {
+                            let (seq, packet) = reader.next().await.expect("a packet");
+                            assert_eq!((seq, packet.parse()), (expected, Ok(expected)));
+                            expected += 1;
+                        },
+                        _ => {
+                            drop(reader.take());
+                            reader = Some(outbox.read(expected).expect("what was not read is kept"));
+                        }
+                    }
+                }
+                outbox.seal(|seq| format!("{seq:020}"));
+                assert!(!outbox.push(|_| String::new()));
+                let mut reader = outbox.read(expected).expect("kept");
+                while let Some((seq, _)) = reader.next().await {
+                    assert_eq!(seq, expected);
+                    expected += 1;
+                }
+                assert_eq!(expected, pushed + 1);
+            });
+        }
+    }
+
+    #[test]
+    fn what_is_read_gives_way_and_what_is_not_stays() {
+        block_on(async {
+            let outbox = outbox(100);
+            let mut reader = outbox.read(0).expect("a reader");
+            let push = || outbox.push(|_| "x".repeat(40));
+            assert!(push() && push() && !push());
+            reader.next().await;
+            assert!(push());
+            assert_eq!(outbox.read(0).expect_err("forgotten"), Gone { first: 1 });
+            assert_eq!(outbox.budget.held(), 80);
+            drop(reader);
+            drop(Arc::into_inner(outbox));
+        });
+    }
+
+    #[test]
+    fn a_slow_reader_is_waited_for_and_one_that_left_is_noticed() {
+        block_on(async {
+            let outbox = outbox(100);
+            let mut reader = outbox.read(0).expect("a reader");
+            assert!(outbox.push(|_| "x".repeat(60)));
+            let (short, long) = (Duration::from_millis(30), Duration::from_secs(60));
+            assert!(tokio::time::timeout(short, outbox.room()).await.is_err());
+            reader.next().await;
+            outbox.room().await;
+            assert!(tokio::time::timeout(short, outbox.abandoned(short / 3, short / 3)).await.is_err());
+            drop(reader);
+            tokio::time::timeout(long, outbox.abandoned(short, long)).await.expect("noticed");
+        });
+    }
+}

@@ -1,0 +1,22 @@
+//! Ask: a provider is asked; what it answers goes on page by page while the next is fetched.
+
+use super::{Pipeline, Sink, Stage, Work};
+use std::sync::{Arc, Weak};
+
+/// The stage.
+pub struct Ask {
+    /// Where answers go; the stage itself is a part of it.
+    pub pipeline: Weak<Pipeline>,
+}
+
+impl Stage for Ask {
+    type Body = ();
+    const NAME: &'static str = "ask";
+
+    async fn run(self: Arc<Self>, work: Work<()>) {
+        let Some(pipeline) = self.pipeline.upgrade() else { return };
+        let provider = work.leg.provider.clone();
+        let outcome = provider.ask(Sink::new(pipeline, work.leg.clone())).await;
+        work.leg.end(outcome);
+    }
+}

@@ -1,0 +1,158 @@
+//! Classify: what kind of thing a result is, and in which language. Where a language is asked for, others are left out here.
+
+use super::{Stage, Work, WorkLane};
+use crate::found::Found;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use whatlang::Lang;
+
+/// Shorter texts sound like any language.
+const LETTERS_MIN: usize = 24;
+
+/// The stage.
+pub struct Classify {
+    /// Where results go.
+    pub next: WorkLane<Vec<Found>>,
+}
+
+impl Stage for Classify {
+    type Body = Vec<Found>;
+    const NAME: &'static str = "classify";
+
+    async fn run(self: Arc<Self>, work: Work<Vec<Found>>) {
+        let Work { leg, mut body } = work;
+        for found in &mut body {
+            found.kind = Some(kind(found));
+            if found.language.is_none() {
+                found.language = language(found).map(str::to_owned);
+            }
+        }
+        if let Some(sought) = &leg.search.question.language
+            && !leg.provider.sure_of().iter().any(|part| part == "language")
+        {
+            let before = body.len();
+            body.retain(|found| found.language.as_ref() == Some(sought));
+            leg.search.tally.unmatched.fetch_add((before - body.len()) as u64, Ordering::Relaxed);
+        }
+        if !body.is_empty() {
+            self.next.push(leg.search.question.priority, Work { leg, body }).await;
+        }
+    }
+}
+
+fn kind(found: &Found) -> &'static str {
+    if !found.videos.is_empty() {
+        "video"
+    } else if !found.images.is_empty() {
+        "image"
+    } else if found.text.is_some() || found.title.is_some() {
+        "text"
+    } else {
+        "event"
+    }
+}
+
+fn language(found: &Found) -> Option<&'static str> {
+    let text: Vec<&str> = found.title.iter().chain(&found.text).map(String::as_str).collect();
+    let text = text.join(". ");
+    // The first kilobyte tells it as well as the whole.
+    let text = &text[..text.floor_char_boundary(1_024)];
+    if text.chars().filter(|c| c.is_alphabetic()).count() < LETTERS_MIN {
+        return None;
+    }
+    let info = whatlang::detect(text)?;
+    info.is_reliable().then(|| two_letters(info.lang())).flatten()
+}
+
+/// ISO 639-1 of the languages that are told apart, where it has them.
+fn two_letters(lang: Lang) -> Option<&'static str> {
+    const CODES: &[(&str, &str)] = &[
+        ("afr", "af"),
+        ("aka", "ak"),
+        ("amh", "am"),
+        ("ara", "ar"),
+        ("aze", "az"),
+        ("bel", "be"),
+        ("ben", "bn"),
+        ("bul", "bg"),
+        ("cat", "ca"),
+        ("ces", "cs"),
+        ("cmn", "zh"),
+        ("cym", "cy"),
+        ("dan", "da"),
+        ("deu", "de"),
+        ("ell", "el"),
+        ("eng", "en"),
+        ("epo", "eo"),
+        ("est", "et"),
+        ("fin", "fi"),
+        ("fra", "fr"),
+        ("guj", "gu"),
+        ("heb", "he"),
+        ("hin", "hi"),
+        ("hrv", "hr"),
+        ("hun", "hu"),
+        ("hye", "hy"),
+        ("ind", "id"),
+        ("ita", "it"),
+        ("jav", "jv"),
+        ("jpn", "ja"),
+        ("kan", "kn"),
+        ("kat", "ka"),
+        ("khm", "km"),
+        ("kor", "ko"),
+        ("lat", "la"),
+        ("lav", "lv"),
+        ("lit", "lt"),
+        ("mal", "ml"),
+        ("mar", "mr"),
+        ("mkd", "mk"),
+        ("mya", "my"),
+        ("nep", "ne"),
+        ("nld", "nl"),
+        ("nob", "no"),
+        ("ori", "or"),
+        ("pan", "pa"),
+        ("pes", "fa"),
+        ("pol", "pl"),
+        ("por", "pt"),
+        ("ron", "ro"),
+        ("rus", "ru"),
+        ("sin", "si"),
+        ("slk", "sk"),
+        ("slv", "sl"),
+        ("sna", "sn"),
+        ("spa", "es"),
+        ("srp", "sr"),
+        ("swe", "sv"),
+        ("tam", "ta"),
+        ("tel", "te"),
+        ("tgl", "tl"),
+        ("tha", "th"),
+        ("tuk", "tk"),
+        ("tur", "tr"),
+        ("ukr", "uk"),
+        ("urd", "ur"),
+        ("uzb", "uz"),
+        ("vie", "vi"),
+        ("yid", "yi"),
+        ("zul", "zu"),
+    ];
+    CODES.iter().find(|(three, _)| *three == lang.code()).map(|(_, two)| *two)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_have_two_letters() {
+        assert!(Lang::all().iter().all(|lang| two_letters(*lang).is_some()));
+        let found = |text: &str| Found { text: Some(text.to_owned()), ..Found::default() };
+        let german =
+            "Nach dem schweren Unwetter stehen in der Stadt viele Keller unter Wasser, die Feuerwehr ist im Einsatz.";
+        assert_eq!(language(&found(german)), Some("de"));
+        assert_eq!(language(&found("OK!")), None);
+        assert_eq!((kind(&found("x")), kind(&Found::default())), ("text", "event"));
+    }
+}

@@ -1,0 +1,124 @@
+//! Deduplicate: the same thing from two providers, or twice from one, is sent once.
+//!
+//! The same: an id of one provider, or a link, whatever stands behind its `#` and its tracking parameters. Nearly the same: texts
+//! of some length whose SimHash (Charikar 2002) over runs of three words differs in at most [`BITS`] bits.
+
+use super::{Stage, Work, WorkLane};
+use crate::found::Found;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use twox_hash::XxHash3_128;
+
+/// Bits in which texts that are nearly the same may differ (Manku, Jain and Das Sarma 2007 take 3 of 64).
+const BITS: u32 = 3;
+/// Shorter texts are compared as they are: too few runs of words make a hash of chance.
+const WORDS_MIN: usize = 16;
+
+/// The stage.
+pub struct Deduplicate {
+    /// Where results go.
+    pub next: WorkLane<Vec<Found>>,
+}
+
+/// What a search has sent.
+#[derive(Debug, Default)]
+pub struct Seen {
+    exact: HashSet<u64>,
+    texts: Vec<u64>,
+}
+
+impl Stage for Deduplicate {
+    type Body = Vec<Found>;
+    const NAME: &'static str = "deduplicate";
+
+    async fn run(self: Arc<Self>, work: Work<Vec<Found>>) {
+        let Work { leg, mut body } = work;
+        let before = body.len();
+        {
+            let mut seen = leg.search.seen.lock();
+            body.retain(|found| seen.is_new(leg.provider.name(), found));
+        }
+        leg.search.tally.duplicates.fetch_add((before - body.len()) as u64, Ordering::Relaxed);
+        // The limit is on what is sent: what is not like anything else and matches.
+        let room = leg.accept(body.len());
+        body.truncate(room);
+        if !body.is_empty() {
+            self.next.push(leg.search.question.priority, Work { leg, body }).await;
+        }
+    }
+}
+
+impl Seen {
+    fn is_new(&mut self, provider: &str, found: &Found) -> bool {
+        let mut new = self.exact.insert(hash(&[provider, &found.id]));
+        if let Some(link) = &found.link {
+            new &= self.exact.insert(hash(&["link", &bare(link)]));
+        }
+        let prepared = found.prepared();
+        let words: Vec<&str> = prepared.words().collect();
+        if !new || words.len() < WORDS_MIN {
+            return new;
+        }
+        let text = simhash(&words);
+        if self.texts.iter().any(|other| (other ^ text).count_ones() <= BITS) {
+            return false;
+        }
+        self.texts.push(text);
+        true
+    }
+}
+
+/// A link without what does not tell one page from another.
+fn bare(link: &str) -> String {
+    let link = link.split('#').next().unwrap_or(link);
+    let link = link.strip_prefix("https://").or_else(|| link.strip_prefix("http://")).unwrap_or(link);
+    let (path, query) = link.split_once('?').unwrap_or((link, ""));
+    let telling: Vec<&str> = query.split('&').filter(|p| !p.is_empty() && !p.starts_with("utm_")).collect();
+    format!("{}?{}", path.trim_start_matches("www.").trim_end_matches('/'), telling.join("&"))
+}
+
+fn hash(parts: &[&str]) -> u64 {
+    // No text has this sign, so parts do not run into each other.
+    XxHash3_128::oneshot(parts.join("\0").as_bytes()) as u64
+}
+
+fn simhash(words: &[&str]) -> u64 {
+    let mut weights = [0_i32; 64];
+    for run in words.windows(3) {
+        let hash = hash(run);
+        for (bit, weight) in weights.iter_mut().enumerate() {
+            *weight += if hash >> bit & 1 == 1 { 1 } else { -1 };
+        }
+    }
+    weights.iter().enumerate().fold(0, |bits, (bit, weight)| bits | u64::from(*weight > 0) << bit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_and_nearly_the_same_are_sent_once() {
+        let long: Vec<String> = (0..120).map(|n| format!("word{}", n * n % 97)).collect();
+        let found = |id: &str, link: &str, text: &str| Found {
+            id: id.to_owned(),
+            link: Some(link.to_owned()).filter(|l| !l.is_empty()),
+            text: Some(text.to_owned()),
+            ..Found::default()
+        };
+        let mut seen = Seen::default();
+        let mut is_new = |provider: &str, found: Found| seen.is_new(provider, &found);
+        assert!(is_new("a", found("1", "https://www.example.org/x/?utm_source=a", "short")));
+        assert!(!is_new("a", found("1", "", "other")), "the same id");
+        assert!(is_new("b", found("1", "", "other")), "another's id");
+        assert!(!is_new("b", found("2", "http://example.org/x#top", "other")), "the same link");
+        assert!(is_new("b", found("3", "http://example.org/x?page=2", "short")), "another page");
+        assert!(is_new("a", found("4", "", &long.join(" "))));
+        let mut edited = long.clone();
+        edited[119] = "changed".to_owned();
+        assert!(!is_new("c", found("5", "", &edited.join(", ").to_uppercase())), "nearly the same text");
+        let other: Vec<String> = (0..120).map(|n| format!("term{}", n * n % 89)).collect();
+        assert!(is_new("c", found("6", "", &other.join(" "))), "another text");
+    }
+}

@@ -1,0 +1,93 @@
+//! Filter: what does not match the question is left out, whatever its source thought.
+
+use super::{Stage, Work, WorkLane};
+use crate::found::Found;
+use crate::question::{Media, Question};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The stage.
+pub struct Filter {
+    /// Where results go.
+    pub next: WorkLane<Vec<Found>>,
+}
+
+impl Stage for Filter {
+    type Body = Vec<Found>;
+    const NAME: &'static str = "filter";
+
+    async fn run(self: Arc<Self>, work: Work<Vec<Found>>) {
+        let Work { leg, mut body } = work;
+        let (question, before) = (leg.search.question.clone(), body.len());
+        body.retain(|found| matches(found, &question, leg.provider.sure_of()));
+        leg.search.tally.unmatched.fetch_add((before - body.len()) as u64, Ordering::Relaxed);
+        if !body.is_empty() {
+            self.next.push(question.priority, Work { leg, body }).await;
+        }
+    }
+}
+
+/// Whether a result is an answer to the question. `sure_of` names what its source has already seen to; where a result does
+/// not say when or where it is, only a source that is sure of that can know.
+fn matches(found: &Found, question: &Question, sure_of: &[String]) -> bool {
+    let sure = |part: &str| sure_of.iter().any(|p| p == part);
+    let place = match (question.area(), &found.shape) {
+        (Some(area), Some(shape)) => sure("place") || area.holds(shape),
+        (Some(_), None) => sure("place"),
+        (None, _) => true,
+    };
+    let time = match found.time {
+        _ if !question.has_time() => true,
+        Some(at) => (question.interval.start..=question.interval.end).contains(&at),
+        None => sure("time"),
+    };
+    let author = question.author.as_ref().is_none_or(|sought| {
+        let plain = |name: &str| name.trim_start_matches('@').to_lowercase();
+        sure("author") || found.author.as_ref().is_some_and(|name| plain(name) == plain(sought))
+    });
+    let media = match question.media {
+        None => true,
+        Some(Media::Images) => !found.images.is_empty(),
+        Some(Media::Videos) => !found.videos.is_empty(),
+    };
+    let words = || question.keywords.as_ref().is_none_or(|words| sure("keywords") || words.matches(&found.prepared()));
+    place && time && author && media && words()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+    use serde_json::json;
+
+    #[test]
+    fn what_does_not_match_is_left_out_unless_the_source_is_sure() {
+        let found = Found {
+            title: Some("Flood in Lyon".to_owned()),
+            author: Some("Ann".to_owned()),
+            time: Some(1_000_000),
+            shape: Some(geo_types::Geometry::Point(geo_types::Point::new(4.8, 45.7))),
+            images: vec!["https://a/b.jpg".to_owned()],
+            ..Found::default()
+        };
+        let bare = Found::default();
+        for (question, whole, unsure, part) in [
+            (json!({"keywords": "flood"}), true, false, "keywords"),
+            (json!({"keywords": "fire"}), false, false, "keywords"),
+            (json!({"near": [4.8, 45.7], "radius": 10}), true, false, "place"),
+            (json!({"near": [5.8, 45.7], "radius": 10}), false, false, "place"),
+            (json!({"author": "@ann"}), true, false, "author"),
+            (json!({"author": "Bob"}), false, false, "author"),
+            (json!({"keywords": "flood", "start": "1970-01-01", "end": "1970-01-02"}), true, false, "time"),
+            (json!({"keywords": "flood", "start": "1970-01-02"}), false, false, "time"),
+            (json!({"keywords": "flood", "media": "images"}), true, false, "media"),
+            (json!({"keywords": "flood", "media": "videos"}), false, false, "media"),
+        ] {
+            let asked = Question::read(&question, &Settings::default()).expect("a question");
+            assert_eq!(matches(&found, &asked, &[]), whole, "{question}");
+            assert_eq!(matches(&bare, &asked, &[]), unsure, "{question}");
+            let sure = vec!["keywords".to_owned(), part.to_owned()];
+            assert_eq!(matches(&bare, &asked, &sure), part != "media", "{question}");
+        }
+    }
+}

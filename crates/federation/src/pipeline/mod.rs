@@ -1,0 +1,166 @@
+//! The way of a search: plan, ask, map, filter, deduplicate, classify, deliver.
+//!
+//! Each stage is one file, a type that implements [`Stage`], with a bounded queue before it and so many pieces of work at
+//! once. All searches share the stages; each provider has an "ask" of its own, so that a slow one is waited for by nobody
+//! else. What every stage needs (to be dropped when late, to be contained when it panics) is done here, once.
+
+mod ask;
+mod classify;
+mod deduplicate;
+mod deliver;
+mod filter;
+mod lane;
+mod map;
+pub mod plan;
+mod sink;
+
+#[cfg(test)]
+mod tests;
+
+pub use deduplicate::Seen;
+pub use lane::Lane;
+pub use sink::Sink;
+
+use crate::found::Found;
+use crate::provider::{Fault, Provider};
+use crate::search::{Leg, Tally};
+use crate::settings::Settings;
+use map::Answer;
+use std::any::Any;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// Work for a stage, and the part of a search that it is done for.
+pub struct Work<B> {
+    /// Whose it is; its provider is done when the last of these is gone.
+    pub leg: Arc<Leg>,
+    /// What is to be done.
+    pub body: B,
+}
+
+/// One step of the way. To add a stage: implement this, and put it between two others in [`Pipeline::new`].
+pub trait Stage: Send + Sync + 'static {
+    /// What it takes.
+    type Body: Send + 'static;
+    /// Its name, for those who read what was lost in it.
+    const NAME: &'static str;
+
+    /// Does a piece of work, and hands what comes of it to the next stage. Dropped when the search is over.
+    fn run(self: Arc<Self>, work: Work<Self::Body>) -> impl Future<Output = ()> + Send;
+}
+
+/// A queue of work.
+pub type WorkLane<B> = Arc<Lane<Work<B>>>;
+
+/// The stages at work; they stop when it is dropped.
+pub struct Pipeline {
+    asks: HashMap<String, WorkLane<()>>,
+    map: WorkLane<Answer>,
+    filter: WorkLane<Vec<Found>>,
+    _stages: JoinSet<()>,
+}
+
+impl Pipeline {
+    /// Starts the stages, from the last to the first.
+    pub fn new<'a>(
+        settings: &Settings,
+        providers: impl IntoIterator<Item = &'a Arc<dyn Provider>>,
+        tally: &Arc<Tally>,
+    ) -> Arc<Pipeline> {
+        let mut stages = JoinSet::new();
+        let (queue, at_once) = (settings.queue, settings.at_once);
+        let deliver = start(&mut stages, Arc::new(deliver::Deliver), queue, at_once, tally);
+        let classify = start(&mut stages, Arc::new(classify::Classify { next: deliver }), queue, at_once, tally);
+        let deduplicate =
+            start(&mut stages, Arc::new(deduplicate::Deduplicate { next: classify }), queue, at_once, tally);
+        let filter = start(&mut stages, Arc::new(filter::Filter { next: deduplicate }), queue, at_once, tally);
+        let map = start(&mut stages, Arc::new(map::Map { next: filter.clone() }), queue, at_once, tally);
+        Arc::new_cyclic(|pipeline| {
+            let ask = Arc::new(ask::Ask { pipeline: pipeline.clone() });
+            // Admission bounds the searches, and each asks a provider once.
+            let room = settings.searches_max;
+            let asks = providers
+                .into_iter()
+                .map(|p| (p.name().to_owned(), start(&mut stages, ask.clone(), room, p.at_once(), tally)))
+                .collect();
+            Pipeline { asks, map, filter, _stages: stages }
+        })
+    }
+
+    /// The queue before a provider.
+    pub(crate) fn ask(&self, provider: &str) -> Option<&WorkLane<()>> {
+        self.asks.get(provider)
+    }
+}
+
+/// Starts a stage; the queue before it is returned.
+fn start<S: Stage>(
+    stages: &mut JoinSet<()>,
+    stage: Arc<S>,
+    queue: usize,
+    at_once: usize,
+    tally: &Arc<Tally>,
+) -> WorkLane<S::Body> {
+    let lane = Arc::new(Lane::new(queue));
+    stages.spawn(serve(stage, lane.clone(), Arc::new(Semaphore::new(at_once.max(1))), tally.clone()));
+    lane
+}
+
+/// Takes work as it comes, as long as the server lives. The work itself runs in tasks of its own: whatever happens in one, this
+/// goes on.
+async fn serve<S: Stage>(stage: Arc<S>, lane: WorkLane<S::Body>, places: Arc<Semaphore>, tally: Arc<Tally>) {
+    while let Ok(place) = places.clone().acquire_owned().await {
+        let work = lane.pop().await;
+        let leg = work.leg.clone();
+        if leg.search.is_over() {
+            tally.late.fetch_add(1, Ordering::Relaxed);
+            leg.end(Err(late()));
+            continue;
+        }
+        let (stage, tally) = (stage.clone(), tally.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                done = Contained(Box::pin(stage.run(work))) => if let Err(panic) = done {
+                    tally.lost.fetch_add(1, Ordering::Relaxed);
+                    tracing::error!(stage = S::NAME, provider = leg.provider.name(), panic, "work was lost to a panic");
+                    leg.lose(format!("a fault of this server in the stage {} lost some of its results", S::NAME));
+                },
+                () = leg.search.ended() => {
+                    tally.late.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            drop(place);
+        });
+    }
+}
+
+fn late() -> Fault {
+    Fault::Timeout("the search was over before all its results were through".to_owned())
+}
+
+/// A future whose panic is a value.
+struct Contained<F>(Pin<Box<F>>);
+
+impl<F: Future> Future for Contained<F> {
+    type Output = Result<F::Output, String>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // What a panic leaves half done is this one piece of work, which is dropped.
+        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
+            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+            Ok(Poll::Pending) => Poll::Pending,
+            Err(panic) => Poll::Ready(Err(said(&*panic))),
+        }
+    }
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
+}

@@ -1,0 +1,41 @@
+//! Plan: who takes the question. Done where the question is admitted, so that nobody waits in a queue to hear that no provider
+//! can take it.
+
+use crate::provider::Provider;
+use crate::question::Question;
+use meridian_model::Invalid;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Who is asked, and who is not and why.
+pub struct Plan {
+    /// Those who are asked.
+    pub asked: Vec<Arc<dyn Provider>>,
+    /// Names and reasons of the others.
+    pub skipped: Vec<(String, String)>,
+}
+
+/// Chooses among the providers that the question names, or among all.
+pub fn plan(question: &Question, providers: &BTreeMap<String, Arc<dyn Provider>>) -> Result<Plan, Invalid> {
+    let mut plan = Plan { asked: Vec::new(), skipped: Vec::new() };
+    let mut consider = |provider: &Arc<dyn Provider>| match provider.takes(question) {
+        Ok(()) => plan.asked.push(provider.clone()),
+        Err(why) => plan.skipped.push((provider.name().to_owned(), why)),
+    };
+    match &question.providers {
+        None => providers.values().for_each(&mut consider),
+        Some(names) => {
+            for name in names {
+                let provider = providers.get(name).ok_or_else(|| {
+                    let known: Vec<&str> = providers.keys().map(String::as_str).collect();
+                    Invalid::field(
+                        "providers",
+                        format!("{name:?} is not on here: expected some of {}", known.join(", ")),
+                    )
+                })?;
+                consider(provider);
+            }
+        }
+    }
+    Ok(plan)
+}

@@ -1,0 +1,73 @@
+//! Where a provider puts what it gets.
+
+use super::map::Answer;
+use super::{Pipeline, Work};
+use crate::found::Found;
+use crate::provider::{Declared, Fault, Raw};
+use crate::question::Question;
+use crate::search::Leg;
+use meridian_query::CancelFlag;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// A provider's end of the pipeline.
+#[derive(Clone)]
+pub struct Sink {
+    pipeline: Arc<Pipeline>,
+    leg: Arc<Leg>,
+}
+
+/// What was in an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read {
+    /// Results in it.
+    pub items: usize,
+    /// Where the answer says that the next page is.
+    pub next: Option<String>,
+}
+
+impl Sink {
+    pub(super) fn new(pipeline: Arc<Pipeline>, leg: Arc<Leg>) -> Sink {
+        Sink { pipeline, leg }
+    }
+
+    /// What is asked.
+    pub fn question(&self) -> &Arc<Question> {
+        &self.leg.search.question
+    }
+
+    /// Time until the search is over.
+    pub fn time_left(&self) -> Duration {
+        self.leg.search.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// Raised when the search is over.
+    pub fn over(&self) -> CancelFlag {
+        self.leg.search.over()
+    }
+
+    /// Waits while whoever asked is far behind with reading.
+    pub async fn room(&self) {
+        self.leg.search.outbox.room().await;
+    }
+
+    /// Hands on results.
+    pub async fn found(&self, found: Vec<Found>) -> Result<(), Fault> {
+        let work = Work { leg: self.leg.clone(), body: found };
+        self.pipeline.filter.push(self.question().priority, work).await;
+        Ok(())
+    }
+
+    /// Hands on an answer to be read as its declaration says, and waits for what was in it.
+    pub async fn answer(&self, declared: Arc<Declared>, raw: Raw) -> Result<Read, Fault> {
+        let (reply, read) = oneshot::channel();
+        let work = Work { leg: self.leg.clone(), body: Answer { declared, raw, reply } };
+        self.pipeline.map.push(self.question().priority, work).await;
+        match read.await {
+            Ok(Ok(read)) => Ok(read),
+            Ok(Err(why)) => Err(Fault::Error(why)),
+            Err(_) => Err(Fault::Error("a fault of this server in the stage map lost its answer".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Stages that go wrong, in searches without a server.
+
+use super::*;
+use crate::provider::Asking;
+use crate::question::Question;
+use crate::searches::Searches;
+use meridian_store::seams::Seams;
+use meridian_store::{Options, Store};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// A provider that does as it is told.
+struct Told {
+    name: &'static str,
+    does: Does,
+}
+
+impl Provider for Told {
+    fn name(&self) -> &str {
+        self.name
+    }
+    fn title(&self) -> &str {
+        self.name
+    }
+    fn takes(&self, _: &Question) -> Result<(), String> {
+        Ok(())
+    }
+    fn sure_of(&self) -> &[String] {
+        &[]
+    }
+    fn at_once(&self) -> usize {
+        1
+    }
+    fn ask(&self, sink: Sink) -> Asking<'_> {
+        (self.does)(sink)
+    }
+    fn report(&self) -> Value {
+        json!({})
+    }
+}
+
+/// What a provider does.
+type Does = fn(Sink) -> Asking<'static>;
+
+fn searches(settings: Settings, told: &[(&'static str, Does)]) -> Arc<Searches> {
+    let seams = Seams::real();
+    let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).expect("a store"));
+    let mut searches = Searches::new(settings, store, "default".to_owned(), seams.clock.clone(), seams.random.clone());
+    for (name, does) in told {
+        searches = searches.with(Arc::new(Told { name, does: *does }));
+    }
+    Arc::new(searches)
+}
+
+/// All packets of a search, checked for gaps.
+async fn packets(searches: &Arc<Searches>, question: Value) -> Vec<Value> {
+    let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");
+    let mut reader = search.outbox.read(0).expect("a reader");
+    let mut packets: Vec<Value> = Vec::new();
+    while let Some((seq, packet)) = reader.next().await {
+        assert!(packet.len() <= searches.settings().packet_bytes);
+        packets.push(serde_json::from_str(&packet).expect("JSON"));
+        assert_eq!(packets[packets.len() - 1]["seq"], seq);
+        assert_eq!(seq, packets.len() as u64 - 1);
+    }
+    packets
+}
+
+fn good(sink: Sink) -> Asking<'static> {
+    Box::pin(async move {
+        sink.found(vec![Found { id: "g".to_owned(), title: Some("good".to_owned()), ..Found::default() }]).await
+    })
+}
+
+fn panics(_: Sink) -> Asking<'static> {
+    Box::pin(async { panic!("on purpose") })
+}
+
+fn hangs(sink: Sink) -> Asking<'static> {
+    Box::pin(async move {
+        sink.found(vec![Found {
+            id: "h".to_owned(),
+            title: Some("good, before it hung".to_owned()),
+            ..Found::default()
+        }])
+        .await?;
+        std::future::pending().await
+    })
+}
+
+#[tokio::test]
+async fn a_panic_and_a_hang_cost_their_own_results_only_and_nobody_dies() {
+    let searches = searches(Settings::default(), &[("good", good), ("panics", panics), ("hangs", hangs)]);
+    for round in 0..3 {
+        let all = packets(
+            &searches,
+            json!({"keywords": "good", "timeout": 400, "providers": ["good", "panics", "hangs"], "limit": round + 1}),
+        )
+        .await;
+        let last = all.last().expect("a last packet");
+        assert_eq!(last["kind"], "complete");
+        assert_eq!(last["state"], "partial");
+        assert_eq!(last["packets"], all.len());
+        assert_eq!(last["providers"], json!({"good": "complete", "hangs": "timeout", "panics": "error"}));
+        let of =
+            |name: &str| all.iter().find(|p| p["kind"] == "provider" && p["provider"] == name).expect(name).clone();
+        assert!(of("panics")["detail"].as_str().expect("text").contains("stage ask"), "{}", of("panics"));
+        assert_eq!((of("hangs")["results"].as_u64(), of("good")["results"].as_u64()), (Some(1), Some(1)));
+    }
+    assert_eq!(searches.tally().lost.load(Ordering::Relaxed), 3);
+    assert_eq!(searches.running(), 0);
+}
+
+/// The stages themselves: one that panics at every other piece of work does the rest of it.
+struct Moody;
+
+impl Stage for Moody {
+    type Body = usize;
+    const NAME: &'static str = "moody";
+    async fn run(self: Arc<Self>, work: Work<usize>) {
+        assert!(work.body.is_multiple_of(2), "odd");
+        work.leg.search.send(work.leg.provider.name(), &[work.body.to_string()]);
+    }
+}
+
+#[tokio::test]
+async fn a_stage_that_panics_does_the_rest_of_its_work() {
+    let searches = searches(Settings::default(), &[("hangs", hangs)]);
+    let (search, _) =
+        searches.start(&json!({"keywords": "x", "providers": ["hangs"]}), "", Instant::now()).await.expect("a search");
+    let (mut stages, tally) = (JoinSet::new(), Arc::new(Tally::default()));
+    let lane = start(&mut stages, Arc::new(Moody), 4, 2, &tally);
+    let leg = search.begin(Arc::new(Told { name: "moody", does: good }));
+    for body in 0..100 {
+        lane.push(crate::question::Priority::Quick, Work { leg: leg.clone(), body }).await;
+    }
+    leg.end(Ok(()));
+    drop(leg);
+    let mut reader = search.outbox.read(0).expect("a reader");
+    let mut results = 0;
+    loop {
+        let packet: Value = serde_json::from_str(&reader.next().await.expect("a packet").1).expect("JSON");
+        match packet["kind"].as_str() {
+            Some("results") => results += 1,
+            _ => {
+                assert_eq!((packet["provider"].as_str(), packet["state"].as_str()), (Some("moody"), Some("error")));
+                break;
+            }
+        }
+    }
+    assert_eq!((results, tally.lost.load(Ordering::Relaxed)), (50, 50));
+    assert!(searches.stop(&search.id));
+}
+
+#[tokio::test]
+async fn who_leaves_stops_the_work_and_nobody_waits_past_the_limit() {
+    let settings = Settings {
+        gone: Duration::from_millis(50),
+        wait: Duration::from_millis(50),
+        searches_max: 1,
+        ..Settings::default()
+    };
+    let searches = searches(settings, &[("hangs", hangs)]);
+    let question = json!({"keywords": "x", "providers": ["hangs"]});
+    let (search, joined) = searches.start(&question, "me", Instant::now()).await.expect("a search");
+    assert!(!joined);
+    let (same, joined) = searches.start(&question, "me", Instant::now()).await.expect("the same");
+    assert!(joined && same.id == search.id);
+    match searches.start(&question, "another", Instant::now()).await {
+        Err(crate::searches::Refusal::TooMany { running: 1, retry }) => assert!(retry <= Duration::from_secs(20)),
+        other => panic!("{:?}", other.map(|(search, _)| search.id.clone())),
+    }
+    // Nobody comes to read: the work ends long before its deadline, and its place is free.
+    tokio::time::timeout(Duration::from_secs(10), search.ended()).await.expect("it ended");
+    while searches.running() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(search.status()["state"], "absent");
+    assert!(searches.start(&question, "another", Instant::now()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_reader_that_does_not_read_gets_what_fits_and_hears_that_it_is_not_all() {
+    fn many(sink: Sink) -> Asking<'static> {
+        Box::pin(async move {
+            let found =
+                |n: usize| Found { id: n.to_string(), title: Some(format!("x {}", n).repeat(300)), ..Found::default() };
+            sink.found((0..200).map(found).collect()).await
+        })
+    }
+    let searches = searches(Settings { buffer_bytes: 40_000, ..Settings::default() }, &[("many", many)]);
+    let question = json!({"keywords": "x", "providers": ["many"], "limit": 200});
+    let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");
+    search.ended().await;
+    let status = search.status();
+    assert_eq!(
+        (status["state"].as_str(), status["providers"]["many"]["state"].as_str()),
+        (Some("partial"), Some("error"))
+    );
+    assert!(status["providers"]["many"]["detail"].as_str().expect("text").contains("too slowly"), "{status}");
+    assert!(searches.bytes() <= 41_000);
+}
+
+#[tokio::test]
+async fn no_provider_that_can_take_it_is_said_at_once() {
+    let searches = searches(Settings::default(), &[]);
+    // There is no collection, so the only provider has nothing to look in.
+    let all = packets(&searches, json!({"keywords": "x"})).await;
+    assert_eq!((all.len(), all[0]["state"].as_str(), all[1]["state"].as_str()), (2, Some("skipped"), Some("absent")));
+}

@@ -1,0 +1,273 @@
+//! The bytes of an answer into a value: JSON as it is, XML and CSV in JSON's shape, all in the charset that they say.
+
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Deepest nesting of XML that is read.
+const DEPTH_MAX: usize = 64;
+
+/// What an answer is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// RFC 8259.
+    Json,
+    /// XML: an element is an object of its attributes (`@name`), its elements by name (a list where one repeats) and its
+    /// text (`$`); one of text alone is that text. RSS and Atom are this.
+    Xml,
+    /// RFC 4180 with a header: a list of objects.
+    Csv,
+}
+
+/// Reads an answer. The error is a sentence about the source.
+pub fn decode(format: Format, content_type: &str, bytes: &[u8]) -> Result<Value, String> {
+    let text = text(content_type, bytes)?;
+    let start = text.trim_start();
+    let is_page = is_html(content_type, start);
+    match format {
+        Format::Json if is_page => Err("an HTML page came where JSON was due".to_owned()),
+        Format::Xml if is_page => Err("an HTML page came where XML was due".to_owned()),
+        Format::Csv if is_page => Err("an HTML page came where CSV was due".to_owned()),
+        Format::Json => serde_json::from_str(start).map_err(|e| format!("what came is not JSON: {e}")),
+        Format::Xml => xml(start).map_err(|e| format!("what came is not XML: {e}")),
+        Format::Csv => csv(start).map_err(|e| format!("what came is not CSV: {e}")),
+    }
+}
+
+fn is_html(content_type: &str, start: &str) -> bool {
+    let head: String = start.chars().take(15).collect::<String>().to_ascii_lowercase();
+    head.starts_with("<!doctype html")
+        || head.starts_with("<html")
+        || content_type.starts_with("text/html") && head.starts_with('<')
+}
+
+/// The text of an answer: by its byte order mark, else by the charset of its type, else by its XML declaration, else
+/// UTF-8; what says UTF-8 and is not is read as Windows-1252, which is what such sources send.
+fn text(content_type: &str, bytes: &[u8]) -> Result<String, String> {
+    let named = charset(content_type).or_else(|| declared(bytes));
+    let encoding = match &named {
+        Some(label) => {
+            Encoding::for_label(label.as_bytes()).ok_or_else(|| format!("the charset {label:?} is not known"))?
+        }
+        None => UTF_8,
+    };
+    let (text, used, broken) = encoding.decode(bytes);
+    if broken && used == UTF_8 {
+        return Ok(WINDOWS_1252.decode(bytes).0.into_owned());
+    }
+    Ok(text.into_owned())
+}
+
+fn charset(content_type: &str) -> Option<String> {
+    let lower = content_type.to_ascii_lowercase();
+    let after = lower.split_once("charset=")?.1;
+    let label = after.split(';').next()?.trim().trim_matches('"');
+    (!label.is_empty()).then(|| label.to_owned())
+}
+
+/// `<?xml … encoding="…"?>`
+fn declared(bytes: &[u8]) -> Option<String> {
+    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
+    let declaration = head.strip_prefix("<?xml")?.split_once("?>")?.0.to_owned();
+    let after = declaration.split_once("encoding=")?.1;
+    let quote = after.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    Some(after[1..].split_once(quote)?.0.to_owned())
+}
+
+/// An element that is not closed yet.
+struct Open {
+    name: String,
+    members: Map<String, Value>,
+    text: String,
+}
+
+impl Open {
+    fn add(&mut self, name: String, value: Value) {
+        match self.members.get_mut(&name) {
+            None => drop(self.members.insert(name, value)),
+            Some(Value::Array(list)) => list.push(value),
+            Some(one) => *one = Value::Array(vec![one.take(), value]),
+        }
+    }
+
+    fn close(mut self) -> Value {
+        let text = self.text.trim();
+        if self.members.is_empty() {
+            return Value::String(text.to_owned());
+        }
+        if !text.is_empty() {
+            self.members.insert("$".to_owned(), text.into());
+        }
+        Value::Object(self.members)
+    }
+}
+
+fn xml(text: &str) -> Result<Value, String> {
+    let mut reader = Reader::from_str(text);
+    let mut open = vec![Open { name: String::new(), members: Map::new(), text: String::new() }];
+    loop {
+        let event = reader.read_event().map_err(|e| format!("at byte {}: {e}", reader.error_position()))?;
+        let depth = open.len();
+        let Some(here) = open.last_mut() else { return Err("an element is closed that was not opened".to_owned()) };
+        match event {
+            Event::Start(start) if depth <= DEPTH_MAX => open.push(element(&start)?),
+            Event::Start(_) => return Err(format!("elements are nested more than {DEPTH_MAX} deep")),
+            Event::Empty(start) => {
+                let element = element(&start)?;
+                here.add(element.name.clone(), element.close());
+            }
+            Event::End(_) => {
+                let closed = open.pop();
+                if let (Some(closed), Some(parent)) = (closed, open.last_mut()) {
+                    parent.add(closed.name.clone(), closed.close());
+                }
+            }
+            Event::Text(text) => here.text.push_str(&text.decode().map_err(|e| e.to_string())?),
+            Event::CData(text) => here.text.push_str(&text.decode().map_err(|e| e.to_string())?),
+            Event::GeneralRef(reference) => {
+                // No entity is ever declared here, so none can grow: what is not known stays as it was written.
+                let name = reference.decode().map_err(|e| e.to_string())?;
+                match (reference.resolve_char_ref(), quick_xml::escape::resolve_predefined_entity(&name)) {
+                    (Ok(Some(sign)), _) => here.text.push(sign),
+                    (_, Some(known)) => here.text.push_str(known),
+                    _ => here.text.push_str(&format!("&{name};")),
+                }
+            }
+            Event::Eof => break,
+            _ => {}
+        }
+    }
+    match (open.pop(), open.is_empty()) {
+        (Some(root), true) if !root.members.is_empty() => Ok(root.close()),
+        (Some(_), true) => Err("it has no element".to_owned()),
+        _ => Err("it ends before its last element is closed".to_owned()),
+    }
+}
+
+fn element(start: &BytesStart<'_>) -> Result<Open, String> {
+    let name = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut members = Map::new();
+    for attribute in start.attributes() {
+        let attribute = attribute.map_err(|e| e.to_string())?;
+        let value = attribute.unescape_value().map_or_else(|_| name(&attribute.value), |text| text.into_owned());
+        members.insert(format!("@{}", name(attribute.key.as_ref())), value.into());
+    }
+    Ok(Open { name: name(start.name().as_ref()), members, text: String::new() })
+}
+
+fn csv(text: &str) -> Result<Value, String> {
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+    let header = reader.headers().map_err(|e| e.to_string())?.clone();
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(|e| e.to_string())?;
+        let cells = header.iter().zip(record.iter());
+        rows.push(Value::Object(cells.map(|(name, cell)| (name.trim().to_owned(), cell.into())).collect()));
+    }
+    Ok(Value::Array(rows))
+}
+
+/// A text without its markup: tags are dropped, entities read, white space is made one space.
+pub fn without_markup(text: &str) -> String {
+    if !text.contains(['<', '&']) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['<', '&']) {
+        out.push_str(&rest[..at]);
+        let tail = &rest[at..];
+        let end = if tail.starts_with('<') { tail.find('>') } else { tail.find(';').filter(|end| *end <= 10) };
+        let Some(end) = end else {
+            out.push_str(&tail[..1]);
+            rest = &tail[1..];
+            continue;
+        };
+        if tail.starts_with('<') {
+            out.push(' ');
+        } else {
+            match entity(&tail[1..end]) {
+                Some(sign) => out.push(sign),
+                None => out.push_str(&tail[..=end]),
+            }
+        }
+        rest = &tail[end + 1..];
+    }
+    out.push_str(rest);
+    out.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn entity(name: &str) -> Option<char> {
+    let code = match name.strip_prefix('#') {
+        Some(number) => match number.strip_prefix(['x', 'X']) {
+            Some(hex) => u32::from_str_radix(hex, 16).ok()?,
+            None => number.parse().ok()?,
+        },
+        None => match name {
+            "amp" => 0x26,
+            "lt" => 0x3c,
+            "gt" => 0x3e,
+            "quot" => 0x22,
+            "apos" => 0x27,
+            "nbsp" => 0x20,
+            _ => return None,
+        },
+    };
+    char::from_u32(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn xml_takes_the_shape_of_json() {
+        let text = "<?xml version=\"1.0\"?><rss a=\"1&amp;2\"><item>x &lt;b&gt; <![CDATA[<i>]]></item><item k='v'>y</item><e/></rss>";
+        let value = decode(Format::Xml, "application/rss+xml", text.as_bytes()).expect("XML");
+        assert_eq!(value, json!({"rss": {"@a": "1&2", "item": ["x <b> <i>", {"@k": "v", "$": "y"}], "e": ""}}));
+        for broken in ["<a>", "<a></b>", "", "plain", &"<a>".repeat(100)] {
+            assert!(decode(Format::Xml, "", broken.as_bytes()).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn pages_are_named_and_charsets_honoured() {
+        let page = b"<!DOCTYPE html><html></html>";
+        assert!(decode(Format::Json, "application/json", page).expect_err("refused").contains("HTML page"));
+        assert!(decode(Format::Json, "", b"{").expect_err("refused").contains("not JSON"));
+        let latin = b"{\"a\":\"caf\xe9\"}";
+        for kind in ["application/json; charset=iso-8859-1", "application/json", "application/json;charset=\"utf-8\""] {
+            assert_eq!(decode(Format::Json, kind, latin).expect(kind), json!({"a": "café"}));
+        }
+        let xml = b"<?xml version=\"1.0\" encoding=\"windows-1251\"?><a>\xcc\xe8\xf0</a>";
+        assert_eq!(decode(Format::Xml, "text/xml", xml).expect("XML"), json!({"a": "Мир"}));
+        assert!(decode(Format::Json, "text/plain; charset=klingon", b"{}").expect_err("refused").contains("klingon"));
+    }
+
+    #[test]
+    fn csv_is_a_list_of_objects() {
+        let value = decode(Format::Csv, "text/csv", b"a,b\r\n1,\"x, y\"\r\n").expect("CSV");
+        assert_eq!(value, json!([{"a": "1", "b": "x, y"}]));
+    }
+
+    #[test]
+    fn markup_is_taken_off() {
+        assert_eq!(without_markup("<p>a &amp; b<br/>c&#39;s</p> 1 < 2 &c."), "a & b c's 1 < 2 &c.");
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_makes_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in "[<>&;a/#x0-9 =\"]{0,60}") {
+            for format in [Format::Json, Format::Xml, Format::Csv] {
+                let _ = decode(format, "", &bytes);
+                let _ = decode(format, "", text.as_bytes());
+            }
+            let _ = without_markup(&text);
+        }
+    }
+}

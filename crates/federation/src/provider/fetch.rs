@@ -1,0 +1,196 @@
+//! One call to an outside source: bounded in time and bytes, to public addresses only.
+
+use super::guard::{self, PublicOnly};
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
+use std::error::Error;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Redirects that are followed.
+const REDIRECTS_MAX: usize = 5;
+/// Sources ask their callers for a name.
+const USER_AGENT: &str = concat!("Meridian/", env!("CARGO_PKG_VERSION"), " (search server)");
+/// Time to reach a source.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// An answer, whole.
+#[derive(Debug, Clone)]
+pub struct Raw {
+    /// Its media type, in small letters.
+    pub content_type: String,
+    /// Its body.
+    pub bytes: Bytes,
+}
+
+/// Why a call brought nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// A sentence.
+    pub why: String,
+    /// Whether it speaks against the source; what speaks against the request does not open its breaker.
+    pub source_is_broken: bool,
+    /// When it may be tried again, if at all.
+    pub again: Option<Duration>,
+    /// Whether the source says that it is asked too much.
+    pub refused: bool,
+    /// Whether time ran out.
+    pub late: bool,
+}
+
+/// The clients that all declared providers share, so that connections are kept.
+#[derive(Debug, Default)]
+pub struct Http {
+    public: OnceLock<Result<Client, String>>,
+    any: OnceLock<Result<Client, String>>,
+}
+
+impl Http {
+    /// A client; the one for private addresses only where a declaration allows them.
+    pub fn client(&self, allow_private: bool) -> Result<&Client, String> {
+        let cell = if allow_private { &self.any } else { &self.public };
+        cell.get_or_init(|| build(allow_private)).as_ref().map_err(Clone::clone)
+    }
+}
+
+fn build(allow_private: bool) -> Result<Client, String> {
+    builder(allow_private).build().map_err(|e| format!("no HTTP client: {}", chain(&e)))
+}
+
+fn builder(allow_private: bool) -> ClientBuilder {
+    let redirects = Policy::custom(move |attempt| {
+        if attempt.previous().len() > REDIRECTS_MAX {
+            return attempt.error(format!("it redirects more than {REDIRECTS_MAX} times"));
+        }
+        match guard::may_call(attempt.url()) {
+            Err(why) if !allow_private => {
+                attempt.error(format!("it redirects to an address that is not called: {why}"))
+            }
+            _ => attempt.follow(),
+        }
+    });
+    // No proxy: it would look names up where nobody checks what they lead to.
+    let builder = Client::builder()
+        .user_agent(USER_AGENT)
+        .redirect(redirects)
+        .connect_timeout(CONNECT)
+        .tcp_nodelay(true)
+        .no_proxy();
+    if allow_private { builder } else { builder.dns_resolver(Arc::new(PublicOnly)) }
+}
+
+/// Makes a call and takes its answer in.
+pub async fn call(request: RequestBuilder, time: Duration, bytes_max: usize) -> Result<Raw, Failure> {
+    match tokio::time::timeout(time, answer(request, bytes_max)).await {
+        Ok(result) => result,
+        Err(_) => Err(Failure { late: true, ..broken(format!("no whole answer came within {} ms", time.as_millis())) }),
+    }
+}
+
+async fn answer(request: RequestBuilder, bytes_max: usize) -> Result<Raw, Failure> {
+    let mut response = request.send().await.map_err(unreachable)?;
+    let status = response.status();
+    if !status.is_success() {
+        let after = retry_after(&response);
+        let why = format!("it answered {status}");
+        return Err(match status.as_u16() {
+            429 => Failure {
+                refused: true,
+                again: after.or(Some(Duration::from_secs(1))),
+                ..broken(format!("{why}: it is asked too often"))
+            },
+            401 | 403 => Failure {
+                source_is_broken: false,
+                again: None,
+                ..broken(format!("{why}: it does not take our credentials"))
+            },
+            408 | 500..=599 => Failure { again: after.or(Some(Duration::from_millis(200))), ..broken(why) },
+            _ => Failure { source_is_broken: false, again: None, ..broken(why) },
+        });
+    }
+    let too_long = || Failure { again: None, ..broken(format!("its answer is longer than {bytes_max} bytes")) };
+    if response.content_length().is_some_and(|length| length > bytes_max as u64) {
+        return Err(too_long());
+    }
+    let content_type =
+        response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default().to_ascii_lowercase();
+    let mut bytes = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        if bytes.len() + chunk.len() > bytes_max {
+            return Err(too_long());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(Raw { content_type, bytes: bytes.freeze() })
+}
+
+fn broken(why: String) -> Failure {
+    Failure { why, source_is_broken: true, again: Some(Duration::from_millis(100)), refused: false, late: false }
+}
+
+fn unreachable(error: reqwest::Error) -> Failure {
+    let again = (!error.is_redirect() && !error.is_builder()).then_some(Duration::from_millis(100));
+    // The address may hold a credential.
+    let why = chain(&error.without_url());
+    Failure { again, ..broken(why) }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn Error) -> String {
+    let mut out = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        out.push_str(": ");
+        out.push_str(&error.to_string());
+        cause = error.source();
+    }
+    out
+}
+
+/// In seconds; dates are left to those who have clocks that agree.
+fn retry_after(response: &Response) -> Option<Duration> {
+    let seconds: u64 = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn a_redirect_to_a_private_address_is_not_followed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = calls.clone();
+        let server = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                counted.fetch_add(1, Ordering::Relaxed);
+                let _ = stream.read(&mut [0; 4096]).await;
+                let answer = format!(
+                    "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:{}/inside\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+                    address.port()
+                );
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        // A name that a test may send here, as a source's own name would lead to the source.
+        let client = builder(false).resolve("source.example", address).build().expect("a client");
+        let url = format!("http://source.example:{}/", address.port());
+        let failure = call(client.get(&url), Duration::from_secs(20), 1 << 20).await.expect_err("refused");
+        assert!(failure.why.contains("private address") && failure.again.is_none(), "{}", failure.why);
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
+        // A name that resolves to a private address is not called at all.
+        let client = build(false).expect("a client");
+        let failure =
+            call(client.get(format!("http://localhost:{}/", address.port())), Duration::from_secs(20), 1 << 20).await;
+        assert!(failure.expect_err("refused").why.contains("private address"));
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
+        server.abort();
+    }
+}

@@ -1,0 +1,118 @@
+//! No source can make the server call into its own network: names that resolve to private addresses, and addresses
+//! written out, are refused unless the declaration allows them.
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Whether an address is out on the public internet.
+pub fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => is_public_v4(v4),
+        IpAddr::V6(v6) => is_public_v6(v6),
+    }
+}
+
+/// After the IANA registries of special-purpose addresses.
+fn is_public_v4(v4: Ipv4Addr) -> bool {
+    let [a, b, c, _] = v4.octets();
+    let special = v4.is_private()
+        || v4.is_loopback()
+        || v4.is_link_local()
+        || v4.is_documentation()
+        || v4.is_multicast()
+        || a == 0
+        || a >= 240
+        || a == 100 && (64..128).contains(&b)
+        || a == 192 && b == 0 && c == 0
+        || a == 198 && (b == 18 || b == 19);
+    !special
+}
+
+fn is_public_v6(v6: Ipv6Addr) -> bool {
+    let [a, b, c, ..] = v6.segments();
+    // Addresses that carry an IPv4 one go where that goes: mapped, NAT64 and 6to4.
+    if let Some(v4) = v6.to_ipv4_mapped() {
+        return is_public_v4(v4);
+    }
+    let last = v6.octets();
+    if (a, b) == (0x64, 0xff9b) {
+        return c == 0 && is_public_v4(Ipv4Addr::new(last[12], last[13], last[14], last[15]));
+    }
+    if a == 0x2002 {
+        return is_public_v4(Ipv4Addr::new(last[2], last[3], last[4], last[5]));
+    }
+    // Only 2000::/3 is given out; of it, not 2001::/23 and the documentation.
+    (0x2000..0x4000).contains(&a) && !(a == 0x2001 && (b < 0x200 || b == 0xdb8)) && !(a == 0x3fff && b < 0x1000)
+}
+
+/// Whether the host of an address may be called, as far as it can be told without asking for its name.
+pub fn may_call(url: &reqwest::Url) -> Result<(), String> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("{}: only http and https are called", url.scheme()));
+    }
+    let host = url.host_str().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    match bare.parse::<IpAddr>() {
+        Ok(address) if !is_public(address) => Err(private(host)),
+        _ => Ok(()),
+    }
+}
+
+fn private(host: &str) -> String {
+    format!("{host} is a private address, and the declaration does not allow those (allow_private)")
+}
+
+/// Resolves names as the machine does, and refuses those with no public address.
+#[derive(Debug)]
+pub struct PublicOnly;
+
+impl Resolve for PublicOnly {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let host = name.as_str().to_owned();
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            let public: Vec<SocketAddr> = found.into_iter().filter(|address| is_public(address.ip())).collect();
+            match public.is_empty() {
+                true => Err(private(&host).into()),
+                false => Ok(Box::new(public.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_addresses_are_known_in_every_dress() {
+        for address in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "192.168.0.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fe80::1",
+            "fd00::1",
+            "::ffff:127.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "2001:db8::1",
+        ] {
+            assert!(!is_public(address.parse().expect("an address")), "{address}");
+        }
+        for address in ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "2a00:1450::1", "64:ff9b::808:808"] {
+            assert!(is_public(address.parse().expect("an address")), "{address}");
+        }
+        // The parser of addresses knows the short and the octal forms.
+        for url in ["http://127.1/", "http://0x7f.1/", "http://[::1]/", "http://2130706433/", "ftp://example.org/"] {
+            assert!(may_call(&reqwest::Url::parse(url).expect("a URL")).is_err(), "{url}");
+        }
+        assert!(may_call(&reqwest::Url::parse("https://example.org/").expect("a URL")).is_ok());
+    }
+}

@@ -1,0 +1,69 @@
+//! Providers: whom a search asks.
+//!
+//! A provider is a declaration file ([`Declared`], asked over HTTP by [`Outside`]) or a Rust type that implements
+//! [`Provider`], as Meridian's own collections are ([`Own`]). Either hands what it gets to a [`crate::pipeline::Sink`] and
+//! ends with a word on how it went.
+
+mod declaration;
+mod decode;
+mod fetch;
+mod guard;
+mod health;
+mod mapping;
+mod outside;
+mod own;
+mod path;
+pub mod shipped;
+mod template;
+
+#[cfg(test)]
+mod tests;
+
+pub use declaration::{Declared, Keywords, Takes};
+pub use fetch::{Http, Raw};
+pub use mapping::{Mapped, Mapping};
+pub use outside::Outside;
+pub use own::{Own, locate};
+
+use crate::pipeline::Sink;
+use crate::question::Question;
+use serde_json::Value;
+use std::pin::Pin;
+
+/// How asking ends where it does not end well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The source is broken, or what it sent is not what its declaration says.
+    Error(String),
+    /// The source was not asked, or would not answer: budget, rate, breaker.
+    Refused(String),
+    /// The source took too long.
+    Timeout(String),
+}
+
+/// A provider at work.
+pub type Asking<'a> = Pin<Box<dyn Future<Output = Result<(), Fault>> + Send + 'a>>;
+
+/// Somebody who can be asked.
+pub trait Provider: Send + Sync + 'static {
+    /// Its name in questions and packets.
+    fn name(&self) -> &str;
+
+    /// Its name for people.
+    fn title(&self) -> &str;
+
+    /// Whether it can take a question; else why not, in a sentence.
+    fn takes(&self, question: &Question) -> Result<(), String>;
+
+    /// The parts of a question that its results need not be held against again.
+    fn sure_of(&self) -> &[String];
+
+    /// How many searches may ask it at once; later ones wait, in the order of their priority.
+    fn at_once(&self) -> usize;
+
+    /// Asks it. Dropped as soon as the search is over.
+    fn ask(&self, sink: Sink) -> Asking<'_>;
+
+    /// How it has been of late, for `GET /providers`.
+    fn report(&self) -> Value;
+}

@@ -1,0 +1,247 @@
+//! Meridian's own collections as a provider, and addresses looked up in one of them.
+
+use super::{Asking, Fault, Provider};
+use crate::area::Area;
+use crate::found::Found;
+use crate::pipeline::Sink;
+use crate::question::Question;
+use crate::words::Prepared;
+use meridian_formats::FeatureWriter;
+use meridian_model::filter::{Predicate, parse_text};
+use meridian_model::{Batch, FieldColumn, Invalid, Schema};
+use meridian_query::{Control, Hits, Items, QueryError, items};
+use meridian_store::seams::Clock;
+use meridian_store::{Collection, Store};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Searches that read collections at once: each takes a thread.
+const AT_ONCE: usize = 4;
+/// Places of one name that are looked at.
+const PLACES_MAX: usize = 10_000;
+
+/// All collections of a tenant.
+pub struct Own {
+    store: Arc<Store>,
+    tenant: String,
+    clock: Arc<dyn Clock>,
+}
+
+impl Own {
+    /// Its name in questions and packets.
+    pub const NAME: &'static str = "meridian";
+
+    /// Over the collections of `tenant`.
+    pub fn new(store: Arc<Store>, tenant: String, clock: Arc<dyn Clock>) -> Own {
+        Own { store, tenant, clock }
+    }
+
+    async fn read(&self, sink: Sink) -> Result<(), Fault> {
+        let (send, mut receive) = mpsc::channel(2);
+        let control = Control::new(self.clock.clone(), sink.time_left(), sink.over());
+        let (question, collections) = (sink.question().clone(), self.store.list(&self.tenant));
+        let reading = tokio::task::spawn_blocking(move || {
+            collections.iter().try_for_each(|collection| read(collection, &question, &control, &send))
+        });
+        while let Some(found) = receive.recv().await {
+            sink.room().await;
+            sink.found(found).await?;
+        }
+        match reading.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(QueryError::Deadline | QueryError::Cancelled)) => {
+                Err(Fault::Timeout("not all collections could be read in time".to_owned()))
+            }
+            Ok(Err(e)) => Err(Fault::Error(e.to_string())),
+            Err(e) => Err(Fault::Error(format!("reading the collections failed: {e}"))),
+        }
+    }
+}
+
+impl Provider for Own {
+    fn name(&self) -> &str {
+        Own::NAME
+    }
+
+    fn title(&self) -> &str {
+        "The collections of this server"
+    }
+
+    fn takes(&self, _: &Question) -> Result<(), String> {
+        match self.store.list(&self.tenant).is_empty() {
+            true => Err("this server has no collection".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    fn sure_of(&self) -> &[String] {
+        &[]
+    }
+
+    fn at_once(&self) -> usize {
+        AT_ONCE
+    }
+
+    fn ask(&self, sink: Sink) -> Asking<'_> {
+        Box::pin(self.read(sink))
+    }
+
+    fn report(&self) -> Value {
+        json!({ "ready": true, "collections": self.store.list(&self.tenant).len() })
+    }
+}
+
+/// Reads what a collection has for a question, up to its limit. A collection without geometry has nothing for a question
+/// about a place, one without time nothing for one about a time.
+fn read(
+    collection: &Collection,
+    question: &Question,
+    control: &Control,
+    send: &mpsc::Sender<Vec<Found>>,
+) -> Result<(), QueryError> {
+    let snapshot = collection.snapshot();
+    let schema = snapshot.schema.clone();
+    let mut parts = Vec::new();
+    if let Some(area) = question.area() {
+        if schema.geometry.is_none() {
+            return Ok(());
+        }
+        parts.push(within(area, &schema)?);
+    }
+    if question.has_time() {
+        if !schema.has_time() {
+            return Ok(());
+        }
+        parts.push(Predicate::interval(question.interval));
+    }
+    let predicate = Predicate::and(parts);
+    let writer = FeatureWriter::new(&schema, None)?;
+    let mut left = question.limit;
+    for hits in items(&snapshot, &Items { predicate, ..Items::all(&schema) }, control)? {
+        let Hits { batch, seqs, .. } = hits?;
+        let features = writer.rows(&batch, &seqs);
+        let mut found = Vec::new();
+        for row in (0..batch.rows()).filter(|row| says(&batch, *row, question)).take(left) {
+            let mut text = Vec::new();
+            features.feature(row, &mut text);
+            if let Ok(feature) = serde_json::from_slice(&text) {
+                found.push(of_feature(feature, collection.name(), &batch, row));
+            }
+        }
+        left -= found.len();
+        if !found.is_empty() && send.blocking_send(found).is_err() || left == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Whether an event has the keywords in its texts.
+fn says(batch: &Batch, row: usize, question: &Question) -> bool {
+    let Some(words) = &question.keywords else { return true };
+    let texts = (0..batch.schema().fields.len()).filter_map(|field| match batch.field(field) {
+        Some(FieldColumn::Text(column)) if arrow_array::Array::is_valid(column, row) => Some(column.value(row)),
+        _ => None,
+    });
+    words.matches(&Prepared::of(texts))
+}
+
+fn of_feature(mut feature: Value, collection: &str, batch: &Batch, row: usize) -> Found {
+    let mut more: Map<String, Value> = match feature["properties"].take() {
+        Value::Object(properties) => properties,
+        _ => Map::new(),
+    };
+    more.retain(|_, value| !value.is_null());
+    let mut text = |name: &str| match more.get(name) {
+        Some(Value::String(_)) => more.remove(name).and_then(|v| v.as_str().map(str::to_owned)),
+        _ => None,
+    };
+    let (title, body, link, author, language) =
+        (text("title"), text("text"), text("link"), text("author"), text("language"));
+    more.insert("collection".to_owned(), collection.into());
+    let (start, _) = batch.interval(row);
+    Found {
+        id: format!("{collection}/{}", feature["id"].as_str().unwrap_or_default()),
+        place: Some(feature["geometry"].take()).filter(|place| !place.is_null()),
+        shape: batch.geometry(row),
+        time: Some(start).filter(|start| batch.schema().has_time() && *start != i64::MIN),
+        title,
+        text: body,
+        link,
+        author,
+        language,
+        more,
+        ..Found::default()
+    }
+}
+
+fn within(area: &Area, schema: &Schema) -> Result<Predicate, Invalid> {
+    match area {
+        Area::Circle { lon, lat, radius_m } => Ok(Predicate::near(*lon, *lat, *radius_m)),
+        Area::Box([west, south, east, north]) => Ok(Predicate::bbox(*west, *south, *east, *north)),
+        Area::Polygon(polygon) => {
+            let ring = |ring: &geo_types::LineString<f64>| {
+                let positions: Vec<String> = ring.0.iter().map(|p| format!("{} {}", p.x, p.y)).collect();
+                format!("({})", positions.join(","))
+            };
+            let rings: Vec<String> = std::iter::once(polygon.exterior()).chain(polygon.interiors()).map(ring).collect();
+            let text = format!("S_INTERSECTS({}, POLYGON({}))", name(&schema.geometry_name), rings.join(","));
+            Predicate::bind(&parse_text(&text)?, schema)
+        }
+    }
+}
+
+/// A property's name in CQL2, whatever it holds.
+fn name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Where an address is: `Lyon`, `Springfield, IL`, `69001, FR`. The last parts narrow by country or region. Of several
+/// places of the name, those of the country that has most of them count, and of these the one in their middle.
+pub fn locate(collection: &Collection, address: &str, control: &Control) -> Result<(f64, f64), QueryError> {
+    let wrong = |detail: String| QueryError::Invalid(Invalid::field("address", detail));
+    let snapshot = collection.snapshot();
+    let schema = snapshot.schema.clone();
+    let mut parts = address.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let sought = parts.next().ok_or_else(|| wrong("expected a name, such as Lyon, FR".to_owned()))?;
+    let is = |fields: &[&str], value: &str| -> Option<String> {
+        let value = value.replace('\'', "''");
+        let known = fields.iter().filter(|field| schema.field_index(field).is_some());
+        let tests: Vec<String> = known.map(|field| format!("CASEI({}) = CASEI('{value}')", name(field))).collect();
+        (!tests.is_empty()).then(|| format!("({})", tests.join(" OR ")))
+    };
+    let lacks = || wrong(format!("the collection {:?} has no field name to look it up in", collection.name()));
+    let mut filter = is(&["name", "postal_code"], sought).ok_or_else(lacks)?;
+    for part in parts {
+        filter.push_str(" AND ");
+        filter.push_str(&is(&["country", "admin1", "admin2"], part).ok_or_else(lacks)?);
+    }
+    let predicate = Predicate::bind(&parse_text(&filter)?, &schema)?;
+    let mut countries: HashMap<String, Vec<(f64, f64)>> = HashMap::new();
+    for hits in items(&snapshot, &Items { predicate, limit: Some(PLACES_MAX), ..Items::all(&schema) }, control)? {
+        let batch = hits?.batch;
+        for row in 0..batch.rows() {
+            if let Some(geo_types::Geometry::Point(point)) = batch.geometry(row) {
+                let country = schema.field_index("country").and_then(|field| batch.field(field));
+                let country = match country {
+                    Some(FieldColumn::Text(column)) => column.value(row).to_owned(),
+                    _ => String::new(),
+                };
+                countries.entry(country).or_default().push((point.x(), point.y()));
+            }
+        }
+    }
+    let most = countries.into_iter().max_by(|(a, of_a), (b, of_b)| of_a.len().cmp(&of_b.len()).then(b.cmp(a)));
+    let (_, places) =
+        most.ok_or_else(|| wrong(format!("{address:?} is not among the places of {:?}", collection.name())))?;
+    let middle = |pick: fn(&(f64, f64)) -> f64| {
+        let mut sorted: Vec<f64> = places.iter().map(pick).collect();
+        sorted.sort_by(f64::total_cmp);
+        sorted[sorted.len() / 2]
+    };
+    let (lon, lat) = (middle(|p| p.0), middle(|p| p.1));
+    let near = |p: &(f64, f64)| (p.0 - lon).powi(2) + (p.1 - lat).powi(2);
+    Ok(places.iter().copied().min_by(|a, b| near(a).total_cmp(&near(b))).unwrap_or((lon, lat)))
+}

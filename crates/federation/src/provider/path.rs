@@ -1,0 +1,123 @@
+//! Paths into an answer: `data.*.title|name`, over JSON and over what XML and CSV become.
+
+use serde_json::Value;
+
+/// Where in a value: alternatives, each a list of steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path(Vec<Vec<Step>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    /// A member of an object, or of each object of a list (XML repeats what JSON lists).
+    Member(String),
+    /// An element of a list.
+    Element(usize),
+    /// Every element or member.
+    Each,
+    /// The elements with a member of this value.
+    Where(String, String),
+}
+
+impl Path {
+    /// Reads a path: steps with dots between; a number is an element, `*` is every one, `[name=value]` those with
+    /// such a member; `|` stands between paths that are tried in turn. Empty: the value itself.
+    pub fn parse(text: &str) -> Path {
+        let steps = |path: &str| {
+            path.split('.')
+                .filter(|step| !step.is_empty())
+                .map(|step| match (step, step.parse()) {
+                    ("*", _) => Step::Each,
+                    (test, _) if test.starts_with('[') && test.ends_with(']') => {
+                        let (name, value) = test[1..test.len() - 1].split_once('=').unwrap_or((test, ""));
+                        Step::Where(name.to_owned(), value.to_owned())
+                    }
+                    (_, Ok(at)) => Step::Element(at),
+                    (name, Err(_)) => Step::Member(name.to_owned()),
+                })
+                .collect()
+        };
+        Path(text.split('|').map(|path| steps(path.trim())).collect())
+    }
+
+    /// What stands there, in order; nothing where the path leads nowhere or to null.
+    pub fn all<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
+        for steps in &self.0 {
+            let mut here = vec![value];
+            for step in steps {
+                here = here.into_iter().flat_map(|value| follow(step, value)).collect();
+            }
+            here.retain(|value| !value.is_null());
+            if !here.is_empty() {
+                return here;
+            }
+        }
+        Vec::new()
+    }
+
+    /// The first of them.
+    pub fn first<'a>(&self, value: &'a Value) -> Option<&'a Value> {
+        self.all(value).first().copied()
+    }
+
+    /// The first of them as text; an empty text counts as none.
+    pub fn text(&self, value: &Value) -> Option<String> {
+        self.all(value).into_iter().find_map(text)
+    }
+
+    /// Without its last step: where the things that it leads to are kept.
+    pub fn parent(&self) -> Path {
+        let above = |steps: &Vec<Step>| steps[..steps.len().saturating_sub(1)].to_vec();
+        Path(self.0.iter().map(above).collect())
+    }
+}
+
+fn follow<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
+    match (step, value) {
+        (Step::Member(name), Value::Object(members)) => members.get(name).into_iter().collect(),
+        (Step::Member(_), Value::Array(list)) => list.iter().flat_map(|value| follow(step, value)).collect(),
+        (Step::Element(at), Value::Array(list)) => list.get(*at).into_iter().collect(),
+        // One element of XML is no list.
+        (Step::Element(0), value) => vec![value],
+        (Step::Where(..), Value::Array(list)) => list.iter().flat_map(|value| follow(step, value)).collect(),
+        (Step::Where(name, sought), value) if value.get(name).and_then(text).as_ref() == Some(sought) => vec![value],
+        (Step::Each, Value::Array(list)) => list.iter().collect(),
+        (Step::Each, Value::Object(members)) => members.values().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A value as text: texts, numbers and truths; of an XML element with attributes, what stands in it.
+pub fn text(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(truth) => truth.to_string(),
+        Value::Object(members) => members.get("$").and_then(text)?,
+        _ => return None,
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn paths_lead_where_they_say() {
+        let value = json!({"a": {"b": [{"c": 1}, {"c": 2}, {"d": ""}]}, "e": null, "f": {"$": "x", "@id": 3}});
+        let text = |path: &str| Path::parse(path).text(&value);
+        assert_eq!(text("a.b.1.c").as_deref(), Some("2"));
+        assert_eq!(Path::parse("a.b.*.c").all(&value).len(), 2);
+        assert_eq!(Path::parse("a.b.c").all(&value).len(), 2);
+        assert_eq!(text("e|nowhere|a.b.0.c").as_deref(), Some("1"));
+        assert_eq!(text("a.b.2.d"), None);
+        assert_eq!((text("f").as_deref(), text("f.@id").as_deref()), (Some("x"), Some("3")));
+        assert_eq!(
+            (text("a.b.[c=2].c").as_deref(), text("f.[@id=3].$").as_deref(), text("f.[@id=4].$")),
+            (Some("2"), Some("x"), None)
+        );
+        assert_eq!(Path::parse("").first(&value), Some(&value));
+        assert_eq!(Path::parse("a.b").parent().first(&value), Some(&value["a"]));
+    }
+}

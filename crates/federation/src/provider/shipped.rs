@@ -1,0 +1,74 @@
+//! The declarations that ship with Meridian, and how an operator's own are read beside them.
+
+use super::Declared;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Name and text of each.
+const FILES: &[(&str, &str)] = &[
+    ("bluesky", include_str!("../../providers/bluesky.toml")),
+    ("flickr", include_str!("../../providers/flickr.toml")),
+    ("gdelt-doc", include_str!("../../providers/gdelt-doc.toml")),
+    ("hacker-news", include_str!("../../providers/hacker-news.toml")),
+    ("inaturalist", include_str!("../../providers/inaturalist.toml")),
+    ("mastodon", include_str!("../../providers/mastodon.toml")),
+    ("ogc-features", include_str!("../../providers/ogc-features.toml")),
+    ("overpass", include_str!("../../providers/overpass.toml")),
+    ("rss", include_str!("../../providers/rss.toml")),
+    ("stac", include_str!("../../providers/stac.toml")),
+    ("usgs-earthquakes", include_str!("../../providers/usgs-earthquakes.toml")),
+    ("wikipedia", include_str!("../../providers/wikipedia.toml")),
+    ("wikipedia-near", include_str!("../../providers/wikipedia-near.toml")),
+];
+
+/// Those that need values of the operator's before they can be asked: a feed's address, a server's.
+const PATTERNS: [&str; 3] = ["ogc-features", "rss", "stac"];
+
+/// The text of a shipped declaration.
+pub fn text(name: &str) -> Option<String> {
+    FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
+}
+
+/// The names of all that can be asked as they are.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(name, _)| *name).filter(|name| !PATTERNS.contains(name))
+}
+
+/// Reads the shipped declarations that `on` names (with commas between; `all`; nothing: none), and all `*.toml` of a folder. The
+/// error names the file and the key.
+pub fn load(on: &str, folder: Option<&Path>) -> Result<Vec<Arc<Declared>>, String> {
+    let mut providers: Vec<Arc<Declared>> = Vec::new();
+    let named: Vec<&str> = match on.trim() {
+        "all" => names().collect(),
+        list => list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect(),
+    };
+    let mut add = |shown: &str, text: &str| -> Result<(), String> {
+        let declared = Declared::parse(text, &self::text).map_err(|e| format!("{shown}: {e}"))?;
+        if declared.name == super::Own::NAME || providers.iter().any(|other| other.name == declared.name) {
+            return Err(format!("{shown}: another provider has the name {:?}", declared.name));
+        }
+        providers.push(Arc::new(declared));
+        Ok(())
+    };
+    for name in named {
+        let known: Vec<&str> = names().collect();
+        let text = text(name)
+            .ok_or_else(|| format!("no provider {name:?} is shipped: expected some of {}", known.join(", ")))?;
+        add(name, &text)?;
+    }
+    if let Some(folder) = folder {
+        let wrong = |e: std::io::Error| format!("{}: {e}", folder.display());
+        let entries = std::fs::read_dir(folder).map_err(wrong)?.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+        let mut files: Vec<_> = entries
+            .into_iter()
+            .map(|entry| entry.path())
+            .filter(|p| p.extension().is_some_and(|e| e == "toml"))
+            .collect();
+        files.sort();
+        for file in files {
+            let shown = file.display().to_string();
+            add(&shown, &std::fs::read_to_string(&file).map_err(|e| format!("{shown}: {e}"))?)?;
+        }
+    }
+    Ok(providers)
+}

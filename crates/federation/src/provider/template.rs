@@ -1,0 +1,100 @@
+//! Texts with variables: `{name}` or `{name:format}`.
+
+use std::fmt::Write;
+
+/// A text with variables, taken apart once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Variable { name: String, format: String },
+}
+
+impl Template {
+    /// Takes a text apart; `known` says which variables there are. Doubled braces stand for themselves.
+    pub fn parse(text: &str, known: impl Fn(&str) -> bool) -> Result<Template, String> {
+        let (mut parts, mut plain) = (Vec::new(), String::new());
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            plain.push_str(&rest[..at]);
+            let brace = &rest[at..=at];
+            let after = &rest[at + 1..];
+            if after.starts_with(brace) {
+                plain.push_str(brace);
+                rest = &after[1..];
+                continue;
+            }
+            let end = match brace {
+                "{" => after.find('}').ok_or_else(|| format!("{text:?}: a brace is opened and not closed"))?,
+                _ => {
+                    return Err(format!(
+                        "{text:?}: a brace is closed that was not opened; a brace itself is written twice"
+                    ));
+                }
+            };
+            let (name, format) = after[..end].split_once(':').unwrap_or((&after[..end], ""));
+            if !known(name) {
+                return Err(format!("{text:?}: there is no variable {name:?}"));
+            }
+            if !plain.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut plain)));
+            }
+            parts.push(Part::Variable { name: name.to_owned(), format: format.to_owned() });
+            rest = &after[end + 1..];
+        }
+        plain.push_str(rest);
+        if !plain.is_empty() {
+            parts.push(Part::Text(plain));
+        }
+        Ok(Template(parts))
+    }
+
+    /// The text with its variables filled in by `value`; `None` where one has no value.
+    pub fn fill(&self, value: &dyn Fn(&str, &str) -> Option<String>) -> Option<String> {
+        let mut out = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Variable { name, format } => out.push_str(&value(name, format)?),
+            }
+        }
+        Some(out)
+    }
+}
+
+/// An instant in a format: `unix` (seconds), `unix-ms`, nothing for RFC 3339, or strftime's letters (UTC).
+pub fn instant(micros: i64, format: &str) -> Option<String> {
+    let at = jiff::Timestamp::from_microsecond(micros).ok()?;
+    match format {
+        "unix" => Some(at.as_second().to_string()),
+        "unix-ms" => Some(at.as_millisecond().to_string()),
+        "" => Some(meridian_model::time::format_instant(micros)),
+        letters => {
+            let mut out = String::new();
+            write!(out, "{}", at.strftime(letters)).ok()?;
+            Some(out)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_filled_or_the_text_is_left_out() {
+        let known = |name: &str| ["a", "start"].contains(&name);
+        let template = Template::parse("x{a}/{{{start:%Y}}}", known).expect("a template");
+        let value = |name: &str, format: &str| match name {
+            "a" => Some("1".to_owned()),
+            _ => instant(0, format),
+        };
+        assert_eq!(template.fill(&value).as_deref(), Some("x1/{1970}"));
+        assert_eq!(template.fill(&|_, _| None), None);
+        for (text, part) in [("{a", "not closed"), ("a}", "not opened"), ("{b}", "no variable \"b\"")] {
+            assert!(Template::parse(text, known).expect_err(text).contains(part), "{text}");
+        }
+    }
+}

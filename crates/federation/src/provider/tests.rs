@@ -1,0 +1,141 @@
+//! The shipped declarations over recorded answers.
+
+use super::{Declared, shipped};
+use serde_json::{Value, json};
+
+/// Pattern values for those that need some.
+fn declared(name: &str) -> Declared {
+    let text = match name {
+        "rss" => "name = \"x\"\nextends = \"rss\"\n[set]\nfeed = \"https://example.org/feed\"".to_owned(),
+        "ogc-features" => {
+            "name = \"x\"\nextends = \"ogc-features\"\n[set]\nbase = \"https://example.org\"\ncollection = \"c\""
+                .to_owned()
+        }
+        "stac" => "name = \"x\"\nextends = \"stac\"\n[set]\nbase = \"https://example.org\"".to_owned(),
+        _ => shipped::text(name).expect(name),
+    };
+    Declared::parse(&text, &shipped::text).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn features(name: &str, fixture: &[u8]) -> Vec<Value> {
+    let mapped = declared(name).mapping.read("", fixture).unwrap_or_else(|e| panic!("{name}: {e}"));
+    assert_eq!(mapped.unreadable, 0, "{name}");
+    mapped.found.iter().map(super::super::found::Found::feature).collect()
+}
+
+#[test]
+fn every_shipped_declaration_maps_its_recorded_answer() {
+    macro_rules! fixture {
+        ($name:literal) => {
+            ($name, include_bytes!(concat!("../../fixtures/", $name, ".json")).as_slice())
+        };
+    }
+    let point = |lon: f64, lat: f64| json!({"type": "Point", "coordinates": [lon, lat]});
+    let london = json!({"type": "Feature", "id": "17867", "geometry": point(-0.1275, 51.50722222), "properties": {
+        "title": "London", "text": "London is the capital of England.", "link": "https://en.wikipedia.org/wiki/London",
+        "language": "en", "images": ["https://upload.wikimedia.org/london.jpg"]}});
+    for ((name, fixture), expected) in [
+        (fixture!("wikipedia"), london.clone()),
+        (fixture!("wikipedia-near"), london),
+        (
+            fixture!("usgs-earthquakes"),
+            json!({"type": "Feature", "id": "us7000abcd",
+            "geometry": {"type": "Point", "coordinates": [121.9, 24.7, 35.2]}, "properties": {
+            "title": "M 4.6 - 82 km NNE of Hualien City, Taiwan", "link": "https://earthquake.usgs.gov/earthquakes/eventpage/us7000abcd",
+            "time": "2025-12-31T12:00:00.123Z", "alert": "green", "depth_km": 35.2, "magnitude": 4.6, "tsunami": 0}}),
+        ),
+        (
+            fixture!("gdelt-doc"),
+            json!({"type": "Feature", "id": "https://news.example.org/flood", "geometry": null, "properties": {
+            "title": "Flood closes the harbour", "link": "https://news.example.org/flood", "time": "2026-01-05T10:15:00Z",
+            "images": ["https://news.example.org/flood.jpg"], "domain": "news.example.org", "source_country": "United Kingdom",
+            "source_language": "English"}}),
+        ),
+        (
+            fixture!("hacker-news"),
+            json!({"type": "Feature", "id": "101", "geometry": null, "properties": {
+            "title": "A database for events", "link": "https://news.ycombinator.com/item?id=101", "author": "ann",
+            "time": "2026-01-01T00:00:00Z", "comments": 44, "points": 120, "url": "https://example.org/db"}}),
+        ),
+        (
+            fixture!("mastodon"),
+            json!({"type": "Feature", "id": "https://mastodon.social/users/ann/statuses/115001", "geometry": null,
+            "properties": {"text": "The # flood reached the bridge", "link": "https://mastodon.social/@ann/115001", "author": "ann",
+            "time": "2026-01-05T10:00:00Z", "language": "en", "images": ["https://files.mastodon.social/1.jpg"],
+            "videos": ["https://files.mastodon.social/1.mp4"], "author_name": "Ann", "boosts": 3, "tags": "flood"}}),
+        ),
+        (
+            fixture!("bluesky"),
+            json!({"type": "Feature", "id": "at://did:plc:abc/app.bsky.feed.post/3k", "geometry": null, "properties": {
+            "text": "The flood reached the bridge", "author": "ann.bsky.social", "time": "2026-01-05T10:00:00Z", "language": "en",
+            "images": ["https://cdn.bsky.app/f.jpg"], "author_name": "Ann", "likes": 7, "uri": "at://did:plc:abc/app.bsky.feed.post/3k"}}),
+        ),
+        (
+            fixture!("inaturalist"),
+            json!({"type": "Feature", "id": "9001", "geometry": point(4.83, 45.76), "properties": {
+            "title": "Common Kingfisher", "text": "By the weir", "link": "https://www.inaturalist.org/observations/9001",
+            "author": "ann", "time": "2026-01-05T10:00:00Z", "images": ["https://inaturalist.example/1.jpg"],
+            "place": "Lyon", "quality": "research", "species": "Alcedo atthis"}}),
+        ),
+        (
+            fixture!("overpass"),
+            json!({"type": "Feature", "id": "node/1", "geometry": point(4.83, 45.76), "properties": {
+            "title": "Le Moulin", "link": "https://www.openstreetmap.org/node/1", "tags": {"amenity": "cafe", "name": "Le Moulin"}}}),
+        ),
+        (
+            fixture!("flickr"),
+            json!({"type": "Feature", "id": "530", "geometry": point(4.83, 45.76), "properties": {
+            "title": "Flood", "text": "The quay", "link": "https://www.flickr.com/photos/1@N00/530", "author": "Ann",
+            "time": "2026-01-05T10:00:00Z", "images": ["https://live.staticflickr.com/530_z.jpg"], "tags": "flood lyon"}}),
+        ),
+        (
+            ("rss", include_bytes!("../../fixtures/rss.xml").as_slice()),
+            json!({"type": "Feature", "id": "w1",
+            "geometry": point(4.83, 45.76), "properties": {"title": "Flood & storm", "text": "Stay home",
+            "link": "https://example.org/w1", "time": "2026-01-05T10:00:00Z", "images": ["https://example.org/w1.jpg"]}}),
+        ),
+        (
+            fixture!("ogc-features"),
+            json!({"type": "Feature", "id": "f1",
+            "geometry": {"type": "LineString", "coordinates": [[4.8, 45.7], [4.9, 45.8]]}, "properties": {"title": "Quay",
+            "properties": {"name": "Quay", "time": "2026-01-05T10:00:00Z"}}}),
+        ),
+        (
+            fixture!("stac"),
+            json!({"type": "Feature", "id": "S2A_1",
+            "geometry": {"type": "Polygon", "coordinates": [[[4, 45], [5, 45], [5, 46], [4, 46], [4, 45]]]}, "properties": {
+            "title": "S2A_1", "link": "https://stac.example.org/S2A_1", "time": "2026-01-05T10:00:00Z",
+            "images": ["https://stac.example.org/S2A_1.jpg"], "cloud_cover": 12.5, "collection": "sentinel-2",
+            "platform": "sentinel-2a"}}),
+        ),
+    ] {
+        assert_eq!(features(name, fixture)[0], expected, "{name}");
+        // Another shape is broken, not empty.
+        let other: &[u8] = if name == "rss" { b"<a><b/></a>" } else { b"{\"unexpected\":[]}" };
+        assert!(declared(name).mapping.read("", other).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn what_ships_is_on_only_where_it_is_named() {
+    assert_eq!(shipped::load("", None).expect("none").len(), 0);
+    let all = shipped::load("all", None).expect("all");
+    assert_eq!(all.len(), shipped::names().count());
+    assert!(shipped::load("wikipedia, usgs", None).expect_err("unknown").contains("\"usgs\" is shipped"));
+    assert!(shipped::load("rss", None).expect_err("a pattern").contains("set.feed"));
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(
+        folder.path().join("news.toml"),
+        "name = \"news\"\nextends = \"rss\"\n[set]\nfeed = \"https://a/feed\"",
+    )
+    .expect("written");
+    let own = shipped::load("wikipedia", Some(folder.path())).expect("two");
+    assert_eq!(own.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["wikipedia", "news"]);
+    std::fs::write(
+        folder.path().join("other.toml"),
+        "name = \"wikipedia\"\nextends = \"rss\"\n[set]\nfeed = \"https://a/feed\"",
+    )
+    .expect("written");
+    let twice = shipped::load("wikipedia", Some(folder.path())).expect_err("twice");
+    assert!(twice.contains("other.toml") && twice.contains("another provider"), "{twice}");
+}

@@ -1,0 +1,344 @@
+//! What is asked: read from JSON once, with a sentence for every mistake.
+
+use crate::area::Area;
+use crate::settings::Settings;
+use crate::shape;
+use crate::words::Words;
+use geo_types::Geometry;
+use meridian_model::{Interval, Invalid, geometry};
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// Metres around an address, and around `near`, where the question names no radius.
+pub const RADIUS_DEFAULT_M: f64 = 10_000.0;
+/// Half the globe.
+const RADIUS_MAX_M: f64 = 20_037_508.0;
+/// Longest author, address or language, in bytes.
+const TEXT_BYTES_MAX: usize = 200;
+
+/// The members of a question.
+const MEMBERS: [&str; 15] = [
+    "keywords",
+    "near",
+    "radius",
+    "bbox",
+    "polygon",
+    "address",
+    "author",
+    "providers",
+    "start",
+    "end",
+    "media",
+    "language",
+    "limit",
+    "timeout",
+    "priority",
+];
+
+/// Results with pictures or films only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Media {
+    /// At least one picture.
+    Images,
+    /// At least one film.
+    Videos,
+}
+
+/// Who goes first in every queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// Somebody waits for it.
+    Quick,
+    /// A standing question is asked again.
+    Poll,
+    /// Nobody waits for it.
+    Background,
+}
+
+/// The place of a question, as it was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Place {
+    /// A part of the globe.
+    Area(Area),
+    /// The surroundings of a place known by name, to be looked up.
+    Address {
+        /// `Lyon` or `Springfield, IL` or `69001, FR`.
+        name: String,
+        /// Metres around it.
+        radius_m: f64,
+    },
+}
+
+/// A search.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// What must be in the text.
+    pub keywords: Option<Words>,
+    /// Where.
+    pub place: Option<Place>,
+    /// Who wrote it.
+    pub author: Option<String>,
+    /// Whom to ask; all that are on where it is `None`.
+    pub providers: Option<Vec<String>>,
+    /// When; open where an end is missing.
+    pub interval: Interval,
+    /// What must be with it.
+    pub media: Option<Media>,
+    /// Language as ISO 639-1: `en`.
+    pub language: Option<String>,
+    /// Most results of each provider.
+    pub limit: usize,
+    /// Time for the whole search from its arrival.
+    pub deadline: Duration,
+    /// Its place in the queues.
+    pub priority: Priority,
+}
+
+impl Question {
+    /// Reads a question. A mistake names the member and says what was expected.
+    pub fn read(value: &Value, settings: &Settings) -> Result<Question, Invalid> {
+        let members =
+            value.as_object().ok_or_else(|| Invalid::new("expected an object such as {\"keywords\":\"flood\"}"))?;
+        if let Some(unknown) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
+            let known = MEMBERS.join(", ");
+            return Err(Invalid::field(unknown, format!("a question has no such member: expected one of {known}")));
+        }
+        let keywords =
+            text(members, "keywords", crate::words::KEYWORDS_BYTES_MAX)?.map(|t| Words::parse(&t)).transpose()?;
+        let question = Question {
+            keywords,
+            place: place(members)?,
+            author: text(members, "author", TEXT_BYTES_MAX)?,
+            providers: names(members)?,
+            interval: interval(members)?,
+            media: word(
+                members,
+                "media",
+                &[("images", Some(Media::Images)), ("videos", Some(Media::Videos)), ("any", None)],
+            )?
+            .flatten(),
+            language: language(members)?,
+            limit: whole(members, "limit", 1, settings.limit_max as u64)?.map_or(settings.limit, |n| n as usize),
+            deadline: whole(members, "timeout", 1, settings.deadline_max.as_millis() as u64)?
+                .map_or(settings.deadline, Duration::from_millis),
+            priority: word(members, "priority", &[("quick", Priority::Quick), ("background", Priority::Background)])?
+                .unwrap_or(Priority::Quick),
+        };
+        if question.keywords.is_none() && question.place.is_none() && question.author.is_none() {
+            return Err(Invalid::field("keywords", "nothing is asked: expected keywords, a place or an author"));
+        }
+        Ok(question)
+    }
+
+    /// The part of the globe, once an address has been looked up.
+    pub fn area(&self) -> Option<&Area> {
+        match &self.place {
+            Some(Place::Area(area)) => Some(area),
+            _ => None,
+        }
+    }
+
+    /// Whether a time is asked for.
+    pub fn has_time(&self) -> bool {
+        self.interval.start != i64::MIN || self.interval.end != i64::MAX
+    }
+}
+
+fn text(members: &Map<String, Value>, name: &str, bytes_max: usize) -> Result<Option<String>, Invalid> {
+    match members.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.trim().is_empty() => {
+            Err(Invalid::field(name, "it is empty: expected a text, or leave it out"))
+        }
+        Some(Value::String(text)) if text.len() <= bytes_max => Ok(Some(text.trim().to_owned())),
+        Some(Value::String(_)) => Err(Invalid::field(name, format!("too long: expected at most {bytes_max} bytes"))),
+        Some(_) => Err(Invalid::field(name, "expected a text")),
+    }
+}
+
+fn whole(members: &Map<String, Value>, name: &str, least: u64, most: u64) -> Result<Option<u64>, Invalid> {
+    match members.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_u64() {
+            Some(n) if (least..=most).contains(&n) => Ok(Some(n)),
+            _ => Err(Invalid::field(name, format!("{value}: expected a whole number from {least} to {most}"))),
+        },
+    }
+}
+
+fn word<T: Copy>(members: &Map<String, Value>, name: &str, known: &[(&str, T)]) -> Result<Option<T>, Invalid> {
+    let Some(given) = text(members, name, TEXT_BYTES_MAX)? else { return Ok(None) };
+    match known.iter().find(|(word, _)| *word == given) {
+        Some((_, value)) => Ok(Some(*value)),
+        None => {
+            let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+            Err(Invalid::field(name, format!("{given:?}: expected {}", words.join(", "))))
+        }
+    }
+}
+
+fn names(members: &Map<String, Value>) -> Result<Option<Vec<String>>, Invalid> {
+    let wrong = || {
+        Invalid::field("providers", "expected an array of names, such as [\"wikipedia\"]; GET /providers lists them")
+    };
+    match members.get("providers") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(list)) if !list.is_empty() => {
+            let mut names =
+                list.iter().map(|n| n.as_str().map(str::to_owned).ok_or_else(wrong)).collect::<Result<Vec<_>, _>>()?;
+            names.sort_unstable();
+            names.dedup();
+            Ok(Some(names))
+        }
+        Some(_) => Err(wrong()),
+    }
+}
+
+fn language(members: &Map<String, Value>) -> Result<Option<String>, Invalid> {
+    match text(members, "language", TEXT_BYTES_MAX)? {
+        Some(code) if code.len() == 2 && code.bytes().all(|b| b.is_ascii_lowercase()) => Ok(Some(code)),
+        Some(code) => {
+            Err(Invalid::field("language", format!("{code:?}: expected two small letters as in ISO 639-1, such as en")))
+        }
+        None => Ok(None),
+    }
+}
+
+fn interval(members: &Map<String, Value>) -> Result<Interval, Invalid> {
+    let read = |name: &str| match text(members, name, TEXT_BYTES_MAX)? {
+        Some(text) if text.contains('/') => {
+            Err(Invalid::field(name, format!("{text:?}: expected one instant or date")))
+        }
+        // A date is a whole day: of the start its first instant counts, of the end its last.
+        Some(text) => Interval::parse(&text).map_err(|e| Invalid::field(name, e.detail)),
+        None => Ok(Interval::ALWAYS),
+    };
+    let interval = Interval { start: read("start")?.start, end: read("end")?.end };
+    if interval.start > interval.end {
+        return Err(Invalid::field("end", "it is before start: expected an instant after it"));
+    }
+    Ok(interval)
+}
+
+fn numbers<const N: usize>(value: &Value) -> Option<[f64; N]> {
+    let list = value.as_array().filter(|list| list.len() == N)?;
+    let mut out = [0.0; N];
+    for (place, number) in out.iter_mut().zip(list) {
+        *place = number.as_f64()?;
+    }
+    Some(out)
+}
+
+fn place(members: &Map<String, Value>) -> Result<Option<Place>, Invalid> {
+    let given: Vec<&str> = ["near", "bbox", "polygon", "address"]
+        .into_iter()
+        .filter(|n| members.get(*n).is_some_and(|v| !v.is_null()))
+        .collect();
+    if let [_, second, ..] = given[..] {
+        return Err(Invalid::field(second, format!("{} are given: expected one place", given.join(" and "))));
+    }
+    let radius = match members.get("radius") {
+        None | Some(Value::Null) => None,
+        Some(value) => match value.as_f64() {
+            Some(metres) if metres > 0.0 && metres <= RADIUS_MAX_M => Some(metres),
+            _ => {
+                return Err(Invalid::field(
+                    "radius",
+                    format!("{value}: expected metres, above 0 and at most {RADIUS_MAX_M}"),
+                ));
+            }
+        },
+    };
+    if radius.is_some() && !matches!(given[..], ["near" | "address"]) {
+        return Err(Invalid::field("radius", "a radius goes with near or address: expected one of them"));
+    }
+    let radius_m = radius.unwrap_or(RADIUS_DEFAULT_M);
+    let Some(&name) = given.first() else { return Ok(None) };
+    let value = &members[name];
+    let named = |e: Invalid| Invalid::field(name, e.detail);
+    let area = match name {
+        "near" => {
+            let [lon, lat] =
+                numbers(value).ok_or_else(|| Invalid::field(name, "expected [longitude, latitude] in degrees"))?;
+            geometry::validate_position(lon, lat).map_err(named)?;
+            Area::Circle { lon, lat, radius_m }
+        }
+        "bbox" => {
+            let sides: [f64; 4] =
+                numbers(value).ok_or_else(|| Invalid::field(name, "expected [west, south, east, north] in degrees"))?;
+            geometry::validate_position(sides[0], sides[1]).map_err(named)?;
+            geometry::validate_position(sides[2], sides[3]).map_err(named)?;
+            if sides[1] > sides[3] {
+                return Err(Invalid::field(name, "the south is north of the north: expected west, south, east, north"));
+            }
+            Area::Box(sides)
+        }
+        "polygon" => match shape::read(value).map_err(named)? {
+            Geometry::Polygon(polygon) => Area::Polygon(polygon),
+            _ => return Err(Invalid::field(name, "expected a GeoJSON Polygon")),
+        },
+        _ => {
+            let name = text(members, "address", TEXT_BYTES_MAX)?.unwrap_or_default();
+            return Ok(Some(Place::Address { name, radius_m }));
+        }
+    };
+    Ok(Some(Place::Area(area)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_whole_question_is_read() {
+        let question = Question::read(
+            &json!({"keywords": "flood OR fire", "bbox": [170, -20, -170, -10], "author": "Ann", "providers": ["b", "a", "b"],
+                "start": "2026-01-01", "end": "2026-02-01T00:00:00Z", "media": "images", "language": "en", "limit": 5,
+                "timeout": 1500, "priority": "background"}),
+            &Settings::default(),
+        )
+        .expect("a question");
+        assert_eq!(question.area(), Some(&Area::Box([170.0, -20.0, -170.0, -10.0])));
+        assert_eq!(question.providers, Some(vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!(
+            (question.limit, question.deadline, question.media),
+            (5, Duration::from_millis(1500), Some(Media::Images))
+        );
+        assert!(question.has_time() && question.priority == Priority::Background);
+    }
+
+    #[test]
+    fn every_mistake_names_its_member() {
+        let ring = json!([[0, 0], [1, 0], [1, 1], [0, 0]]);
+        for (question, field, part) in [
+            (json!([]), None, "expected an object"),
+            (json!({}), Some("keywords"), "nothing is asked"),
+            (json!({"start": "2026-01-01"}), Some("keywords"), "nothing is asked"),
+            (json!({"keyword": "a"}), Some("keyword"), "expected one of keywords"),
+            (json!({"keywords": "(a"}), Some("keywords"), "not closed"),
+            (json!({"keywords": 5}), Some("keywords"), "expected a text"),
+            (json!({"keywords": " "}), Some("keywords"), "empty"),
+            (json!({"near": [1]}), Some("near"), "[longitude, latitude]"),
+            (json!({"near": [1, 99]}), Some("near"), "99"),
+            (json!({"near": [1, 2], "radius": -1}), Some("radius"), "metres"),
+            (json!({"keywords": "a", "radius": 5}), Some("radius"), "goes with"),
+            (json!({"near": [1, 2], "bbox": [0, 0, 1, 1]}), Some("bbox"), "one place"),
+            (json!({"bbox": [0, 5, 1, 1]}), Some("bbox"), "north of the north"),
+            (json!({"polygon": {"type": "Polygon", "coordinates": [[[0, 0], [1, 0]]]}}), Some("polygon"), ""),
+            (json!({"polygon": {"type": "LineString", "coordinates": ring}}), Some("polygon"), "GeoJSON Polygon"),
+            (json!({"polygon": "here"}), Some("polygon"), "GeoJSON"),
+            (json!({"keywords": "a", "providers": "x"}), Some("providers"), "array"),
+            (json!({"keywords": "a", "start": "soon"}), Some("start"), ""),
+            (json!({"keywords": "a", "start": "2026-02-01", "end": "2026-01-01"}), Some("end"), "before start"),
+            (json!({"keywords": "a", "media": "sound"}), Some("media"), "images, videos, any"),
+            (json!({"keywords": "a", "language": "English"}), Some("language"), "ISO 639-1"),
+            (json!({"keywords": "a", "limit": 0}), Some("limit"), "from 1 to 1000"),
+            (json!({"keywords": "a", "timeout": 1e9}), Some("timeout"), "120000"),
+        ] {
+            let mistake = Question::read(&question, &Settings::default()).expect_err(&question.to_string());
+            assert_eq!(mistake.field.as_deref(), field, "{question}");
+            assert!(mistake.detail.contains(part), "{question}: {mistake}");
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! One search: its account of who was asked and how that went, and its end, which always comes.
+//!
+//! Whatever work is done for a provider holds an [`Arc`] of its [`Leg`]. When the last of it is dropped (done, lost to a panic,
+//! or thrown away because it was late) the provider's state is told. So nothing has to remember to do so, and nothing can
+//! forget. A search ends when all its legs have, or at its deadline, or when it is given up; then those that are still open
+//! are told as such, and the last packet follows.
+
+use crate::delivery::{Budget, Outbox};
+use crate::pipeline::Seen;
+use crate::provider::{Fault, Provider};
+use crate::question::Question;
+use crate::settings::Settings;
+use meridian_query::CancelFlag;
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, watch};
+
+/// How a provider's part ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Everything that it has, up to the limit.
+    Complete,
+    /// It was not asked, for it does not take such questions.
+    Skipped,
+    /// Time ran out.
+    Timeout,
+    /// It is broken.
+    Error,
+    /// It was not to be asked, or would not answer.
+    Refused,
+}
+
+impl State {
+    /// Its word in packets.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Complete => "complete",
+            State::Skipped => "skipped",
+            State::Timeout => "timeout",
+            State::Error => "error",
+            State::Refused => "refused",
+        }
+    }
+}
+
+/// Counters over all searches.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Searches begun.
+    pub begun: AtomicU64,
+    /// Questions that joined a running search.
+    pub joined: AtomicU64,
+    /// Questions refused for want of a place.
+    pub refused: AtomicU64,
+    /// Work thrown away because its search was over.
+    pub late: AtomicU64,
+    /// Work lost to a panic.
+    pub lost: AtomicU64,
+    /// Results sent.
+    pub results: AtomicU64,
+    /// Results left out because another was the same or nearly.
+    pub duplicates: AtomicU64,
+    /// Results left out because they do not match the question.
+    pub unmatched: AtomicU64,
+}
+
+/// A search, running or ended.
+#[derive(Debug)]
+pub struct Search {
+    /// Its name.
+    pub id: String,
+    /// What is asked.
+    pub question: Arc<Question>,
+    /// When it came.
+    pub arrived: Instant,
+    /// When it is over at the latest.
+    pub deadline: Instant,
+    /// Its packets.
+    pub outbox: Arc<Outbox>,
+    /// What it has sent already, for the stage that looks for duplicates.
+    pub seen: Mutex<Seen>,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) packet_bytes: usize,
+    ledger: Mutex<Ledger>,
+    over: CancelFlag,
+    ended: watch::Sender<bool>,
+    all_told: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Ledger {
+    sealed: bool,
+    entries: BTreeMap<String, Entry>,
+    result_packets: u64,
+    first: Option<Duration>,
+    last: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    state: Option<(State, String)>,
+    results: u64,
+    ms: u64,
+}
+
+impl Search {
+    /// A search that came at `arrived`.
+    pub fn new(
+        id: String,
+        question: Question,
+        arrived: Instant,
+        settings: &Settings,
+        budget: Arc<Budget>,
+        tally: Arc<Tally>,
+    ) -> Search {
+        Search {
+            id,
+            arrived,
+            deadline: arrived + question.deadline,
+            question: Arc::new(question),
+            outbox: Arc::new(Outbox::new(settings.buffer_bytes, budget, Instant::now())),
+            seen: Mutex::default(),
+            tally,
+            packet_bytes: settings.packet_bytes,
+            ledger: Mutex::default(),
+            over: CancelFlag::new(),
+            ended: watch::Sender::new(false),
+            all_told: Notify::new(),
+        }
+    }
+
+    /// Whether no more work is wanted.
+    pub fn is_over(&self) -> bool {
+        self.over.is_cancelled() || Instant::now() >= self.deadline
+    }
+
+    /// Raised when the search is over, for plain code that looks at flags.
+    pub fn over(&self) -> CancelFlag {
+        self.over.clone()
+    }
+
+    /// Completes when the search is over.
+    pub async fn ended(&self) {
+        // The sender lives as long as the search, so this cannot fail.
+        let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
+    }
+
+    /// Completes when every provider's state is told.
+    pub async fn all_told(&self) {
+        loop {
+            let told = self.all_told.notified();
+            if self.ledger.lock().entries.values().all(|entry| entry.state.is_some()) {
+                return;
+            }
+            told.await;
+        }
+    }
+
+    /// Notes a provider that is asked.
+    pub(crate) fn begin(self: &Arc<Search>, provider: Arc<dyn Provider>) -> Arc<Leg> {
+        self.ledger.lock().entries.insert(provider.name().to_owned(), Entry::default());
+        Arc::new(Leg {
+            search: self.clone(),
+            provider,
+            outcome: Mutex::default(),
+            lost: Mutex::default(),
+            accepted: AtomicUsize::new(0),
+            unreadable: AtomicUsize::new(0),
+        })
+    }
+
+    /// Tells that a provider is not asked.
+    pub(crate) fn skip(&self, provider: &str, why: String) {
+        self.ledger.lock().entries.insert(provider.to_owned(), Entry::default());
+        self.tell(provider, State::Skipped, why);
+    }
+
+    /// Sends a packet of results; `false` where there is no room for it.
+    pub(crate) fn send(&self, provider: &str, features: &[String]) -> bool {
+        let mut ledger = self.ledger.lock();
+        if ledger.sealed {
+            return true;
+        }
+        let head = |seq: u64| {
+            let (search, provider) = (json!(self.id), json!(provider));
+            let list = features.join(",");
+            format!(
+                "{{\"search\":{search},\"seq\":{seq},\"provider\":{provider},\"kind\":\"results\",\"features\":[{list}]}}"
+            )
+        };
+        if !self.outbox.push(head) {
+            return false;
+        }
+        self.tally.results.fetch_add(features.len() as u64, Ordering::Relaxed);
+        let at = self.arrived.elapsed();
+        ledger.first.get_or_insert(at);
+        ledger.last = Some(at);
+        ledger.result_packets += 1;
+        if let Some(entry) = ledger.entries.get_mut(provider) {
+            entry.results += features.len() as u64;
+        }
+        true
+    }
+
+    fn tell(&self, provider: &str, state: State, detail: String) {
+        let mut ledger = self.ledger.lock();
+        if !ledger.sealed {
+            self.tell_in(&mut ledger, provider, state, detail);
+        }
+        drop(ledger);
+        self.all_told.notify_waiters();
+    }
+
+    fn tell_in(&self, ledger: &mut Ledger, provider: &str, state: State, detail: String) {
+        let Some(entry) = ledger.entries.get_mut(provider) else { return };
+        // What a source says may be long; a packet is not.
+        let detail = detail[..detail.floor_char_boundary(400)].to_owned();
+        entry.ms = self.arrived.elapsed().as_millis() as u64;
+        let (results, ms) = (entry.results, entry.ms);
+        self.outbox.push_state(|seq| {
+            json!({"search": self.id, "seq": seq, "provider": provider, "kind": "provider", "state": state.word(),
+                "detail": detail, "results": results, "ms": ms})
+            .to_string()
+        });
+        entry.state = Some((state, detail));
+    }
+
+    /// Ends the search: whoever is still asked is told as late (or given up), and the last packet is sent. Once.
+    pub(crate) fn seal(&self, why_open: &str) {
+        let mut ledger = self.ledger.lock();
+        if !ledger.sealed {
+            let open: Vec<String> = ledger
+                .entries
+                .iter()
+                .filter(|(_, entry)| entry.state.is_none())
+                .map(|(name, _)| name.clone())
+                .collect();
+            for provider in open {
+                self.tell_in(&mut ledger, &provider, State::Timeout, why_open.to_owned());
+            }
+            ledger.sealed = true;
+            let word = ledger.word();
+            self.outbox.seal(|seq| {
+                let states: Map<String, Value> = ledger.states();
+                json!({"search": self.id, "seq": seq, "kind": "complete", "state": word, "packets": seq + 1,
+                    "result_packets": ledger.result_packets, "providers": states,
+                    "ttfp_ms": ledger.first.map(|t| t.as_millis() as u64), "ttlp_ms": ledger.last.map(|t| t.as_millis() as u64)})
+                .to_string()
+            });
+        }
+        drop(ledger);
+        self.over.cancel();
+        self.ended.send_replace(true);
+    }
+
+    /// How it stands, for `GET /searches/{id}`.
+    pub fn status(&self) -> Value {
+        let ledger = self.ledger.lock();
+        let providers: Map<String, Value> = ledger
+            .entries
+            .iter()
+            .map(|(name, entry)| {
+                let (state, detail) =
+                    entry.state.as_ref().map_or(("asked", ""), |(state, detail)| (state.word(), detail.as_str()));
+                (name.clone(), json!({"state": state, "detail": detail, "results": entry.results, "ms": entry.ms}))
+            })
+            .collect();
+        json!({
+            "search": self.id,
+            "state": if ledger.sealed { ledger.word() } else { "running" },
+            "deadline_ms": self.question.deadline.as_millis() as u64,
+            "result_packets": ledger.result_packets,
+            "results": ledger.entries.values().map(|entry| entry.results).sum::<u64>(),
+            "providers": providers,
+        })
+    }
+}
+
+impl Ledger {
+    /// `complete` where everybody who was asked gave all; `absent` where nobody did and nothing came; else `partial`.
+    fn word(&self) -> &'static str {
+        let mut asked = self
+            .entries
+            .values()
+            .filter_map(|e| e.state.as_ref())
+            .map(|(s, _)| *s)
+            .filter(|s| *s != State::Skipped)
+            .peekable();
+        let nobody = asked.peek().is_none();
+        let (mut all, mut any) = (true, false);
+        for state in asked {
+            all &= state == State::Complete;
+            any |= state == State::Complete;
+        }
+        match (all && !nobody, any || self.result_packets > 0) {
+            (true, _) => "complete",
+            (false, true) => "partial",
+            (false, false) => "absent",
+        }
+    }
+
+    fn states(&self) -> Map<String, Value> {
+        let state = |entry: &Entry| entry.state.as_ref().map_or("timeout", |(state, _)| state.word());
+        self.entries.iter().map(|(name, entry)| (name.clone(), state(entry).into())).collect()
+    }
+}
+
+/// One provider's part of a search.
+pub struct Leg {
+    /// The search.
+    pub search: Arc<Search>,
+    /// Who is asked.
+    pub provider: Arc<dyn Provider>,
+    outcome: Mutex<Option<Result<(), Fault>>>,
+    lost: Mutex<Option<String>>,
+    accepted: AtomicUsize,
+    unreadable: AtomicUsize,
+}
+
+impl Leg {
+    /// Notes how asking ended.
+    pub(crate) fn end(&self, outcome: Result<(), Fault>) {
+        *self.outcome.lock() = Some(outcome);
+    }
+
+    /// Notes that something did not come through; the first reason is told.
+    pub(crate) fn lose(&self, why: String) {
+        self.lost.lock().get_or_insert(why);
+    }
+
+    /// Notes results that could not be read.
+    pub(crate) fn unreadable(&self, results: usize) {
+        self.unreadable.fetch_add(results, Ordering::Relaxed);
+    }
+
+    /// Takes places for `wanted` results, and says how many there are up to the limit.
+    pub(crate) fn accept(&self, wanted: usize) -> usize {
+        let limit = self.search.question.limit;
+        let before = self.accepted.fetch_add(wanted, Ordering::Relaxed);
+        limit.saturating_sub(before).min(wanted)
+    }
+}
+
+impl Drop for Leg {
+    fn drop(&mut self) {
+        let unreadable = self.unreadable.load(Ordering::Relaxed);
+        let (state, detail) = match (self.lost.get_mut().take(), self.outcome.get_mut().take()) {
+            (_, Some(Err(Fault::Error(why)))) => (State::Error, why),
+            (_, Some(Err(Fault::Refused(why)))) => (State::Refused, why),
+            (_, Some(Err(Fault::Timeout(why)))) => (State::Timeout, why),
+            (Some(lost), _) => (State::Error, lost),
+            (None, Some(Ok(()))) if unreadable > 0 => {
+                (State::Complete, format!("{unreadable} results could not be read"))
+            }
+            (None, Some(Ok(()))) => (State::Complete, String::new()),
+            // It waited for its turn until the search was over.
+            (None, None) => (State::Timeout, "it was not asked before the search was over".to_owned()),
+        };
+        self.search.tell(self.provider.name(), state, detail);
+    }
+}

@@ -1,0 +1,302 @@
+//! All searches of a server: who may begin one, who joins one, and how each is brought to its end.
+
+use crate::area::Area;
+use crate::delivery::Budget;
+use crate::pipeline::plan::plan;
+use crate::pipeline::{Pipeline, Work};
+use crate::provider::{Http, Outside, Own, Provider, locate};
+use crate::question::{Place, Question};
+use crate::search::{Leg, Search, Tally};
+use crate::settings::Settings;
+use meridian_model::Invalid;
+use meridian_query::{CancelFlag, Control, QueryError};
+use meridian_store::Store;
+use meridian_store::seams::{Clock, Random};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::sync::OnceCell;
+
+/// Why a question is not taken.
+#[derive(Debug)]
+pub enum Refusal {
+    /// It is at fault.
+    Invalid(Invalid),
+    /// As many searches run as may.
+    TooMany {
+        /// How many.
+        running: usize,
+        /// When a place may come free.
+        retry: Duration,
+    },
+    /// Something of ours failed.
+    Failed(String),
+}
+
+impl From<Invalid> for Refusal {
+    fn from(invalid: Invalid) -> Refusal {
+        Refusal::Invalid(invalid)
+    }
+}
+
+/// The searches of a server.
+pub struct Searches {
+    settings: Settings,
+    providers: BTreeMap<String, Arc<dyn Provider>>,
+    store: Arc<Store>,
+    tenant: String,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    budget: Arc<Budget>,
+    tally: Arc<Tally>,
+    pipeline: OnceCell<Arc<Pipeline>>,
+    book: Mutex<Book>,
+}
+
+/// Which searches there are.
+#[derive(Default)]
+struct Book {
+    all: HashMap<String, Arc<Search>>,
+    running: usize,
+    /// Ended ones that can still be read, oldest first.
+    ended: VecDeque<String>,
+    /// Those that may be joined: asker and question, to name.
+    joinable: HashMap<(String, String), String>,
+    stopped: bool,
+}
+
+impl Searches {
+    /// Over the collections of `tenant` and the outside providers of the settings. Nothing runs before the first search.
+    pub fn new(
+        settings: Settings,
+        store: Arc<Store>,
+        tenant: String,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Searches {
+        let http = Arc::new(Http::default());
+        let own: Arc<dyn Provider> = Arc::new(Own::new(store.clone(), tenant.clone(), clock.clone()));
+        let outside =
+            settings.providers.iter().map(|d| Arc::new(Outside::new(d.clone(), http.clone())) as Arc<dyn Provider>);
+        let providers = outside.chain([own]).map(|provider| (provider.name().to_owned(), provider)).collect();
+        let budget = Arc::new(Budget::new(settings.buffer_bytes_total));
+        let (tally, pipeline, book) = (Arc::default(), OnceCell::new(), Mutex::default());
+        Searches { settings, providers, store, tenant, clock, random, budget, tally, pipeline, book }
+    }
+
+    /// Adds a provider that is a Rust type; a declared one of its name gives way.
+    pub fn with(mut self, provider: Arc<dyn Provider>) -> Searches {
+        self.providers.insert(provider.name().to_owned(), provider);
+        self
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Begins a search, or joins the one that the same asker began a moment ago with the same question; `true` if joined.
+    /// Its packets can be read from the moment that this returns.
+    pub async fn start(
+        self: &Arc<Searches>,
+        asked: &Value,
+        asker: &str,
+        arrived: Instant,
+    ) -> Result<(Arc<Search>, bool), Refusal> {
+        let question = Question::read(asked, &self.settings)?;
+        let plan = plan(&question, &self.providers)?;
+        let key = (asker.to_owned(), asked.to_string());
+        let place = match self.admit(&key)? {
+            Admitted::Join(search) => return Ok((search, true)),
+            Admitted::Place(place) => place,
+        };
+        let question = self.located(question, arrived).await?;
+        let id = format!("{:016x}{:016x}", self.random.next_u64(), self.random.next_u64());
+        let search = Arc::new(Search::new(
+            id.clone(),
+            question,
+            arrived,
+            &self.settings,
+            self.budget.clone(),
+            self.tally.clone(),
+        ));
+        let pipeline = self
+            .pipeline
+            .get_or_init(async || Pipeline::new(&self.settings, self.providers.values(), &self.tally))
+            .await;
+        for (provider, why) in plan.skipped {
+            search.skip(&provider, why);
+        }
+        // All are noted before the first is asked, so that the search is not taken for ended.
+        let legs: Vec<_> = plan.asked.into_iter().map(|provider| search.begin(provider)).collect();
+        {
+            let mut book = self.book.lock();
+            book.all.insert(id.clone(), search.clone());
+            book.joinable.insert(key.clone(), id);
+        }
+        self.tally.begun.fetch_add(1, Ordering::Relaxed);
+        tokio::spawn(self.clone().see_through(search.clone(), place, key));
+        tokio::spawn(feed(pipeline.clone(), search.clone(), legs));
+        Ok((search, false))
+    }
+
+    fn admit(self: &Arc<Searches>, key: &(String, String)) -> Result<Admitted, Refusal> {
+        let mut book = self.book.lock();
+        if let Some(search) = book.joinable.get(key).and_then(|id| book.all.get(id))
+            && search.arrived.elapsed() < self.settings.join
+            && !search.is_over()
+        {
+            self.tally.joined.fetch_add(1, Ordering::Relaxed);
+            return Ok(Admitted::Join(search.clone()));
+        }
+        if book.running >= self.settings.searches_max || book.stopped {
+            self.tally.refused.fetch_add(1, Ordering::Relaxed);
+            // The oldest that runs ends first, at its deadline at the latest.
+            let ends = book.all.values().filter(|s| !s.is_over()).map(|s| s.deadline).min();
+            let retry = ends.map_or(Duration::from_secs(1), |at| at.saturating_duration_since(Instant::now()));
+            return Err(Refusal::TooMany { running: book.running, retry });
+        }
+        book.running += 1;
+        Ok(Admitted::Place(Running(self.clone())))
+    }
+
+    /// A question with its address looked up.
+    async fn located(&self, mut question: Question, arrived: Instant) -> Result<Question, Refusal> {
+        let Some(Place::Address { name, radius_m }) = question.place.clone() else { return Ok(question) };
+        let collection = self.store.collection(&self.tenant, &self.settings.addresses).ok_or_else(|| {
+            let name = &self.settings.addresses;
+            Invalid::field(
+                "address",
+                format!("there is no collection {name:?} to look it up in: load one, or give near and radius"),
+            )
+        })?;
+        let left = question.deadline.saturating_sub(arrived.elapsed());
+        let control = Control::new(self.clock.clone(), left, CancelFlag::new());
+        let found = tokio::task::spawn_blocking(move || locate(&collection, &name, &control)).await;
+        match found.map_err(|e| Refusal::Failed(e.to_string()))? {
+            Ok((lon, lat)) => {
+                question.place = Some(Place::Area(Area::Circle { lon, lat, radius_m }));
+                Ok(question)
+            }
+            Err(QueryError::Invalid(invalid)) => Err(Refusal::Invalid(Invalid::field("address", invalid.detail))),
+            Err(e) => Err(Refusal::Failed(e.to_string())),
+        }
+    }
+
+    /// Waits for the end of a search, tells it, and forgets it after a while.
+    async fn see_through(self: Arc<Searches>, search: Arc<Search>, place: Running, key: (String, String)) {
+        let given_up = tokio::select! {
+            () = search.all_told() => "",
+            () = search.ended() => "",
+            () = tokio::time::sleep_until(search.deadline.into()) => "it had not answered at the deadline",
+            () = search.outbox.abandoned(self.settings.gone, self.settings.wait) => "nobody was there to read any more",
+        };
+        search.seal(given_up);
+        drop(place);
+        {
+            let mut book = self.book.lock();
+            if book.joinable.get(&key) == Some(&search.id) {
+                book.joinable.remove(&key);
+            }
+            book.ended.push_back(search.id.clone());
+            while book.ended.len() > self.settings.searches_max {
+                if let Some(oldest) = book.ended.pop_front() {
+                    book.all.remove(&oldest);
+                }
+            }
+        }
+        let id = search.id.clone();
+        drop(search);
+        tokio::time::sleep(self.settings.keep).await;
+        let mut book = self.book.lock();
+        book.all.remove(&id);
+        book.ended.retain(|ended| *ended != id);
+    }
+
+    /// The search of this name, if it runs or ended a moment ago.
+    pub fn get(&self, id: &str) -> Option<Arc<Search>> {
+        self.book.lock().all.get(id).cloned()
+    }
+
+    /// Ends a search; its readers get the last packet. `false` where there is none of this name.
+    pub fn stop(&self, id: &str) -> bool {
+        let search = self.get(id);
+        if let Some(search) = &search {
+            search.seal("the search was stopped");
+        }
+        search.is_some()
+    }
+
+    /// Ends all searches and begins no more: the server stops.
+    pub fn stop_all(&self) {
+        let all: Vec<Arc<Search>> = {
+            let mut book = self.book.lock();
+            book.stopped = true;
+            book.all.values().cloned().collect()
+        };
+        all.iter().for_each(|search| search.seal("the server is stopping"));
+    }
+
+    /// Searches that run.
+    pub fn running(&self) -> usize {
+        self.book.lock().running
+    }
+
+    /// Bytes of packets kept.
+    pub fn bytes(&self) -> usize {
+        self.budget.held()
+    }
+
+    /// The counters.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// All providers and how they have been, for `GET /providers`.
+    pub fn providers(&self) -> Value {
+        let of = |provider: &Arc<dyn Provider>| {
+            let mut one = Map::from_iter([
+                ("name".to_owned(), json!(provider.name())),
+                ("title".to_owned(), json!(provider.title())),
+            ]);
+            if let Value::Object(report) = provider.report() {
+                one.extend(report.into_iter().filter(|(_, value)| !value.is_null()));
+            }
+            Value::Object(one)
+        };
+        json!({ "providers": self.providers.values().map(of).collect::<Vec<_>>() })
+    }
+}
+
+/// Puts the legs of a search into the queues before their providers; those that find no room until the search is over are told
+/// as late, as any that are dropped.
+async fn feed(pipeline: Arc<Pipeline>, search: Arc<Search>, legs: Vec<Arc<Leg>>) {
+    let each = async {
+        for leg in legs {
+            if let Some(lane) = pipeline.ask(leg.provider.name()) {
+                lane.push(search.question.priority, Work { leg, body: () }).await;
+            }
+        }
+    };
+    tokio::select! {
+        () = each => {}
+        () = search.ended() => {}
+    }
+}
+
+enum Admitted {
+    Join(Arc<Search>),
+    Place(Running),
+}
+
+/// A place among those that run; given back when dropped.
+struct Running(Arc<Searches>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.book.lock().running -= 1;
+    }
+}
