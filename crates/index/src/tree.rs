@@ -260,14 +260,25 @@ impl Tree {
 
     /// The sides of the boxes of neighbouring nodes, for those who look at all of them.
     pub fn places(&self, nodes: &Children) -> Places<'_> {
-        let level = self.levels[usize::from(nodes.level)] as usize;
-        let at = level + nodes.indexes.start as usize..level + nodes.indexes.end.max(nodes.indexes.start) as usize;
+        let at = self.range(nodes);
         Places {
             west: &self.nodes.west[at.clone()],
             south: &self.nodes.south[at.clone()],
             east: &self.nodes.east[at.clone()],
             north: &self.nodes.north[at],
         }
+    }
+
+    /// First and last instants of the events below neighbouring nodes.
+    pub fn times(&self, nodes: &Children) -> (&[i64], &[i64]) {
+        let at = self.range(nodes);
+        (&self.nodes.start[at.clone()], &self.nodes.end[at])
+    }
+
+    /// Where neighbouring nodes stand in the arrays.
+    fn range(&self, nodes: &Children) -> Range<usize> {
+        let level = self.levels[usize::from(nodes.level)] as usize;
+        level + nodes.indexes.start as usize..level + nodes.indexes.end.max(nodes.indexes.start) as usize
     }
 
     /// The box of the whole tree.

@@ -5,11 +5,13 @@
 //! part keeps its events in order of time as well and the question is about time and numbers alone, that
 //! order is walked: its leaves are thin slices of time, so that few of them are cut by the edge of a window.
 //! Where it is about time alone, there is nothing to walk: a window is a stretch of that order ([`Timeline`]).
+//! A question of one box over points is walked on plain numbers ([`Cutter`]).
 //!
 //! An event of an interval counts in the window of its start. Events with an open start count in a group
 //! without a window, which comes last.
 
 use crate::control::{Control, Stats};
+use crate::cut::Cutter;
 use crate::error::QueryError;
 use crate::groups::{Groups, Members};
 use crate::listed::find_ids;
@@ -19,9 +21,9 @@ use crate::scan::{Candidates, Matched, Run, Scan, Step, search_step};
 use crate::timeline::Timeline;
 use crate::windows::{Finder, Window, Windows};
 use arrow_buffer::BooleanBuffer;
-use meridian_index::{NodeRef, Number};
-use meridian_model::filter::{Predicate, Region};
-use meridian_model::{Batch, FieldColumn, FieldType, Interval, Invalid, Projection, Schema, TimeRole};
+use meridian_index::{LEAF_ROWS, NodeRef, Number};
+use meridian_model::filter::{Cut, Predicate, Region};
+use meridian_model::{Batch, FieldColumn, FieldType, GeometryType, Interval, Invalid, Projection, Schema, TimeRole};
 use meridian_store::Snapshot;
 
 /// What to work out for each group.
@@ -257,6 +259,8 @@ struct Worker {
     time_order: bool,
     /// The interval, where the question asks for nothing else and every event of it is in one group for each window.
     within: Option<Interval>,
+    /// The same for a question of a box too, over points.
+    cut: Option<Cut>,
 }
 
 impl Worker {
@@ -279,7 +283,9 @@ impl Worker {
         ordered.add_time(&scan.layout, schema);
         numeric.iter().for_each(|&f| ordered.add(scan.layout.field(f)));
         let time_order = schema.has_time() && columns.columns().all(|c| ordered.has(c));
-        let finder = question.windows.as_ref().map(|windows| windows.finder(extent(&scan.snapshot)));
+        let cut = question.predicate.as_cut().filter(|_| question.by.is_none());
+        let within = cut.as_ref().map_or(Interval::ALWAYS, |cut| cut.interval);
+        let finder = question.windows.as_ref().map(|windows| windows.finder(extent(&scan.snapshot, within)));
         Worker {
             groups: Groups::new(schema, &fields, question.by.map(|by| schema.fields[by].kind)),
             finder,
@@ -287,7 +293,8 @@ impl Worker {
             by_ordinal: question.by.and_then(|by| numeric.iter().position(|&n| n == by)),
             columns,
             time_order,
-            within: question.predicate.as_interval().filter(|_| question.by.is_none()),
+            within: cut.as_ref().filter(|cut| cut.boxes.is_none()).map(|cut| cut.interval),
+            cut: cut.filter(|_| in_plain_columns(schema)),
         }
     }
 
@@ -309,16 +316,23 @@ impl Worker {
 
     fn task(&mut self, scan: &mut Scan, task: &Task, dead: &DeadInTime) -> Result<(), QueryError> {
         let view = scan.part(task.part).clone();
-        let mut candidates = task.candidates(scan);
         let Some(order) = Ordered::of(&view).filter(|_| task.by_time) else {
+            if let Some(cut) = &self.cut {
+                let (tree, node) = task.node();
+                let (finder, groups) = (&mut self.finder, &mut self.groups);
+                return Cutter::new(task.part, &view, cut, &self.columns, finder, groups).count(scan, tree, node);
+            }
+            let mut candidates = task.candidates(scan);
             let visible = |node: &NodeRef<'_>| view.all_visible(node.rows());
             while let Some(run) = self.next(scan, &visible, &mut candidates)? {
                 self.run(scan, task.part, &run)?;
             }
             return Ok(());
         };
+        let mut candidates = task.candidates(scan);
         if let Some(within) = self.within {
-            let (tree, places) = task.stretch();
+            let (tree, node) = task.node();
+            let places = tree.rows(node);
             let mut timeline = Timeline::new(order, tree, dead, &self.columns);
             return timeline.count(scan, places, within, &mut self.finder, &mut self.groups);
         }
@@ -326,6 +340,7 @@ impl Worker {
         while let Some(run) = self.next(scan, &visible, &mut candidates)? {
             scan.control.check()?;
             scan.stats.blocks_read += 1;
+            scan.stats.edge_blocks += run.rows.len().div_ceil(LEAF_ROWS) as u64;
             let batch = order.read(run.rows.clone(), &self.columns)?;
             let mut mask = (!run.whole).then(|| {
                 scan.stats.events_tested += run.rows.len() as u64;
@@ -416,6 +431,7 @@ impl Worker {
     }
 
     fn run(&mut self, scan: &mut Scan, part: u32, run: &Run) -> Result<(), QueryError> {
+        scan.stats.edge_blocks += run.rows.len().div_ceil(LEAF_ROWS) as u64;
         let Some((rows, batch)) = scan.matching(part, run, &self.columns)? else { return Ok(()) };
         Ok(self.rows(&rows, &batch, run.rows.start)?)
     }
@@ -431,12 +447,18 @@ impl Worker {
         };
         let windows = self.finder.as_mut().zip(starts);
         let by = self.by.and_then(|by| batch.field(by));
-        self.groups.add_rows(rows.iter().map(|r| (r - first) as usize), batch, windows, by)
+        let rows: Vec<u32> = rows.iter().map(|row| row - first).collect();
+        self.groups.add_rows(&rows, batch, windows, by)
     }
 }
 
-/// From the first to the last instant of a snapshot, open ends left out.
-fn extent(snapshot: &Snapshot) -> Interval {
+/// Whether place and time of an event are plain columns without nulls: what a [`Cut`] is held against.
+fn in_plain_columns(schema: &Schema) -> bool {
+    schema.geometry == Some(GeometryType::Point) && matches!(schema.time, TimeRole::Instant(_))
+}
+
+/// From the first to the last instant of a snapshot that lie within an interval, open ends left out.
+fn extent(snapshot: &Snapshot, within: Interval) -> Interval {
     let mut extent = Interval { start: i64::MAX, end: i64::MIN };
     for tree in snapshot.parts.iter().flat_map(|part| part.trees()) {
         let bounds = tree.tree_bounds();
@@ -446,5 +468,5 @@ fn extent(snapshot: &Snapshot) -> Interval {
             }
         }
     }
-    extent
+    Interval { start: extent.start.max(within.start), end: extent.end.min(within.end) }
 }

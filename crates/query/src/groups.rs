@@ -156,6 +156,8 @@ struct FieldTotals {
 pub(crate) struct Groups {
     /// Group of a window (its start) and a value (its number).
     of: NumberMap<(i64, u32)>,
+    /// Group of a window by the window's number, where there is no `by` field.
+    numbered: Vec<u32>,
     windows: Vec<Option<Window>>,
     values: Vec<u32>,
     counts: Vec<u64>,
@@ -178,6 +180,9 @@ struct Values {
 
 /// Stands for the window of events without one.
 const NO_WINDOW: i64 = i64::MIN;
+
+/// Stands for a group that has not been made.
+const NO_GROUP: u32 = u32::MAX;
 
 impl Groups {
     pub(crate) fn new(schema: &Schema, fields: &[usize], by: Option<FieldType>) -> Groups {
@@ -202,6 +207,7 @@ impl Groups {
         });
         Groups {
             of: NumberMap::default(),
+            numbered: Vec::new(),
             windows: Vec::new(),
             values: Vec::new(),
             counts: Vec::new(),
@@ -239,29 +245,38 @@ impl Groups {
     /// Counts rows of a batch.
     pub(crate) fn add_rows(
         &mut self,
-        rows: impl Iterator<Item = usize> + Clone,
+        rows: &[u32],
         batch: &Batch,
         mut windows: Option<(&mut Finder, &TimestampMicrosecondArray)>,
         by: Option<FieldColumn<'_>>,
     ) -> Result<(), Invalid> {
         let mut groups = std::mem::take(&mut self.scratch);
         groups.clear();
-        for row in rows.clone() {
-            let window = match &mut windows {
-                Some((finder, starts)) if starts.is_valid(row) => Some(finder.find(starts.value(row))),
-                _ => None,
-            };
-            let value = match (&mut self.by, &by) {
-                (Some(values), Some(column)) => values.number_at(column, row)?,
-                (Some(values), None) => values.number_of(&ByValue::Null)?,
-                (None, _) => 0,
-            };
-            let group = self.group(window, value)?;
-            self.counts[group as usize] += 1;
-            groups.push(group);
+        match &mut windows {
+            Some((finder, starts)) if self.by.is_none() && starts.null_count() == 0 => {
+                let starts = starts.values();
+                for &row in rows {
+                    groups.push(self.group_at(finder, starts[row as usize])?);
+                }
+            }
+            windows => {
+                for row in rows.iter().map(|&row| row as usize) {
+                    let window = match windows {
+                        Some((finder, starts)) if starts.is_valid(row) => Some(finder.find(starts.value(row))),
+                        _ => None,
+                    };
+                    let value = match (&mut self.by, &by) {
+                        (Some(values), Some(column)) => values.number_at(column, row)?,
+                        (Some(values), None) => values.number_of(&ByValue::Null)?,
+                        (None, _) => 0,
+                    };
+                    groups.push(self.group(window, value)?);
+                }
+            }
         }
+        groups.iter().for_each(|&group| self.counts[group as usize] += 1);
         for field in &mut self.fields {
-            let rows = rows.clone().zip(&groups);
+            let rows = rows.iter().map(|&row| row as usize).zip(&groups);
             match (&mut field.totals, batch.field(field.field)) {
                 (Totals::Ints(totals), Some(FieldColumn::Int(column))) => {
                     let no_nulls = column.null_count() == 0;
@@ -307,6 +322,22 @@ impl Groups {
             }
         }
         Ok(())
+    }
+
+    /// The group of an instant's window, without a `by` field; found by the window's number, where it has one.
+    #[inline]
+    pub(crate) fn group_at(&mut self, finder: &mut Finder, time: i64) -> Result<u32, Invalid> {
+        let number = finder.number(time);
+        match number.and_then(|number| self.numbered.get(number)) {
+            Some(&group) if group != NO_GROUP => return Ok(group),
+            _ => {}
+        }
+        let group = self.group(Some(finder.find(time)), 0)?;
+        if let Some(number) = number {
+            self.numbered.resize(self.numbered.len().max(number + 1), NO_GROUP);
+            self.numbered[number] = group;
+        }
+        Ok(group)
     }
 
     /// The number of a group, made if it is new. Without a `by` field the value is 0.

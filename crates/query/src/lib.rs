@@ -12,6 +12,7 @@ mod aggregate;
 mod cells;
 mod control;
 mod count;
+mod cut;
 mod density;
 mod error;
 mod explain;

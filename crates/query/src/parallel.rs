@@ -10,7 +10,6 @@ use crate::error::QueryError;
 use crate::scan::{Candidates, Scan};
 use meridian_index::{Node, Tree};
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -30,9 +29,9 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// The tree, and the rows below the node.
-    pub(crate) fn stretch(&self) -> (&Tree, Range<u32>) {
-        (&self.tree, self.tree.rows(self.node))
+    /// The tree and the node.
+    pub(crate) fn node(&self) -> (&Tree, Node) {
+        (&self.tree, self.node)
     }
 
     pub(crate) fn candidates(&self, scan: &mut Scan) -> Candidates {

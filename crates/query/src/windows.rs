@@ -16,6 +16,7 @@ use jiff::Span;
 use jiff::civil::Date;
 use jiff::tz::{Offset, TimeZone};
 use meridian_model::{Interval, Invalid};
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// Shortest window: a millisecond.
@@ -136,7 +137,8 @@ impl Windows {
                 starts.extend((first..=last + 1).map(|unit| self.unit_start(unit)));
             }
         }
-        Finder { windows: self.clone(), starts: Arc::new(starts), last: Window { start: 0, end: 0 } }
+        let last = Window { start: 0, end: 0 };
+        Finder { windows: self.clone(), extent, starts: Arc::new(starts), last, numbers: OnceCell::new() }
     }
 
     /// Whether every window follows from one division.
@@ -224,6 +226,10 @@ fn days_of(date: Date) -> i64 {
 }
 
 fn floor_window(time: i64, anchor: i64, step: i64) -> Window {
+    let start = time.checked_sub(anchor).and_then(|past| time.checked_sub(past.rem_euclid(step)));
+    if let Some((start, end)) = start.and_then(|start| Some((start, start.checked_add(step)?))) {
+        return Window { start, end };
+    }
     // In 128 bits: open ends are the extremes of 64.
     let (time, anchor, step) = (i128::from(time), i128::from(anchor), i128::from(step));
     let start = (time - anchor).div_euclid(step) * step + anchor;
@@ -240,9 +246,12 @@ fn within_day(day: Window, time: i64, step: i64) -> Window {
 #[derive(Debug, Clone)]
 pub struct Finder {
     windows: Windows,
+    extent: Interval,
     /// Starts of consecutive units, one more than there are units; empty where arithmetic is enough.
     starts: Arc<Vec<i64>>,
     last: Window,
+    /// The windows of the extent by number, unless they are too many; made when first asked for.
+    numbers: OnceCell<Option<Numbers>>,
 }
 
 impl Finder {
@@ -253,6 +262,13 @@ impl Finder {
             self.last = self.search(time);
         }
         self.last
+    }
+
+    /// The number of an instant's window among those of the extent, where these are not too many.
+    #[inline]
+    pub(crate) fn number(&self, time: i64) -> Option<usize> {
+        let made = || Numbers::of(self.extent, |time| self.search(time));
+        self.numbers.get_or_init(made).as_ref()?.of_instant(time)
     }
 
     fn search(&self, time: i64) -> Window {
@@ -268,6 +284,72 @@ impl Finder {
             Step::OfDay(us) => within_day(unit, time, us),
             _ => unit,
         }
+    }
+}
+
+/// Consecutive windows by number, and a table that leads from an instant to its number without a division: of each
+/// short stretch of time, the window in which it begins.
+#[derive(Debug, Clone)]
+struct Numbers {
+    /// One more than there are windows.
+    starts: Vec<i64>,
+    begins: Vec<u32>,
+    /// A stretch is this power of two long.
+    shift: u32,
+}
+
+/// Most windows that are numbered.
+const NUMBERED_MAX: usize = 1 << 14;
+
+impl Numbers {
+    fn of(extent: Interval, find: impl Fn(i64) -> Window) -> Option<Numbers> {
+        if extent.start > extent.end {
+            return None;
+        }
+        let mut window = find(extent.start);
+        // Windows of one question are of about one length; this spares making what would be thrown away.
+        let length = (i128::from(window.end) - i128::from(window.start)).max(1);
+        if (i128::from(extent.end) - i128::from(extent.start)) / length > 2 * NUMBERED_MAX as i128 {
+            return None;
+        }
+        let mut starts = vec![window.start];
+        loop {
+            if window.end <= window.start || starts.len() > NUMBERED_MAX {
+                return None;
+            }
+            starts.push(window.end);
+            if window.end > extent.end {
+                break;
+            }
+            window = find(window.end);
+        }
+        let (first, count) = (starts[0], starts.len() - 1);
+        let span = window.end.checked_sub(first)? as u64;
+        let mut shift = 0;
+        while span >> shift > 4 * count as u64 {
+            shift += 1;
+        }
+        let mut number = 0;
+        let begins = (0..=span >> shift).map(|stretch| {
+            while number + 1 < count && starts[number + 1] <= first + (stretch << shift) as i64 {
+                number += 1;
+            }
+            number as u32
+        });
+        Some(Numbers { begins: begins.collect(), starts, shift })
+    }
+
+    #[inline]
+    fn of_instant(&self, time: i64) -> Option<usize> {
+        let (first, end) = (*self.starts.first()?, *self.starts.last()?);
+        if time < first || time >= end {
+            return None;
+        }
+        let mut number = *self.begins.get(((time - first) as u64 >> self.shift) as usize)? as usize;
+        while *self.starts.get(number + 1)? <= time {
+            number += 1;
+        }
+        Some(number)
     }
 }
 
@@ -340,6 +422,8 @@ mod tests {
         ) {
             let windows = Windows::parse(duration, zone).unwrap();
             let mut finder = windows.finder(Interval { start: near - 90 * DAY_US, end: near + 90 * DAY_US });
+            // 180 days by the quarter of an hour are 17,280 windows: too many.
+            prop_assert_eq!(finder.number(near).is_some(), duration != "PT15M");
             for t in [time, near, near + 1, near - 3_600_000_000] {
                 let found = windows.window_of(t);
                 prop_assert!(found.holds(t), "{t} is not in {found:?}");
@@ -349,6 +433,9 @@ mod tests {
                     prop_assert_eq!(windows.window_of(found.end).start, found.end);
                 }
                 prop_assert_eq!(finder.find(t), found);
+                if let Some(number) = finder.number(t) {
+                    prop_assert_eq!(finder.numbers.get().unwrap().as_ref().unwrap().starts[number], found.start);
+                }
             }
         }
     }

@@ -7,6 +7,7 @@
 mod any;
 mod bands;
 mod bind;
+mod cut;
 mod expr;
 pub mod globe;
 mod lexer;
@@ -28,6 +29,7 @@ mod texts;
 mod truth;
 mod write;
 
+pub use cut::Cut;
 pub use expr::{ArrayOp, Comparison, Expr, IntervalEnd, Operand, SpatialOp, TemporalOp};
 pub use globe::{distance_to_box_m, distance_to_geometry_m, farthest_in_box_m};
 pub use lexer::TEXT_BYTES_MAX;

@@ -98,6 +98,11 @@ impl BoxTest {
         BoxTest { boxes }
     }
 
+    /// The boxes, none of which crosses the antimeridian.
+    pub(crate) fn boxes(&self) -> &[Sides] {
+        &self.boxes
+    }
+
     /// The least box that holds all boxes.
     pub(crate) fn sides(&self) -> Sides {
         self.boxes.iter().fold(

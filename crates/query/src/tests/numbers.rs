@@ -224,6 +224,36 @@ fn a_histogram_reads_only_where_windows_cut() {
 }
 
 #[test]
+fn windows_in_a_box_read_a_block_once() {
+    let kind = Kind { places: Places::Points, times: Times::Instant, made_ids: true };
+    let mut world = World::new(kind);
+    world.apply(&Op::Write((0..20_000).map(|n| event((n * 7_919) % 20_000, n * 8_640_000)).collect()));
+    let during = Filter::During(3 * HOUR, 40 * HOUR + 7);
+    let filter = Filter::And(Box::new(Filter::Bbox([20.0, 10.0, 90.0, 40.0])), Box::new(during));
+    let question = Aggregate {
+        predicate: filter.predicate(&world),
+        functions: all_functions(),
+        windows: Some(Windows::parse("PT1H", "UTC").unwrap()),
+        by: None,
+        empty: false,
+    };
+    // First from a memory tree, then from a segment, then with dead rows.
+    for round in 0..3 {
+        let answer = aggregate(&world.collection.snapshot(), &question, &world.control()).unwrap();
+        let mut expected: BTreeMap<i64, Vec<&Event>> = BTreeMap::new();
+        for event in filter.matching(&world) {
+            expected.entry(event.start.div_euclid(HOUR)).or_default().push(event);
+        }
+        assert_eq!(answer.groups.len(), expected.len());
+        answer.groups.iter().zip(expected.values()).for_each(|(group, events)| same(group, events).unwrap());
+        let rows = 20_000u64;
+        assert!(answer.stats.blocks_read <= rows.div_ceil(meridian_store::CHUNK_ROWS.into()), "{:?}", answer.stats);
+        assert!(answer.stats.edge_blocks > 0 && answer.stats.events_tested < rows, "{:?}", answer.stats);
+        world.apply(if round == 0 { &Op::Flush } else { &Op::Delete(1_777) });
+    }
+}
+
+#[test]
 fn dead_rows_are_left_out_of_the_order_of_time() {
     let kind = Kind { places: Places::Points, times: Times::Instant, made_ids: true };
     let mut world = World::new(kind);
