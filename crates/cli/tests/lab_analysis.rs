@@ -1,0 +1,196 @@
+//! `meridian lab simulate`, `compare`, `cost`, `report` and `breakpoint` as a user meets them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+mod common;
+
+use common::{Mock, meridian, root};
+use serde_json::Value;
+use std::path::Path;
+
+const SEARCH: &str = "bench/studies/search-pipeline.toml";
+
+fn study(path: &str) -> String {
+    root().join(path).to_str().unwrap().to_owned()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A simulated trial as a results folder.
+fn simulated(folder: &Path, name: &str, sets: &[&str]) -> String {
+    let out = folder.join(name);
+    let mut args = vec!["lab", "simulate"];
+    let search = study(SEARCH);
+    args.extend([search.as_str(), "--out", text(&out), "--set", "arrival.count=30"]);
+    sets.iter().for_each(|set| args.extend(["--set", set]));
+    meridian(&args).ended(0);
+    text(&out).to_owned()
+}
+
+#[test]
+fn a_simulation_answers_with_the_json_of_the_contract_and_the_same_twice() {
+    let args = ["lab", "simulate", &study(SEARCH), "--set", "workers=16", "--set", "arrival.count=128", "--json"];
+    let first = meridian(&args).ended(0).out;
+    assert_eq!(meridian(&args).ended(0).out, first);
+    let json: Value = serde_json::from_str(&first).unwrap();
+    assert_eq!(json["requests"].as_array().unwrap().len(), 128);
+    for key in ["n", "start_s", "first_s", "last_s", "packets"] {
+        assert!(json["requests"][0].get(key).is_some(), "{key}");
+    }
+    assert!(json["growth_per_request_s"].as_f64().unwrap() > 1.0 && json["first_absent"].as_u64().unwrap() > 20);
+    let tier = study("bench/studies/scan-tier.toml");
+    let sets = ["--set", "workload=grep", "--set", "threads=16", "--set", "measured_scans=20", "--json"];
+    let tier = meridian(&[&["lab", "simulate", &tier], &sets[..]].concat()).ended(0);
+    assert!(serde_json::from_str::<Value>(&tier.out).unwrap()["mean_ms"].as_f64().unwrap() > 0.0);
+    meridian(&["lab", "simulate", &study(SEARCH), "--set", "workers=0"]).ended(2).says(&["workers = 0"]);
+    meridian(&["lab", "simulate", &study(SEARCH), "--edge", "p95_s"]).ended(2).says(&["--edge p95_s", "p95_s=0.1"]);
+}
+
+#[test]
+fn two_runs_are_held_against_each_other_in_words_pictures_and_exit_codes() {
+    let folder = tempfile::tempdir().unwrap();
+    let few = simulated(folder.path(), "few", &["workers=16"]);
+    let many = simulated(folder.path(), "many", &["workers=48"]);
+    let out = folder.path().join("difference");
+    let ran = meridian(&["lab", "compare", &many, &few, "--out", text(&out)]).ended(0);
+    assert!(ran.out.contains("B is slower: request at p50"), "{}", ran.out);
+    assert!(out.join("pictures/request-1.png").is_file());
+    assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("B is slower"));
+    meridian(&["lab", "compare", &many, &few, "--fail-if-slower"]).ended(1);
+    meridian(&["lab", "compare", &few, &many, "--fail-if-slower"]).ended(0);
+    let same = meridian(&["lab", "compare", &few, &few]).ended(0);
+    assert!(same.out.starts_with("No difference is seen."), "{}", same.out);
+    meridian(&["lab", "compare", &few, text(folder.path())]).ended(3).says(&["not a whole results folder"]);
+    let shown = meridian(&["lab", "report", &few]).ended(0);
+    assert!(shown.out.contains("The wait grew by"), "{}", shown.out);
+}
+
+#[test]
+fn a_plan_is_priced_with_its_pictures_and_a_promise_that_no_size_keeps_ends_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = |share: f64| {
+        let text = format!(
+            "scenario = {:?}\nsize = 'workers'\nsizes = [16, 60]\nseeds = 1\nset = {{ 'arrival.count' = 40 }}\n\
+             [prices]\ncurrency = 'EUR'\nmachine_hour = 0.5\nsize_per_machine = 16\n\
+             [[promise]]\nname = 'soon'\nfirst_s = 4.0\nshare = {share}\n\
+             [[pattern]]\nname = 'steady'\n[[pattern.part]]\nhours = 24\n",
+            study(SEARCH)
+        );
+        std::fs::write(folder.path().join("cost.toml"), text).unwrap();
+    };
+    plan(0.5);
+    let ran = meridian(&["lab", "cost", text(folder.path())]).ended(0);
+    assert!(ran.out.contains("the cheapest size that keeps \"soon\" is workers = "), "{}", ran.out);
+    for name in ["cost.json", "cost.svg", "cost.png"] {
+        assert!(folder.path().join(name).is_file(), "{name}");
+    }
+    plan(1.0);
+    std::fs::write(
+        folder.path().join("cost.toml"),
+        std::fs::read_to_string(folder.path().join("cost.toml")).unwrap().replace("4.0", "0.1"),
+    )
+    .unwrap();
+    meridian(&["lab", "cost", text(folder.path())]).ended(1).says(&["no size keeps"]);
+    meridian(&["lab", "cost", text(&folder.path().join("nowhere"))]).ended(2).says(&["cost.toml"]);
+}
+
+#[test]
+fn numbers_are_taken_from_a_run_and_from_spans() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = study("bench/studies/forecast/server.toml");
+    // A run of the very model, with another service time than it starts from, comes back to that.
+    let run = folder.path().join("run");
+    let sets = [
+        "--set",
+        "source.work.call.mean_s=0.02",
+        "--set",
+        "source.work.call.cv=0.3",
+        "--set",
+        "arrival.interval_s=0.01",
+    ];
+    meridian(&[&["lab", "simulate", &server, "--out", text(&run)], &sets[..]].concat()).ended(0);
+    let args = ["lab", "simulate", &server, "--calibrate", text(&run), "--fit", "source.work.call.mean_s"];
+    let ran = meridian(&args).ended(0);
+    let found = ran.out.lines().find_map(|line| line.strip_prefix("source.work.call.mean_s = ")).unwrap();
+    assert!((found.parse::<f64>().unwrap() / 0.02 - 1.0).abs() < 0.02, "{}", ran.out);
+    meridian(&args[..5]).ended(2).says(&["--fit"]);
+    let spans = folder.path().join("spans.jsonl");
+    let span = r#"{"spanId":"a","name":"work","startTimeUnixNano":"0","endTimeUnixNano":"25000000"}"#;
+    std::fs::write(&spans, format!("{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{span}]}}]}}]}}\n")).unwrap();
+    let ran = meridian(&["lab", "simulate", &server, "--calibrate", text(&spans)]).ended(0);
+    assert!(ran.out.contains("source.work.call.mean_s = 0.025"), "{}", ran.out);
+    // And the rate that the model holds is foretold: 4 workers of 20 ms hold less than 200 a second.
+    let ran = meridian(&[&["lab", "simulate", &server, "--edge", "p95_s=0.1", "--json"], &sets[..]].concat()).ended(0);
+    let edge = serde_json::from_str::<Value>(&ran.out).unwrap()["breakpoint"]["value"].as_f64().unwrap();
+    assert!((170.0..205.0).contains(&edge), "{edge}");
+}
+
+/// A scenario against a mock, with limits that no busy machine exceeds.
+fn scenario(folder: &Path, url: &str) -> String {
+    let path = folder.join("first.toml");
+    let text = format!(
+        "[target]\nurl = \"{url}\"\n[arrival]\nkind = \"constant\"\nrate = 50\n[request]\npath = \"/a\"\n[trials]\npause_s = 0.1\n\
+         [phases]\nmeasured_s = 0.5\n[limits]\nlate_ms = 1e6\nother_load = 1e3\n[[objective]]\nmetric = \"p95_ms\"\nat_most = 100\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_breakpoint_is_found_shown_and_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = folder.path().join("sources.toml");
+    std::fs::write(
+        &sources,
+        "[[source]]\nname = \"a\"\nitems = 1\nworkers = 4\ndelay = { kind = \"fixed\", ms = 20 }\n",
+    )
+    .unwrap();
+    let mock = Mock::start(&[text(&sources)]);
+    let path = scenario(folder.path(), &mock.1);
+    let out = folder.path().join("edge");
+    let args = ["lab", "breakpoint", &path, "--out", text(&out), "--within", "0.2"];
+    let ran = meridian(&[&args[..], &["--json"]].concat()).ended(0);
+    let json: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&json["conclusion"], &json["objective"]), (&"found".into(), &"p95_ms at most 100".into()), "{json}");
+    // 4 workers of 20 ms hold 200 a second; half a second of 240 makes a queue that passes 100 ms.
+    assert!((150.0..270.0).contains(&json["breakpoint"]["value"].as_f64().unwrap()), "{json}");
+    // A line for each step.
+    assert_eq!(ran.err.lines().count(), json["steps"].as_array().unwrap().len(), "{}", ran.err);
+    assert!(ran.err.contains("FAILED") && ran.err.contains("confirm"), "{}", ran.err);
+    let shown = meridian(&["lab", "report", text(&out)]).ended(0);
+    assert!(shown.out.contains("The breakpoint lies at") && out.join("pictures/breakpoint.svg").is_file());
+    meridian(&args).ended(2).says(&["is there already"]);
+    let second = folder.path().join("second");
+    let bounded = |least: &str| {
+        let _ = std::fs::remove_dir_all(&second);
+        let more = ["--out", text(&second), "--most", "60", "--at-least", least];
+        meridian(&[&["lab", "breakpoint", path.as_str()], &more[..]].concat())
+    };
+    assert!(bounded("60").ended(0).out.contains("the breakpoint lies above"));
+    bounded("80").ended(1).says(&["it is not shown that the objectives hold at 80"]);
+    let third = folder.path().join("third");
+    let nowhere = ["--set", "target.url=http://127.0.0.1:1", "--out", text(&third)];
+    meridian(&[&["lab", "breakpoint", path.as_str()], &nowhere[..]].concat()).ended(3).says(&["cannot be reached"]);
+    assert!(!folder.path().join("third.partial").exists());
+}
+
+#[test]
+fn the_search_patterns_run_against_mock_sources_and_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let mock = Mock::start(&[&study("bench/studies/search-pattern/sources.toml")]);
+    let url = format!("target.url={}", mock.1);
+    for (name, short) in [
+        ("single-burst", ["population.arrival.count=20", "population.arrival.interval_s=0.05"]),
+        ("on-off", ["population.arrival.bursts=2", "population.arrival.gap_s=0.2"]),
+    ] {
+        let out = folder.path().join(name);
+        let path = study(&format!("bench/studies/search-pattern/{name}.toml"));
+        let sets = ["--set", &url, "--set", short[0], "--set", short[1], "--out", text(&out)];
+        meridian(&[&["lab", "run", &path], &sets[..]].concat()).ended(0);
+        let shown = meridian(&["lab", "report", text(&out)]).ended(0);
+        assert!(shown.out.contains("measured requests had a sound answer"), "{}", shown.out);
+        assert!(out.join("report.html").is_file());
+    }
+}
