@@ -72,7 +72,7 @@ pub async fn run<T: Send + 'static>(run: Run, work: impl FnOnce(&Control) -> Res
     outcome
 }
 
-/// What a question puts into the channel: each costs whoever waits a wake-up, so a small answer is one.
+/// What a question puts into the channel: each costs whoever waits a wake-up, so head and end travel with data.
 struct Piece {
     /// With the first piece.
     head: Option<Box<HeaderMap>>,
@@ -80,9 +80,6 @@ struct Piece {
     /// Whether the answer is whole with it.
     last: bool,
 }
-
-/// A question that is worked off faster sends nothing before its end, or before its first chunk is full.
-const FIRST_BYTES_AFTER: Duration = Duration::from_millis(1);
 
 /// Where a question puts its answer. Bytes are collected in [`Sink::buffer`] and leave as chunks.
 pub struct Sink {
@@ -92,7 +89,6 @@ pub struct Sink {
     runtime: Handle,
     deadline: Instant,
     chunk_bytes: usize,
-    begun: Instant,
     /// The head, until it leaves with the first bytes.
     head: Option<Box<HeaderMap>>,
     sent: bool,
@@ -104,10 +100,10 @@ impl Sink {
         self.head = Some(Box::new(headers));
     }
 
-    /// Sends what has been collected if it is worth a chunk, or if a client has waited long enough for the first bytes.
+    /// Sends what has been collected if it is worth a chunk. The first bytes leave at once: nobody knows how long it takes
+    /// to find the next.
     pub fn offer(&mut self) -> Result<()> {
-        let waiting = !self.sent && !self.buffer.is_empty() && self.begun.elapsed() >= FIRST_BYTES_AFTER;
-        if self.buffer.len() >= self.chunk_bytes || waiting {
+        if self.buffer.len() >= self.chunk_bytes || (!self.sent && !self.buffer.is_empty()) {
             self.flush()?;
         }
         Ok(())
@@ -178,7 +174,6 @@ pub async fn stream(
         runtime: Handle::current(),
         deadline,
         chunk_bytes,
-        begun: Instant::now(),
         head: None,
         sent: false,
     };
