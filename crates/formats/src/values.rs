@@ -8,6 +8,9 @@ use meridian_model::{BatchBuilder, FieldType, Invalid};
 
 pub(crate) use meridian_model::builder::shorten;
 
+/// What may stand around a value in a text table.
+pub(crate) const BLANKS: [char; 2] = [' ', '\t'];
+
 /// Puts a field's name on a mistake that names none.
 pub(crate) fn blame(mistake: Invalid, field: &str) -> Invalid {
     if mistake.field.is_some() { mistake } else { Invalid { field: Some(field.to_owned()), ..mistake } }
@@ -84,7 +87,7 @@ pub(crate) fn set_text(
         let what = format!("{:?} where {} was expected", shorten(text), spec.kind.noun());
         Err(Invalid::field(&spec.name, what))
     };
-    let bare = text.trim_matches([' ', '\t']);
+    let bare = text.trim_matches(BLANKS);
     let value = match spec.kind {
         FieldType::Text => return builder.set_text(field, text),
         FieldType::Int => match bare.parse::<i64>() {
@@ -98,11 +101,9 @@ pub(crate) fn set_text(
             Some(x) => Value::Float(x),
             None => return wrong(),
         },
-        FieldType::Bool => match bare {
-            "true" | "True" | "TRUE" | "1" => Value::Bool(true),
-            "false" | "False" | "FALSE" | "0" => Value::Bool(false),
-            _ => return wrong(),
-        },
+        FieldType::Bool if bare == "1" || bare.eq_ignore_ascii_case("true") => Value::Bool(true),
+        FieldType::Bool if bare == "0" || bare.eq_ignore_ascii_case("false") => Value::Bool(false),
+        FieldType::Bool => return wrong(),
         FieldType::Time => {
             let micros = match (options.epoch, bare.parse::<i64>()) {
                 (Some(unit), Ok(n)) => epoch(n, unit.micros()),

@@ -232,8 +232,10 @@ impl Guess {
     /// else by any two customary names.
     fn find_point(&self, options: &ReadOptions) -> Option<(usize, usize)> {
         let numeric = |c: &Column| c.values > 0 && c.kinds & !(kinds::INT | kinds::FLOAT) == 0;
-        // What is called x and y is more often projected than not.
-        let passes = |c: &Column, edge: f64| numeric(c) && (c.name.len() > 1 || c.course.magnitude() <= edge);
+        // What is called x and y is more often projected, or no place at all, than not.
+        let events = self.events;
+        let sure = |c: &Column, edge: f64| c.values == events && c.course.magnitude() <= edge;
+        let passes = |c: &Column, edge: f64| numeric(c) && (c.name.len() > 1 || sure(c, edge));
         let (east, north) = (|c: &Column| passes(c, 180.0), |c: &Column| passes(c, 90.0));
         if options.lon.is_none() && options.lat.is_none() {
             let pair =

@@ -5,7 +5,8 @@ use crate::error::Fault;
 use crate::json::Json;
 use crate::options::ReadOptions;
 use crate::rows::Rows;
-use crate::values::text_list;
+use crate::read::is_null_number;
+use crate::values::{BLANKS, text_list};
 use crate::wkt;
 use meridian_model::Invalid;
 use std::io::Read;
@@ -36,10 +37,11 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
             Err(fault) => return Err(fault),
         }
         for column in 0..names.len() {
-            let text = rows.text(column).trim_matches([' ', '\t']);
-            if text.is_empty() || options.nulls.iter().any(|null| null == text) {
+            let text = rows.text(column);
+            if is_null_number(text, rows.quoted(column), options) {
                 continue;
             }
+            let text = text.trim_matches(BLANKS);
             note(&mut guess, column, text);
             guess.saw_id(column, text);
         }
@@ -96,6 +98,21 @@ fn kind(text: &str) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blanks_are_no_values_and_pairs_of_letters_are_places_only_when_whole() {
+        let infer = |text: &'static str| {
+            let options = ReadOptions { nulls: vec!["NA".into()], ..ReadOptions::default() };
+            table(Box::new(text.as_bytes()), &options, false).and_then(|g| Ok(g.schema(&options, false)?)).unwrap()
+        };
+        let kinds = |schema: &meridian_model::Schema| schema.fields.iter().map(|f| f.kind).collect::<Vec<_>>();
+        use meridian_model::FieldType::{Bool, Float, Int, Text};
+        assert_eq!(kinds(&infer("a,b,c\ntrue,1,NA\n\" \", NA,x\ntRue,,\"\"\n")), [Bool, Int, Text]);
+        // What is quoted is meant.
+        assert_eq!(kinds(&infer("a\n1\n\"NA\"\n")), [Text]);
+        assert_eq!(kinds(&infer("x,y\n,0.5\n0.5,0.5\n")), [Float, Float]);
+        assert!(infer("x,y\n0.5,0.5\n0.5,0.5\n").geometry.is_some());
+    }
 
     #[test]
     fn texts_have_kinds() {

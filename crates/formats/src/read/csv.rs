@@ -6,7 +6,7 @@ use crate::options::ReadOptions;
 use crate::roles::{Role, Roles};
 use crate::rows::Rows;
 use crate::shape::{self, Shape};
-use crate::values::{blame, float, set_text, shorten};
+use crate::values::{BLANKS, blame, float, set_text, shorten};
 use crate::wkt;
 use meridian_model::{BatchBuilder, FieldType, Invalid, Schema};
 use std::io::Read;
@@ -95,12 +95,22 @@ pub(crate) fn degrees(text: &str, column: &str) -> Result<f64, Invalid> {
         .ok_or_else(|| Invalid::field(column, format!("{:?} where a number of degrees was expected", shorten(text))))
 }
 
+/// Whether a cell holds nothing. Blanks are a value of texts and ids only, and an empty text is told from an absent one
+/// by its quotes.
 fn is_null(text: &str, quoted: bool, role: Role, schema: &Schema, options: &ReadOptions) -> bool {
-    if text.is_empty() {
-        let is_text = matches!(role, Role::Field(f) if schema.fields[f].kind == FieldType::Text);
-        return !(quoted && is_text);
+    match role {
+        Role::Field(f) if schema.fields[f].kind == FieldType::Text => {
+            !quoted && (text.is_empty() || options.nulls.iter().any(|null| null == text))
+        }
+        Role::Id => text.is_empty() || !quoted && options.nulls.iter().any(|null| null == text),
+        _ => is_null_number(text, quoted, options),
     }
-    !options.nulls.is_empty() && !quoted && options.nulls.iter().any(|null| null == text)
+}
+
+/// The same for cells of every other kind. Inference asks this too: a kind is guessed only from what will be read as one.
+pub(crate) fn is_null_number(text: &str, quoted: bool, options: &ReadOptions) -> bool {
+    let bare = text.trim_matches(BLANKS);
+    bare.is_empty() || !quoted && options.nulls.iter().any(|null| null == text || null == bare)
 }
 
 impl Records for Table {

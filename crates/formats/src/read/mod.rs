@@ -10,6 +10,8 @@ pub(crate) mod lines;
 pub(crate) mod parquet;
 mod whole;
 
+pub(crate) use csv::is_null_number;
+
 use crate::error::{Fault, MISTAKES_MAX, ReadError};
 use crate::format::Format;
 use crate::options::{BatchLimits, OnError, ReadOptions};
