@@ -17,6 +17,7 @@ help: ## This list
 
 build: web ## Release binary at target/release/meridian, the web pages inside it
 	cargo build --release --locked --bin meridian
+	@git describe --always --dirty > $(TARGET)/release/meridian.commit 2> /dev/null || true
 	@echo "built $(TARGET)/release/meridian"
 
 # The pages are rebuilt when a source or a dependency changed, so that a second `make build` is quick.

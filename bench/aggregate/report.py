@@ -18,10 +18,11 @@ def render(result):
         for what in dict.fromkeys(c["what"] for c in size["cells"]):
             p50 = {s: middle(cells[what, s]["runs"], "p50_ms") for s in systems if (what, s) in cells}
             best = min(peers, key=p50.get)
+            scan = f"{p50['meridian, scan'] / p50['meridian']:.1f}x" if "meridian, scan" in p50 else ""
             rows.append([what, f"{cells[what, 'meridian']['windows']:,}", f"{cells[what, 'meridian']['events']:,}",
-                         *(f"{p50[s]:,.2f}" if s in p50 else "" for s in systems), f"{p50[best] / p50['meridian']:.1f}x {best}"])
+                         *(f"{p50[s]:,.2f}" if s in p50 else "" for s in systems), f"{p50[best] / p50['meridian']:.1f}x {best}", scan])
         out += [f"### {size['rows']:,} events", ""]
-        out += table(["question", "windows", "events counted", *systems, "best peer / Meridian"], rows)
+        out += table(["question", "windows", "events counted", *systems, "best peer / Meridian", "scan of the matching blocks / Meridian"], rows)
         loads = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in size["load_s"].items())
         memory = ", ".join(f"{name} {mb:,.0f} MB" for name, mb in size["resident_mb"].items())
         out += ["", f"Loading took: {loads}. Resident: {memory}.", "", "What Meridian read (`explain=true`):", ""]
