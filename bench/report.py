@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-ORDER = ["ingest", "mixed", "spacetime", "tracks", "near", "aggregate", "footprint", "scaling", "capacity", "lab"]
+ORDER = ["ingest", "mixed", "spacetime", "tracks", "near", "near-5m", "aggregate", "footprint", "scaling", "capacity", "lab"]
 INTRO = """# Results
 
 Every figure here was measured by the command that stands above it, each system in the same run on the same machine,
@@ -25,7 +25,7 @@ def drawn_by(name):
 
 def section(name, result):
     """One bench: its title, the command that repeats it, its figures and its remarks."""
-    bench = drawn_by(name)
+    bench = drawn_by(name.split("-")[0])
     # The run itself says how long and how often it measured: the bare target may measure longer.
     command = bench.COMMAND.format(**result)
     text = [f"## {bench.TITLE}", "", f"`{command}` on {result['machine']}, commit {result['commit']}, {result['date']}.", ""]

@@ -17,7 +17,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import data
-from common import DRIVER, MERIDIAN, cpu_seconds, drive, need, resident_mb, save, say, steal_and_load
+from common import DRIVER, MERIDIAN, RESULTS, cpu_seconds, drive, need, resident_mb, save, say, steal_and_load
 from peers import duckdb_spatial, http, meridian, questdb, questdb_applied, start_meridian, start_questdb
 
 BOX = (-125.0, 30.0, -110.0, 42.0)
@@ -211,13 +211,17 @@ def main():
     parser.add_argument("--seconds", type=float, default=1.0, help="seconds of each cell")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--add", action="store_true", help="keep what an earlier run measured at other sizes")
     options = parser.parse_args()
     need(MERIDIAN, DRIVER, "java", "zstd")
-    quiet, sizes = [steal_and_load()], []
+    before = json.loads((RESULTS / "aggregate.json").read_text()) if options.add else {"quiet": [], "sizes": []}
+    sizes = [size for size in before["sizes"] if size["rows"] not in options.rows]
+    quiet = [*before["quiet"], steal_and_load()]
     for rows in options.rows:
         sizes.append(one_size(options, rows))
         quiet.append(steal_and_load())
-    save("aggregate", {"rows": options.rows, "rows_text": " ".join(map(str, options.rows)), "seconds": options.seconds, "rounds": options.rounds,
+    sizes.sort(key=lambda size: size["rows"])
+    save("aggregate", {"rows_text": " ".join(str(size["rows"]) for size in sizes), "seconds": options.seconds, "rounds": options.rounds,
                        "seed": options.seed, "quiet": quiet, "sizes": sizes})
 
 

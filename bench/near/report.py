@@ -5,7 +5,7 @@ import statistics
 from tables import spread
 
 TITLE = "Near: what is within R of here, nearest first"
-COMMAND = "python3 bench/near/run.py --places {places} --seconds {seconds:g} --rounds {rounds}"
+COMMAND = "python3 bench/near/run.py --places {places} --seconds {seconds:g} --rounds {rounds} --name {name}"
 
 
 def render(result):

@@ -191,6 +191,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=4.0, help="measured seconds of each run")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--name", default="near", choices=["near", "near-5m"], help="the file of bench/results to write")
     parser.add_argument("--durability", default="local", choices=["local", "ephemeral"])
     options = parser.parse_args()
     need(MERIDIAN, "redis-server", "redis-cli", "psql", "nginx", "zstd")
@@ -236,7 +237,8 @@ def measure(options, folder, rows, files, hits, sizes, differing, meridian, redi
     memory = {name: resident_mb(server.pid) for name, (server, _, _) in systems.items()}
     if tile38:
         tile38.__exit__()
-    save("near", {
+    save(options.name, {
+        "name": options.name,
         "places": options.places, "seconds": options.seconds, "rounds": options.rounds, "seed": options.seed, "durability": options.durability,
         "connections": 50, "differing": differing, "quiet": quiet, "resident_mb": memory,
         "rows": [{"points": key[0], "radius_km": key[1], "hits": hits[key], "bytes": sizes[key],
