@@ -13,7 +13,8 @@ use crate::stream::{self, Run};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use meridian_model::{Schema, time};
+use meridian_formats::text;
+use meridian_model::Schema;
 use meridian_query::{Aggregate, Aggregated, ByValue, Function, FunctionValue, Group, Stats, Windows};
 use meridian_store::Snapshot;
 use serde_json::Value;
@@ -166,8 +167,11 @@ fn write_groups(answer: &Aggregated, functions: &[Function], schema: &Schema, ou
 fn write_group(group: &Group, functions: &[Function], names: &[String], out: &mut Vec<u8>) -> Result<()> {
     out.push(b'{');
     if let Some(window) = group.window {
-        let (start, end) = (time::format_instant(window.start), time::format_instant(window.end));
-        write!(out, "\"window\":\"{start}/{end}\",").map_err(Problem::internal)?;
+        out.extend_from_slice(b"\"window\":\"");
+        text::instant(window.start, out);
+        out.push(b'/');
+        text::instant(window.end, out);
+        out.extend_from_slice(b"\",");
     }
     if let Some(by) = &group.by {
         let by = match by {
@@ -187,7 +191,7 @@ fn write_group(group: &Group, functions: &[Function], names: &[String], out: &mu
         match value {
             FunctionValue::Null => out.extend_from_slice(b"null"),
             FunctionValue::Int(n) => write!(out, "{n}").map_err(Problem::internal)?,
-            FunctionValue::Float(x) => out.extend_from_slice(Value::from(*x).to_string().as_bytes()),
+            FunctionValue::Float(x) => text::float(*x, out),
         }
     }
     out.push(b'}');

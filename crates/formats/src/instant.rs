@@ -68,7 +68,7 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 }
 
 /// Appends an instant as [`time::format_instant`] writes it: RFC 3339 in UTC with as many decimals as it needs.
-pub(crate) fn write(micros: i64, out: &mut Vec<u8>) {
+pub fn write(micros: i64, out: &mut Vec<u8>) {
     if !(time::TIME_MIN..=time::TIME_MAX).contains(&micros) {
         out.extend_from_slice(time::format_instant(micros).as_bytes());
         return;

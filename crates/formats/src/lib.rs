@@ -41,3 +41,9 @@ pub use options::{BatchLimits, Epoch, OnError, ReadOptions, Unknown};
 pub use read::{EventReader, reader, reader_of_bytes, reader_of_file};
 pub use rest::RestFile;
 pub use write::{EventWriter, FeatureWriter, Features, GeoParquetError, GeoParquetWriter, WriteError, writer};
+
+/// Values as the writers put them into JSON, for those who write other answers.
+pub mod text {
+    pub use crate::instant::write as instant;
+    pub use crate::write::text::float;
+}

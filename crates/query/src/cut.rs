@@ -166,15 +166,38 @@ impl<'a> Cutter<'a> {
                 bits &= (block.clone().enumerate())
                     .fold(0, |bits, (i, row)| bits | u64::from(visible.value(row - rows.start)) << i);
             }
+            if bits == 0 {
+                continue;
+            }
+            scan.stats.events_matched += u64::from(bits.count_ones());
+            if let Some(group) = self.group_of_all(starts.map(|starts| &starts.values()[block.clone()]))? {
+                self.groups.add_block(group, &batch, block, bits);
+                continue;
+            }
             while bits != 0 {
                 self.picked.push(from as u32 + bits.trailing_zeros());
                 bits &= bits - 1;
             }
         }
-        scan.stats.events_matched += self.picked.len() as u64;
         self.groups.add_rows(&self.picked, &batch, self.finder.as_mut().zip(starts), None)?;
         self.read = Some((held, batch));
         Ok(())
+    }
+
+    /// The group of all rows that start at these instants, if it is one and the same.
+    fn group_of_all(&mut self, starts: Option<&[i64]>) -> Result<Option<u32>, QueryError> {
+        Ok(match (&mut self.finder, starts) {
+            (None, _) => Some(self.groups.group(None, 0)?),
+            (Some(_), None) => None,
+            (Some(finder), Some(starts)) => {
+                let (least, greatest) =
+                    starts.iter().fold((i64::MAX, i64::MIN), |(least, greatest), &t| (least.min(t), greatest.max(t)));
+                match greatest < finder.find(least).end {
+                    true => Some(self.groups.group_at(finder, least)?),
+                    false => None,
+                }
+            }
+        })
     }
 
     /// A batch that holds some rows, and which it holds: their whole chunk, for the leaves that are found next.

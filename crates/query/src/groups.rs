@@ -1,147 +1,23 @@
 //! The groups of an aggregate while they grow.
 
 use crate::aggregate::{ByValue, Function, FunctionValue, Group};
+use crate::by::Values;
+use crate::hash::NumberMap;
+use crate::totals::Totals;
 use crate::windows::{Finder, Window, Windows};
 use arrow_array::{Array, TimestampMicrosecondArray};
-use meridian_index::{FloatSum, NodeRef, Number, Sum, Summary};
+use meridian_index::{NodeRef, Summary};
 use meridian_model::{Batch, FieldColumn, FieldType, Invalid, Schema};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 
 /// Most running totals of a question: one per group, and one per group and numeric field.
 pub const TOTALS_MAX: usize = 2_000_000;
-/// Most different values of the `by` field.
-pub const BY_VALUES_MAX: usize = 100_000;
 
 /// What the events below a node share.
 #[derive(Debug, Clone)]
 pub(crate) struct Members {
     pub(crate) window: Option<Window>,
     pub(crate) by: Option<ByValue>,
-}
-
-/// A hasher for keys that are numbers: the finalizer of SplitMix64 over each.
-#[derive(Default)]
-pub(crate) struct NumberHasher(u64);
-
-impl Hasher for NumberHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&b| self.write_u64(b.into()));
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        let mut z = (self.0 ^ n).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        self.0 = z ^ (z >> 31);
-    }
-
-    fn write_i64(&mut self, n: i64) {
-        self.write_u64(n as u64);
-    }
-
-    fn write_u32(&mut self, n: u32) {
-        self.write_u64(n.into());
-    }
-
-    fn write_usize(&mut self, n: usize) {
-        self.write_u64(n as u64);
-    }
-
-    fn write_isize(&mut self, n: isize) {
-        self.write_u64(n as u64);
-    }
-}
-
-type NumberMap<K> = HashMap<K, u32, BuildHasherDefault<NumberHasher>>;
-
-/// Running totals of a field of integers in one group.
-#[derive(Debug, Clone, Copy)]
-struct Ints {
-    count: u64,
-    sum: i128,
-    min: i64,
-    max: i64,
-}
-
-/// Running totals of a field of floats in one group.
-#[derive(Debug, Clone, Copy)]
-struct Floats {
-    count: u64,
-    sum: FloatSum,
-    min: f64,
-    max: f64,
-}
-
-impl Ints {
-    const NONE: Ints = Ints { count: 0, sum: 0, min: i64::MAX, max: i64::MIN };
-
-    #[inline]
-    fn add(&mut self, n: i64) {
-        self.count += 1;
-        self.sum += i128::from(n);
-        self.min = self.min.min(n);
-        self.max = self.max.max(n);
-    }
-}
-
-impl Ints {
-    fn add_all(&mut self, summary: &Summary) {
-        self.count += summary.count;
-        if let (Sum::Int(sum), Some(Number::Int(min)), Some(Number::Int(max))) = (summary.sum, summary.min, summary.max)
-        {
-            self.sum += sum;
-            self.min = self.min.min(min);
-            self.max = self.max.max(max);
-        }
-    }
-
-    fn merge(&mut self, other: &Ints) {
-        self.count += other.count;
-        self.sum += other.sum;
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-    }
-}
-
-impl Floats {
-    fn add_all(&mut self, summary: &Summary) {
-        self.count += summary.count;
-        if let (Sum::Float(sum), Some(min), Some(max)) = (summary.sum, summary.min, summary.max) {
-            self.sum.merge(&sum);
-            self.min = self.min.min(min.to_f64());
-            self.max = self.max.max(max.to_f64());
-        }
-    }
-
-    fn merge(&mut self, other: &Floats) {
-        self.count += other.count;
-        self.sum.merge(&other.sum);
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-    }
-
-    fn none() -> Floats {
-        Floats { count: 0, sum: FloatSum::default(), min: f64::INFINITY, max: f64::NEG_INFINITY }
-    }
-
-    #[inline]
-    fn add(&mut self, x: f64) {
-        self.count += 1;
-        self.sum.add(x);
-        self.min = if x < self.min { x } else { self.min };
-        self.max = if x > self.max { x } else { self.max };
-    }
-}
-
-/// Running totals of one field, by group.
-enum Totals {
-    Ints(Vec<Ints>),
-    Floats(Vec<Floats>),
 }
 
 /// One numeric field of the question.
@@ -169,15 +45,6 @@ pub(crate) struct Groups {
     scratch: Vec<u32>,
 }
 
-/// The values of the `by` field, numbered as they are met.
-struct Values {
-    list: Vec<ByValue>,
-    texts: HashMap<Box<str>, u32>,
-    ints: NumberMap<i64>,
-    bools: [Option<u32>; 2],
-    null: Option<u32>,
-}
-
 /// Stands for the window of events without one.
 const NO_WINDOW: i64 = i64::MIN;
 
@@ -191,20 +58,9 @@ impl Groups {
             .iter()
             .filter_map(|&field| {
                 let ordinal = numeric.iter().position(|&n| n == field)?;
-                let totals = match schema.fields[field].kind {
-                    FieldType::Int => Totals::Ints(Vec::new()),
-                    _ => Totals::Floats(Vec::new()),
-                };
-                Some(FieldTotals { field, ordinal, totals })
+                Some(FieldTotals { field, ordinal, totals: Totals::of(schema.fields[field].kind) })
             })
             .collect();
-        let by = by.map(|_| Values {
-            list: Vec::new(),
-            texts: HashMap::new(),
-            ints: NumberMap::default(),
-            bools: [None; 2],
-            null: None,
-        });
         Groups {
             of: NumberMap::default(),
             numbered: Vec::new(),
@@ -212,7 +68,7 @@ impl Groups {
             values: Vec::new(),
             counts: Vec::new(),
             fields,
-            by,
+            by: by.map(|_| Values::none()),
             last: None,
             scratch: Vec::new(),
         }
@@ -234,10 +90,21 @@ impl Groups {
     pub(crate) fn add_all(&mut self, group: u32, count: u64, summary: impl Fn(usize, usize) -> Summary) {
         self.counts[group as usize] += count;
         for field in &mut self.fields {
-            let summary = summary(field.field, field.ordinal);
-            match &mut field.totals {
-                Totals::Ints(totals) => totals[group as usize].add_all(&summary),
-                Totals::Floats(totals) => totals[group as usize].add_all(&summary),
+            field.totals.add_all(group, &summary(field.field, field.ordinal));
+        }
+    }
+
+    /// Counts rows of one group among 64 neighbours at most: those whose bit is set, the first the lowest.
+    pub(crate) fn add_block(&mut self, group: u32, batch: &Batch, block: Range<usize>, bits: u64) {
+        if bits == u64::MAX >> (64 - block.len()) {
+            return self.add_all(group, block.len() as u64, |field, _| {
+                batch.field(field).map_or(Summary::INT, |column| Summary::of_rows(&column, block.clone()))
+            });
+        }
+        self.counts[group as usize] += u64::from(bits.count_ones());
+        for field in &mut self.fields {
+            if let Some(column) = batch.field(field.field) {
+                field.totals.add_block(group, &column, &block, bits);
             }
         }
     }
@@ -276,25 +143,8 @@ impl Groups {
         }
         groups.iter().for_each(|&group| self.counts[group as usize] += 1);
         for field in &mut self.fields {
-            let rows = rows.iter().map(|&row| row as usize).zip(&groups);
-            match (&mut field.totals, batch.field(field.field)) {
-                (Totals::Ints(totals), Some(FieldColumn::Int(column))) => {
-                    let no_nulls = column.null_count() == 0;
-                    for (row, &group) in rows {
-                        if no_nulls || column.is_valid(row) {
-                            totals[group as usize].add(column.value(row));
-                        }
-                    }
-                }
-                (Totals::Floats(totals), Some(FieldColumn::Float(column))) => {
-                    let no_nulls = column.null_count() == 0;
-                    for (row, &group) in rows {
-                        if no_nulls || column.is_valid(row) {
-                            totals[group as usize].add(column.value(row));
-                        }
-                    }
-                }
-                _ => {}
+            if let Some(column) = batch.field(field.field) {
+                field.totals.add_rows(rows, &groups, &column);
             }
         }
         self.scratch = groups;
@@ -314,11 +164,7 @@ impl Groups {
             let group = self.group(window, value)? as usize;
             self.counts[group] += other.counts[theirs];
             for (mine, field) in self.fields.iter_mut().zip(&other.fields) {
-                match (&mut mine.totals, &field.totals) {
-                    (Totals::Ints(mine), Totals::Ints(all)) => mine[group].merge(&all[theirs]),
-                    (Totals::Floats(mine), Totals::Floats(all)) => mine[group].merge(&all[theirs]),
-                    _ => {}
-                }
+                mine.totals.merge(group, &field.totals, theirs);
             }
         }
         Ok(())
@@ -361,10 +207,7 @@ impl Groups {
         self.values.push(value);
         self.counts.push(0);
         for field in &mut self.fields {
-            match &mut field.totals {
-                Totals::Ints(totals) => totals.push(Ints::NONE),
-                Totals::Floats(totals) => totals.push(Floats::none()),
-            }
+            field.totals.push();
         }
         Ok(group as u32)
     }
@@ -426,31 +269,8 @@ impl Groups {
         let Some(field) = function.field() else {
             return FunctionValue::Int(self.counts[group].into());
         };
-        let Some(totals) = self.fields.iter().find(|f| f.field == field) else { return FunctionValue::Null };
-        let (count, sum, min, max) = match &totals.totals {
-            Totals::Ints(totals) => {
-                let t = &totals[group];
-                let int = |n: i64| FunctionValue::Int(n.into());
-                (t.count, FunctionValue::Int(t.sum), int(t.min), int(t.max))
-            }
-            Totals::Floats(totals) => {
-                let t = &totals[group];
-                let float = FunctionValue::Float;
-                (t.count, float(t.sum.value()), float(t.min), float(t.max))
-            }
-        };
-        match function {
-            Function::Count | Function::CountOf(_) => FunctionValue::Int(count.into()),
-            _ if count == 0 => FunctionValue::Null,
-            Function::Sum(_) => sum,
-            Function::Min(_) => min,
-            Function::Max(_) => max,
-            Function::Avg(_) => FunctionValue::Float(match sum {
-                FunctionValue::Int(sum) => sum as f64 / count as f64,
-                FunctionValue::Float(sum) => sum / count as f64,
-                FunctionValue::Null => 0.0,
-            }),
-        }
+        let totals = self.fields.iter().find(|f| f.field == field).map(|f| &f.totals);
+        totals.map_or(FunctionValue::Null, |totals| totals.value(function, group))
     }
 }
 
@@ -461,76 +281,4 @@ fn too_many() -> Invalid {
             "these are too many groups (more than {TOTALS_MAX} totals): ask for longer windows, fewer functions or a shorter time"
         ),
     )
-}
-
-impl Values {
-    fn next(&mut self, value: ByValue) -> Result<u32, Invalid> {
-        if self.list.len() >= BY_VALUES_MAX {
-            return Err(Invalid::field(
-                "by",
-                format!("the property has more than {BY_VALUES_MAX} different values: filter, or group by another one"),
-            ));
-        }
-        self.list.push(value);
-        Ok(self.list.len() as u32 - 1)
-    }
-
-    fn number_of(&mut self, value: &ByValue) -> Result<u32, Invalid> {
-        match value {
-            ByValue::Text(text) => self.text(text),
-            ByValue::Int(n) => self.int(*n),
-            ByValue::Bool(b) => self.bool(*b),
-            ByValue::Null => self.null(),
-        }
-    }
-
-    #[inline]
-    fn number_at(&mut self, column: &FieldColumn<'_>, row: usize) -> Result<u32, Invalid> {
-        match column {
-            FieldColumn::Text(a) if a.is_valid(row) => self.text(a.value(row)),
-            FieldColumn::Int(a) if a.is_valid(row) => self.int(a.value(row)),
-            FieldColumn::Bool(a) if a.is_valid(row) => self.bool(a.value(row)),
-            _ => self.null(),
-        }
-    }
-
-    fn text(&mut self, text: &str) -> Result<u32, Invalid> {
-        if let Some(&number) = self.texts.get(text) {
-            return Ok(number);
-        }
-        let number = self.next(ByValue::Text(text.to_owned()))?;
-        self.texts.insert(text.into(), number);
-        Ok(number)
-    }
-
-    fn int(&mut self, n: i64) -> Result<u32, Invalid> {
-        if let Some(&number) = self.ints.get(&n) {
-            return Ok(number);
-        }
-        let number = self.next(ByValue::Int(n))?;
-        self.ints.insert(n, number);
-        Ok(number)
-    }
-
-    fn bool(&mut self, b: bool) -> Result<u32, Invalid> {
-        match self.bools[usize::from(b)] {
-            Some(number) => Ok(number),
-            None => {
-                let number = self.next(ByValue::Bool(b))?;
-                self.bools[usize::from(b)] = Some(number);
-                Ok(number)
-            }
-        }
-    }
-
-    fn null(&mut self) -> Result<u32, Invalid> {
-        match self.null {
-            Some(number) => Ok(number),
-            None => {
-                let number = self.next(ByValue::Null)?;
-                self.null = Some(number);
-                Ok(number)
-            }
-        }
-    }
 }

@@ -12,7 +12,7 @@
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::listed::{self, Listed};
-use crate::natural::Natural;
+use crate::natural::{ENOUGH, Natural};
 use crate::nearest::Nearest;
 use crate::scan::{Pick, Scan};
 use crate::sort::{SortKey, Sorter};
@@ -101,8 +101,9 @@ pub struct Hits {
     pub distances: Option<Vec<f64>>,
 }
 
-/// Events of the first batch of an answer: few, so that the first bytes leave early.
-const FIRST_ROWS: usize = 128;
+/// Events of the first batch of an answer: few, so that the first bytes leave early, yet all of a small answer, so that
+/// it leaves in one piece.
+const FIRST_ROWS: usize = ENOUGH;
 /// Events of a later batch.
 const BATCH_ROWS: usize = 2048;
 
@@ -128,6 +129,8 @@ pub struct Answer {
     last: Option<Place>,
     next: Option<Place>,
     matched: Option<u64>,
+    /// Whether the source has given all that it has.
+    over: bool,
     done: bool,
 }
 
@@ -215,6 +218,7 @@ pub fn items(snapshot: &Snapshot, items: &Items, control: &Control) -> Result<An
         last: None,
         next: None,
         matched,
+        over: false,
         done: false,
     })
 }
@@ -263,6 +267,11 @@ impl Answer {
         self.next.as_ref()
     }
 
+    /// Whether the page's last events have been given, as far as is known without looking for more.
+    pub fn is_over(&self) -> bool {
+        self.done || self.room() == 0
+    }
+
     /// Whether the events were listed before the first was given.
     pub(crate) fn is_listed(&self) -> bool {
         matches!(self.source, Source::Listed(_))
@@ -289,6 +298,7 @@ impl Answer {
         }
         let want = room.min(if self.given == 0 { FIRST_ROWS } else { BATCH_ROWS });
         let (picks, distances) = self.source.fill(&mut self.scan, want)?;
+        self.over = picks.len() < want.min(ENOUGH);
         let Some(&last) = picks.last() else { return Ok(None) };
         self.given += picks.len();
         let batch = self.scan.read_picks(&picks, &self.projection)?.project(&self.projection);
@@ -332,7 +342,8 @@ impl Answer {
 }
 
 impl Source {
-    /// The next events, at least one unless there are no more, with their distances where the order is by distance.
+    /// The next events, at most `want`; fewer than that, and fewer than [`ENOUGH`], only if there are no more. With their
+    /// distances where the order is by distance.
     fn fill(&mut self, scan: &mut Scan, want: usize) -> Result<(Vec<Pick>, Vec<f64>), QueryError> {
         match self {
             Source::Natural(natural) => Ok((natural.fill(scan, want)?, Vec::new())),
@@ -352,7 +363,7 @@ impl Iterator for Answer {
         let started = self.scan.control.elapsed_us();
         let result = self.batch().transpose();
         self.scan.stats.scan_us += (self.scan.control.elapsed_us() - started).max(0) as u64;
-        self.done = !matches!(result, Some(Ok(_)));
+        self.done = self.over || !matches!(result, Some(Ok(_)));
         result
     }
 }

@@ -9,6 +9,7 @@
 //! Start reading at [`items()`], then `scan.rs`, which all questions share.
 
 mod aggregate;
+mod by;
 mod cells;
 mod control;
 mod count;
@@ -17,6 +18,7 @@ mod density;
 mod error;
 mod explain;
 mod groups;
+mod hash;
 mod items;
 mod listed;
 mod mvt;
@@ -34,6 +36,7 @@ mod sort;
 mod tile;
 mod timeline;
 mod token;
+mod totals;
 mod track;
 mod windows;
 
@@ -41,12 +44,13 @@ mod windows;
 mod tests;
 
 pub use aggregate::{Aggregate, Aggregated, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, aggregate};
+pub use by::BY_VALUES_MAX;
 pub use control::{CancelFlag, Control, Stats};
 pub use count::{CHEAP_EVENTS, count};
 pub use density::{DENSITY_CELLS_MAX, Density, DensityCounts, density};
 pub use error::QueryError;
 pub use explain::{Explanation, explain};
-pub use groups::{BY_VALUES_MAX, TOTALS_MAX};
+pub use groups::TOTALS_MAX;
 pub use items::{Answer, Hits, Items, Order, SORTED_LIMIT_MAX, items, select};
 pub use passages::{Passage, Passages, PassagesAnswer, object_of, passages};
 pub use rows::{ROWS_MAX, matching_rows};

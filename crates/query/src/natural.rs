@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Once so many events are at hand, the end of a run is a good place to stop.
-const ENOUGH: usize = 512;
+pub(crate) const ENOUGH: usize = 512;
 
 /// The merged stream.
 pub(crate) struct Natural {
@@ -79,7 +79,7 @@ impl Natural {
         Natural { waiting, parts, after, streams: Vec::new(), heads: BinaryHeap::new() }
     }
 
-    /// The next events: at least one unless there are no more, at most `want`.
+    /// The next events, at most `want`; fewer than that, and fewer than [`ENOUGH`], only if there are no more.
     pub(crate) fn fill(&mut self, scan: &mut Scan, want: usize) -> Result<Vec<Pick>, QueryError> {
         let mut out = Vec::with_capacity(want.min(ENOUGH));
         while out.len() < want.min(ENOUGH) {

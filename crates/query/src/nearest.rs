@@ -102,7 +102,7 @@ impl Nearest {
         nearest
     }
 
-    /// The next events with their distances: at least one unless there are no more, at most `want`.
+    /// The next events with their distances, at most `want`; fewer only if there are no more.
     pub(crate) fn fill(&mut self, scan: &mut Scan, want: usize) -> Result<(Vec<Pick>, Vec<f64>), QueryError> {
         let (mut picks, mut distances) = (Vec::new(), Vec::new());
         while picks.len() < want

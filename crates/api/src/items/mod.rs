@@ -177,9 +177,12 @@ async fn bulk(
         }
         sink.begin(head(&asked, &snapshot, now, admission, answer.stats().plan_us));
         writer.start(&mut sink.buffer).map_err(Problem::internal)?;
-        for hits in answer.by_ref() {
+        while let Some(hits) = answer.next() {
             write_hits(writer.as_mut(), &hits.map_err(snapshot::problem)?, asked.crs, &mut sink.buffer)?;
-            sink.offer()?;
+            // The last events leave together with the end.
+            if !answer.is_over() {
+                sink.offer()?;
+            }
         }
         writer.finish(&mut sink.buffer).map_err(Problem::internal)
     })

@@ -45,7 +45,10 @@ pub(super) async fn json(
             let hits = hits.map_err(snapshot::problem)?;
             write_features(&writer, &hits, &asked, returned == 0, &mut sink.buffer)?;
             returned += hits.batch.rows();
-            sink.offer()?;
+            // The last events leave together with the end.
+            if !answer.is_over() {
+                sink.offer()?;
+            }
         }
         write_tail(&shared, &context, &collection, &asked, &snapshot, &answer, returned, control, &mut sink.buffer)
     })

@@ -221,3 +221,24 @@ fn a_head_request_costs_no_answer() {
     assert_eq!(read_head(&mut reader).unwrap().0, 200);
     assert!(read_answer(&mut reader).is_err(), "a HEAD answer has no body");
 }
+
+#[test]
+fn a_small_answer_leaves_as_one_piece() {
+    let server = Server::with(ServerConfig::default());
+    server.create("few", "n:Integer,*geom:Point:srid=4326");
+    let rows: String = (0..2_000).map(|n| format!("{n},{},{}\n", n % 180, n % 90)).collect();
+    assert_eq!(server.post("/collections/few/items", "text/csv", format!("n,lon,lat\n{rows}")).status, 201);
+    // Whoever is told the length waits for no further piece.
+    for (query, whole) in [
+        ("f=ndjson&filter=n%3C500", true),
+        ("f=arrow&filter=n%3C500", true),
+        ("f=ndjson&filter=n%3C0", true),
+        ("f=json", true),
+        ("f=json&filter=n%3C7", true),
+        ("f=ndjson", false),
+    ] {
+        let answer = server.get(&format!("/collections/few/items?{query}"));
+        assert_eq!(answer.status, 200, "{query}: {}", answer.text());
+        assert_eq!(!answer.header("content-length").is_empty(), whole, "{query}");
+    }
+}

@@ -5,7 +5,7 @@ mod columns;
 mod csv;
 mod json;
 mod parquet;
-mod text;
+pub(crate) mod text;
 
 pub(crate) use columns::{SEQ_COLUMN, id_column};
 pub use json::{FeatureWriter, Features};

@@ -52,7 +52,7 @@ pub(crate) fn int(n: i64, out: &mut Vec<u8>) {
 
 /// Appends the shortest text that reads back as the same float; not finite ones, which no batch holds, as null.
 #[inline]
-pub(crate) fn float(x: f64, out: &mut Vec<u8>) {
+pub fn float(x: f64, out: &mut Vec<u8>) {
     if x.is_finite() {
         out.extend_from_slice(zmij::Buffer::new().format_finite(x).as_bytes());
     } else {

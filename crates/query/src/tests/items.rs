@@ -12,9 +12,11 @@ use std::cmp::Ordering;
 
 /// Everything that one page gave.
 fn drain(answer: &mut Answer) -> (Vec<Seq>, Vec<f64>) {
-    let (mut seqs, mut distances) = (Vec::new(), Vec::new());
-    for hits in answer.by_ref() {
+    let (mut seqs, mut distances, mut over) = (Vec::new(), Vec::new(), false);
+    while let Some(hits) = answer.next() {
         let hits = hits.unwrap();
+        assert!(!over, "an answer that was over went on");
+        over = answer.is_over();
         assert_eq!(hits.batch.rows(), hits.seqs.len());
         assert!(hits.batch.rows() > 0, "an empty batch");
         seqs.extend(hits.seqs);

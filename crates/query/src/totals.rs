@@ -1,0 +1,220 @@
+//! Running totals of a numeric field, by group.
+
+use crate::aggregate::{Function, FunctionValue};
+use arrow_array::Array;
+use arrow_buffer::NullBuffer;
+use meridian_index::{FloatSum, Number, Sum, Summary};
+use meridian_model::{FieldColumn, FieldType};
+use std::ops::Range;
+
+/// Running totals of a field of integers in one group.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ints {
+    count: u64,
+    sum: i128,
+    min: i64,
+    max: i64,
+}
+
+/// Running totals of a field of floats in one group.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Floats {
+    count: u64,
+    sum: FloatSum,
+    min: f64,
+    max: f64,
+}
+
+impl Ints {
+    const NONE: Ints = Ints { count: 0, sum: 0, min: i64::MAX, max: i64::MIN };
+
+    #[inline]
+    fn add(&mut self, n: i64) {
+        self.count += 1;
+        self.sum += i128::from(n);
+        self.min = self.min.min(n);
+        self.max = self.max.max(n);
+    }
+
+    fn add_all(&mut self, summary: &Summary) {
+        self.count += summary.count;
+        if let (Sum::Int(sum), Some(Number::Int(min)), Some(Number::Int(max))) = (summary.sum, summary.min, summary.max)
+        {
+            self.sum += sum;
+            self.min = self.min.min(min);
+            self.max = self.max.max(max);
+        }
+    }
+
+    fn merge(&mut self, other: &Ints) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+}
+
+impl Floats {
+    fn add_all(&mut self, summary: &Summary) {
+        self.count += summary.count;
+        if let (Sum::Float(sum), Some(min), Some(max)) = (summary.sum, summary.min, summary.max) {
+            self.sum.merge(&sum);
+            self.min = self.min.min(min.to_f64());
+            self.max = self.max.max(max.to_f64());
+        }
+    }
+
+    fn merge(&mut self, other: &Floats) {
+        self.count += other.count;
+        self.sum.merge(&other.sum);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    fn none() -> Floats {
+        Floats { count: 0, sum: FloatSum::default(), min: f64::INFINITY, max: f64::NEG_INFINITY }
+    }
+
+    /// Adds 64 values at most. So few are summed without compensation: that loses less than 64 * 2^-53 of the sum of
+    /// their magnitudes, and the promise is 1e-12.
+    fn add_few(&mut self, values: impl Iterator<Item = f64> + Clone) {
+        let sum: f64 = values.clone().sum();
+        if !sum.is_finite() {
+            return values.for_each(|x| self.add(x));
+        }
+        self.sum.add(sum);
+        for x in values {
+            self.count += 1;
+            self.min = if x < self.min { x } else { self.min };
+            self.max = if x > self.max { x } else { self.max };
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, x: f64) {
+        self.count += 1;
+        self.sum.add(x);
+        self.min = if x < self.min { x } else { self.min };
+        self.max = if x > self.max { x } else { self.max };
+    }
+}
+
+/// The values of a block whose bit is set.
+fn rows_of<T: Copy>(mut bits: u64, values: &[T]) -> impl Iterator<Item = T> + Clone {
+    std::iter::from_fn(move || {
+        let value = *values.get(bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(value)
+    })
+}
+
+/// A bit for each row of a block that has a value.
+fn valid(nulls: Option<&NullBuffer>, block: &Range<usize>) -> u64 {
+    match nulls.filter(|nulls| nulls.null_count() > 0) {
+        None => u64::MAX,
+        Some(nulls) => block.clone().enumerate().fold(0, |bits, (i, row)| bits | u64::from(nulls.is_valid(row)) << i),
+    }
+}
+
+/// Running totals of one field, by the number of the group.
+pub(crate) enum Totals {
+    Ints(Vec<Ints>),
+    Floats(Vec<Floats>),
+}
+
+impl Totals {
+    pub(crate) fn of(kind: FieldType) -> Totals {
+        match kind {
+            FieldType::Int => Totals::Ints(Vec::new()),
+            _ => Totals::Floats(Vec::new()),
+        }
+    }
+
+    /// Makes room for one more group.
+    pub(crate) fn push(&mut self) {
+        match self {
+            Totals::Ints(totals) => totals.push(Ints::NONE),
+            Totals::Floats(totals) => totals.push(Floats::none()),
+        }
+    }
+
+    /// Adds what a summary says.
+    pub(crate) fn add_all(&mut self, group: u32, summary: &Summary) {
+        match self {
+            Totals::Ints(totals) => totals[group as usize].add_all(summary),
+            Totals::Floats(totals) => totals[group as usize].add_all(summary),
+        }
+    }
+
+    /// Adds rows of one group among 64 neighbours at most: those whose bit is set, the first the lowest.
+    pub(crate) fn add_block(&mut self, group: u32, column: &FieldColumn<'_>, block: &Range<usize>, bits: u64) {
+        match (self, column) {
+            (Totals::Ints(totals), FieldColumn::Int(column)) => {
+                let bits = bits & valid(column.nulls(), block);
+                rows_of(bits, &column.values()[block.clone()]).for_each(|n| totals[group as usize].add(n));
+            }
+            (Totals::Floats(totals), FieldColumn::Float(column)) => {
+                let bits = bits & valid(column.nulls(), block);
+                totals[group as usize].add_few(rows_of(bits, &column.values()[block.clone()]));
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds rows, each to its group.
+    pub(crate) fn add_rows(&mut self, rows: &[u32], groups: &[u32], column: &FieldColumn<'_>) {
+        let rows = rows.iter().zip(groups).map(|(&row, &group)| (row as usize, group as usize));
+        match (self, column) {
+            (Totals::Ints(totals), FieldColumn::Int(column)) => {
+                let no_nulls = column.null_count() == 0;
+                for (row, group) in rows.filter(|(row, _)| no_nulls || column.is_valid(*row)) {
+                    totals[group].add(column.value(row));
+                }
+            }
+            (Totals::Floats(totals), FieldColumn::Float(column)) => {
+                let no_nulls = column.null_count() == 0;
+                for (row, group) in rows.filter(|(row, _)| no_nulls || column.is_valid(*row)) {
+                    totals[group].add(column.value(row));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds a group of another slice of the same question.
+    pub(crate) fn merge(&mut self, group: usize, others: &Totals, other: usize) {
+        match (self, others) {
+            (Totals::Ints(mine), Totals::Ints(others)) => mine[group].merge(&others[other]),
+            (Totals::Floats(mine), Totals::Floats(others)) => mine[group].merge(&others[other]),
+            _ => {}
+        }
+    }
+
+    /// What a function of the field gives.
+    pub(crate) fn value(&self, function: &Function, group: usize) -> FunctionValue {
+        let (count, sum, min, max) = match self {
+            Totals::Ints(totals) => {
+                let t = &totals[group];
+                let int = |n: i64| FunctionValue::Int(n.into());
+                (t.count, FunctionValue::Int(t.sum), int(t.min), int(t.max))
+            }
+            Totals::Floats(totals) => {
+                let t = &totals[group];
+                let float = FunctionValue::Float;
+                (t.count, float(t.sum.value()), float(t.min), float(t.max))
+            }
+        };
+        match function {
+            Function::Count | Function::CountOf(_) => FunctionValue::Int(count.into()),
+            _ if count == 0 => FunctionValue::Null,
+            Function::Sum(_) => sum,
+            Function::Min(_) => min,
+            Function::Max(_) => max,
+            Function::Avg(_) => FunctionValue::Float(match sum {
+                FunctionValue::Int(sum) => sum as f64 / count as f64,
+                FunctionValue::Float(sum) => sum / count as f64,
+                FunctionValue::Null => 0.0,
+            }),
+        }
+    }
+}
