@@ -1,12 +1,11 @@
 //! `meridian lab breakpoint`: up to which load the objectives hold.
 
-use super::{failure, folder_for};
+use super::failure;
+use super::load::LoadArgs;
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
 use meridian_lab::breakpoint::{self, Found, Options, Step};
-use meridian_lab::scenario::Scenario;
-use std::path::PathBuf;
 
 /// Find the greatest load at which the objectives hold
 #[derive(Args, Debug)]
@@ -23,15 +22,8 @@ Ends with 0 where the breakpoint was found within what --within asks (with --at-
 load), with 1 where not, with 2 where the scenario is wrong, with 3 where the target cannot be reached or results cannot be
 written. Ctrl-C ends it with what it has.")]
 pub struct BreakpointArgs {
-    /// The scenario
-    #[arg(value_name = "SCENARIO.toml")]
-    pub scenario: PathBuf,
-    /// Folder to make [default: lab-results/NAME-TIME]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Change a value of the scenario, such as phases.measured_s=20; may repeat
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub sets: Vec<String>,
+    #[command(flatten)]
+    pub load: LoadArgs,
     /// The population whose load is searched, where there are several
     #[arg(long, value_name = "NAME")]
     pub population: Option<String>,
@@ -53,21 +45,15 @@ pub struct BreakpointArgs {
     /// End with 0 where the breakpoint lies at this load or above, with 1 where not, for CI
     #[arg(long, value_name = "LOAD")]
     pub at_least: Option<f64>,
-    /// Print the outcome as one JSON object
-    #[arg(long)]
-    pub json: bool,
-    /// Send load to this host although it is outside loopback and private networks; may repeat
-    #[arg(long, value_name = "HOST")]
-    pub allow_public: Vec<String>,
 }
 
 /// Runs the command. A line for each step goes to standard error, the answer to standard output.
 pub fn run(args: &BreakpointArgs) -> Result<(), Failure> {
-    let scenario = Scenario::load(&args.scenario, &args.sets).map_err(failure)?;
-    let out = args.out.clone().unwrap_or_else(|| folder_for(&format!("{}-breakpoint", scenario.name)));
+    let scenario = args.load.scenario()?;
+    let out = args.load.folder(&format!("{}-breakpoint", scenario.name));
     let options = Options {
         out: out.clone(),
-        allow_public: args.allow_public.clone(),
+        allow_public: args.load.allow_public.clone(),
         interrupt: None,
         population: args.population.clone(),
         from: args.from,
@@ -77,7 +63,7 @@ pub fn run(args: &BreakpointArgs) -> Result<(), Failure> {
         steps: args.steps,
     };
     let found = breakpoint::run(&scenario, &options, &mut |step| eprintln!("{}", line(step))).map_err(failure)?;
-    if args.json {
+    if args.load.json {
         let json = serde_json::to_string(&found);
         say(&json.map_err(|e| Failure::Bad(format!("the answer cannot be written: {e}")))?);
     } else {

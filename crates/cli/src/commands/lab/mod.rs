@@ -3,6 +3,7 @@
 mod breakpoint;
 mod compare;
 mod cost;
+mod load;
 mod mock;
 mod report;
 mod run;
@@ -11,7 +12,6 @@ mod simulate;
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
 use meridian_lab::LabError;
-use std::path::{Path, PathBuf};
 
 /// Learn what a server holds, and what it would do at a size that was not tried
 #[derive(Args, Debug)]
@@ -50,13 +50,6 @@ pub fn run(args: &LabArgs) -> Result<(), Failure> {
         Command::Compare(args) => compare::run(args),
         Command::Cost(args) => cost::run(args),
     }
-}
-
-/// Where results go that were given no place.
-fn folder_for(name: &str) -> PathBuf {
-    let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '-' };
-    let time = jiff::Zoned::now().strftime("%Y%m%dT%H%M%S").to_string();
-    Path::new("lab-results").join(format!("{}-{time}", name.chars().map(plain).collect::<String>()))
 }
 
 /// A mistake in a scenario is wrong usage; a target that is not there, or a disk that is full, is not.

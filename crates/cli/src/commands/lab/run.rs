@@ -1,6 +1,7 @@
 //! `meridian lab run`: a scenario against its targets.
 
-use super::{failure, folder_for};
+use super::failure;
+use super::load::LoadArgs;
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
@@ -8,9 +9,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use meridian_lab::drive::live::Server;
 use meridian_lab::drive::{self, Options, Outcome, Progress};
 use meridian_lab::results::{Group, Quantiles};
-use meridian_lab::scenario::Scenario;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Drive a target as a scenario says, and leave a results folder
 #[derive(Args, Debug)]
@@ -23,30 +23,17 @@ Examples:
 Ends with 0 where every objective holds, with 1 where one does not (or the run is void and has objectives), with 2 where the
 scenario is wrong, with 3 where a target cannot be reached or results cannot be written. Ctrl-C ends it with what it has.")]
 pub struct RunArgs {
-    /// The scenario
-    #[arg(value_name = "SCENARIO.toml")]
-    pub scenario: PathBuf,
-    /// Results folder to make [default: lab-results/NAME-TIME]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Change a value of the scenario, such as arrival.rate=200; may repeat
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub sets: Vec<String>,
-    /// Print the outcome as one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub load: LoadArgs,
     /// Serve the growing report on loopback while the run goes on; its address is printed first
     #[arg(long)]
     pub live: bool,
-    /// Send load to this host although it is outside loopback and private networks; may repeat
-    #[arg(long, value_name = "HOST")]
-    pub allow_public: Vec<String>,
 }
 
 /// Runs the command.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    let scenario = Scenario::load(&args.scenario, &args.sets).map_err(failure)?;
-    let out = args.out.clone().unwrap_or_else(|| folder_for(&scenario.name));
+    let scenario = args.load.scenario()?;
+    let out = args.load.folder(&scenario.name);
     let live = if args.live { Some(Server::start(&scenario.name).map_err(failure)?) } else { None };
     if let Some(live) = &live {
         // Not among the results: what reads those is not to meet it.
@@ -54,7 +41,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let options = Options {
         out: out.clone(),
-        allow_public: args.allow_public.clone(),
+        allow_public: args.load.allow_public.clone(),
         interrupt: None,
         live: live.as_ref().map(Server::live),
     };
@@ -62,7 +49,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let outcome = drive::run(&scenario, &options, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     let outcome = outcome.map_err(failure)?;
-    if args.json {
+    if args.load.json {
         say(&json(&outcome, &out).to_string());
     } else {
         table(&outcome, &out);

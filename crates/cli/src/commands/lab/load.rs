@@ -1,0 +1,44 @@
+//! What every command that sends load is told: the scenario with its changes, where results go, and whom it may reach.
+
+use super::failure;
+use crate::failure::Failure;
+use clap::Args;
+use meridian_lab::scenario::Scenario;
+use std::path::{Path, PathBuf};
+
+/// A scenario that is driven, and how.
+#[derive(Args, Debug)]
+pub struct LoadArgs {
+    /// The scenario
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// Folder to make for the results [default: lab-results/NAME-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Change a value of the scenario, such as phases.measured_s=20; may repeat
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Print the outcome as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Send load to this host although it is outside loopback and private networks; may repeat
+    #[arg(long, value_name = "HOST")]
+    pub allow_public: Vec<String>,
+}
+
+impl LoadArgs {
+    /// The scenario as it is to be run.
+    pub fn scenario(&self) -> Result<Scenario, Failure> {
+        Scenario::load(&self.scenario, &self.sets).map_err(failure)
+    }
+
+    /// Where results go; those that were given no place get one by their name and the time.
+    pub fn folder(&self, name: &str) -> PathBuf {
+        let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '-' };
+        let made = || {
+            let time = jiff::Zoned::now().strftime("%Y%m%dT%H%M%S").to_string();
+            Path::new("lab-results").join(format!("{}-{time}", name.chars().map(plain).collect::<String>()))
+        };
+        self.out.clone().unwrap_or_else(made)
+    }
+}
