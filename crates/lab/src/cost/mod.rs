@@ -1,36 +1,45 @@
 //! What a satisfied user costs, and which size is the cheapest that keeps a promise.
 //!
-//! A folder's `cost.toml` ([`Plan`]) names a scenario of the simulator, the number in it that can be bought (workers, servers), prices,
-//! patterns of arrival over a day and promises in order of strictness. [`Plan::price`] simulates every size under every hour of every
-//! pattern. A request is satisfied when it keeps the promise whole; who got something late or in part pays nothing, but what it
+//! A folder's `cost.toml` ([`Plan`]) names what answers for a size ([`Model`]: a scenario of the simulator, or runs of a real server at several
+//! numbers of users), the number that can be bought (workers, servers, machines), prices, patterns of arrival over a day and promises in order
+//! of strictness. [`Plan::price`] asks every size about every hour of every pattern. A request is satisfied when it keeps the promise whole; who got something late or in part pays nothing, but what it
 //! cost is spent. So cost per thousand satisfied requests falls with size while size buys satisfaction, and rises
 //! when it only buys idleness: the curve has a bottom, and the cheapest size that keeps the promise lies at it or to its right.
 
+mod hour;
+mod law;
 mod price;
 mod show;
 #[cfg(test)]
 mod tests;
 
+pub use law::Machine;
 pub use price::{Bill, Offer, Priced};
 
+use crate::simulate::settings;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use toml::Value;
+use std::path::Path;
+use toml::{Table, Value};
 
 /// `cost.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// The pipeline scenario, relative to the folder.
-    pub scenario: String,
+    /// The simulator's scenario, relative to the folder.
+    pub scenario: Option<String>,
+    /// Instead of a scenario: a folder of results folders of one machine at several numbers of users, or of a breakpoint search over users;
+    /// relative to the folder.
+    pub measured: Option<String>,
     /// Changes of the scenario for every run.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
-    /// Dotted key of the number that is bought.
+    /// Dotted key of the number that is bought; `machines` where they were measured.
     pub size: String,
     /// Sizes that are tried, rising.
-    pub sizes: Vec<u32>,
+    pub sizes: Vec<u64>,
     /// Runs with different seeds at each point; their requests are counted together.
+    #[serde(default = "one")]
     pub seeds: u32,
     /// What things cost.
     pub prices: Prices,
@@ -49,7 +58,13 @@ pub struct Prices {
     /// A machine for an hour.
     pub machine_hour: f64,
     /// How much of the size one machine holds; machines are bought whole.
-    pub size_per_machine: u32,
+    #[serde(default = "one_u64")]
+    pub size_per_machine: u64,
+    /// Machines whatever the size, where it is not machines that a size is made of.
+    pub machines: Option<u64>,
+    /// One of the size for an hour, beside machines: memory by the byte, say.
+    #[serde(default)]
+    pub size_hour: f64,
     /// A call of an outside source.
     #[serde(default)]
     pub outside_call: f64,
@@ -68,8 +83,10 @@ pub struct Promise {
     /// Its name.
     pub name: String,
     /// The first packet comes within so many seconds.
-    pub first_s: f64,
-    /// Every packet comes.
+    pub first_s: Option<f64>,
+    /// The whole answer comes within so many seconds.
+    pub whole_s: Option<f64>,
+    /// Every packet comes, whenever.
     #[serde(default)]
     pub complete: bool,
     /// Share of requests, in every hour, for which that has to hold.
@@ -92,7 +109,7 @@ pub struct Pattern {
 pub struct Part {
     /// How many hours of the day.
     pub hours: f64,
-    /// How requests arrive in them: changes of the scenario.
+    /// How requests arrive in them: changes of the scenario, or `rate` (requests a second) where machines were measured.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
     /// Hours without any request.
@@ -100,8 +117,26 @@ pub struct Part {
     pub idle: bool,
 }
 
+/// What answers for a size.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Model {
+    /// A scenario of the simulator, with the plan's changes.
+    Simulated(Table),
+    /// A machine that was measured, as many times over as the size says.
+    Measured(Machine),
+}
+
 /// Sizes, seeds, patterns and parts together may ask for so many runs.
 const RUNS_MAX: usize = 20_000;
+/// Sizes that a number of the simulator holds exactly.
+const SIZE_MAX: u64 = 1 << 53;
+
+fn one() -> u32 {
+    1
+}
+fn one_u64() -> u64 {
+    1
+}
 
 impl Plan {
     /// Reads and checks a plan. The error is a sentence that names the key.
@@ -111,17 +146,47 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Reads what the plan names, relative to its folder.
+    pub fn model(&self, folder: &Path) -> Result<Model, String> {
+        match (&self.scenario, &self.measured) {
+            (Some(scenario), _) => {
+                let text = std::fs::read_to_string(folder.join(scenario));
+                self.simulated(&text.map_err(|e| format!("scenario = {scenario:?}: it cannot be read: {e}"))?)
+            }
+            (_, Some(runs)) => {
+                Machine::read(&folder.join(runs)).map(Model::Measured).map_err(|e| format!("measured = {runs:?}: {e}"))
+            }
+            (None, None) => Err("expected scenario, or measured".to_owned()),
+        }
+    }
+
+    /// The model of a scenario's text.
+    fn simulated(&self, text: &str) -> Result<Model, String> {
+        let named = |e: String| format!("{}: {e}", self.scenario.as_deref().unwrap_or("scenario"));
+        let mut base: Table = toml::from_str(text).map_err(|e| named(e.to_string().trim_end().to_owned()))?;
+        for (key, value) in &self.set {
+            settings::set(&mut base, key, value.clone())?;
+        }
+        Ok(Model::Simulated(base))
+    }
+
     fn check(&self) -> Result<(), String> {
         let rising = self.sizes.windows(2).all(|pair| pair[0] < pair[1]);
-        if self.sizes.is_empty() || self.sizes[0] == 0 || !rising {
+        if self.sizes.is_empty() || self.sizes[0] == 0 || self.sizes.iter().any(|size| *size > SIZE_MAX) || !rising {
             return Err("sizes: expected a rising list of numbers above 0".to_owned());
         }
         if self.seeds == 0 || self.prices.size_per_machine == 0 {
             return Err("seeds and prices.size_per_machine: expected at least 1".to_owned());
         }
+        match (&self.scenario, &self.measured) {
+            (Some(_), None) => {}
+            (None, Some(_)) => self.check_measured()?,
+            _ => return Err("expected either scenario (to be simulated) or measured (runs of a server)".to_owned()),
+        }
         let prices = &self.prices;
         for (name, price) in [
             ("machine_hour", prices.machine_hour),
+            ("size_hour", prices.size_hour),
             ("outside_call", prices.outside_call),
             ("gigabyte", prices.gigabyte),
             ("packet_bytes", prices.packet_bytes),
@@ -133,11 +198,7 @@ impl Plan {
         if self.promise.is_empty() || self.pattern.is_empty() {
             return Err("expected at least one [[promise]] and one [[pattern]]".to_owned());
         }
-        for promise in &self.promise {
-            if !(promise.first_s > 0.0 && promise.share > 0.0 && promise.share <= 1.0) {
-                return Err(format!("promise {}: expected first_s above 0 and a share of (0, 1]", promise.name));
-            }
-        }
+        self.promise.iter().try_for_each(Promise::check)?;
         for pattern in &self.pattern {
             let hours: f64 = pattern.part.iter().map(|part| part.hours).sum();
             if pattern.part.iter().any(|part| part.hours <= 0.0) || (hours - 24.0).abs() > 1e-6 {
@@ -154,5 +215,52 @@ impl Plan {
             }
             _ => Ok(()),
         }
+    }
+
+    /// A machine is bought by the piece, and asked at a rate.
+    fn check_measured(&self) -> Result<(), String> {
+        if self.size != "machines" || !self.set.is_empty() {
+            return Err("measured: expected size = \"machines\" and no [set]".to_owned());
+        }
+        for pattern in &self.pattern {
+            for part in pattern.part.iter().filter(|part| !part.idle) {
+                let only = part.set.len() == 1 && part.rate().is_some_and(|rate| rate > 0.0 && rate.is_finite());
+                if !only {
+                    return Err(format!(
+                        "pattern {}: expected set = {{ rate = … }}, requests a second above 0",
+                        pattern.name
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Part {
+    /// Requests a second, where machines were measured.
+    fn rate(&self) -> Option<f64> {
+        match self.set.get("rate")? {
+            Value::Float(rate) => Some(*rate),
+            Value::Integer(rate) => Some(*rate as f64),
+            _ => None,
+        }
+    }
+}
+
+impl Promise {
+    fn check(&self) -> Result<(), String> {
+        let times = [self.first_s, self.whole_s];
+        let sound = times.iter().flatten().all(|s| *s > 0.0) && times.iter().any(Option::is_some);
+        match sound && self.share > 0.0 && self.share <= 1.0 {
+            true => Ok(()),
+            false => Err(format!("promise {}: expected first_s or whole_s above 0 and a share of (0, 1]", self.name)),
+        }
+    }
+
+    /// Whether a request kept it: when its first packet came, and its last where all came.
+    fn is_kept(&self, first_s: Option<f64>, whole_s: Option<f64>) -> bool {
+        let within = |limit: Option<f64>, at: Option<f64>| limit.is_none_or(|limit| at.is_some_and(|at| at <= limit));
+        within(self.first_s, first_s) && within(self.whole_s, whole_s) && (whole_s.is_some() || !self.complete)
     }
 }

@@ -1,15 +1,15 @@
 //! Pricing: every size under every pattern, and the cheapest that keeps each promise.
 
-use super::{Part, Pattern, Plan, Promise};
-use crate::simulate::{Scenario, agenda, pipeline, settings};
+use super::hour::Hour;
+use super::{Machine, Model, Pattern, Plan};
 use serde::Serialize;
-use toml::{Table, Value};
+use toml::Value;
 
 /// What a size costs under a pattern, and how well it keeps a promise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bill {
     /// The size.
-    pub size: u32,
+    pub size: u64,
     /// Cost of a day.
     pub per_day: f64,
     /// Cost of a thousand satisfied requests; null where none is satisfied.
@@ -40,25 +40,21 @@ pub struct Priced {
     pub currency: String,
     /// What is bought, as the plan names it.
     pub size: String,
+    /// The machine that was measured, where one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
     /// Each pattern with each promise, in the plan's order.
     pub offers: Vec<Offer>,
 }
 
-/// One part of a day at one size: what was simulated, per hour.
-struct Hour {
-    requests: f64,
-    calls: f64,
-    packets: f64,
-    /// Share satisfied, for each promise.
-    shares: Vec<f64>,
-}
-
 impl Plan {
-    /// Prices the plan. `scenario` is the scenario's text.
-    pub fn price(&self, scenario: &str) -> Result<Priced, String> {
-        let mut base: Table = toml::from_str(scenario).map_err(|e| format!("{}: {e}", self.scenario))?;
-        for (key, value) in &self.set {
-            settings::set(&mut base, key, value.clone())?;
+    /// Prices the plan.
+    pub fn price(&self, model: &Model) -> Result<Priced, String> {
+        if let Some(promise) = self.promise.iter().find(|promise| promise.first_s.is_some())
+            && !matches!(model, Model::Simulated(base) if base.get("kind").and_then(Value::as_str) == Some("pipeline"))
+        {
+            let name = &promise.name;
+            return Err(format!("promise {name}: first_s: only a pipeline has first packets: expected whole_s"));
         }
         let mut offers = Vec::new();
         for pattern in &self.pattern {
@@ -66,7 +62,7 @@ impl Plan {
             let mut days = Vec::new();
             for size in &self.sizes {
                 let hours: Vec<Option<Hour>> =
-                    pattern.part.iter().map(|part| self.hour(&base, *size, part)).collect::<Result<_, _>>()?;
+                    pattern.part.iter().map(|part| self.hour(model, *size, part)).collect::<Result<_, _>>()?;
                 days.push((*size, hours));
             }
             for (nth, promise) in self.promise.iter().enumerate() {
@@ -77,51 +73,17 @@ impl Plan {
                 offers.push(Offer { pattern, promise, bills, cheapest });
             }
         }
-        Ok(Priced { currency: self.prices.currency.clone(), size: self.size.clone(), offers })
+        let machine = match model {
+            Model::Measured(machine) => Some(machine.clone()),
+            Model::Simulated(_) => None,
+        };
+        Ok(Priced { currency: self.prices.currency.clone(), size: self.size.clone(), machine, offers })
     }
 
-    fn hour(&self, base: &Table, size: u32, part: &Part) -> Result<Option<Hour>, String> {
-        if part.idle {
-            return Ok(None);
-        }
-        let mut kept = vec![0.0; self.promise.len()];
-        let (mut requests, mut span_s, mut calls, mut packets) = (0.0, 0.0, 0.0, 0.0);
-        for seed in 1..=self.seeds {
-            let mut table = base.clone();
-            for (key, value) in &part.set {
-                settings::set(&mut table, key, value.clone())?;
-            }
-            settings::set(&mut table, &self.size, Value::Integer(i64::from(size)))?;
-            settings::set(&mut table, "seed", Value::Integer(i64::from(seed)))?;
-            let Scenario::Pipeline(pipeline) = Scenario::of(table)? else {
-                return Err(format!("{}: expected a scenario of kind \"pipeline\"", self.scenario));
-            };
-            let trial = pipeline::run(&pipeline);
-            let whole = pipeline.packets();
-            span_s += pipeline.arrival.span_s();
-            requests += trial.starts.len() as f64;
-            calls += trial.calls as f64;
-            for (start, delivered) in trial.starts.iter().zip(&trial.packets) {
-                packets += delivered.len() as f64;
-                let first_s = delivered.first().map(|at| agenda::seconds(at - start));
-                for (count, promise) in kept.iter_mut().zip(&self.promise) {
-                    *count += f64::from(u8::from(satisfied(promise, first_s, delivered.len() as u32 == whole)));
-                }
-            }
-        }
-        let per_hour = 3_600.0 / span_s;
-        Ok(Some(Hour {
-            requests: requests * per_hour,
-            calls: calls * per_hour,
-            packets: packets * per_hour,
-            shares: kept.iter().map(|count| count / requests).collect(),
-        }))
-    }
-
-    fn bill(&self, size: u32, pattern: &Pattern, hours: &[Option<Hour>], promise: usize) -> Bill {
+    fn bill(&self, size: u64, pattern: &Pattern, hours: &[Option<Hour>], promise: usize) -> Bill {
         let prices = &self.prices;
-        let machines = f64::from(size.div_ceil(prices.size_per_machine));
-        let mut per_day = machines * prices.machine_hour * 24.0;
+        let machines = prices.machines.unwrap_or_else(|| size.div_ceil(prices.size_per_machine)) as f64;
+        let mut per_day = (machines * prices.machine_hour + size as f64 * prices.size_hour) * 24.0;
         let (mut requests, mut satisfied, mut worst) = (0.0, 0.0, 1.0f64);
         for (part, hour) in pattern.part.iter().zip(hours) {
             let Some(hour) = hour else { continue };
@@ -139,8 +101,4 @@ impl Plan {
             worst_share: worst,
         }
     }
-}
-
-fn satisfied(promise: &Promise, first_s: Option<f64>, whole: bool) -> bool {
-    first_s.is_some_and(|first| first <= promise.first_s) && (whole || !promise.complete)
 }

@@ -1,13 +1,13 @@
 //! The answer as one paragraph, one table and one picture.
 
-use super::{Bill, Offer, Priced};
-use crate::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, Scale, Unit};
+use super::{Bill, Machine, Offer, Priced};
+use crate::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, stacked};
 use std::fmt::Write;
 
 impl Priced {
     /// The answer in words: what to buy for each pattern, and what the next promise costs more.
     pub fn paragraph(&self) -> String {
-        let mut out = String::new();
+        let mut out = self.machine.as_ref().map_or_else(String::new, |machine| format!("{} ", words(machine)));
         let mut before: Option<&Offer> = None;
         for offer in &self.offers {
             let same = before.filter(|before| before.pattern == offer.pattern);
@@ -30,7 +30,7 @@ impl Priced {
                 }
                 (Some(bill), Some(less)) => {
                     let more = bill.per_day - less.per_day;
-                    let _ = write!(out, "\"{name}\" takes {}, {more:.2} more a day. ", self.words(bill));
+                    let _ = write!(out, "\"{name}\" takes {}, {} more a day. ", self.words(bill), money(more));
                 }
             }
             before = Some(offer);
@@ -39,29 +39,28 @@ impl Priced {
     }
 
     fn words(&self, bill: &Bill) -> String {
-        let thousand = bill.per_thousand_satisfied.unwrap_or(f64::INFINITY);
-        let (size, currency) = (&self.size, &self.currency);
-        format!("{size} = {} at {:.2} {currency} a day, {thousand:.2} per thousand satisfied", bill.size, bill.per_day)
+        let (size, currency, day) = (&self.size, &self.currency, money(bill.per_day));
+        let thousand = bill.per_thousand_satisfied.map_or_else(|| "none".to_owned(), money);
+        format!("{size} = {} at {day} {currency} a day, {thousand} per thousand satisfied", bill.size)
     }
 
     /// Every size of every offer.
     pub fn table(&self) -> String {
         let mut out = String::new();
+        let wide = self.size.len().max(10);
         for offer in &self.offers {
             let _ = writeln!(out, "{}, {}", offer.pattern, offer.promise);
-            let _ = writeln!(
-                out,
-                "{:>10} {:>12} {:>14} {:>11} {:>13}",
-                self.size, "per day", "per thousand", "satisfied", "worst hours"
-            );
+            let head = ["per day", "per thousand", "satisfied", "worst hours"];
+            let _ =
+                writeln!(out, "{:>wide$} {:>12} {:>14} {:>11} {:>13}", self.size, head[0], head[1], head[2], head[3]);
             for bill in &offer.bills {
-                let thousand = bill.per_thousand_satisfied.map_or_else(|| "-".to_owned(), |x| format!("{x:.2}"));
+                let thousand = bill.per_thousand_satisfied.map_or_else(|| "-".to_owned(), money);
                 let mark = if offer.cheapest.as_ref() == Some(bill) { "  buy" } else { "" };
                 let _ = writeln!(
                     out,
-                    "{:>10} {:>12.2} {thousand:>14} {:>9.1} % {:>11.1} %{mark}",
+                    "{:>wide$} {:>12} {thousand:>14} {:>9.1} % {:>11.1} %{mark}",
                     bill.size,
-                    bill.per_day,
+                    money(bill.per_day),
                     bill.satisfied_share * 100.0,
                     bill.worst_share * 100.0
                 );
@@ -70,17 +69,25 @@ impl Priced {
         out
     }
 
-    /// Cost per thousand satisfied requests over size, one line for each offer, with the sizes to buy.
+    /// Cost per thousand satisfied requests over size, one line for each offer, with the sizes to buy; above it the machine, where one was
+    /// measured.
     pub fn picture(&self) -> String {
+        match &self.machine {
+            Some(machine) => stacked(&[curve(machine), self.costs()]),
+            None => self.costs().svg(),
+        }
+    }
+
+    fn costs(&self) -> Plot {
         let points = |offer: &Offer| -> Vec<(f64, f64)> {
-            offer.bills.iter().filter_map(|b| Some((f64::from(b.size), b.per_thousand_satisfied?))).collect()
+            offer.bills.iter().filter_map(|b| Some((b.size as f64, b.per_thousand_satisfied?))).collect()
         };
         let all = || self.offers.iter().flat_map(points);
         let kept: Vec<(f64, f64)> = self
             .offers
             .iter()
             .filter_map(|o| o.cheapest.as_ref())
-            .filter_map(|b| Some((f64::from(b.size), b.per_thousand_satisfied?)))
+            .filter_map(|b| Some((b.size as f64, b.per_thousand_satisfied?)))
             .collect();
         let title = match kept.is_empty() {
             true => "No size keeps a promise".to_owned(),
@@ -102,6 +109,52 @@ impl Priced {
             plot = plot.with(name, colour, Marks::Line(points(offer), i >= COLOURS.len()));
         }
         let colour = if kept.is_empty() { BAD } else { GOOD };
-        plot.and(colour, Marks::Points(kept)).svg()
+        plot.and(colour, Marks::Points(kept))
     }
+}
+
+/// Money as people write it: cents, and where that is nothing three digits.
+fn money(sum: f64) -> String {
+    match sum.abs() {
+        small if small > 0.0 && small < 0.1 => {
+            let decimals = (2.0 - small.log10().floor()).min(12.0) as usize;
+            format!("{sum:.decimals$}")
+        }
+        _ => format!("{sum:.2}"),
+    }
+}
+
+/// What one machine was measured to do.
+fn words(machine: &Machine) -> String {
+    let (law, most) = (&machine.law, machine.users_most);
+    let far = law.residuals.iter().map(|(_, residual)| residual.abs()).fold(0.0, f64::max) * 100.0;
+    let peak = match law.peak_n.filter(|n| *n < most) {
+        Some(n) => format!("has its peak at {n:.0} users"),
+        None => format!("still rose at {most:.0} users"),
+    };
+    format!(
+        "Measured at up to {most:.0} users, a machine answers {:.1} requests a second for one of them and at most {:.1} in all; \
+         throughput {peak}, and the law through it is off by at most {far:.0} %.",
+        law.g,
+        law.throughput(law.peak_n.map_or(most, |n| n.min(most)))
+    )
+}
+
+/// Throughput over users: what was measured, and the law through it.
+fn curve(machine: &Machine) -> Plot {
+    let (law, most) = (&machine.law, machine.users_most);
+    let measured: Vec<(f64, f64)> =
+        law.residuals.iter().map(|(n, residual)| (*n, law.throughput(*n) * (1.0 + residual))).collect();
+    let fitted: Vec<(f64, f64)> =
+        (0..=200).map(|i| 1.0 + (most - 1.0) * f64::from(i) / 200.0).map(|n| (n, law.throughput(n))).collect();
+    let x = Axis::over("users", Unit::Count, Scale::Linear, fitted.iter().map(|p| p.0));
+    let y =
+        Axis::over("sound answers a second", Unit::Count, Scale::Linear, measured.iter().chain(&fitted).map(|p| p.1));
+    let mut plot = Plot::new("What one machine does, by how many ask it at once", x, y)
+        .with("scalability law", COLOURS[0], Marks::Line(fitted, false))
+        .with("measured", COLOURS[1], Marks::Points(measured));
+    if let Some(peak) = law.peak_n.filter(|n| *n <= most) {
+        plot = plot.and(QUIET, Marks::Upright(peak, "peak".to_owned()));
+    }
+    plot
 }

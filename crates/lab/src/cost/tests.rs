@@ -1,6 +1,10 @@
 use super::*;
+use crate::record::{Outcome, Phase, Record};
+use crate::results::{Run, Trial, Writer};
+use crate::stats::usl::Point;
 
 const SEARCH: &str = include_str!("../../../../bench/studies/search-pipeline.toml");
+const TIER: &str = include_str!("../../../../bench/studies/scan-tier.toml");
 const PLAN: &str = include_str!("../../../../bench/studies/search-cost/cost.toml");
 
 /// A plan small enough to be checked by hand.
@@ -15,9 +19,18 @@ fn small(extra: &str) -> Plan {
     .unwrap()
 }
 
+fn priced(plan: &Plan, scenario: &str) -> Priced {
+    plan.price(&plan.simulated(scenario).unwrap()).unwrap()
+}
+
+/// Why a scenario cannot be priced.
+fn refused(plan: &Plan, scenario: &str) -> String {
+    plan.simulated(scenario).and_then(|model| plan.price(&model)).unwrap_err()
+}
+
 #[test]
 fn a_bill_adds_up() {
-    let priced = small("").price(SEARCH).unwrap();
+    let priced = priced(&small(""), SEARCH);
     let offer = &priced.offers[0];
     let (few, many) = (&offer.bills[0], &offer.bills[1]);
     // A request a second all day; 13 sources with a call and one with four; 60 workers are four machines.
@@ -37,12 +50,12 @@ fn a_bill_adds_up() {
 
 #[test]
 fn idle_hours_cost_machines_but_no_calls() {
-    let all_day = small("").price(SEARCH).unwrap().offers[0].bills[1].clone();
+    let all_day = priced(&small(""), SEARCH).offers[0].bills[1].clone();
     let half = small("").pattern[0].clone();
     let mut plan = small("");
     let part = Part { hours: 12.0, ..half.part[0].clone() };
     plan.pattern[0].part = vec![part.clone(), Part { idle: true, ..part }];
-    let half_day = plan.price(SEARCH).unwrap().offers[0].bills[1].clone();
+    let half_day = priced(&plan, SEARCH).offers[0].bills[1].clone();
     assert!((half_day.per_day - (48.0 + (all_day.per_day - 48.0) / 2.0)).abs() < 1e-6);
     assert_eq!(half_day.worst_share, 1.0);
 }
@@ -51,7 +64,7 @@ fn idle_hours_cost_machines_but_no_calls() {
 fn a_stricter_promise_never_costs_less_and_the_plan_of_the_study_has_an_answer() {
     let mut plan = Plan::read(PLAN).unwrap();
     plan.seeds = 1;
-    let priced = plan.price(SEARCH).unwrap();
+    let priced = priced(&plan, SEARCH);
     assert_eq!(priced.offers.len(), plan.pattern.len() * plan.promise.len());
     for pair in priced.offers.windows(2).filter(|pair| pair[0].pattern == pair[1].pattern) {
         let (less, more) = (&pair[0].cheapest, &pair[1].cheapest);
@@ -79,10 +92,151 @@ fn mistakes_are_sentences_that_name_the_key() {
         assert!(error.contains(expected), "{to}: {error}");
     }
     let plan = small("");
-    assert!(plan.price("kind = 'x'").unwrap_err().contains("has no \"arrival\""));
-    let tier = include_str!("../../../../bench/studies/scan-tier.toml");
+    assert!(refused(&plan, "kind = 'x'").contains("has no \"arrival\""));
     let mut plan = small("");
     plan.set.clear();
     plan.size = "servers".to_owned();
-    assert!(plan.price(tier).unwrap_err().contains("kind \"pipeline\""));
+    assert!(refused(&plan, TIER).contains("promise soon: first_s: only a pipeline"));
+    for (from, to, expected) in [
+        ("measured = 'runs'", "", "expected either scenario"),
+        ("'machines'", "'servers'", "expected size = \"machines\""),
+        ("rate = 500", "clients = 5", "expected set = { rate"),
+        ("whole_s = 0.013", "", "expected first_s or whole_s"),
+    ] {
+        let error = Plan::read(&MACHINES.replacen(from, to, 1)).unwrap_err();
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+}
+
+/// Scans that are all alike, from one client: 108.4 ms of processor, 0.5 ms of storage and 0.3 ms of turnaround each.
+fn scans(promise: &str) -> Plan {
+    Plan::read(&format!(
+        "scenario = 'x'\nsize = 'servers'\nsizes = [1, 2]\nset = {{ workload = 'grep', threads = 1, measured_scans = 500, \
+         'workloads.grep.entries' = {{ mean = 36713.0, sd = 1.0, min = 36613.0, max = 36813.0 }} }}\n\
+         [prices]\ncurrency = 'USD'\nmachine_hour = 0.5\n[[promise]]\nname = 'soon'\nwhole_s = {promise}\nshare = 0.99\n\
+         [[pattern]]\nname = 'steady'\n[[pattern.part]]\nhours = 24\n"
+    ))
+    .unwrap()
+}
+
+#[test]
+fn a_scan_tier_is_priced_by_the_scans_that_its_clients_make() {
+    let offer = priced(&scans("0.110"), TIER).offers.remove(0);
+    // 86,400 s over 109.2 ms are 791,209 scans a day; one server costs 12 a day.
+    let one = &offer.bills[0];
+    assert_eq!((one.per_day, one.satisfied_share), (12.0, 1.0));
+    assert!((one.per_thousand_satisfied.unwrap() / (12.0 / 791.209) - 1.0).abs() < 0.005, "{one:?}");
+    // A second server makes no client faster.
+    assert_eq!(offer.bills[1].per_day, 24.0);
+    assert_eq!(offer.cheapest.as_ref(), Some(one));
+    let none = priced(&scans("0.108"), TIER).offers.remove(0);
+    assert_eq!((none.bills[0].satisfied_share, none.bills[0].per_thousand_satisfied, none.cheapest), (0.0, None, None));
+}
+
+#[test]
+fn what_is_not_made_of_machines_has_a_price_of_its_own() {
+    let mut plan = scans("0.110");
+    plan.size = "machine.cache_bytes".to_owned();
+    plan.sizes = vec![1_000_000_000, 8_000_000_000];
+    plan.prices.machines = Some(12);
+    plan.prices.size_hour = 5e-12;
+    plan.set.insert("data_cache".to_owned(), Value::Boolean(true));
+    let offer = priced(&plan, TIER).offers.remove(0);
+    // Twelve machines are 144 a day, 8 GB at half a cent an hour and gigabyte 0.96 more.
+    assert!(
+        (offer.bills[0].per_day - 144.12).abs() < 1e-9 && (offer.bills[1].per_day - 144.96).abs() < 1e-9,
+        "{offer:?}"
+    );
+}
+
+#[test]
+fn the_plan_of_the_tier_study_has_an_answer() {
+    let plan = Plan::read(include_str!("../../../../bench/studies/tier-cost/cost.toml")).unwrap();
+    let priced = priced(&plan, TIER);
+    assert!(priced.offers.iter().all(|offer| offer.cheapest.is_some()), "{}", priced.paragraph());
+}
+
+const MACHINES: &str = "measured = 'runs'\nsize = 'machines'\nsizes = [1, 2, 4]\n\
+    [prices]\ncurrency = 'USD'\nmachine_hour = 1.0\n\
+    [[promise]]\nname = 'quick'\nwhole_s = 0.013\nshare = 0.99\n\
+    [[pattern]]\nname = 'steady'\n[[pattern.part]]\nhours = 24\nset = { rate = 500 }\n";
+
+/// A machine of this law without coherency, measured up to 16 users.
+fn machine(g: f64, a: f64) -> Machine {
+    let points: Vec<Point> = [1.0, 2.0, 4.0, 8.0, 12.0, 16.0]
+        .iter()
+        .map(|n| Point { n: *n, throughput: g * n / (1.0 + a * (n - 1.0)), sd: None })
+        .collect();
+    Machine::of(&points).unwrap()
+}
+
+#[test]
+fn a_law_says_how_long_a_request_takes_at_a_rate() {
+    // 100 n / (1 + 0.1 (n - 1)) a second: 3 users make 250, 9 make 500, 16 make 640.
+    let of = machine(100.0, 0.1);
+    for (rate, wait_ms) in [(250.0, 12.0), (500.0, 18.0), (1.0, 10.0)] {
+        let found = of.wait_s(rate).unwrap() * 1e3;
+        assert!((found / wait_ms - 1.0).abs() < 0.01, "{rate}: {found}");
+    }
+    // What was not measured is not promised, though the law goes on to 1,000.
+    assert_eq!((of.wait_s(700.0), of.wait_s(2_000.0)), (None, None));
+    // With coherency there is a peak: 100 n / (1 + 0.01 n (n - 1)) has it at 10 users, with 526 a second.
+    let law = crate::stats::usl::Law { g: 100.0, a: 0.0, b: 0.01, peak_n: Some(10.0), residuals: Vec::new() };
+    let peaked = Machine { law, users_most: 64.0 };
+    assert!((peaked.wait_s(500.0 / 1.2).unwrap() * 1e3 - 12.0).abs() < 1e-9);
+    assert_eq!(peaked.wait_s(527.0), None);
+}
+
+#[test]
+fn machines_are_bought_until_each_has_a_rate_that_it_answers_in_time() {
+    let plan = Plan::read(MACHINES).unwrap();
+    let priced = plan.price(&Model::Measured(machine(100.0, 0.1))).unwrap();
+    let offer = &priced.offers[0];
+    let satisfied: Vec<f64> = offer.bills.iter().map(|bill| bill.satisfied_share).collect();
+    // 500 a second take one machine 18 ms, each of two 12 ms, each of four 10.3 ms.
+    assert_eq!(satisfied, [0.0, 1.0, 1.0]);
+    let cheapest = offer.cheapest.as_ref().unwrap();
+    // Two machines are 48 a day, for 43.2 million requests.
+    assert_eq!((cheapest.size, cheapest.per_day), (2, 48.0));
+    assert!((cheapest.per_thousand_satisfied.unwrap() - 48.0 / 43_200.0).abs() < 1e-12);
+    let words = priced.paragraph();
+    assert!(words.starts_with("Measured at up to 16 users, a machine answers 100."), "{words}");
+    assert!(words.contains("machines = 2 at 48.00 USD a day, 0.00111 per thousand satisfied"), "{words}");
+    let svg = priced.picture();
+    assert!(svg.contains("scalability law") && svg.contains("per thousand satisfied"));
+}
+
+/// A run of users who wait for answers: `throughput` sound answers in each of two seconds, and one that came after.
+fn measured(dir: &Path, users: u32, throughput: u32, void: &[&str]) {
+    let scenario = format!(
+        "[target]\nurl = \"http://127.0.0.1:1\"\n[arrival]\nkind = \"closed\"\nusers = {users}\n[request]\npath = \"/\"\n"
+    );
+    let mut writer = Writer::create(&dir.join(format!("at-{users}")), &scenario).unwrap();
+    let record = |done: i64, outcome| Record { phase: Phase::Measured, done: Some(done), outcome, ..Record::default() };
+    let step = 2_000_000 / i64::from(2 * throughput);
+    let mut records: Vec<Record> = (0..i64::from(2 * throughput)).map(|n| record(n * step, Outcome::Sound)).collect();
+    records.extend([record(2_000_001, Outcome::Sound), record(5, Outcome::Failed)]);
+    writer.push(&records).unwrap();
+    let trial = Trial { target: 0, started: String::new(), measured_us: [0, 2_000_000] };
+    let void = void.iter().map(|why| (*why).to_owned()).collect();
+    let run = Run { targets: vec!["target".to_owned()], trials: vec![trial], void, ..Run::default() };
+    writer.finish(&run).unwrap();
+}
+
+#[test]
+fn a_folder_of_runs_at_several_numbers_of_users_is_a_machine() {
+    let dir = tempfile::tempdir().unwrap();
+    // 100 n / (1 + 0.1 (n - 1)), rounded.
+    for (users, throughput) in [(1, 100), (2, 182), (4, 308), (8, 471), (12, 571), (16, 640)] {
+        measured(dir.path(), users, throughput, &[]);
+    }
+    let machine = Machine::read(dir.path()).unwrap();
+    assert_eq!(machine.users_most, 16.0);
+    assert!((machine.law.g / 100.0 - 1.0).abs() < 0.02 && (machine.law.a / 0.1 - 1.0).abs() < 0.1, "{machine:?}");
+    assert!((machine.wait_s(500.0).unwrap() / 0.018 - 1.0).abs() < 0.03);
+    measured(dir.path(), 32, 700, &["the lab was late"]);
+    assert!(Machine::read(dir.path()).unwrap_err().contains("the run is void: the lab was late"));
+    let empty = tempfile::tempdir().unwrap();
+    assert!(Machine::read(empty.path()).unwrap_err().contains("needs at least six"));
+    assert!(Machine::read(&empty.path().join("nowhere")).unwrap_err().contains("cannot be read"));
 }

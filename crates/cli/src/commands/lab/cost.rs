@@ -6,11 +6,12 @@ use clap::Args;
 use meridian_lab::cost::Plan;
 use std::path::{Path, PathBuf};
 
-/// Price satisfied requests over sizes, by simulation
+/// Price satisfied requests over sizes, by simulation or from measured runs
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Example:
+Examples:
   meridian lab cost bench/studies/search-cost
+  meridian lab cost bench/studies/tier-cost --json | jq '.offers[].cheapest'
 
 Reads cost.toml in the folder (docs/cost.md), prints the answer and leaves cost.json, cost.svg and cost.png beside it.
 Ends with 1 where a promise is kept by no size.")]
@@ -31,7 +32,7 @@ pub fn run(args: &CostArgs) -> Result<(), Failure> {
     let path = args.dir.join("cost.toml");
     let blame = |detail: String| Failure::Usage(format!("{}: {detail}", path.display()));
     let plan = Plan::read(&read(&path)?).map_err(blame)?;
-    let priced = plan.price(&read(&args.dir.join(&plan.scenario))?).map_err(blame)?;
+    let priced = plan.model(&args.dir).and_then(|model| plan.price(&model)).map_err(blame)?;
     let json =
         serde_json::to_string(&priced).map_err(|e| Failure::Bad(format!("the answer cannot be written: {e}")))?;
     let out = args.out.as_ref().unwrap_or(&args.dir);

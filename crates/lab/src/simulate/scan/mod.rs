@@ -9,7 +9,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use run::{Answer, run};
+pub use run::{Answer, each, run};
 
 use super::draw::Sizes;
 use meridian_model::policy::selector::Profiles;

@@ -96,6 +96,11 @@ struct Tally {
 
 /// Runs a checked tier until every client has made its scans on average; one that cannot be run gives an answer of zeros.
 pub fn run(tier: &Tier) -> Answer {
+    each(tier, &mut |_| ())
+}
+
+/// The same, and shows how long each measured scan took, in milliseconds.
+pub fn each(tier: &Tier, seen: &mut dyn FnMut(f64)) -> Answer {
     let (Some(work), Ok(profiles)) = (tier.work(), tier.selector()) else { return Tally::default().answer(0.0) };
     let Ok(entries) = work.entries.drawer() else { return Tally::default().answer(0.0) };
     let servers = if tier.immediate { 1 } else { tier.servers as usize };
@@ -118,13 +123,13 @@ pub fn run(tier: &Tier) -> Answer {
     }
     while machine.tally.scans < total {
         let Some(event) = machine.agenda.take() else { break };
-        machine.happen(event, &entries);
+        machine.happen(event, &entries, seen);
     }
     machine.tally.answer(work.probe_scans)
 }
 
 impl Machine<'_> {
-    fn happen(&mut self, event: Event, entries: &impl Fn(&mut Dice) -> f64) {
+    fn happen(&mut self, event: Event, entries: &impl Fn(&mut Dice) -> f64, seen: &mut dyn FnMut(f64)) {
         match event {
             Event::Ask(client) => {
                 let asked = &mut self.clients[client as usize];
@@ -151,7 +156,7 @@ impl Machine<'_> {
             }
             Event::Computed { server, change } => {
                 if self.servers[server as usize].change == change {
-                    self.computed(server, entries);
+                    self.computed(server, entries, seen);
                 }
             }
         }
@@ -276,7 +281,7 @@ impl Machine<'_> {
         self.agenda.after(time.div_ceil(1_000), Event::Computed { server, change: state.change });
     }
 
-    fn computed(&mut self, server: u32, entries: &impl Fn(&mut Dice) -> f64) {
+    fn computed(&mut self, server: u32, entries: &impl Fn(&mut Dice) -> f64, seen: &mut dyn FnMut(f64)) {
         self.settle(server);
         let state = &mut self.servers[server as usize];
         let given = state.given;
@@ -300,6 +305,7 @@ impl Machine<'_> {
             if scan.scans > self.tier.warm_up_scans {
                 let ms = (self.agenda.now() - scan.begun) as f64 / 1e3 + self.work.turnaround_ms;
                 self.tally.add(ms, scan.busy);
+                seen(ms);
             }
             self.begin(client, entries);
         }

@@ -1,0 +1,102 @@
+//! An hour at one size: how many requests come, what they use, and how many of them are satisfied.
+
+use super::{Model, Part, Plan, Promise};
+use crate::simulate::{Scenario, agenda, pipeline, scan, settings};
+use toml::{Table, Value};
+
+/// One part of a day at one size, an hour of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Hour {
+    pub requests: f64,
+    pub calls: f64,
+    pub packets: f64,
+    /// Share satisfied, for each promise.
+    pub shares: Vec<f64>,
+}
+
+/// What was simulated, over all seeds.
+#[derive(Default)]
+struct Tally {
+    span_s: f64,
+    requests: f64,
+    calls: f64,
+    packets: f64,
+    /// Requests that kept each promise.
+    kept: Vec<f64>,
+}
+
+impl Plan {
+    /// An hour of a part of the day; `None` where it is idle.
+    pub(super) fn hour(&self, model: &Model, size: u64, part: &Part) -> Result<Option<Hour>, String> {
+        match model {
+            _ if part.idle => Ok(None),
+            Model::Simulated(base) => self.simulate(base, size, part).map(Some),
+            Model::Measured(machine) => {
+                let rate = part.rate().unwrap_or(0.0);
+                let wait_s = machine.wait_s(rate / size as f64);
+                let kept = self.promise.iter().map(|promise| if promise.is_kept(wait_s, wait_s) { 1.0 } else { 0.0 });
+                Ok(Some(Hour { requests: rate * 3_600.0, calls: 0.0, packets: rate * 3_600.0, shares: kept.collect() }))
+            }
+        }
+    }
+
+    fn simulate(&self, base: &Table, size: u64, part: &Part) -> Result<Hour, String> {
+        let mut tally = Tally { kept: vec![0.0; self.promise.len()], ..Tally::default() };
+        for seed in 1..=self.seeds {
+            let mut table = base.clone();
+            for (key, value) in &part.set {
+                settings::set(&mut table, key, value.clone())?;
+            }
+            settings::set(&mut table, &self.size, Value::Integer(size as i64))?;
+            settings::set(&mut table, "seed", Value::Integer(i64::from(seed)))?;
+            match Scenario::of(table)? {
+                Scenario::Pipeline(pipeline) => tally.pipeline(&pipeline, &self.promise),
+                Scenario::Scan(tier) => tally.tier(&tier, &self.promise),
+            }
+        }
+        Ok(tally.hour())
+    }
+}
+
+impl Tally {
+    fn pipeline(&mut self, pipeline: &pipeline::Pipeline, promises: &[Promise]) {
+        let (trial, whole) = (pipeline::run(pipeline), pipeline.packets() as usize);
+        self.span_s += pipeline.arrival.span_s();
+        self.calls += trial.calls as f64;
+        for (start, packets) in trial.starts.iter().zip(&trial.packets) {
+            self.packets += packets.len() as f64;
+            let after = |at: &agenda::Micros| agenda::seconds(at - start);
+            let last = packets.last().filter(|_| packets.len() == whole);
+            self.request(promises, packets.first().map(after), last.map(after));
+        }
+    }
+
+    /// Clients of a tier ask again at once, so that they make as many requests as their waits leave room for. A scan is one answer.
+    fn tier(&mut self, tier: &scan::Tier, promises: &[Promise]) {
+        let mut waited_s = 0.0;
+        scan::each(tier, &mut |ms| {
+            let whole_s = Some(ms / 1e3);
+            waited_s += ms / 1e3;
+            self.packets += 1.0;
+            self.request(promises, whole_s, whole_s);
+        });
+        self.span_s += waited_s / f64::from(tier.threads);
+    }
+
+    fn request(&mut self, promises: &[Promise], first_s: Option<f64>, whole_s: Option<f64>) {
+        self.requests += 1.0;
+        for (kept, promise) in self.kept.iter_mut().zip(promises) {
+            *kept += f64::from(u8::from(promise.is_kept(first_s, whole_s)));
+        }
+    }
+
+    fn hour(self) -> Hour {
+        let per_hour = 3_600.0 / self.span_s;
+        Hour {
+            requests: self.requests * per_hour,
+            calls: self.calls * per_hour,
+            packets: self.packets * per_hour,
+            shares: self.kept.iter().map(|kept| kept / self.requests).collect(),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! A machine that was measured: the Universal Scalability Law through its throughput at several numbers of users, and from it how long a
+//! request takes at a rate.
+//!
+//! Users who wait for answers and ask again at once make, by Little's law, a mean wait of users over throughput. A rate that arrives by itself
+//! keeps as many requests in flight as that many users do who make the same throughput.
+
+use crate::breakpoint::Found;
+use crate::error::Result;
+use crate::record::Outcome;
+use crate::results::{self, Results};
+use crate::scenario::{Arrival, Scenario};
+use crate::stats::usl::{self, Law, Point};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// One machine, as it was measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Machine {
+    /// Throughput over users.
+    pub law: Law,
+    /// The most users at which it was measured: past them the law has no say.
+    pub users_most: f64,
+}
+
+impl Machine {
+    /// Fits the law to what lies in a folder: a breakpoint search over users, or results folders of users who wait for answers, one for each
+    /// number of them. The error is a sentence.
+    pub fn read(dir: &Path) -> Result<Machine, String> {
+        if dir.join("breakpoint.json").is_file() {
+            let found = Found::open(dir).map_err(|e| e.to_string())?;
+            let law =
+                found.law.ok_or("the search has no scalability law: expected one over users, of six steps or more")?;
+            let loads = found.steps.iter().filter(|step| step.void.is_empty()).map(|step| step.load);
+            return Ok(Machine { law, users_most: loads.fold(1.0, f64::max) });
+        }
+        let wrong = |e: std::io::Error| format!("it cannot be read: {e}");
+        let entries = std::fs::read_dir(dir).map_err(wrong)?.collect::<std::io::Result<Vec<_>>>().map_err(wrong)?;
+        let mut folders: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+        folders.retain(|folder| folder.join("run.json").is_file());
+        folders.sort();
+        let points = folders.iter().map(|folder| {
+            let run = results::open(folder).map_err(|e| e.to_string())?;
+            point(&run).map_err(|e| format!("{}: {e}", folder.display()))
+        });
+        Machine::of(&points.collect::<Result<Vec<_>, String>>()?)
+    }
+
+    /// Fits the law to throughput at numbers of users.
+    pub fn of(points: &[Point]) -> Result<Machine, String> {
+        let law = usl::fit(points)?;
+        Ok(Machine { law, users_most: points.iter().map(|point| point.n).fold(1.0, f64::max) })
+    }
+
+    /// The mean wait at a rate (requests a second), in seconds; `None` where the rate is more than what the machine was seen to hold.
+    pub fn wait_s(&self, rate: f64) -> Option<f64> {
+        let Law { g, a, b, .. } = self.law;
+        // The users n that make the rate: rate (1 + a (n - 1) + b n (n - 1)) = g n. Of two roots the smaller; the other lies past the peak.
+        let (square, linear, constant) = (rate * b, g - rate * (a - b), rate * (1.0 - a));
+        let root = (linear * linear - 4.0 * square * constant).sqrt();
+        let users = 2.0 * constant / (linear + root);
+        // Below one user on average each has the machine for itself.
+        (linear > 0.0 && root >= 0.0 && users <= self.users_most).then(|| (users / rate).max(1.0 / g))
+    }
+}
+
+/// A run as a point of the law.
+fn point(run: &Results) -> Result<Point, String> {
+    if let Some(why) = run.run.void.first() {
+        return Err(format!("the run is void: {why}"));
+    }
+    if run.run.targets.len() != 1 {
+        return Err(format!("it has {} targets: expected one", run.run.targets.len()));
+    }
+    let scenario = Scenario::parse(&run.scenario, "scenario.toml", &[]).map_err(|e| e.to_string())?;
+    let users = scenario.population.iter().map(|population| match population.arrival {
+        Arrival::Closed { users, think_s: 0.0, .. } => Ok(f64::from(users)),
+        _ => Err("expected users who ask again at once (arrival kind \"closed\", think_s = 0)".to_owned()),
+    });
+    let n = users.sum::<Result<f64, String>>()?;
+    Ok(Point { n, throughput: throughput(run).map_err(|e| e.to_string())?, sd: None })
+}
+
+/// Sound answers a second that came within the measured phase, over all trials.
+fn throughput(run: &Results) -> Result<f64> {
+    let windows: Vec<[i64; 2]> = run.run.trials.iter().map(|trial| trial.measured_us).collect();
+    let mut sound = 0_u64;
+    for batch in run.records()? {
+        for record in batch?.iter().filter(|record| record.outcome == Outcome::Sound) {
+            let window = windows.get(usize::from(record.trial));
+            let within = window.zip(record.done).is_some_and(|([from, to], done)| (*from..=*to).contains(&done));
+            sound += u64::from(within);
+        }
+    }
+    let span_us: i64 = windows.iter().map(|[from, to]| to - from).sum();
+    Ok(sound as f64 * 1e6 / span_us.max(1) as f64)
+}
