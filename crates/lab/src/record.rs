@@ -60,6 +60,12 @@ impl Record {
         Some(self.first_result? - self.intended)
     }
 
+    /// Time a user waited until there was something, or until it was sure that there is nothing: to the first result, or to the end of a sound
+    /// answer without one. `None` where he got nothing.
+    pub fn to_something(&self) -> Option<Micros> {
+        self.to_first_result().or_else(|| self.latency().filter(|_| self.outcome == Outcome::Sound))
+    }
+
     /// Time a user waited for the last result: from the intended time.
     pub fn to_last_result(&self) -> Option<Micros> {
         Some(self.last_result? - self.intended)

@@ -11,7 +11,7 @@ pub enum Unit {
     Share,
     /// Bytes, in powers of 1024.
     Bytes,
-    /// Money, two decimals below a hundred.
+    /// Money, two decimals below a hundred and two digits below a tenth.
     Money,
 }
 
@@ -125,6 +125,11 @@ pub fn label(value: f64, unit: Unit) -> String {
                 Some((size, word)) => format!("{} {word}", trimmed(value / *size as f64, 1)),
                 None => format!("{} B", trimmed(value, 0)),
             }
+        }
+        Unit::Money if value != 0.0 && value.abs() < 0.1 => {
+            // Cents say nothing of it: two digits that do.
+            let decimals = (1.0 - value.abs().log10().floor()).min(12.0) as usize;
+            trimmed(value, decimals)
         }
         Unit::Money if value.abs() < 100.0 => trimmed(value, 2),
         Unit::Money => short(value),

@@ -37,7 +37,7 @@ pub struct Plot {
     pub y: Axis,
     /// What is drawn.
     pub layers: Vec<Layer>,
-    /// Width and height in pixels.
+    /// Width and height in pixels; further lines of a legend add to the height.
     pub size: (u32, u32),
 }
 
@@ -128,6 +128,26 @@ mod tests {
         let dark = (0..60).flat_map(|y| (0..600).map(move |x| (x, y)));
         let ink = dark.filter(|&(x, y)| pixels.pixel(x, y).is_some_and(|p| p.alpha() > 0 && p.red() < 128)).count();
         assert!(ink > 300, "{ink} dark pixels");
+    }
+
+    #[test]
+    fn many_and_long_names_make_the_drawing_taller_and_stay_within_it() {
+        let plain = plot();
+        let mut many = plot();
+        for (n, colour) in COLOURS.iter().enumerate() {
+            many = many.with(format!("{n} {}", "a long name ".repeat(n * 4)), colour, Marks::Points(vec![(1e6, 2e3)]));
+        }
+        let height = |plot: &Plot| {
+            let svg = plot.svg();
+            let tree = resvg::usvg::Tree::from_str(&svg, &resvg::usvg::Options::default()).unwrap();
+            f64::from(tree.size().height())
+        };
+        assert_eq!(height(&plain), 360.0);
+        assert!(height(&many) > 400.0);
+        assert!(many.svg().contains('…'));
+        let both = stacked(&[plain.clone(), many.clone()]);
+        let tree = resvg::usvg::Tree::from_str(&both, &resvg::usvg::Options::default()).unwrap();
+        assert_eq!(f64::from(tree.size().height()), height(&plain) + height(&many));
     }
 
     #[test]

@@ -10,6 +10,10 @@ const BOTTOM: f64 = 52.0;
 const LEGEND_LINE: f64 = 18.0;
 /// Rough width of a letter of 12 pixels, for laying out the legend.
 const LETTER: f64 = 7.0;
+/// Size of a title's letters, the least that one which is long may shrink to, and their width as a share of it.
+const TITLE: f64 = 15.0;
+const TITLE_LEAST: f64 = 11.0;
+const TITLE_LETTER: f64 = 0.6;
 
 /// Where the axes lie in the drawing.
 struct Frame<'a> {
@@ -40,14 +44,16 @@ impl Frame<'_> {
 
 /// Draws the plot. Writing to a string cannot fail, so what `write!` answers is dropped.
 pub(super) fn draw(plot: &Plot) -> String {
-    let (width, height) = (f64::from(plot.size.0), f64::from(plot.size.1));
+    let (width, height) = (f64::from(plot.size.0), height(plot));
     let lines = legend_lines(plot, width);
     let top = TOP + LEGEND_LINE * lines.len() as f64;
     let frame = Frame { plot, left: LEFT, top, width: width - LEFT - RIGHT, height: height - top - BOTTOM };
+    let letters = plot.title.chars().count().max(1) as f64;
+    let title = ((width - LEFT - RIGHT) / (letters * TITLE_LETTER)).clamp(TITLE_LEAST, TITLE);
     let mut out = String::new();
     let _ = write!(
         out,
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" font-family="'DejaVu Sans', Verdana, sans-serif" font-size="12" fill="#24292f"><rect width="{width}" height="{height}" fill="#ffffff"/><text x="{LEFT}" y="24" font-size="15">{}</text>"##,
+        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" font-family="'DejaVu Sans', Verdana, sans-serif" font-size="12" fill="#24292f"><rect width="{width}" height="{height}" fill="#ffffff"/><text x="{LEFT}" y="24" font-size="{title:.1}">{}</text>"##,
         escaped(&plot.title)
     );
     legend(&mut out, &lines);
@@ -59,17 +65,23 @@ pub(super) fn draw(plot: &Plot) -> String {
     out
 }
 
+/// Pixels from top to bottom: a legend of many lines makes a drawing taller, not its plot smaller.
+fn height(plot: &Plot) -> f64 {
+    let lines = legend_lines(plot, f64::from(plot.size.0)).len().max(1);
+    f64::from(plot.size.1) + LEGEND_LINE * (lines - 1) as f64
+}
+
 /// Plots one above the other, as one drawing.
 pub fn stacked(plots: &[Plot]) -> String {
     let width = plots.iter().map(|plot| plot.size.0).max().unwrap_or(1);
-    let height: u32 = plots.iter().map(|plot| plot.size.1).sum();
+    let height: f64 = plots.iter().map(height).sum();
     let mut out = format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">"#
     );
-    let mut top = 0;
+    let mut top = 0.0;
     for plot in plots {
         let _ = write!(out, r#"<g transform="translate(0 {top})">{}</g>"#, draw(plot));
-        top += plot.size.1;
+        top += self::height(plot);
     }
     out.push_str("</svg>");
     out
@@ -100,6 +112,7 @@ fn legend_lines(plot: &Plot, width: f64) -> Vec<Vec<(String, &Layer, f64)>> {
         let Some(name) = &layer.name else { continue };
         let step = step_of(&layer.marks);
         let name = if step > 1 { format!("{name} (1 of {step} shown)") } else { name.clone() };
+        let name = cut(name, ((width - LEFT - RIGHT - 30.0) / LETTER) as usize);
         let needed = 30.0 + LETTER * name.chars().count() as f64;
         if at + needed > width - RIGHT {
             lines.push(Vec::new());
@@ -111,6 +124,14 @@ fn legend_lines(plot: &Plot, width: f64) -> Vec<Vec<(String, &Layer, f64)>> {
         at += needed;
     }
     lines
+}
+
+/// A name of at most so many letters.
+fn cut(name: String, most: usize) -> String {
+    match name.chars().count() > most {
+        true => name.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+        false => name,
+    }
 }
 
 fn legend(out: &mut String, lines: &[Vec<(String, &Layer, f64)>]) {

@@ -4,8 +4,9 @@ use super::digest::Digest;
 use super::pictures::Picture;
 use super::words;
 use crate::error::{LabError, Result};
-use crate::picture::escaped;
-use crate::results::Results;
+use crate::picture::{Unit, escaped, label};
+use crate::record::{Outcome, Phase};
+use crate::results::{Group, Quantiles, Results};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -34,6 +35,7 @@ pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> 
         "<p>In brackets: where a percentile lies with 95 % confidence, by repeats where there are several trials, otherwise by the \
          order of the answers of the one, which supposes that neighbours do not depend on each other.</p>",
     );
+    by_request(&mut out, results);
     reasons(&mut out, digest);
     for picture in pictures {
         figure(&mut out, &picture.plot.svg(), &picture.caption);
@@ -51,6 +53,46 @@ pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> 
         escaped_block(&results.scenario)
     );
     out
+}
+
+/// Each request of a mix by itself, as the summary has it.
+fn by_request(out: &mut String, results: &Results) {
+    let run = &results.run;
+    if run.requests.len() < 2 {
+        return;
+    }
+    // A summary that cannot be read leaves out its table, not the report.
+    let groups: Vec<Group> = serde_json::from_value(results.summary.clone()).unwrap_or_default();
+    let rows: Vec<Vec<String>> = groups
+        .iter()
+        .filter(|group| group.phase == Phase::Measured.name())
+        .map(|group| {
+            let mut name = vec![group.request.as_str()];
+            name.extend((run.populations.len() > 1).then_some(group.population.as_str()));
+            name.extend((run.targets.len() > 1).then_some(group.target.as_str()));
+            let sound = group.outcomes.get(Outcome::Sound.name()).copied().unwrap_or(0);
+            let ms = |ms: f64| if sound > 0 { label(ms * 1e3, Unit::Micros) } else { "–".to_owned() };
+            let Quantiles { p50, p95, p99, max, .. } = group.latency_ms;
+            vec![
+                name.join(", "),
+                words::count(group.arrivals),
+                words::count(sound),
+                format!("{:.1}", group.sound_per_s),
+                ms(p50),
+                ms(p95),
+                ms(p99),
+                ms(max),
+                words::count(group.results),
+                label(group.bytes as f64, Unit::Bytes),
+            ]
+        })
+        .collect();
+    if !rows.is_empty() {
+        out.push_str("<h2>By request</h2>");
+        let header =
+            ["", "requests", "sound", "sound a second", "p50", "p95", "p99", "most", "results in all", "bytes in all"];
+        table(out, &header, &rows);
+    }
 }
 
 /// Why answers were not sound, the most frequent first.

@@ -150,10 +150,8 @@ fn modes(run: &Run, digest: &Digest) -> Vec<Picture> {
 
 fn mode_of(name: &str, key: CourseKey, records: &[Record]) -> Option<Picture> {
     let course = mode::of(records);
-    let waits = |record: &Record| record.to_first_result().or(record.latency()).map(|wait| wait as f64);
-    let answered = |record: &&Record| record.first_result.is_some();
     let points: Vec<(f64, f64)> =
-        records.iter().filter(answered).filter_map(|r| Some((r.intended as f64, waits(r)?))).collect();
+        records.iter().filter_map(|record| Some((record.intended as f64, record.to_something()? as f64))).collect();
     if points.len() < 3 {
         return None;
     }

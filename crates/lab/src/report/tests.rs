@@ -41,6 +41,10 @@ fn stalled() -> Vec<Record> {
 }
 
 fn folder(dir: &Path, records: &[Record], void: Vec<String>) -> PathBuf {
+    folder_of(dir, records, void, &["near"])
+}
+
+fn folder_of(dir: &Path, records: &[Record], void: Vec<String>, requests: &[&str]) -> PathBuf {
     let place = dir.join("run");
     let mut writer = Writer::create(&place, "name = \"a <stall>\"\n").unwrap();
     writer.push(records).unwrap();
@@ -52,13 +56,25 @@ fn folder(dir: &Path, records: &[Record], void: Vec<String>) -> PathBuf {
         source: "run".into(),
         targets: vec!["http://127.0.0.1:7117".into()],
         populations: vec!["everyone".into()],
-        requests: vec!["near".into()],
+        requests: requests.iter().map(|name| (*name).to_owned()).collect(),
         trials: vec![Trial { target: 0, started: String::new(), measured_us: [1_000_000, 20_000_000] }],
         void,
         ..Run::default()
     };
     writer.finish(&run).unwrap();
     place
+}
+
+#[test]
+fn requests_of_a_mix_stand_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut records = stalled();
+    records.iter_mut().for_each(|record| record.request = u16::from(record.n % 5 == 0));
+    let report = write(&folder_of(dir.path(), &records, Vec::new(), &["near", "far & wide"])).unwrap();
+    let page = fs::read_to_string(&report.page).unwrap();
+    // 950 measured requests, of which every fifth is far; all unsound ones are.
+    assert!(page.contains("<tr><td>near</td><td>760</td><td>760</td>"), "{page}");
+    assert!(page.contains("<tr><td>far &amp; wide</td><td>190</td><td>180</td>"), "{page}");
 }
 
 #[test]

@@ -53,8 +53,8 @@ pub struct Course {
     pub bursts: Vec<Burst>,
 }
 
-/// Reads the measured requests of one trial and population. A request got nothing where no result came; what was refused or never
-/// sent is left out, because it did not wait. Growth is claimed where its interval lies above zero and it adds at least a
+/// Reads the measured requests of one trial and population. A request got nothing where no result came and the answer was not a
+/// sound one that holds none; what was refused or never sent is left out, because it did not wait. Growth is claimed where its interval lies above zero and it adds at least a
 /// tenth of the first waits over the trial: less is not felt.
 pub fn of(records: &[Record]) -> Course {
     let mut asked: Vec<&Record> = records
@@ -62,7 +62,7 @@ pub fn of(records: &[Record]) -> Course {
         .filter(|r| r.phase == Phase::Measured && !matches!(r.outcome, Outcome::Refused | Outcome::NotSent))
         .collect();
     asked.sort_by_key(|r| (r.n, r.attempt));
-    let wait = |r: &Record| r.to_first_result().map(|us| us as f64 / 1e6);
+    let wait = |r: &Record| r.to_something().map(|us| us as f64 / 1e6);
     let first_failure = asked.iter().find(|r| wait(r).is_none()).map(|r| r.n);
     let flowing: Vec<(f64, f64)> = asked.iter().map_while(|r| wait(r).map(|s| (f64::from(r.n), s))).collect();
     let growth = slope::fit(&flowing);
@@ -147,5 +147,14 @@ mod tests {
         assert_eq!((course.mode, course.first_failure), (Mode::TimingOut, Some(10)));
         assert_eq!((course.bursts[0].after_n, course.bursts[0].restart_s), (9, None));
         assert_eq!(of(&[]).mode, Mode::Flat);
+    }
+
+    #[test]
+    fn a_sound_answer_that_holds_nothing_is_not_nothing() {
+        let empty = |n: u32| Record { n, done: Some(1_000_000), ..Record::default() };
+        let mut records: Vec<Record> = (1..=10).map(empty).collect();
+        assert_eq!((of(&records).mode, of(&records).first_failure), (Mode::Flat, None));
+        records[3].outcome = Outcome::Failed;
+        assert_eq!((of(&records).mode, of(&records).first_failure), (Mode::TimingOut, Some(4)));
     }
 }
