@@ -74,7 +74,8 @@ async fn connect(address: &Address) -> Result<(SendRequest<bytes::Bytes>, Connec
         return Err(Fault::failed("TLS: the server does not speak HTTP/2"));
     }
     let mut builder = h2::client::Builder::new();
-    builder.enable_push(false);
+    // Until the server has said how many streams it allows, one: it refuses those that it does not.
+    builder.enable_push(false).initial_max_send_streams(1);
     builder.initial_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
     builder.handshake(stream).await.map_err(|e| fault(&e))
 }

@@ -1,7 +1,7 @@
 //! TLS: the other wires' servers behind a front that speaks it, with certificates of this test's own authority.
 
 use super::*;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+use rcgen::{BasicConstraints, Certificate, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::TlsAcceptor;
 
@@ -26,14 +26,30 @@ impl Authority {
         format!("ca = {:?}", self.file.path())
     }
 
-    /// How a server for `host` shows itself.
-    pub(super) fn server(&self, host: &str, expired: bool, alpn: &[&[u8]]) -> Arc<rustls::ServerConfig> {
+    /// A certificate for `host`, and its key.
+    fn certificate(&self, host: &str, expired: bool) -> (Certificate, KeyPair) {
         let mut params = CertificateParams::new(vec![host.to_owned()]).expect("a sound name");
         if expired {
             params.not_after = date_time_ymd(2020, 1, 1);
         }
         let key = KeyPair::generate().expect("a key");
-        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        (params.signed_by(&key, &self.issuer).expect("a certificate"), key)
+    }
+
+    /// The same as files of a folder, for a server that reads them: `server.crt` and `server.key`.
+    pub(super) fn write(&self, host: &str, folder: &std::path::Path) {
+        use std::os::unix::fs::PermissionsExt;
+        let (certificate, key) = self.certificate(host, false);
+        std::fs::write(folder.join("server.crt"), certificate.pem()).expect("writes");
+        std::fs::write(folder.join("server.key"), key.serialize_pem()).expect("writes");
+        // Servers refuse a key that others may read.
+        let own = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(folder.join("server.key"), own).expect("sets");
+    }
+
+    /// How a server for `host` shows itself.
+    pub(super) fn server(&self, host: &str, expired: bool, alpn: &[&[u8]]) -> Arc<rustls::ServerConfig> {
+        let (certificate, key) = self.certificate(host, expired);
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

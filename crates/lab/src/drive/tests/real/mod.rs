@@ -1,0 +1,81 @@
+//! The wires against the servers that they are for: PostgreSQL, nginx and NATS, as `make test` installs them.
+
+mod nats;
+mod nginx;
+mod postgres;
+
+use super::tls::Authority;
+use super::*;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// How long a server may take to be there; generous, for machines that do other things too.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that this test started; ended when dropped.
+struct Running {
+    child: Child,
+    /// Its port, or ports.
+    ports: Vec<u16>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Asked first: PostgreSQL has processes and shared memory of its own to see to.
+        let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        let begun = Instant::now();
+        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && begun.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program must be there; `make test` installs it.
+fn need(program: &Path, package: &str) {
+    let found = Command::new(program).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert!(found.is_ok(), "{} is needed: apt-get install {package} (make test does it)", program.display());
+}
+
+/// Starts a server that cannot choose its own ports on such as are free; another may be quicker to take one, so it is tried again. Its
+/// standard error goes to a file of `folder`, which is shown where it does not come up.
+fn start(folder: &Path, ports: usize, command: impl Fn(&[u16]) -> Command) -> Running {
+    let log = folder.join("log");
+    for _ in 0..5 {
+        // All at once, so that they differ; let go of before the server comes.
+        let held: Vec<TcpListener> = (0..ports).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+        let free: Vec<u16> = held.iter().map(|one| one.local_addr().expect("an address").port()).collect();
+        drop(held);
+        let said = std::fs::File::create(&log).expect("a file");
+        let child = command(&free).stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).spawn().expect("starts");
+        let mut running = Running { child, ports: free };
+        if is_there(&mut running) {
+            return running;
+        }
+    }
+    panic!("the server does not come up:\n{}", std::fs::read_to_string(&log).unwrap_or_default());
+}
+
+/// Waits until all ports take connections; false where the server ended instead.
+fn is_there(running: &mut Running) -> bool {
+    let begun = Instant::now();
+    while !running.ports.iter().all(|port| TcpStream::connect(("127.0.0.1", *port)).is_ok()) {
+        if running.child.try_wait().expect("a child").is_some() {
+            return false;
+        }
+        assert!(begun.elapsed() < PATIENCE, "the server takes no connections");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    running.child.try_wait().expect("a child").is_none()
+}
+
+/// What of a run did not end as its request was to; `due` says how, by request.
+fn others<'a>(ran: &'a Ran, due: &[(Came, u64, &str)]) -> Vec<&'a Record> {
+    let is_due = |record: &&Record| {
+        let (outcome, results, detail) = due[usize::from(record.request)];
+        let said = record.detail.as_deref().unwrap_or_default();
+        (record.outcome, record.results) == (outcome, results) && said.starts_with(detail)
+    };
+    ran.records.iter().filter(|record| !is_due(record)).collect()
+}
