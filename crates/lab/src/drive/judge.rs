@@ -11,6 +11,7 @@ use std::collections::HashMap;
 pub struct Judge {
     check: Check,
     unit: ResultUnit,
+    follow: Option<String>,
     truth: Option<HashMap<String, u64>>,
 }
 
@@ -31,7 +32,7 @@ impl Judge {
                 )
             }
         };
-        Ok(Judge { check: request.check.clone(), unit: request.result.clone(), truth })
+        Ok(Judge { check: request.check.clone(), unit: request.result.clone(), follow: request.follow.clone(), truth })
     }
 
     /// What of the answer has to be kept.
@@ -42,6 +43,11 @@ impl Judge {
     /// The unit in which results are counted.
     pub fn unit(&self) -> &ResultUnit {
         &self.unit
+    }
+
+    /// Where the answer names the stream that is to be followed.
+    pub fn follow(&self) -> Option<&str> {
+        self.follow.as_deref()
     }
 
     /// The target that must answer alike, and how often it is asked.

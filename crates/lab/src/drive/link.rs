@@ -63,6 +63,9 @@ impl Link {
         if protocol.form() != Form::Http && !request.headers.is_empty() {
             return Err(format!("request {}: headers are for HTTP and WebSocket", request.name));
         }
+        if request.follow.is_some() && !matches!(protocol, Protocol::Http | Protocol::Http2) {
+            return Err(format!("request {}: follow is for http:// and https://", request.name));
+        }
         match protocol {
             Protocol::Http | Protocol::WebSocket | Protocol::Http2 => Ok(()),
             Protocol::Redis => Resp::can_ask(request),

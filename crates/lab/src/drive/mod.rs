@@ -13,6 +13,7 @@ mod body;
 pub mod clock;
 mod crowd;
 mod fault;
+mod follow;
 mod http;
 mod http2;
 mod judge;

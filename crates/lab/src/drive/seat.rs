@@ -2,6 +2,7 @@
 
 use super::clock::micros;
 use super::fault::Fault;
+use super::follow;
 use super::link::Link;
 use super::same::Same;
 use super::scan::Scan;
@@ -128,7 +129,7 @@ impl Seat {
             Exchange { question, unit: judge.unit(), record: &mut *record, scan: &mut self.scan, clock: &shared.clock };
         let end = tokio::select! {
             biased;
-            answer = self.link.ask(&mut of) => End::Answer(answer),
+            answer = follow::ask(&mut self.link, judge, &mut of) => End::Answer(answer),
             () = self.timer.as_mut() => End::Patience,
             () = self.abort.as_mut() => End::Abort,
         };

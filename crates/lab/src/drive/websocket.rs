@@ -152,18 +152,10 @@ impl Wire for WebSocket {
     }
 }
 
-/// The question's head as one that asks for a WebSocket: its path and headers, as a GET.
+/// The question's head as one that asks for a WebSocket: its path and headers, as a GET. The body goes as the first message.
 fn upgrade(question: &Question) -> Vec<u8> {
-    let head = &question.bytes[..question.body_at];
-    let line = head.windows(2).position(|two| two == b"\r\n").map_or(head.len(), |at| at + 2);
-    let mut out = format!("GET {} HTTP/1.1\r\n", question.path()).into_bytes();
-    for header in String::from_utf8_lossy(&head[line..]).split("\r\n").filter(|header| !header.is_empty()) {
-        // The body goes as the first message.
-        if !header.starts_with("content-length:") {
-            out.extend_from_slice(header.as_bytes());
-            out.extend_from_slice(b"\r\n");
-        }
-    }
+    let head = question.get(question.path());
+    let mut out = head.bytes.strip_suffix(b"\r\n").unwrap_or(&head.bytes).to_vec();
     out.extend_from_slice(
         format!(
             "connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: {KEY}\r\n\r\n"

@@ -52,6 +52,22 @@ impl Question {
         self.bytes.get(self.body_at..).unwrap_or_default()
     }
 
+    /// The same asker's request for another path: a GET with the same headers, but for those of a body.
+    pub fn get(&self, path: &str) -> Question {
+        let head = String::from_utf8_lossy(&self.bytes[..self.body_at]);
+        let mut text = format!("GET {path} HTTP/1.1\r\n");
+        for header in head.split("\r\n").skip(1).filter(|header| !header.is_empty()) {
+            let name = header.split(':').next().unwrap_or_default();
+            if !["content-length", "content-type"].iter().any(|of_body| name.eq_ignore_ascii_case(of_body)) {
+                text.push_str(header);
+                text.push_str("\r\n");
+            }
+        }
+        text.push_str("\r\n");
+        let path = "GET ".len().."GET ".len() + path.len();
+        Question { request: self.request, path, body_at: text.len(), bytes: text.as_bytes().into() }
+    }
+
     /// What lies between path and body: a statement, where the form has one.
     pub fn statement(&self) -> &[u8] {
         self.bytes.get(self.path.end..self.body_at).unwrap_or_default()

@@ -46,9 +46,23 @@ pub struct SourceFile {
     /// Calls a second beyond which 429 is answered; 0: no limit.
     #[serde(default)]
     pub rate_limit: f64,
+    /// Packets one after another instead of pages: a search's stream, over a WebSocket for whoever asks for one, else as
+    /// Server-Sent Events.
+    #[serde(default)]
+    pub stream: Option<StreamFile>,
     /// What goes wrong when.
     #[serde(default)]
     pub fault: Vec<Fault>,
+}
+
+/// How a source's packets come: the first after the source's delay, each with the items of a page.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamFile {
+    /// Packets with items; one that says that these were all follows at once.
+    pub packets: u64,
+    /// Milliseconds between two.
+    pub every_ms: f64,
 }
 
 /// Time between request and answer.
@@ -212,6 +226,12 @@ impl SourceFile {
         }
         if self.pages == 0 || self.items.saturating_mul(self.item_bytes as u64 + 200) > PAGE_MOST {
             return Err("pages and items: expected at least one page and at most 64 MiB of items on it".to_owned());
+        }
+        if let Some(stream) = &self.stream {
+            if stream.packets == 0 {
+                return Err("stream.packets = 0: expected at least 1".to_owned());
+            }
+            ms("stream.every_ms", stream.every_ms)?;
         }
         if self.workers > WORKERS_MOST {
             return Err(format!("workers = {}: expected at most {WORKERS_MOST}, or 0 for no limit", self.workers));

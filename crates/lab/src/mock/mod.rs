@@ -7,10 +7,12 @@ mod file;
 pub mod null;
 mod serve;
 mod source;
+mod stream;
 
-pub use file::{Delay, Fault, MockFile, SourceFile, Wrong};
+pub use file::{Delay, Fault, MockFile, SourceFile, StreamFile, Wrong};
 pub use serve::Mock;
 pub use source::{Reply, Source};
+pub use stream::Packets;
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use super::file::{MockFile, Wrong};
 use super::source::{Reply, Source};
+use super::stream;
 use crate::error::{LabError, Result};
 use parking_lot::Mutex;
 use std::fs::File;
@@ -61,8 +62,8 @@ impl Mock {
 
     async fn connection(self: Arc<Self>, mut stream: TcpStream) {
         let mut held = Vec::new();
-        while let Some(path) = request(&mut stream, &mut held).await {
-            let Some(reply) = self.reply(&path) else {
+        while let Some(Asked { path, key }) = request(&mut stream, &mut held).await {
+            let Some(mut reply) = self.reply(&path) else {
                 let body = "{\"error\":\"no source has this path\"}";
                 if write(&mut stream, &page(404, body)).await {
                     continue;
@@ -71,6 +72,9 @@ impl Mock {
                 };
             };
             tokio::time::sleep(reply.delay).await;
+            if let Some(packets) = reply.packets.take() {
+                return stream::send(&mut stream, packets, key.as_deref()).await;
+            }
             if !send(&mut stream, &reply).await {
                 return;
             }
@@ -104,19 +108,30 @@ fn ms(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// Reads one request and answers its path; `None` where the client has gone or sent what is no request.
-async fn request(stream: &mut TcpStream, held: &mut Vec<u8>) -> Option<String> {
+/// What was asked.
+struct Asked {
+    path: String,
+    /// Of a client that wants a WebSocket.
+    key: Option<String>,
+}
+
+/// Reads one request; `None` where the client has gone or sent what is no request.
+async fn request(stream: &mut TcpStream, held: &mut Vec<u8>) -> Option<Asked> {
     loop {
         let mut headers = [httparse::EMPTY_HEADER; 64];
         let mut request = httparse::Request::new(&mut headers);
         if let httparse::Status::Complete(head) = request.parse(held).ok()? {
             let path = request.path?.to_owned();
-            let length = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
-            let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.trim().parse::<usize>().ok());
+            let named = |name: &str| {
+                let header = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
+                Some(std::str::from_utf8(header.value).ok()?.trim().to_owned())
+            };
+            let (key, length) = (named("sec-websocket-key"), named("content-length"));
+            let length = length.and_then(|text| text.parse::<usize>().ok());
             let end = head.checked_add(length.unwrap_or(0)).filter(|end| *end <= REQUEST_MOST)?;
             if held.len() >= end {
                 held.drain(..end);
-                return Some(path);
+                return Some(Asked { path, key });
             }
         }
         if held.len() > REQUEST_MOST || stream.read_buf(held).await.ok()? == 0 {

@@ -1,17 +1,19 @@
 //! A source at work: what it answers to its n-th call, and when. Pure: the same seed, call and time give the same answer.
 
 use super::file::{Delay, SourceFile, Wrong};
+use super::stream::Packets;
 use crate::generate::stream;
 use rand::RngExt;
 use rand_distr::{Distribution, LogNormal};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A source ready to answer.
 #[derive(Debug)]
 pub struct Source {
-    file: SourceFile,
+    file: Arc<SourceFile>,
     seed: u64,
     number: u64,
     delays: Vec<f64>,
@@ -33,8 +35,10 @@ pub struct Reply {
     pub wrong: Option<Wrong>,
     /// Its body.
     pub body: String,
-    /// Items in the body.
+    /// Items in the body, or in all packets.
     pub items: u64,
+    /// What comes instead of the body, where the source is a stream.
+    pub packets: Option<Packets>,
 }
 
 impl Source {
@@ -47,7 +51,7 @@ impl Source {
         Ok(Source {
             allowed: file.rate_limit.max(1.0),
             free: std::iter::repeat_n(Reverse(Duration::ZERO), file.workers).collect(),
-            file: file.clone(),
+            file: Arc::new(file.clone()),
             seed,
             number,
             delays,
@@ -82,15 +86,20 @@ impl Source {
         let work = Duration::from_secs_f64((ms / 1e3).min(86_400.0));
         if !self.is_allowed(now) {
             let body = r#"{"error":"too many calls"}"#.to_owned();
-            return Reply { delay: Duration::ZERO, status: 429, wrong: None, body, items: 0 };
+            return Reply { delay: Duration::ZERO, status: 429, wrong: None, body, items: 0, packets: None };
         }
         let delay = self.queued(now, work);
         if drawn < self.file.error_share {
             let body = r#"{"error":"something went wrong"}"#.to_owned();
-            return Reply { delay, status: self.file.error_status, wrong, body, items: 0 };
+            return Reply { delay, status: self.file.error_status, wrong, body, items: 0, packets: None };
+        }
+        if let Some(stream) = &self.file.stream {
+            let items = stream.packets.saturating_mul(self.file.items);
+            let packets = Packets::new(Arc::clone(&self.file), self.seed, self.number, n, wrong);
+            return Reply { delay, status: 200, wrong, body: String::new(), items, packets: Some(packets) };
         }
         let (body, items) = self.page(path, wrong == Some(Wrong::Schema));
-        Reply { delay, status: 200, wrong, body, items }
+        Reply { delay, status: 200, wrong, body, items, packets: None }
     }
 
     fn delay(&self, random: &mut rand_pcg::Pcg64) -> f64 {
@@ -140,22 +149,7 @@ impl Source {
         let of = others.iter().fold(hash(own), |sum, part| sum ^ hash(part).rotate_left(17));
         let mut random = stream(self.seed, &[self.number, of, page]);
         let here = if page <= self.file.pages { self.file.items } else { 0 };
-        let items: Vec<String> = (0..here)
-            .map(|k| {
-                let id = random.random::<u32>();
-                let text: String =
-                    (0..self.file.item_bytes).map(|_| char::from(random.random_range(b'a'..=b'z'))).collect();
-                let (lon, lat) = (random.random_range(-180.0..180.0), random.random_range(-85.0..85.0));
-                if changed {
-                    format!(r#"{{"key":{id},"title":"{text}"}}"#)
-                } else {
-                    format!(
-                        r#"{{"id":"{}-{page}-{k}-{id:08x}","lon":{lon:.6},"lat":{lat:.6},"text":"{text}"}}"#,
-                        self.file.name
-                    )
-                }
-            })
-            .collect();
+        let items = items(&self.file, &mut random, (page, here), changed);
         let next = if page < self.file.pages {
             let mut parts: Vec<String> = others.iter().map(|part| (*part).to_owned()).collect();
             parts.push(format!("page={}", page + 1));
@@ -166,12 +160,28 @@ impl Source {
         let name = if changed { "results" } else { "items" };
         let body = format!(
             r#"{{"source":"{}","page":{page},"pages":{},"next":{next},"{name}":[{}]}}"#,
-            self.file.name,
-            self.file.pages,
-            items.join(",")
+            self.file.name, self.file.pages, items
         );
         (body, here)
     }
+}
+
+/// The items of a page, as a JSON list's inside. `page` is its number and how many there are on it; a changed schema has other names.
+pub(super) fn items(file: &SourceFile, random: &mut rand_pcg::Pcg64, page: (u64, u64), changed: bool) -> String {
+    let (page, here) = page;
+    let item = |k: u64| {
+        let id = random.random::<u32>();
+        let text: String = (0..file.item_bytes).map(|_| char::from(random.random_range(b'a'..=b'z'))).collect();
+        let (lon, lat) = (random.random_range(-180.0..180.0), random.random_range(-85.0..85.0));
+        match changed {
+            true => format!(r#"{{"key":{id},"title":"{text}"}}"#),
+            false => {
+                let name = &file.name;
+                format!(r#"{{"id":"{name}-{page}-{k}-{id:08x}","lon":{lon:.6},"lat":{lat:.6},"text":"{text}"}}"#)
+            }
+        }
+    };
+    (0..here).map(item).collect::<Vec<_>>().join(",")
 }
 
 /// Whether a fault of some share takes the n-th call: drawn apart from the delay, so that a fault changes no delay.

@@ -147,6 +147,34 @@ fn each_fault_breaks_the_answer_in_its_way_and_the_log_says_what_was_whole() {
     );
 }
 
+#[test]
+fn a_stream_is_numbered_without_a_gap_and_its_last_packet_says_so() {
+    let mut source = source("items = 3\nstream = { packets = 4, every_ms = 10 }");
+    let reply = source.reply(7, "/a", Duration::ZERO);
+    assert_eq!(reply.items, 12);
+    let packets: Vec<serde_json::Value> =
+        reply.packets.expect("a stream").map(|text| serde_json::from_str(&text).expect("JSON")).collect();
+    let numbers: Vec<u64> = packets.iter().filter_map(|packet| packet["seq"].as_u64()).collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4]);
+    let ids: std::collections::BTreeSet<String> = packets
+        .iter()
+        .filter_map(|packet| packet["features"].as_array())
+        .flatten()
+        .map(|item| item["id"].to_string())
+        .collect();
+    assert_eq!(ids.len(), 12);
+    let last = &packets[4];
+    assert_eq!(
+        (&last["kind"], &last["state"], &last["result_packets"]),
+        (&"complete".into(), &"complete".into(), &4.into())
+    );
+    for text in ["stream = { packets = 0, every_ms = 1 }", "stream = { packets = 1, every_ms = -1 }"] {
+        let error =
+            MockFile::parse(&format!("[[source]]\nname = \"a\"\n{text}"), "mock.toml").expect_err(text).to_string();
+        assert!(error.contains("stream."), "{error}");
+    }
+}
+
 proptest! {
     #[test]
     fn the_same_seed_and_call_give_the_same_answer(seed: u64, n in 0..10_000_u64, second in 0..100_u64) {

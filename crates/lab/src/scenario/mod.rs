@@ -222,6 +222,9 @@ pub struct Request {
     /// What counts as one result in the answer's body.
     #[serde(default)]
     pub result: ResultUnit,
+    /// JSON pointer (RFC 6901) of an address in the answer, such as `/packets`: what stands there is asked for next, and is the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow: Option<String>,
     /// What a sound answer is.
     #[serde(default)]
     pub check: Check,
@@ -319,6 +322,7 @@ impl Request {
             body: None,
             headers: BTreeMap::new(),
             result: ResultUnit::Body,
+            follow: None,
             check: Check::default(),
         }
     }

@@ -95,6 +95,16 @@ impl Scenario {
                 return Err(format!("request {name}: check: {pointer:?}: expected a JSON pointer such as /features/0"));
             }
         }
+        if let Some(pointer) = &request.follow {
+            if !pointer.starts_with('/') {
+                return Err(format!("request {name}: follow = {pointer:?}: expected a JSON pointer such as /packets"));
+            }
+            if check.same_as.is_some() {
+                return Err(format!(
+                    "request {name}: check.same_as: what is followed cannot be compared: expected one of the two"
+                ));
+            }
+        }
         match &check.same_as {
             Some(other) if !self.target.iter().any(|target| target.name == *other) => {
                 Err(format!("request {name}: check.same_as = {other:?}: no target has that name"))

@@ -1,13 +1,16 @@
 //! The driver against servers of these tests' own; one file a wire.
 
 mod answers;
+mod follow;
 mod http;
 mod http2;
 mod live;
 mod load;
 mod nats;
 mod postgres;
+mod real;
 mod resp;
+mod streams;
 mod tls;
 mod websocket;
 

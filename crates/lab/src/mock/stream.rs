@@ -1,0 +1,130 @@
+//! A source's stream: packets at an interval and one that says that these were all, as a search's are (API.md).
+
+use super::file::{SourceFile, Wrong};
+use super::source::items;
+use crate::generate::stream;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+/// The packets of one call, made as they are due: ten thousand streams hold none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Packets {
+    file: Arc<SourceFile>,
+    seed: u64,
+    number: u64,
+    /// The call.
+    call: u64,
+    wrong: Option<Wrong>,
+    /// The next packet, from 0.
+    next: u64,
+    /// Packets that come, the last of them the one that says so; fewer where the source breaks.
+    end: u64,
+}
+
+impl Packets {
+    /// The packets of a source's `call`; the file has a stream.
+    pub(super) fn new(file: Arc<SourceFile>, seed: u64, number: u64, call: u64, wrong: Option<Wrong>) -> Packets {
+        let all = file.stream.as_ref().map_or(0, |stream| stream.packets);
+        let end = match wrong {
+            None | Some(Wrong::Slow | Wrong::Schema) => all + 1,
+            Some(Wrong::Truncated | Wrong::HalfOpen) => all / 2,
+            Some(Wrong::Down | Wrong::Hang | Wrong::Garbage) => 0,
+        };
+        Packets { file, seed, number, call, wrong, next: 0, end }
+    }
+
+    /// Time between two.
+    fn every(&self) -> Duration {
+        let slower = self.file.fault.iter().find(|fault| self.wrong == Some(Wrong::Slow) && fault.kind == Wrong::Slow);
+        let ms = self.file.stream.as_ref().map_or(0.0, |stream| stream.every_ms);
+        Duration::from_secs_f64((ms / 1e3 * slower.map_or(1.0, |fault| fault.factor)).min(86_400.0))
+    }
+}
+
+impl Iterator for Packets {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        let (seq, all) = (self.next, self.file.stream.as_ref()?.packets);
+        if seq >= self.end {
+            return None;
+        }
+        self.next += 1;
+        let (name, call) = (&self.file.name, self.call);
+        let head = format!(r#"{{"search":"{name}-{call}","seq":{seq}"#);
+        if seq == all {
+            let counts = format!(r#""packets":{},"result_packets":{all},"providers":{{"{name}":"complete"}}"#, all + 1);
+            return Some(format!(r#"{head},"kind":"complete","state":"complete",{counts}}}"#));
+        }
+        let mut random = stream(self.seed, &[self.number, call, 2, seq]);
+        let changed = self.wrong == Some(Wrong::Schema);
+        let items = items(&self.file, &mut random, (seq + 1, self.file.items), changed);
+        let member = if changed { "results" } else { "features" };
+        Some(format!(r#"{head},"provider":"{name}","kind":"results","{member}":[{items}]}}"#))
+    }
+}
+
+/// Sends the packets as they are due, over a WebSocket where the client asked for one by its key. The connection is over then.
+pub(super) async fn send(stream: &mut TcpStream, packets: Packets, key: Option<&str>) {
+    let (wrong, every) = (packets.wrong, packets.every());
+    let _ = sent(stream, packets, every, key).await;
+    if matches!(wrong, Some(Wrong::HalfOpen | Wrong::Hang)) {
+        // Until the client has had enough.
+        let mut ignored = [0; 1024];
+        while stream.read(&mut ignored).await.is_ok_and(|n| n > 0) {}
+    }
+}
+
+async fn sent(stream: &mut TcpStream, packets: Packets, every: Duration, key: Option<&str>) -> std::io::Result<()> {
+    match (packets.wrong, key) {
+        (Some(Wrong::Garbage), _) => return stream.write_all(b"\x00\xffthis is not HTTP\r\n\r\n").await,
+        (Some(Wrong::Down | Wrong::Hang), _) => return Ok(()),
+        (_, Some(key)) => stream.write_all(agreement(key).as_bytes()).await?,
+        (_, None) => {
+            let head = b"HTTP/1.1 200 Mock\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            stream.write_all(head).await?;
+        }
+    }
+    let (mut due, last) = (Instant::now(), packets.file.stream.as_ref().map_or(0, |stream| stream.packets));
+    for (n, packet) in (0..).zip(packets) {
+        // The last says that these were all; nobody waits for it.
+        if n > 0 && n < last {
+            due += every;
+            tokio::time::sleep_until(due).await;
+        }
+        match key {
+            Some(_) => stream.write_all(&frame(packet.as_bytes())).await?,
+            None => stream.write_all(format!("data: {packet}\n\n").as_bytes()).await?,
+        }
+    }
+    Ok(())
+}
+
+fn agreement(key: &str) -> String {
+    let accept = derive_accept_key(key.as_bytes());
+    format!(
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: {accept}\r\n\r\n"
+    )
+}
+
+/// A text message of a server (RFC 6455, section 5.2): whole, not masked.
+fn frame(payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x81];
+    match (u8::try_from(payload.len()), u16::try_from(payload.len())) {
+        (Ok(short @ 0..=125), _) => out.push(short),
+        (_, Ok(long)) => {
+            out.push(126);
+            out.extend_from_slice(&long.to_be_bytes());
+        }
+        _ => {
+            out.push(127);
+            out.extend_from_slice(&(payload.len() as u64).to_be_bytes());
+        }
+    }
+    out.extend_from_slice(payload);
+    out
+}
