@@ -10,7 +10,7 @@ BENCHES := ingest mixed spacetime tracks near aggregate footprint scaling capaci
 VENV := $(TARGET)/bench-venv
 QUESTDB := 9.3.4
 
-.PHONY: help build web demo test fixture chaos soak bench bench-peers clean-demo
+.PHONY: help build web demo test fixture chaos soak studies bench bench-peers clean-demo
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -54,6 +54,10 @@ soak: ## Write, delete, page and count at once, with little memory, for FOR seco
 
 bench: build ## The side-by-side comparisons; writes bench/RESULTS.md
 	@for name in $(BENCHES); do $(MAKE) --no-print-directory bench-$$name || exit 1; done
+
+studies: build ## The loads of published studies with their reports, into bench/studies; ARGS="places" takes some
+	@scripts/need.sh zstd=zstd
+	python3 bench/studies/run.py $(ARGS)
 
 bench-peers: peer-packages $(VENV)/.installed $(TARGET)/bench-peers/questdb-$(QUESTDB).jar ## Installs the peers of the benches from Debian, PyPI and Maven
 

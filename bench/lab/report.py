@@ -27,4 +27,9 @@ def render(result):
         out += [f"A mock source with log-normal answers (median 5 ms), {result['agreed_rate']:,} requests a second, waits from when a request was due:", "",
                 *table(["client", "p50 ms", "p99 ms"], [[name, column(of_name, "p50", 2), column(of_name, "p99", 2)] for name, of_name in (("lab", "agreed"), ("oha", "oha"))]), "",
                 f"The lab's p50 is {apart('p50'):+.1%} and its p99 {apart('p99'):+.1%} of oha's (aims: 5 % and 10 %).", ""]
+    held = result.get("streams")
+    if held:
+        out += [f"{held['count']:,} WebSockets, opened a thousand a second, each with a packet a second for {held['packets_each']} s: {held['at_once']:,} at once, "
+                f"{held['sound']:,} whole, {held['packets']:,} packets. Most memory: client {held['client_mib']:.0f} MiB, server {held['server_mib']:.0f} MiB "
+                f"(aim: 1 GiB); the client took {held['client_cpu']:.2f} cores." + (f" Void: {held['void'][0]}." if held["void"] else ""), ""]
     return [*out, f"{void} of {3 * result['rounds']} runs of the lab are void: others, or the host, took more than 5 % of the machine. {quiet(result)}"]

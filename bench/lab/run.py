@@ -3,12 +3,14 @@
 Client and server are pinned to a core each. Closed: 50 connections to a null server, one request in flight on each; the lab keeps
 its histograms and raw records. Open: 20,000 requests a second, and how many left within a millisecond of their time. Agreement: a
 mock source whose answers take a log-normal time (median 5 ms), 1,000 requests a second from the lab and from oha with its latency correction.
+Streams: 10,000 WebSockets that bring a packet a second each, and the most memory that client and server had.
 Rounds interleave; a run in which others used more than 5 % of the machine, or the host took as much, is repeated, and marked where it stays so.
 """
 
 import argparse
 import contextlib
 import json
+import os
 import pathlib
 import re
 import resource
@@ -32,6 +34,25 @@ name = "slow"
 delay = { kind = "lognormal", median_ms = 5, sigma = 0.5 }
 items = 1
 item_bytes = 50
+"""
+STREAM = """
+[[source]]
+name = "stream"
+items = 5
+item_bytes = 100
+stream = { packets = %d, every_ms = 1000 }
+"""
+STREAMS = """
+[target]
+url = "%s"
+timeout_s = %d
+[[population]]
+name = "listeners"
+connections = %d
+arrival = { kind = "burst", count = %d, interval_s = 0.001 }
+[request]
+path = "/stream"
+result = "packet"
 """
 K6_SCRIPT = """
 import http from 'k6/http';
@@ -92,16 +113,47 @@ def lab(url, seconds, arrival):
             "not_sound": sum(group["outcomes"].values()) - sound}
 
 
+def streams(stack, folder, count, packets):
+    """So many WebSockets, opened a thousand a second, each with a packet a second: what came, and the most memory of client and server."""
+    need_descriptors(count + 200)
+    mock, scenario = folder / "stream.toml", folder / "streams.toml"
+    mock.write_text(STREAM % packets)
+    server, url = server_of(stack, mock)
+    scenario.write_text(STREAMS % (url.rstrip("/").replace("http:", "ws:"), packets + count // 1000 + 60, count, count))
+    client = subprocess.Popen(["taskset", "-c", "0", MERIDIAN, "lab", "run", scenario, "--out", folder / "streams", "--json"], stdout=subprocess.PIPE)
+    said = client.stdout.read()
+    _, status, used = os.wait4(client.pid, 0)
+    client.returncode = os.waitstatus_to_exitcode(status)
+    if client.returncode != 0:
+        sys.exit(f"bench: the lab ended with code {client.returncode}")
+    result = json.loads(said)
+    group = result["groups"][0]
+    peak = next(int(line.split()[1]) for line in open(f"/proc/{server.pid}/status") if line.startswith("VmHWM"))
+    return {"count": count, "packets_each": packets, "sound": group["outcomes"].get("sound", 0), "packets": group["packets"],
+            "at_once": group["in_flight_most"] + 1, "client_mib": used.ru_maxrss / 1024, "server_mib": peak / 1024,
+            "client_cpu": result["run"]["lab"]["cpu"], "void": result["run"]["void"]}
+
+
+def need_descriptors(count):
+    """Raises the limit of open files as far as it goes; children have it too."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < count:
+        sys.exit(f"bench: {count} descriptors are needed and {hard} are allowed: raise it with ulimit -Hn")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=10, help="length of each run")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--streams", type=int, default=10_000, help="WebSockets at once; 0 leaves the part out")
+    parser.add_argument("--packets", type=int, default=60, help="packets of each, one a second")
     options = parser.parse_args()
     need("wrk", "taskset", MERIDIAN)
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-lab-")))
         (folder / "mock.toml").write_text(MOCK)
-        null, slow = (start(stack, "--null"), start(stack, folder / "mock.toml") + "slow")
+        null, slow = (server_of(stack, "--null")[1], server_of(stack, folder / "mock.toml")[1] + "slow")
         others = {name: run for name, run, program in (("k6", k6, K6), ("oha", oha, OHA)) if program.exists()}
         quiet, rounds = [steal_and_load()], []
         for number in range(options.rounds):
@@ -114,17 +166,18 @@ def main():
             quiet.append(steal_and_load())
             say(f"round {number + 1}: " + ", ".join(f"{name} {of['cpu_us']:.1f} us a request" for name, of in found.items() if "cpu_us" in of)
                 + f"; open: {found['open']['within_1ms']:.2%} within 1 ms")
-    save("lab", {"seconds": options.seconds, "rounds": options.rounds, "connections": CONNECTIONS, "open_rate": OPEN_RATE,
+        held = streams(stack, folder, options.streams, options.packets) if options.streams else None
+    save("lab", {"streams": held, "seconds": options.seconds, "rounds": options.rounds, "connections": CONNECTIONS, "open_rate": OPEN_RATE,
                  "agreed_rate": AGREED_RATE, "runs": rounds, "quiet": quiet})
 
 
-def start(stack, kind):
-    """A server of the lab on a core of its own; its address."""
+def server_of(stack, kind):
+    """A server of the lab on a core of its own: its process and its address."""
     port = free_port()
     server = subprocess.Popen(["taskset", "-c", "1", MERIDIAN, "lab", "mock", kind, "--listen", f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL)
     stack.callback(lambda: (server.terminate(), server.wait()))
     wait_port(port, server)
-    return f"http://127.0.0.1:{port}/"
+    return server, f"http://127.0.0.1:{port}/"
 
 
 if __name__ == "__main__":

@@ -88,18 +88,3 @@ fn an_interrupt_ends_a_run_with_what_it_has() {
     assert!(json["groups"][0]["outcomes"]["sound"].as_u64().unwrap() >= 20);
     assert!(out.join("requests.parquet").is_file());
 }
-
-#[test]
-fn the_studies_are_sound_scenarios() {
-    let mock = Mock::start(&["--null"]);
-    for study in ["places", "track-grid", "inserts", "city-buffers"] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = common::root().join(format!("bench/studies/{study}.toml"));
-        let url = format!("target.url={}", mock.1);
-        let sets = ["--set", &url, "--set", "phases.measured_s=0.5", "--set", "phases.warm_up_s=0", "--json"];
-        let ran = run(folder.path(), path.to_str().unwrap(), &sets).ended(0);
-        let json: Value = serde_json::from_str(&ran.out).unwrap();
-        assert!(json["groups"].as_array().is_some_and(|groups| !groups.is_empty()), "{study}: {json}");
-        assert!(json["run"]["lab"]["arrivals"].as_u64().unwrap() > 0, "{study}");
-    }
-}

@@ -175,22 +175,3 @@ fn a_breakpoint_is_found_shown_and_judged() {
     meridian(&[&["lab", "breakpoint", path.as_str()], &nowhere[..]].concat()).ended(3).says(&["cannot be reached"]);
     assert!(!folder.path().join("third.partial").exists());
 }
-
-#[test]
-fn the_search_patterns_run_against_mock_sources_and_are_reported() {
-    let folder = tempfile::tempdir().unwrap();
-    let mock = Mock::start(&[&study("bench/studies/search-pattern/sources.toml")]);
-    let url = format!("target.url={}", mock.1);
-    for (name, short) in [
-        ("single-burst", ["population.arrival.count=20", "population.arrival.interval_s=0.05"]),
-        ("on-off", ["population.arrival.bursts=2", "population.arrival.gap_s=0.2"]),
-    ] {
-        let out = folder.path().join(name);
-        let path = study(&format!("bench/studies/search-pattern/{name}.toml"));
-        let sets = ["--set", &url, "--set", short[0], "--set", short[1], "--out", text(&out)];
-        meridian(&[&["lab", "run", &path], &sets[..]].concat()).ended(0);
-        let shown = meridian(&["lab", "report", text(&out)]).ended(0);
-        assert!(shown.out.contains("measured requests had a sound answer"), "{}", shown.out);
-        assert!(out.join("report.html").is_file());
-    }
-}
