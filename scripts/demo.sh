@@ -31,6 +31,7 @@ load capitals 243 natural-earth/capitals_110m.geojsonl.zst
 cat << END
 
   Open   http://127.0.0.1:$port/map            the map: earthquakes, storms, ships, places, countries
+         http://127.0.0.1:$port/search         searches over all of them, and over outside sources once they are turned on
          http://127.0.0.1:$port/               the API, for people
   Ask    curl 'http://127.0.0.1:$port/collections/earthquakes/items?filter=mag%3E7&f=csv'
          $meridian aggregate ships --by status --url http://127.0.0.1:$port

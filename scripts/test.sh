@@ -72,7 +72,7 @@ counted "workspace: unit, property and end-to-end tests" cargo test --workspace 
 step "dependencies: licences, bans, sources, advisories" deny
 step "web: types" npm --prefix web run --silent check
 step "readers: DuckDB and pyarrow on the files of a live server" env MERIDIAN_BUILT=1 scripts/readers_test.sh
-counted "web: unit tests" env -C web node --test tests/unit.test.mjs
+counted "web: unit tests" env -C web node --test tests/unit.test.mjs tests/search-unit.test.mjs
 counted "web: browser tests against the real server" env MERIDIAN_BUILT=1 scripts/browser_test.sh
 
 echo

@@ -1,7 +1,8 @@
-// Builds web/dist: `map.html`, served at /map, and `assets/`, served at /assets/. Everything the page needs is in there.
+// Builds web/dist: `map.html` and `search.html`, served at /map and /search, and `assets/`, served at /assets/. Everything the
+// pages need is in there; what both need is in chunks that they share.
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync, existsSync, readdirSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { basemap } from './basemap.mjs';
@@ -10,6 +11,7 @@ const web = dirname(dirname(fileURLToPath(import.meta.url)));
 const dist = join(web, 'dist');
 const assets = join(dist, 'assets');
 const modules = join(web, 'node_modules');
+const PAGES = ['map', 'search'];
 
 /** Writes an asset under a name that carries its content's hash and returns its address. */
 function asset(name, extension, content) {
@@ -40,12 +42,14 @@ const worker = readFileSync(join(modules, 'maplibre-gl', 'dist', 'maplibre-gl-wo
 writeFileSync(join(assets, 'LICENSES.txt'), notices());
 
 const result = await build({
-  entryPoints: [join(web, 'src', 'map.ts')],
+  entryPoints: ['base.css', ...PAGES.flatMap((page) => [`${page}.ts`, `${page}.css`])].map((file) => join(web, 'src', file)),
   outdir: assets,
   entryNames: '[name]-[hash]',
   assetNames: '[name]-[hash]',
+  chunkNames: '[name]-[hash]',
   publicPath: '/assets',
   bundle: true,
+  splitting: true,
   minify: true,
   format: 'esm',
   target: 'es2022',
@@ -61,15 +65,21 @@ const result = await build({
   logLevel: 'warning',
 });
 
-const outputs = Object.keys(result.metafile.outputs).map((path) => basename(path));
-const script = outputs.find((name) => /^map-[^.]+\.js$/.test(name));
-const style = outputs.find((name) => /^map-[^.]+\.css$/.test(name));
-if (!script || !style) throw new Error(`the bundle has no script or no style: ${outputs.join(', ')}`);
-const page = readFileSync(join(web, 'src', 'map.html'), 'utf8')
-  .replace('%SCRIPT%', `/assets/${script}`)
-  .replace('%STYLE%', `/assets/${style}`);
-writeFileSync(join(dist, 'map.html'), page);
+/** The address of what an entry became. */
+function built(entry) {
+  const found = Object.entries(result.metafile.outputs).find(([, output]) => output.entryPoint && resolve(output.entryPoint) === join(web, 'src', entry));
+  if (!found) throw new Error(`the bundle has nothing of ${entry}`);
+  return `/assets/${basename(found[0])}`;
+}
+
+for (const page of PAGES) {
+  const html = readFileSync(join(web, 'src', `${page}.html`), 'utf8')
+    .replace('%BASE%', built('base.css'))
+    .replace('%STYLE%', built(`${page}.css`))
+    .replace('%SCRIPT%', built(`${page}.ts`));
+  writeFileSync(join(dist, `${page}.html`), html);
+}
 copyFileSync(join(web, 'src', 'favicon.svg'), join(dist, 'favicon.svg'));
 
 const total = readdirSync(assets).reduce((sum, name) => sum + statSync(join(assets, name)).size, 0);
-console.log(`web/dist: map.html and ${readdirSync(assets).length} assets, ${(total / 1e6).toFixed(2)} MB`);
+console.log(`web/dist: ${PAGES.length} pages and ${readdirSync(assets).length} assets, ${(total / 1e6).toFixed(2)} MB`);

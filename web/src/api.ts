@@ -31,19 +31,24 @@ export async function problemOf(response: Response): Promise<Problem> {
   }
 }
 
-/** One GET that answers JSON. `counter` is told of each beginning and end, for the progress bar. */
-async function get<T>(path: string, signal: AbortSignal, accept = 'application/json'): Promise<T> {
+/** One request; whatever goes wrong is a `Problem`. `patience` is for the whole answer, in milliseconds: a stream has none. */
+export async function call(path: string, signal: AbortSignal, init: RequestInit = {}, patience = PATIENCE): Promise<Response> {
+  const late = patience === Infinity ? null : AbortSignal.timeout(patience);
   let response: Response;
   try {
-    response = await fetch(path, { signal: AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]), headers: { accept } });
+    response = await fetch(path, { ...init, signal: late ? AbortSignal.any([signal, late]) : signal });
   } catch (error) {
     if (signal.aborted) throw error;
-    if (error instanceof DOMException && error.name === 'TimeoutError')
-      throw new Problem('No answer', `The server did not answer within ${PATIENCE / 1000} seconds.`, 0, '');
+    if (late?.aborted) throw new Problem('No answer', `The server did not answer within ${patience / 1000} seconds.`, 0, '');
     throw new Problem('The server cannot be reached', 'Check that it is running, then try again.', 0, '');
   }
   if (!response.ok) throw await problemOf(response);
-  return (await response.json()) as T;
+  return response;
+}
+
+/** One GET that answers JSON. */
+export async function get<T>(path: string, signal: AbortSignal, accept = 'application/json'): Promise<T> {
+  return (await (await call(path, signal, { headers: { accept } })).json()) as T;
 }
 
 export type FieldKind = 'text' | 'int' | 'float' | 'bool' | 'time' | 'list';

@@ -3,5 +3,3 @@ declare const __WORKER_URL__: string;
 declare const __LAND_URL__: string;
 declare const __BORDERS_URL__: string;
 declare const __PLACES_URL__: string;
-
-declare module '*.css';

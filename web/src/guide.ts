@@ -35,9 +35,9 @@ export function noPlace(title: string): HTMLElement {
 }
 
 /** A browser without WebGL. */
-export function noWebGl(): HTMLElement {
+export function noWebGl(works = 'The histogram, the filter and the table work without it.'): HTMLElement {
   const box = make('div');
-  box.append(make('h2', '', 'The map cannot be drawn'), make('p', '', 'This browser offers no WebGL. The histogram, the filter and the table work without it.'));
+  box.append(make('h2', '', 'The map cannot be drawn'), make('p', '', `This browser offers no WebGL. ${works}`));
   return box;
 }
 

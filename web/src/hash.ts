@@ -1,5 +1,5 @@
 // The whole view in the address's hash, so that a link restores it.
-import { round6, type LngLat, type Shape } from './shapes';
+import { parseShape, shapeText, type LngLat, type Shape } from './shapes';
 import { isoInstant, parseInstant, type Range } from './time';
 
 export type Measure = 'avg' | 'min' | 'max' | 'sum';
@@ -32,39 +32,6 @@ export const EMPTY_VIEW: View = {
   filter: '',
 };
 
-const pair = ([lng, lat]: LngLat): string => `${round6(lng)},${round6(lat)}`;
-
-function shapeText(shape: Shape): string {
-  switch (shape.kind) {
-    case 'box':
-      return `box:${[shape.west, shape.south, shape.east, shape.north].map(round6).join(',')}`;
-    case 'circle':
-      return `circle:${pair(shape.center)},${Math.round(shape.radius * 10) / 10}`;
-    case 'polygon':
-      return `polygon:${shape.ring.map(pair).join(';')}`;
-  }
-}
-
-function parseShape(text: string): Shape | null {
-  const [kind, rest = ''] = text.split(/:(.*)/s);
-  const numbers = rest.split(/[,;]/).map((part) => (part.trim() ? Number(part) : NaN));
-  if (!numbers.every(Number.isFinite)) return null;
-  if (kind === 'box' && numbers.length === 4) {
-    const [west, south, east, north] = numbers;
-    return west <= east && south <= north ? { kind, west, south, east, north } : null;
-  }
-  if (kind === 'circle' && numbers.length === 3) {
-    const [lng, lat, radius] = numbers;
-    return radius > 0 && Math.abs(lat) <= 90 ? { kind, center: [lng, lat], radius } : null;
-  }
-  if (kind === 'polygon' && numbers.length >= 6 && numbers.length % 2 === 0) {
-    const ring: LngLat[] = [];
-    for (let i = 0; i < numbers.length; i += 2) ring.push([numbers[i], numbers[i + 1]]);
-    return { kind, ring };
-  }
-  return null;
-}
-
 const rangeText = ([from, to]: Range): string => `${isoInstant(from)}/${isoInstant(to)}`;
 
 function parseRange(text: string): Range | null {
@@ -73,7 +40,7 @@ function parseRange(text: string): Range | null {
 }
 
 /** Keeps the characters that a hash may hold as they are, so that links stay readable. */
-const escape = (text: string): string => encodeURIComponent(text).replace(/%(3A|2F|2C|3B|20|40|27|28|29)/gi, (code) => (code === '%20' ? '+' : decodeURIComponent(code)));
+export const escape = (text: string): string => encodeURIComponent(text).replace(/%(3A|2F|2C|3B|20|40|27|28|29)/gi, (code) => (code === '%20' ? '+' : decodeURIComponent(code)));
 
 /** The hash of a view, without the `#`. Parts that stand at their default are left out. */
 export function toHash(view: View): string {

@@ -1,10 +1,9 @@
 // The map page. One `View` says all that is shown; each change of it goes through `update`, which brings tiles, histogram,
 // totals and table up to date and writes the view to the address.
-import './map.css';
 import type { Feature } from 'geojson';
 import * as api from './api';
 import { barsOf, type Group } from './bars';
-import { $, make } from './dom';
+import { $, copyLink, fonts, make, wireSkip } from './dom';
 import * as guide from './guide';
 import { EMPTY_VIEW, fromHash, MEASURES, toHash, type Measure, type View } from './hash';
 import { Histogram } from './histogram';
@@ -14,9 +13,10 @@ import { formatCount, formatShort, formatValue } from './numbers';
 import { Player } from './player';
 import { params, tileParams, type Question } from './query';
 import { anchorOf, eventCard, idOf, ResultsTable } from './results';
-import { describe, type ShapeKind } from './shapes';
+import { describe } from './shapes';
 import { CELL_LAYER, DARK, fieldScale, LIGHT, type FieldScale } from './style';
 import { formatRange, resolutionOf, windowFor, type Range } from './time';
+import { enableTools, hideTools, showDrawing, wireTools } from './tools';
 
 /** Events on a page of the table. */
 const PAGE = 50;
@@ -84,14 +84,6 @@ function showFilterProblem(text: string): void {
   $('filter-problem').textContent = text;
   $('filter-problem').hidden = text === '';
   $('filter').setAttribute('aria-invalid', String(text !== ''));
-}
-
-let toastTimer: ReturnType<typeof setTimeout> | undefined;
-function toast(text: string): void {
-  $('toast').textContent = text;
-  $('toast').hidden = false;
-  clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => ($('toast').hidden = true), 2400);
 }
 
 // ---- The view ----------------------------------------------------------------------------------------------------
@@ -426,7 +418,7 @@ function showControls(): void {
   $('line-name').hidden = !view.field;
   for (const button of $('measure').children) button.setAttribute('aria-checked', String((button as HTMLElement).dataset['measure'] === view.measure));
   $('measure-room').hidden = $<HTMLSelectElement>('field').options.length < 2;
-  for (const button of document.querySelectorAll<HTMLButtonElement>('[data-draw]')) button.disabled = !placed || !open?.total;
+  enableTools(placed && Boolean(open?.total));
   if (!open || open.total === 0) {
     $('table-scroll').classList.remove('waiting');
     $('count').textContent = open ? '0' : '–';
@@ -498,13 +490,7 @@ function startMap(): void {
         });
       },
       drawn: (shape) => update({ shape }),
-      drawing: (kind, hint, canFinish) => {
-        for (const button of document.querySelectorAll<HTMLElement>('[data-draw]')) button.setAttribute('aria-pressed', String(button.dataset['draw'] === kind));
-        $('draw-hint').hidden = kind === null;
-        const text = $('draw-hint').querySelector('span');
-        if (text) text.textContent = hint;
-        $('draw-finish').hidden = !canFinish;
-      },
+      drawing: showDrawing,
       failed: showProblem,
       busy: (on) => {
         setBusy('map', on);
@@ -515,7 +501,7 @@ function startMap(): void {
     Object.assign(window, { meridianMap: mapView.map });
   } catch {
     mapView = null;
-    for (const button of document.querySelectorAll<HTMLElement>('.tools')) button.hidden = true;
+    hideTools();
   }
 }
 
@@ -544,13 +530,8 @@ function wire(): void {
   $('zoom-time').addEventListener('click', () => update({ span: view.when }));
   $('all-time').addEventListener('click', () => update({ span: null }));
   $('clear-shape').addEventListener('click', () => update({ shape: null }));
-  $('draw-finish').addEventListener('click', () => mapView?.draw.finish());
-  $('draw-cancel').addEventListener('click', () => mapView?.draw.cancel());
-  for (const button of document.querySelectorAll<HTMLElement>('[data-draw]'))
-    button.addEventListener('click', () => {
-      if (button.getAttribute('aria-pressed') === 'true') mapView?.draw.cancel();
-      else mapView?.draw.start(button.dataset['draw'] as ShapeKind);
-    });
+  wireSkip();
+  wireTools(() => mapView?.draw);
   $('previous').addEventListener('click', () => rows && loadRows(rows.before.at(-1), rows.before.slice(0, -1)));
   $('next').addEventListener('click', () => rows?.next && loadRows(rows.next, [...rows.before, rows.path]));
   $('retry').addEventListener('click', () => {
@@ -565,24 +546,13 @@ function wire(): void {
   });
   $('share').addEventListener('click', () => {
     history.replaceState(null, '', `#${toHash(view)}`);
-    // Without https or on an old browser there is no clipboard; the address bar still holds the link.
-    const copied = navigator.clipboard?.writeText(location.href) ?? Promise.reject(new Error('no clipboard'));
-    copied.then(
-      () => toast('Link copied'),
-      () => toast('Copy the link from the address bar'),
-    );
+    copyLink();
   });
   window.addEventListener('hashchange', () => {
     const next = fromHash(location.hash);
     view = { ...next, collection: next.collection || view.collection };
     openCollection();
   });
-}
-
-/** The map draws names with the page's font: without waiting it would use another one. */
-async function fonts(): Promise<void> {
-  const patience = new Promise((resolve) => setTimeout(resolve, 2000));
-  await Promise.race([document.fonts.load('400 24px "Inter Variable"', 'Aé').catch(() => []), patience]);
 }
 
 wire();

@@ -4,7 +4,7 @@ import { AttributionControl, Map as MapLibre, NavigationControl, Popup, ScaleCon
 import { Problem, problemOf } from './api';
 import { Draw } from './draw';
 import { outline, splitRing, wrapLng, type LngLat, type Shape, type ShapeKind } from './shapes';
-import { CELL_LAYER, DARK, EMPTY, EVENT_LAYERS, LIGHT, eventColor, mapStyle, type EventTiles, type FieldScale, type Overlays } from './style';
+import { CELL_LAYER, DARK, EMPTY, EVENT_LAYERS, LIGHT, RESULT_LAYERS, eventColor, mapStyle, type EventTiles, type FieldScale, type Overlays } from './style';
 
 export interface Camera {
   readonly center: LngLat;
@@ -49,10 +49,10 @@ export class MapView {
   readonly map: MapLibre;
   readonly draw: Draw;
   private readonly dark = matchMedia('(prefers-color-scheme: dark)');
-  private readonly popup = new Popup({ closeButton: true, closeOnClick: false, maxWidth: '320px', offset: 10, className: 'event-popup' });
+  private readonly popup = new Popup({ focusAfterOpen: false, closeButton: true, closeOnClick: false, maxWidth: '320px', offset: 10, className: 'event-popup' });
   private tiles: EventTiles | null = null;
   private scale: FieldScale | null = null;
-  private overlays: Overlays = { shape: EMPTY, veil: EMPTY, chosen: EMPTY };
+  private overlays: Overlays = { shape: EMPTY, veil: EMPTY, chosen: EMPTY, results: EMPTY };
   private shape: Shape | null = null;
   private ready = false;
 
@@ -182,6 +182,11 @@ export class MapView {
     this.overlay({ shape: shapeData(shape, []), veil: veilData(shape) });
   }
 
+  /** Shows what a search found. An event is clicked by its property `@id`; `first` and `named` are how it is drawn. */
+  setResults(results: FeatureCollection): void {
+    this.overlay({ results });
+  }
+
   private overlay(change: Partial<Overlays>): void {
     this.overlays = { ...this.overlays, ...change };
     if (!this.ready) return;
@@ -210,8 +215,8 @@ export class MapView {
   }
 
   private under(x: number, y: number): MapGeoJSONFeature | null {
-    if (!this.ready || !this.tiles) return null;
-    const layers = [...EVENT_LAYERS, CELL_LAYER].filter((id) => this.map.getLayer(id));
+    if (!this.ready) return null;
+    const layers = [...RESULT_LAYERS, ...EVENT_LAYERS, CELL_LAYER].filter((id) => this.map.getLayer(id));
     const reach = 4;
     const hits = this.map.queryRenderedFeatures([[x - reach, y - reach], [x + reach, y + reach]], { layers });
     return hits[0] ?? null;

@@ -20,3 +20,11 @@ export function formatValue(value: unknown): string {
   if (size < 1e-3) return value.toExponential(2);
   return new Intl.NumberFormat('en', { maximumFractionDigits: size >= 1000 ? (size >= 100_000 ? 0 : 1) : size >= 10 ? 2 : 3 }).format(value);
 }
+
+/** A time that somebody waited: 240 ms, 3.2 s, 1 min 5 s. */
+export function formatWait(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}

@@ -150,3 +150,44 @@ export function formatMetres(metres: number): string {
   const km = metres / 1000;
   return `${km < 10 ? km.toFixed(1) : Math.round(km).toLocaleString('en')} km`;
 }
+
+const pair = ([lng, lat]: LngLat): string => `${round6(lng)},${round6(lat)}`;
+
+/** A shape as it stands in the address of a page. */
+export function shapeText(shape: Shape): string {
+  switch (shape.kind) {
+    case 'box':
+      return `box:${[shape.west, shape.south, shape.east, shape.north].map(round6).join(',')}`;
+    case 'circle':
+      return `circle:${pair(shape.center)},${Math.round(shape.radius * 10) / 10}`;
+    case 'polygon':
+      return `polygon:${shape.ring.map(pair).join(';')}`;
+  }
+}
+
+/** Reads what `shapeText` writes; null when it is none. */
+export function parseShape(text: string): Shape | null {
+  const [kind, rest = ''] = text.split(/:(.*)/s);
+  const numbers = rest.split(/[,;]/).map((part) => (part.trim() ? Number(part) : NaN));
+  if (!numbers.every(Number.isFinite)) return null;
+  if (kind === 'box' && numbers.length === 4) {
+    const [west, south, east, north] = numbers;
+    return west <= east && south <= north ? { kind, west, south, east, north } : null;
+  }
+  if (kind === 'circle' && numbers.length === 3) {
+    const [lng, lat, radius] = numbers;
+    return radius > 0 && Math.abs(lat) <= 90 ? { kind, center: [lng, lat], radius } : null;
+  }
+  if (kind === 'polygon' && numbers.length >= 6 && numbers.length % 2 === 0) {
+    const ring: LngLat[] = [];
+    for (let i = 0; i < numbers.length; i += 2) ring.push([numbers[i], numbers[i + 1]]);
+    return { kind, ring };
+  }
+  return null;
+}
+
+/** West, south, east and north of positions. */
+export function extent(positions: readonly LngLat[]): [number, number, number, number] {
+  const [lngs, lats] = [positions.map(([lng]) => lng), positions.map(([, lat]) => lat)];
+  return [Math.min(...lngs), Math.min(...lats), Math.max(...lngs), Math.max(...lats)];
+}

@@ -61,7 +61,12 @@ export interface Overlays {
   readonly shape: FeatureCollection;
   readonly veil: FeatureCollection;
   readonly chosen: FeatureCollection;
+  /** What a search found. */
+  readonly results: FeatureCollection;
 }
+
+/** Layers of what a search found that answer to a click, uppermost first. */
+export const RESULT_LAYERS = ['result-point', 'result-line', 'result-fill'] as const;
 
 /** A cell of the density tiles has a count and no id; an event has an id, under `@id` if a property is called `id`. */
 const IS_CELL: ExpressionSpecification = ['all', ['has', 'count'], ['!', ['has', 'id']], ['!', ['has', '@id']]];
@@ -247,6 +252,37 @@ function labelLayers(p: Palette): LayerSpecification[] {
   ];
 }
 
+/** What a search found; a place that was only named in a text is drawn hollow, the first result with a ring. */
+function resultLayers(p: Palette): LayerSpecification[] {
+  const source = 'results';
+  const first: ExpressionSpecification = ['boolean', ['get', 'first'], false];
+  return [
+    { id: 'result-fill', type: 'fill', source, filter: ['in', ['geometry-type'], ['literal', ['Polygon', 'MultiPolygon']]], paint: { 'fill-color': p.point, 'fill-opacity': 0.28 } },
+    {
+      id: 'result-line',
+      type: 'line',
+      source,
+      filter: ['!', ['in', ['geometry-type'], ['literal', ['Point', 'MultiPoint']]]],
+      layout: { 'line-join': 'round', 'line-cap': 'round' },
+      paint: { 'line-color': p.point, 'line-width': ['interpolate', ['linear'], ['zoom'], 1, 1.2, 8, 2.6], 'line-opacity': 0.8 },
+    },
+    {
+      id: 'result-point',
+      type: 'circle',
+      source,
+      filter: ['in', ['geometry-type'], ['literal', ['Point', 'MultiPoint']]],
+      layout: { 'circle-sort-key': ['case', first, 1, 0] },
+      paint: {
+        'circle-color': p.point,
+        'circle-radius': ['interpolate', ['linear'], ['zoom'], 1, 4, 6, 5.5, 12, 7.5],
+        'circle-opacity': ['case', ['boolean', ['get', 'named'], false], 0.25, 0.88],
+        'circle-stroke-color': ['case', first, p.shape, ['boolean', ['get', 'named'], false], p.point, p.rim],
+        'circle-stroke-width': ['case', first, 3, 1.2],
+      },
+    },
+  ];
+}
+
 function shapeLayers(p: Palette): LayerSpecification[] {
   return [
     { id: 'veil', type: 'fill', source: 'veil', paint: { 'fill-color': p.veil, 'fill-opacity': p.veilOpacity, 'fill-antialias': false } },
@@ -293,12 +329,13 @@ export function mapStyle(palette: Palette, tiles: EventTiles | null, scale: Fiel
     shape: { type: 'geojson', data: overlays.shape },
     veil: { type: 'geojson', data: overlays.veil },
     chosen: { type: 'geojson', data: overlays.chosen },
+    results: { type: 'geojson', data: overlays.results },
   };
   if (tiles) sources.events = { type: 'vector', tiles: [tiles.url], minzoom: 0, maxzoom: 18 };
   return {
     version: 8,
     name: 'Meridian',
     sources,
-    layers: [...baseLayers(palette), ...(tiles ? eventLayers(palette, tiles, scale) : []), ...labelLayers(palette), ...shapeLayers(palette)],
+    layers: [...baseLayers(palette), ...(tiles ? eventLayers(palette, tiles, scale) : []), ...labelLayers(palette), ...resultLayers(palette), ...shapeLayers(palette)],
   };
 }

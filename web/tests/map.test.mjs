@@ -3,19 +3,15 @@
 // itself answers to the same question, asked here in the test's own words.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execFileSync } from 'node:child_process';
-import { chromium } from 'playwright-core';
+import * as shared from './browser.mjs';
 import { startMock } from './mock.mjs';
 
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
-const executablePath = process.env.CHROMIUM || '/usr/bin/chromium';
-/** Longest wait for anything on a slow machine that draws with the processor. */
-const PATIENCE = 45_000;
-/** Where pictures of a failure go, if anywhere. */
-const PICTURES = process.env.MERIDIAN_SCREENSHOTS;
+const { becomes, PATIENCE } = shared;
 
 let mock;
 let url;
@@ -23,26 +19,11 @@ let browser;
 let context;
 let page;
 /** Everything that must not happen: errors on the console, failed requests, requests to elsewhere. */
-let troubles = [];
+const troubles = [];
 
-function watch(target) {
-  target.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') troubles.push(`console ${message.type()}: ${message.text()}`);
-  });
-  target.on('pageerror', (error) => troubles.push(`uncaught: ${error.message}`));
-  target.on('request', (request) => {
-    const address = new URL(request.url());
-    if (!['data:', 'blob:'].includes(address.protocol) && address.origin !== url) troubles.push(`foreign request: ${request.url()}`);
-  });
-  target.on('requestfailed', (request) => {
-    // A question that was overtaken by the next one is cancelled on purpose.
-    if (request.failure()?.errorText !== 'net::ERR_ABORTED') troubles.push(`failed: ${request.url()} ${request.failure()?.errorText}`);
-  });
-  target.on('response', (response) => {
-    if (response.status() >= 400) troubles.push(`${response.status()}: ${response.url()}`);
-  });
-}
-
+const watch = (target) => shared.watch(target, url, troubles);
+const onScreen = (lng, lat) => shared.onScreen(page, lng, lat);
+const drag = (from, to) => shared.drag(page, from, to);
 const api = async (path) => {
   const response = await fetch(url + path, { headers: { accept: 'application/json' } });
   assert.ok(response.ok, `${response.status} ${path}: ${await response.clone().text()}`);
@@ -54,18 +35,6 @@ const countOf = async (query, collection) => (await aggregate(query, collection)
 
 const english = new Intl.NumberFormat('en');
 const shown = () => page.locator('#count').textContent();
-
-/** Waits until `read` answers `wanted`. */
-async function becomes(read, wanted, what) {
-  const end = Date.now() + PATIENCE;
-  let last;
-  do {
-    last = await read();
-    if (last === wanted) return;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  } while (Date.now() < end);
-  assert.equal(last, wanted, what);
-}
 
 const counts = async (query, what) => becomes(shown, english.format(await countOf(query)), what);
 
@@ -98,24 +67,6 @@ const sight = () =>
     return [b.getWest(), b.getSouth(), b.getEast(), b.getNorth()].map((v) => Math.round(v * 1e6) / 1e6).join(',');
   });
 
-/** Where a place lies in the window. */
-const onScreen = (lng, lat) =>
-  page.evaluate(
-    ([x, y]) => {
-      const at = window.meridianMap.project([x, y]);
-      const box = window.meridianMap.getContainer().getBoundingClientRect();
-      return { x: box.left + at.x, y: box.top + at.y };
-    },
-    [lng, lat],
-  );
-
-async function drag(from, to) {
-  await page.mouse.move(from.x, from.y);
-  await page.mouse.down();
-  for (let i = 1; i <= 6; i++) await page.mouse.move(from.x + ((to.x - from.x) * i) / 6, from.y + ((to.y - from.y) * i) / 6);
-  await page.mouse.up();
-}
-
 const hashValue = async (key) => new URLSearchParams(new URL(page.url()).hash.slice(1)).get(key);
 
 /** The brushed time as a closed interval of the API. */
@@ -144,10 +95,7 @@ describe('the map page', { timeout: 900_000 }, () => {
       mock = await startMock();
       url = mock.url;
     }
-    browser = await chromium.launch({
-      executablePath,
-      args: ['--no-sandbox', '--use-angle=swiftshader', '--enable-unsafe-swiftshader', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-quic', '--no-first-run'],
-    });
+    browser = await shared.launch();
     context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
     page = await context.newPage();
     page.setDefaultTimeout(PATIENCE);
@@ -159,22 +107,7 @@ describe('the map page', { timeout: 900_000 }, () => {
     await mock?.stop();
   });
 
-  /** One step on its own, after which nothing bad may have happened; a picture is kept of a failure. */
-  const step = (name, work) =>
-    it(name, async () => {
-      try {
-        await work();
-        assert.deepEqual(troubles, []);
-      } catch (error) {
-        if (PICTURES) {
-          mkdirSync(PICTURES, { recursive: true });
-          await page.screenshot({ path: join(PICTURES, `${name.replace(/\W+/g, '-').slice(0, 60)}.png`) });
-        }
-        throw error;
-      } finally {
-        troubles = [];
-      }
-    });
+  const step = (name, work) => shared.step(name, () => page, troubles, work);
 
   step('opens by itself and lists the collections', async () => {
     await page.goto(`${url}/map`);
@@ -437,7 +370,7 @@ describe('the map page', { timeout: 900_000 }, () => {
     await becomes(() => page.isHidden('#filter-problem'), true);
     await rest();
     assert.deepEqual(troubles.filter((text) => !text.startsWith('400: ') && !text.includes('status of 400')), []);
-    troubles = [];
+    troubles.length = 0;
   });
 
   step('is clear about an empty collection', async () => {

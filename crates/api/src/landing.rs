@@ -35,12 +35,15 @@ pub async fn get(State(state): State<AppState>, context: Context) -> Result<Resp
         link(context.url("/collections"), links::REL_DATA, "application/json", "The collections"),
         link(context.url("/tileMatrixSets"), links::REL_TILING_SCHEMES, "application/json", "Tile matrix sets"),
         link(context.url("/map"), "related", "text/html", "The map"),
+        link(context.url("/search"), "related", "text/html", "Searches"),
     ]);
     respond::json("application/json", &json!({ "title": TITLE, "description": DESCRIPTION, "links": links }))
 }
 
 fn page(collections: &[String]) -> String {
-    let mut body = format!("<p>{DESCRIPTION}</p><p><a href=\"/map\">Open the map</a></p><h2>Collections</h2>");
+    let mut body = format!(
+        "<p>{DESCRIPTION}</p><p><a href=\"/map\">Open the map</a> · <a href=\"/search\">Search</a></p><h2>Collections</h2>"
+    );
     if collections.is_empty() {
         body.push_str(
             "<p class=\"muted\">There are none yet. <code>meridian load NAME FILE</code> makes one from a file.</p>",

@@ -1,4 +1,4 @@
-//! The map and the files it is made of, built by `web/` and carried inside the program.
+//! The pages for people and the files they are made of, built by `web/` and carried inside the program.
 
 use crate::html;
 use crate::problem::{Problem, Result};
@@ -16,8 +16,17 @@ struct Dist;
 
 /// `GET /map`
 pub async fn map(headers: HeaderMap) -> Response {
-    match Dist::get("map.html").or_else(|| Dist::get("index.html")) {
-        Some(file) => file_response(&headers, "map.html", file, "no-cache"),
+    page(&headers, "map.html")
+}
+
+/// `GET /search`
+pub async fn search(headers: HeaderMap) -> Response {
+    page(&headers, "search.html")
+}
+
+fn page(headers: &HeaderMap, name: &str) -> Response {
+    match Dist::get(name) {
+        Some(file) => file_response(headers, name, file, "no-cache"),
         None => (StatusCode::NOT_FOUND, respond::html(not_built())).into_response(),
     }
 }
@@ -74,7 +83,7 @@ fn media_type(name: &str) -> &'static str {
 
 fn not_built() -> String {
     html::page(
-        "The map is not built",
+        "The page is not built",
         &[("Meridian", "/".to_owned())],
         "<p>This program was built without the pages of <code>web/</code>. Build them and the program with</p>\
          <p><code>make build</code></p><p>or, while working on the pages, with <code>npm ci &amp;&amp; npm run build</code> in <code>web/</code>.</p>",

@@ -97,6 +97,7 @@ fn table() -> Table {
         .get("/readyz", operation::ready)
         .get("/version", operation::version)
         .get("/map", pages::map)
+        .get("/search", pages::search)
         .get("/assets/{*file}", pages::asset)
         .get("/favicon.svg", pages::favicon)
 }

@@ -5,6 +5,7 @@
 //! forget. A search ends when all its legs have, or at its deadline, or when it is given up; then those that are still open
 //! are told as such, and the last packet follows.
 
+use crate::area::Area;
 use crate::delivery::{Budget, Outbox};
 use crate::pipeline::Seen;
 use crate::provider::{Fault, Provider};
@@ -269,14 +270,20 @@ impl Search {
                 (name.clone(), json!({"state": state, "detail": detail, "results": entry.results, "ms": entry.ms}))
             })
             .collect();
-        json!({
+        let mut status = json!({
             "search": self.id,
             "state": if ledger.sealed { ledger.word() } else { "running" },
             "deadline_ms": self.question.deadline.as_millis() as u64,
             "result_packets": ledger.result_packets,
             "results": ledger.entries.values().map(|entry| entry.results).sum::<u64>(),
             "providers": providers,
-        })
+        });
+        // Where an address was found, among others.
+        if let Some(Area::Circle { lon, lat, radius_m }) = self.question.area() {
+            status["near"] = json!([lon, lat]);
+            status["radius"] = json!(radius_m);
+        }
+        status
     }
 }
 

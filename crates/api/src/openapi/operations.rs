@@ -148,5 +148,6 @@ pub const OPERATIONS: &[Operation] = &[
     op!("GET" "/readyz" "getReady" "Operation" "Whether the server takes requests", &[], None, 200 "It does; 503 while it stops or when its store is damaged.", PROBLEM_FREE_JSON),
     op!("GET" "/version" "getVersion" "Operation" "Name and version", &[], None, 200 "Both.", PROBLEM_FREE_JSON),
     op!("GET" "/map" "getMap" "Pages" "The map", &[], None, 200 "The page.", &[("text/html", "Page")]),
+    op!("GET" "/search" "getSearchPage" "Pages" "The page for searches", &[], None, 200 "The page.", &[("text/html", "Page")]),
     op!("GET" "/assets/{file}" "getAsset" "Pages" "A file of the pages", &[], None, 200 "The file.", &[("application/octet-stream", "Binary")]),
 ];

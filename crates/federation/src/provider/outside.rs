@@ -75,6 +75,11 @@ impl Outside {
         Ok(())
     }
 
+    /// Why it cannot be asked at all, whatever the question.
+    fn lacks(&self) -> Option<String> {
+        self.declared.missing_credential().map(|name| format!("it needs {name} in the server's environment"))
+    }
+
     fn size(&self, sink: &Sink) -> usize {
         self.declared.size.min(sink.question().limit)
     }
@@ -306,8 +311,8 @@ impl Provider for Outside {
     }
 
     fn takes(&self, question: &Question) -> Result<(), String> {
-        if let Some(missing) = self.declared.missing_credential() {
-            return Err(format!("it needs {missing} in the server's environment"));
+        if let Some(why) = self.lacks() {
+            return Err(why);
         }
         let takes = &self.declared.takes;
         let has = |part: &String| match part.as_str() {
@@ -353,8 +358,16 @@ impl Provider for Outside {
         let mut health = self.health.lock();
         let spent = health.spent_today(now);
         let limits = self.declared.limits;
+        let takes = &self.declared.takes;
+        let keywords = match takes.keywords {
+            Keywords::None => "none",
+            Keywords::All => "all",
+            Keywords::Boolean => "boolean",
+        };
         json!({
-            "ready": self.declared.missing_credential().is_none(),
+            "ready": self.lacks().is_none(),
+            "detail": self.lacks(),
+            "takes": {"keywords": keywords, "needs": takes.needs, "needs_one_of": takes.needs_one_of, "not": takes.not},
             "breaker": health.breaker(now),
             "budget": (limits.budget > 0.0).then_some(limits.budget),
             "spent": spent,

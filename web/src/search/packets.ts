@@ -1,0 +1,126 @@
+// The packets of a search, read to their end: a connection that breaks goes on where it was.
+import type { Feature } from 'geojson';
+import { call, Problem } from '../api';
+
+/** How a source's part ended. */
+export type State = 'complete' | 'skipped' | 'timeout' | 'error' | 'refused';
+
+export interface Results {
+  readonly kind: 'results';
+  readonly seq: number;
+  readonly provider: string;
+  readonly features: readonly Feature[];
+}
+
+export interface Told {
+  readonly kind: 'provider';
+  readonly seq: number;
+  readonly provider: string;
+  readonly state: State;
+  readonly detail: string;
+  readonly results: number;
+  readonly ms: number;
+}
+
+export interface Complete {
+  readonly kind: 'complete';
+  readonly seq: number;
+  readonly state: 'complete' | 'partial' | 'absent';
+  readonly providers: Readonly<Record<string, State>>;
+  readonly ttfp_ms: number | null;
+  readonly ttlp_ms: number | null;
+}
+
+export type Packet = Results | Told | Complete;
+
+/** The server says something every 15 seconds, if only that it is there. */
+const SILENCE = 40_000;
+/** Times that a connection is tried again, each after a longer wait: some ten seconds in all. */
+const TRIES = 8;
+/** Longest event, in characters; a packet has some ten thousand. */
+const EVENT_MOST = 16 << 20;
+
+/** The data of the events in a text that comes in pieces (Server-Sent Events); comments and names are of no use here. */
+export class Events {
+  private text = '';
+
+  /** Takes a piece; the events that it completes. */
+  take(piece: string): string[] {
+    // A carriage return may come apart from its line feed: the pair is only looked at when it is whole.
+    const parts = (this.text + piece).replace(/\r\n/g, '\n').split('\n\n');
+    this.text = parts.pop() ?? '';
+    if (this.text.length > EVENT_MOST) throw new Error('an event has no end');
+    return parts.map(dataOf).filter((data) => data !== '');
+  }
+}
+
+const dataOf = (event: string): string =>
+  event
+    .split('\n')
+    .filter((line) => line.startsWith('data:'))
+    .map((line) => line.slice(5).replace(/^ /, ''))
+    .join('\n');
+
+const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', done, { once: true });
+  });
+
+/** One connection: every packet of it. Silence breaks it. */
+async function* connect(id: string, next: number, signal: AbortSignal): AsyncGenerator<Packet> {
+  const broken = new AbortController();
+  const both = AbortSignal.any([signal, broken.signal]);
+  let timer = setTimeout(() => broken.abort(), SILENCE);
+  const path = `/searches/${encodeURIComponent(id)}/packets${next ? `?after=${next - 1}` : ''}`;
+  try {
+    const response = await call(path, both, { headers: { accept: 'text/event-stream' }, cache: 'no-store' }, Infinity);
+    if (!response.body) return;
+    const events = new Events();
+    const reader = response.body.getReader();
+    const decoder = new TextDecoder();
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      clearTimeout(timer);
+      timer = setTimeout(() => broken.abort(), SILENCE);
+      for (const data of events.take(decoder.decode(value, { stream: true }))) yield JSON.parse(data) as Packet;
+    }
+  } finally {
+    clearTimeout(timer);
+    broken.abort();
+  }
+}
+
+/**
+ * Reads a search to its last packet: `take` gets each once and in order, `waiting` hears of each break and of its end.
+ * Fails with a `Problem` when the server refuses or cannot be reached any more.
+ */
+export async function follow(id: string, signal: AbortSignal, take: (packet: Packet) => void, waiting: (broken: boolean) => void): Promise<void> {
+  let next = 0;
+  for (let tries = 0; ; tries++) {
+    try {
+      for await (const packet of connect(id, next, signal)) {
+        // After a break some may come twice; a gap is a break.
+        if (packet.seq > next) break;
+        if (packet.seq < next) continue;
+        if (tries) waiting(false);
+        tries = 0;
+        next += 1;
+        take(packet);
+        if (packet.kind === 'complete') return;
+      }
+    } catch (error) {
+      // The server answered, and there is nothing to go on with.
+      if (signal.aborted || (error instanceof Problem && error.status >= 400 && error.status < 500)) throw error;
+    }
+    if (signal.aborted) throw new DOMException('nobody waits any more', 'AbortError');
+    if (tries >= TRIES) throw new Problem('The connection to the server is lost', 'What had come is shown below. The search itself may have gone on.', 0, '');
+    waiting(true);
+    await pause(Math.min(50 * 2 ** tries, 4000), signal);
+  }
+}

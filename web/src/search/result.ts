@@ -1,0 +1,91 @@
+// One result, as a row of the list and as a card on the map. What sources say is text and nothing else.
+import type { Feature } from 'geojson';
+import { make } from '../dom';
+import { formatEventTime } from '../time';
+import type { Result } from './run';
+import type { Titles } from './words';
+
+/** Longest text that is shown of a result, in characters. */
+const TEXT_MOST = 600;
+
+const texts = (feature: Feature, ...names: string[]): string[] =>
+  names.map((name) => feature.properties?.[name] as unknown).filter((value): value is string => typeof value === 'string' && value.trim() !== '');
+
+/** An address that may be followed: http or https, nothing else. */
+export function safeLink(text: unknown): string | null {
+  if (typeof text !== 'string') return null;
+  try {
+    const url = new URL(text);
+    return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
+/** What a result is called. */
+export function titleOf(feature: Feature): string {
+  const [title] = texts(feature, 'title', 'name', 'place', 'label', 'text');
+  return (title ?? String(feature.id ?? 'Without a title')).trim().slice(0, 200);
+}
+
+/** Where the text named a place, and the source itself gave none. */
+export const placeNamed = (feature: Feature): string | null => (feature.properties?.['place_from'] === 'text' ? (texts(feature, 'place_name')[0] ?? 'a place') : null);
+
+/** Leads to another's page, which hears nothing of ours. */
+function anchor(href: string, text: string): HTMLElement {
+  return make('a', '', text, { href, target: '_blank', rel: 'noopener noreferrer nofollow' });
+}
+
+function heading({ feature }: Result): HTMLElement {
+  const link = safeLink(feature.properties?.['link']);
+  const title = titleOf(feature);
+  const out = make('h3', 'result-title');
+  out.append(link ? anchor(link, title) : title);
+  return out;
+}
+
+/** Source, time, author, language and what else is known, in one line. */
+function facts(result: Result, titles: Titles): HTMLElement {
+  const { feature, provider } = result;
+  const out = make('p', 'result-facts');
+  const add = (className: string, text: string): void => void out.append(make('span', className, text));
+  add('result-source', titles(provider));
+  const [time] = texts(feature, 'time');
+  if (time) add('', `${formatEventTime(time)} UTC`);
+  for (const name of ['author', 'language', 'collection']) for (const text of texts(feature, name)) add('', text.slice(0, 80));
+  const named = placeNamed(feature);
+  if (named) add('result-named', `place from its text: ${named}`);
+  else if (!feature.geometry) add('', 'no place');
+  if (feature.properties?.['cut'] === true) add('', 'shortened');
+  for (const [name, word] of [['images', 'picture'], ['videos', 'film']] as const) {
+    const list: unknown = feature.properties?.[name];
+    const first = Array.isArray(list) ? safeLink(list[0]) : null;
+    if (first) out.append(anchor(first, word));
+  }
+  return out;
+}
+
+function body(feature: Feature): HTMLElement | null {
+  const [text] = texts(feature, 'text');
+  if (!text || text.trim().slice(0, 200) === titleOf(feature)) return null;
+  return make('p', 'result-text', text.length > TEXT_MOST ? `${text.slice(0, TEXT_MOST)}…` : text);
+}
+
+/** A row of the list. */
+export function row(result: Result, titles: Titles, firstAfter: string): HTMLLIElement {
+  const item = make('li', 'result', '', { tabindex: '-1', 'data-key': result.key, 'data-source': result.provider });
+  if (result.first) item.append(make('span', 'badge', `First, after ${firstAfter}`));
+  item.append(heading(result), facts(result, titles));
+  const text = body(result.feature);
+  if (text) item.append(text);
+  return item;
+}
+
+/** What the map shows of a result. */
+export function card(result: Result, titles: Titles): HTMLElement {
+  const out = make('div', 'card');
+  out.append(heading(result), facts(result, titles));
+  const text = body(result.feature);
+  if (text) out.append(text);
+  return out;
+}

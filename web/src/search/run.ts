@@ -1,0 +1,94 @@
+// A search as it goes: who has answered, what came, what is still awaited. No document, no clock: the page gives it both.
+import type { Feature } from 'geojson';
+import type { Packet, State } from './packets';
+
+export interface Source {
+  readonly name: string;
+  /** `asked` until it has told how it ended. */
+  readonly state: State | 'asked';
+  readonly detail: string;
+  readonly results: number;
+  /** Milliseconds from the search's arrival to its end. */
+  readonly ms: number | null;
+}
+
+export interface Result {
+  /** Unlike any other of the search. */
+  readonly key: string;
+  readonly provider: string;
+  readonly feature: Feature;
+  /** Whether it came before all others. */
+  readonly first: boolean;
+}
+
+/** How a search ended; `lost` when its end was never heard. */
+export type Outcome = 'complete' | 'partial' | 'absent' | 'lost';
+
+export class Run {
+  readonly sources = new Map<string, Source>();
+  readonly results: Result[] = [];
+  outcome: Outcome | null = null;
+  /** Whether whoever asked has stopped it. */
+  stopped = false;
+  /** Milliseconds from asking to the first and the last result and to the end, as whoever asked has seen it. */
+  firstMs: number | null = null;
+  lastMs: number | null = null;
+  totalMs: number | null = null;
+
+  /** `asked` has the states of the sources as the server gave them when it took the question. */
+  constructor(
+    readonly id: string,
+    asked: Readonly<Record<string, { state: string; detail?: string }>>,
+  ) {
+    for (const [name, { state, detail = '' }] of Object.entries(asked))
+      this.sources.set(name, { name, state: state === 'skipped' ? 'skipped' : 'asked', detail, results: 0, ms: null });
+  }
+
+  /** Takes a packet that came `at` milliseconds after asking; the results that are new. */
+  take(packet: Packet, at: number): readonly Result[] {
+    switch (packet.kind) {
+      case 'results': {
+        const before = this.results.length;
+        for (const feature of packet.features)
+          this.results.push({ key: String(this.results.length), provider: packet.provider, feature, first: this.results.length === 0 });
+        const added = this.results.slice(before);
+        if (added.length) {
+          this.firstMs ??= at;
+          this.lastMs = at;
+        }
+        const source = this.sources.get(packet.provider);
+        if (source) this.sources.set(packet.provider, { ...source, results: source.results + added.length });
+        return added;
+      }
+      case 'provider': {
+        const { provider: name, state, detail, results, ms } = packet;
+        this.sources.set(name, { name, state, detail, results, ms });
+        return [];
+      }
+      case 'complete':
+        this.outcome = packet.state;
+        this.firstMs ??= packet.ttfp_ms;
+        this.lastMs ??= packet.ttlp_ms;
+        this.totalMs = at;
+        return [];
+      default:
+        // A newer server may say more.
+        return [];
+    }
+  }
+
+  /** The end was never heard: whoever had not told its end is unknown. */
+  lose(at: number): void {
+    this.outcome = 'lost';
+    this.totalMs = at;
+  }
+
+  get running(): boolean {
+    return this.outcome === null;
+  }
+
+  /** Those with one of these states. */
+  with(...states: Source['state'][]): Source[] {
+    return [...this.sources.values()].filter((source) => states.includes(source.state));
+  }
+}

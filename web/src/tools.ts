@@ -1,0 +1,36 @@
+// The buttons that draw, and the line that tells what to do next.
+import { $ } from './dom';
+import type { Draw } from './draw';
+import type { ShapeKind } from './shapes';
+
+const buttons = (): NodeListOf<HTMLButtonElement> => document.querySelectorAll<HTMLButtonElement>('[data-draw]');
+
+/** Ties the buttons to a drawing; there is none where the map could not be made. */
+export function wireTools(draw: () => Draw | undefined): void {
+  $('draw-finish').addEventListener('click', () => draw()?.finish());
+  $('draw-cancel').addEventListener('click', () => draw()?.cancel());
+  for (const button of buttons())
+    button.addEventListener('click', () => {
+      if (button.getAttribute('aria-pressed') === 'true') draw()?.cancel();
+      else draw()?.start(button.dataset['draw'] as ShapeKind);
+    });
+}
+
+/** Whether anything can be drawn. */
+export function enableTools(on: boolean): void {
+  for (const button of buttons()) button.disabled = !on;
+}
+
+/** Takes the buttons away. */
+export function hideTools(): void {
+  for (const room of document.querySelectorAll<HTMLElement>('.tools')) room.hidden = true;
+}
+
+/** Shows how far a drawing is, see `DrawEvents.state`. */
+export function showDrawing(kind: ShapeKind | null, hint: string, canFinish: boolean): void {
+  for (const button of buttons()) button.setAttribute('aria-pressed', String(button.dataset['draw'] === kind));
+  $('draw-hint').hidden = kind === null;
+  const text = $('draw-hint').querySelector('span');
+  if (text) text.textContent = hint;
+  $('draw-finish').hidden = !canFinish;
+}
