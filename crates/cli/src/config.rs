@@ -263,6 +263,19 @@ const SETTINGS: &[Setting] = &[
         set: |c, v| text(v).map(|t| c.server.search.addresses = t),
     },
     Setting {
+        key: "search.gazetteer",
+        help: "Collection of places whose names are looked for in results that have no place; empty: none.",
+        get: |c| Value::String(c.server.search.gazetteer.clone()),
+        set: |c, v| text(v).map(|t| c.server.search.gazetteer = t),
+    },
+    count!(
+        "search.gazetteer_population",
+        "Places of it with fewer people are left out, where it says how many there are.",
+        server.search.gazetteer_population,
+        0,
+        10_000_000_000
+    ),
+    Setting {
         key: "places.durability",
         help: "Durability of the collection that the places profile makes: \"local\" or \"ephemeral\".",
         get: |c| Value::String(durability_name(c.server.places_durability).to_owned()),

@@ -30,6 +30,8 @@ pub struct Found {
     pub images: Vec<String>,
     /// Addresses of films.
     pub videos: Vec<String>,
+    /// The name of the place, where `place` is a guess from the text.
+    pub place_name: Option<String>,
     /// What kind of thing it is; set by the stage that classifies.
     pub kind: Option<&'static str>,
     /// Whatever else the source says.
@@ -59,6 +61,10 @@ impl Found {
             if let Some(text) = text {
                 properties.insert(name.to_owned(), text.into());
             }
+        }
+        if let Some(name) = &self.place_name {
+            properties.insert("place_from".to_owned(), "text".into());
+            properties.insert("place_name".to_owned(), name.as_str().into());
         }
         for (name, list) in [("images", &self.images), ("videos", &self.videos)] {
             if !list.is_empty() {

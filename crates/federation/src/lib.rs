@@ -15,7 +15,9 @@
 mod area;
 mod delivery;
 mod found;
+mod gazetteer;
 mod pipeline;
+mod places;
 pub mod provider;
 mod question;
 mod search;

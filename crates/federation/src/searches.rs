@@ -4,6 +4,7 @@ use crate::area::Area;
 use crate::delivery::Budget;
 use crate::pipeline::plan::plan;
 use crate::pipeline::{Pipeline, Work};
+use crate::places::Places;
 use crate::provider::{Http, Outside, Own, Provider, locate};
 use crate::question::{Place, Question};
 use crate::search::{Leg, Search, Tally};
@@ -52,6 +53,7 @@ pub struct Searches {
     random: Arc<dyn Random>,
     budget: Arc<Budget>,
     tally: Arc<Tally>,
+    places: Arc<Places>,
     pipeline: OnceCell<Arc<Pipeline>>,
     book: Mutex<Book>,
 }
@@ -84,7 +86,9 @@ impl Searches {
         let providers = outside.chain([own]).map(|provider| (provider.name().to_owned(), provider)).collect();
         let budget = Arc::new(Budget::new(settings.buffer_bytes_total));
         let (tally, pipeline, book) = (Arc::default(), OnceCell::new(), Mutex::default());
-        Searches { settings, providers, store, tenant, clock, random, budget, tally, pipeline, book }
+        let (gazetteer, people) = (settings.gazetteer.clone(), settings.gazetteer_population);
+        let places = Arc::new(Places::new(store.clone(), tenant.clone(), gazetteer, people, clock.clone()));
+        Searches { settings, providers, store, tenant, clock, random, budget, tally, places, pipeline, book }
     }
 
     /// Adds a provider that is a Rust type; a declared one of its name gives way.
@@ -125,7 +129,7 @@ impl Searches {
         ));
         let pipeline = self
             .pipeline
-            .get_or_init(async || Pipeline::new(&self.settings, self.providers.values(), &self.tally))
+            .get_or_init(async || Pipeline::new(&self.settings, self.providers.values(), &self.places, &self.tally))
             .await;
         for (provider, why) in plan.skipped {
             search.skip(&provider, why);

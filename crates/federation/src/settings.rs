@@ -40,6 +40,11 @@ pub struct Settings {
     /// Collection of places that addresses are looked up in: `name`, and where it has them `postal_code`, `country`,
     /// `admin1`, `admin2`.
     pub addresses: String,
+    /// Collection of places whose names are looked for in texts of results that have no place: `name`, and where it has it
+    /// `population`. Empty: none.
+    pub gazetteer: String,
+    /// Where it has a population: places with fewer people are left out.
+    pub gazetteer_population: u64,
 }
 
 impl Default for Settings {
@@ -61,6 +66,8 @@ impl Default for Settings {
             queue: 64,
             at_once: 2,
             addresses: "postal-places".to_owned(),
+            gazetteer: "capitals".to_owned(),
+            gazetteer_population: 100_000,
         }
     }
 }

@@ -79,7 +79,7 @@ fn normalise(text: &str, out: &mut String) {
 }
 
 /// Whether the sign's script writes words without spaces between them.
-fn stands_alone(sign: char) -> bool {
+pub(crate) fn stands_alone(sign: char) -> bool {
     matches!(u32::from(sign), 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x9FFF
         | 0xAC00..=0xD7AF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF)
 }

@@ -1,7 +1,7 @@
 //! Federated searches over real sources on the loopback.
 
 use crate::sources::{Sources, config, json as answer_of, typed};
-use crate::support::{Server, read_chunk, read_head, send};
+use crate::support::{Server, point, read_chunk, read_head, send};
 use serde_json::{Value, json};
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
@@ -406,4 +406,62 @@ fn shipped_providers_ask_what_their_sources_document() {
     assert_eq!(of(&packets, "usgs-earthquakes")["state"], "skipped");
     assert!(of(&packets, "usgs-earthquakes")["detail"].as_str().unwrap().contains("place or time"));
     assert_eq!(packets.last().unwrap()["state"], "complete");
+}
+
+#[test]
+fn a_place_that_a_text_names_is_found_and_marked() {
+    let sources = Sources::start();
+    *sources.switch.lock().unwrap() = answer_of(
+        r#"{"items":[{"id":"named","text":"flood in Lyon"},{"id":"nowhere","text":"flood somewhere"},{"id":"own","text":"flood in Oslo","lon":4.8,"lat":45.7}]}"#,
+    );
+    let server = Server::with(config(vec![sources.provider("switch", "")]));
+    let mut asked = 0;
+    let mut ask = |place: Value| {
+        asked += 1;
+        let mut question = json!({"keywords": format!("flood -x{asked}"), "providers": ["switch"]});
+        question.as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
+        search(&server, &question)
+    };
+    let of_id = |packets: &[Value], id: &str| {
+        let mut features = packets.iter().filter_map(|p| p["features"].as_array()).flatten();
+        features.find(|f| f["id"] == id).cloned().unwrap()
+    };
+    let without = ask(json!({}));
+    assert_eq!(of_id(&without, "named")["geometry"], Value::Null, "there is no collection of places yet");
+    server.create("capitals", "name:String,*geom:Point:srid=4326");
+    server.load(
+        "capitals",
+        &[("Lyon", 4.83, 45.76), ("Oslo", 10.7, 59.9)]
+            .map(|(name, lon, lat)| point("", lon, lat, json!({"name": name}))),
+    );
+    // Nobody waits long for names that are being read.
+    let began = std::time::Instant::now();
+    let named = loop {
+        let named = of_id(&ask(json!({})), "named");
+        if !named["geometry"].is_null() || began.elapsed().as_secs() > 60 {
+            break named;
+        }
+    };
+    assert_eq!(named["geometry"], json!({"type": "Point", "coordinates": [4.83, 45.76]}));
+    assert_eq!(
+        (&named["properties"]["place_from"], &named["properties"]["place_name"]),
+        (&json!("text"), &json!("Lyon"))
+    );
+    // A search in a place finds what its text puts there, and holds to what a source itself says.
+    let near_lyon = ask(json!({"near": [4.8, 45.75], "radius": 20_000}));
+    assert_eq!(ids(&near_lyon), ["named", "own"]);
+    assert!(of_id(&near_lyon, "own")["properties"].get("place_from").is_none());
+    assert_eq!(ids(&ask(json!({"near": [10.7, 59.9], "radius": 20_000}))), Vec::<String>::new());
+}
+
+#[test]
+fn providers_say_what_they_take_and_what_they_lack() {
+    let sources = Sources::start();
+    let server = Server::with(config(vec![sources.provider("good", ""), sources.shipped("flickr")]));
+    let answer = server.json("/providers");
+    let one = |name: &str| answer["providers"].as_array().unwrap().iter().find(|p| p["name"] == name).unwrap().clone();
+    assert_eq!(one("good")["takes"], json!({"keywords": "all", "needs": [], "needs_one_of": [], "not": []}));
+    assert_eq!((&one("good")["ready"], one("good").get("detail")), (&json!(true), None));
+    assert_eq!(one("flickr")["ready"], false);
+    assert!(one("flickr")["detail"].as_str().unwrap().starts_with("it needs FLICKR"), "{answer}");
 }

@@ -1,4 +1,4 @@
-//! The way of a search: plan, ask, map, filter, deduplicate, classify, deliver.
+//! The way of a search: plan, ask, map, enrich, filter, deduplicate, classify, deliver.
 //!
 //! Each stage is one file, a type that implements [`Stage`], with a bounded queue before it and so many pieces of work at
 //! once. All searches share the stages; each provider has an "ask" of its own, so that a slow one is waited for by nobody
@@ -8,6 +8,7 @@ mod ask;
 mod classify;
 mod deduplicate;
 mod deliver;
+mod enrich;
 mod filter;
 mod lane;
 mod map;
@@ -22,6 +23,7 @@ pub use lane::Lane;
 pub use sink::Sink;
 
 use crate::found::Found;
+use crate::places::Places;
 use crate::provider::{Fault, Provider};
 use crate::search::{Leg, Tally};
 use crate::settings::Settings;
@@ -62,7 +64,7 @@ pub type WorkLane<B> = Arc<Lane<Work<B>>>;
 pub struct Pipeline {
     asks: HashMap<String, WorkLane<()>>,
     map: WorkLane<Answer>,
-    filter: WorkLane<Vec<Found>>,
+    enrich: WorkLane<Vec<Found>>,
     _stages: JoinSet<()>,
 }
 
@@ -71,6 +73,7 @@ impl Pipeline {
     pub fn new<'a>(
         settings: &Settings,
         providers: impl IntoIterator<Item = &'a Arc<dyn Provider>>,
+        places: &Arc<Places>,
         tally: &Arc<Tally>,
     ) -> Arc<Pipeline> {
         let mut stages = JoinSet::new();
@@ -80,7 +83,9 @@ impl Pipeline {
         let deduplicate =
             start(&mut stages, Arc::new(deduplicate::Deduplicate { next: classify }), queue, at_once, tally);
         let filter = start(&mut stages, Arc::new(filter::Filter { next: deduplicate }), queue, at_once, tally);
-        let map = start(&mut stages, Arc::new(map::Map { next: filter.clone() }), queue, at_once, tally);
+        let enrich = enrich::Enrich { places: places.clone(), next: filter };
+        let enrich = start(&mut stages, Arc::new(enrich), queue, at_once, tally);
+        let map = start(&mut stages, Arc::new(map::Map { next: enrich.clone() }), queue, at_once, tally);
         Arc::new_cyclic(|pipeline| {
             let ask = Arc::new(ask::Ask { pipeline: pipeline.clone() });
             // Admission bounds the searches, and each asks a provider once.
@@ -89,7 +94,7 @@ impl Pipeline {
                 .into_iter()
                 .map(|p| (p.name().to_owned(), start(&mut stages, ask.clone(), room, p.at_once(), tally)))
                 .collect();
-            Pipeline { asks, map, filter, _stages: stages }
+            Pipeline { asks, map, enrich, _stages: stages }
         })
     }
 

@@ -55,7 +55,7 @@ impl Sink {
     /// Hands on results.
     pub async fn found(&self, found: Vec<Found>) -> Result<(), Fault> {
         let work = Work { leg: self.leg.clone(), body: found };
-        self.pipeline.filter.push(self.question().priority, work).await;
+        self.pipeline.enrich.push(self.question().priority, work).await;
         Ok(())
     }
 

@@ -215,8 +215,8 @@ impl Mapping {
                 .map(|code| code.to_lowercase().chars().take_while(|c| c.is_alphabetic()).collect()),
             images: list(&self.images),
             videos: list(&self.videos),
-            kind: None,
             more: self.more.iter().filter_map(|(name, value)| Some((name.clone(), value.value(item)?))).collect(),
+            ..Found::default()
         })
     }
 

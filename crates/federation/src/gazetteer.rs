@@ -1,0 +1,339 @@
+//! Names of places in texts: a table of phrases, looked up word by word, the longest first.
+//!
+//! It is a guess, so it would rather find nothing than the wrong thing. A name counts only where it stands as a name does, with
+//! capitals at both ends (where its script has them); not behind a word such as "New" or "East", which makes another name of it;
+//! and not where it is as often a word or a person. Of places that share a name the one with most people counts if it has
+//! twice as many as the next; else, and where nobody says how many people live there, the name tells nothing.
+
+use crate::words::stands_alone;
+use meridian_model::sphere;
+use std::collections::HashMap;
+
+/// Most words of a name.
+const WORDS_MAX: usize = 6;
+/// Letters that a name has at least; shorter ones are too often something else.
+const LETTERS_MIN: usize = 4;
+/// Two of a name this near are one place, in metres.
+const NEAR_M: f64 = 50_000.0;
+/// Bytes of each text that are looked at.
+const TEXT_BYTES_MAX: usize = 4_096;
+
+/// Names of places that are as often words, first names or saints.
+const COMMON: &str = "adelaide, alexandria, angel, angeles, austin, bath, battle, best, buffalo, bury, carolina, center, central, \
+    charlotte, columbus, concord, cork, date, deal, derby, diego, douglas, eagle, essen, eugene, florence, franklin, georgia, \
+    grace, hamilton, home, hope, hull, independence, irving, jackson, jordan, lancaster, lead, liberty, lincoln, logan, lourdes, \
+    madison, male, many, march, marion, media, mercedes, mobile, most, nancy, nice, normal, orange, orlando, pearl, police, \
+    price, reading, regina, rugby, saint george, saint john, salem, same, sandwich, santa, santos, shire, sofia, split, spring, \
+    street, student, tours, troy, union, university, victoria, warren, wells, worms, young";
+
+/// Words that make another name of the one behind them.
+const QUALIFIERS: &str = "new, east, west, north, south, northern, southern, eastern, western, port, fort, saint, st, san, santa, \
+    lake, mount, little";
+
+/// A place and its name, as a gazetteer is made of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Named {
+    /// As it is written.
+    pub name: String,
+    /// Longitude in degrees.
+    pub lon: f64,
+    /// Latitude in degrees.
+    pub lat: f64,
+    /// Who live there, where that is known.
+    pub people: Option<f64>,
+}
+
+/// The table.
+#[derive(Debug, Default)]
+pub struct Gazetteer {
+    /// Phrases; `None` for those that tell nothing, so that no shorter name is seen in them.
+    phrases: HashMap<String, Option<Named>>,
+    /// Most words of the phrases that begin with a word.
+    begins: HashMap<String, usize>,
+}
+
+impl Gazetteer {
+    /// A table of these places.
+    pub fn new(places: impl IntoIterator<Item = Named>) -> Gazetteer {
+        let mut of_name: HashMap<String, Vec<Named>> = HashMap::new();
+        for place in places {
+            if let Some(phrase) = phrase(&place.name) {
+                of_name.entry(phrase).or_default().push(place);
+            }
+        }
+        let mut gazetteer = Gazetteer::default();
+        for (phrase, places) in of_name {
+            let first = phrase.split(' ').next().unwrap_or_default().to_owned();
+            let longest = gazetteer.begins.entry(first).or_default();
+            *longest = (*longest).max(phrase.split(' ').count());
+            let telling = if listed(COMMON, &phrase) { None } else { chosen(places) };
+            gazetteer.phrases.insert(phrase, telling);
+        }
+        gazetteer
+    }
+
+    /// Whether it has no name that tells anything.
+    pub fn is_empty(&self) -> bool {
+        self.phrases.values().all(Option::is_none)
+    }
+
+    /// The place that texts name most often; of several the one that is named first.
+    pub fn find<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Option<&Named> {
+        let mut counts: Vec<(&Named, usize)> = Vec::new();
+        for text in texts {
+            let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
+            for place in self.mentions(&words(text)) {
+                match counts.iter_mut().find(|(known, _)| std::ptr::eq(*known, place)) {
+                    Some((_, count)) => *count += 1,
+                    None => counts.push((place, 1)),
+                }
+            }
+        }
+        // The first of the greatest: `max_by_key` would take the last.
+        counts.into_iter().reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(place, _)| place)
+    }
+
+    /// The places named, in order.
+    fn mentions(&self, words: &[Word]) -> Vec<&Named> {
+        let (mut found, mut at) = (Vec::new(), 0);
+        while at < words.len() {
+            let (taken, place) = self.at(words, at);
+            found.extend(place);
+            at += taken;
+        }
+        found
+    }
+
+    /// The longest phrase that begins at a word: how many words it takes (one where there is none) and its place.
+    fn at(&self, words: &[Word], at: usize) -> (usize, Option<&Named>) {
+        let longest = self.begins.get(&words[at].text).copied().unwrap_or(0).min(words.len() - at);
+        for count in (1..=longest).rev() {
+            let run = &words[at..at + count];
+            let phrase = run.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+            let Some(place) = self.phrases.get(&phrase) else { continue };
+            let is_name = run[0].capital && run[count - 1].capital;
+            let qualified = at > 0 && words[at - 1].capital && listed(QUALIFIERS, &words[at - 1].text);
+            return (count, place.as_ref().filter(|_| is_name && !qualified));
+        }
+        (1, None)
+    }
+}
+
+/// Whether a list with commas holds a word.
+fn listed(list: &str, word: &str) -> bool {
+    list.split(',').any(|one| one.trim() == word)
+}
+
+/// A name as it is looked up; `None` for one that is not looked for.
+fn phrase(name: &str) -> Option<String> {
+    let plain = |c: char| c.is_alphanumeric() || c.is_whitespace() || "-'’.,()/".contains(c);
+    let words = words(name);
+    let phrase = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+    let letters = phrase.chars().filter(|c| c.is_alphabetic()).count();
+    let few = if phrase.chars().any(stands_alone) { 2 } else { LETTERS_MIN };
+    // A sign that no name has (a question mark for a lost letter) makes a phrase of something else.
+    (name.chars().all(plain) && (1..=WORDS_MAX).contains(&words.len()) && letters >= few).then_some(phrase)
+}
+
+/// The place that a shared name means, if any.
+fn chosen(mut places: Vec<Named>) -> Option<Named> {
+    places.sort_by(|a, b| b.people.unwrap_or(0.0).total_cmp(&a.people.unwrap_or(0.0)));
+    let mut places = places.into_iter();
+    let first = places.next()?;
+    let other = places.find(|p| sphere::distance_m(first.lon, first.lat, p.lon, p.lat) > NEAR_M);
+    match other {
+        None => Some(first),
+        Some(other) => {
+            let twice = first.people.unwrap_or(0.0) >= 2.0 * other.people.unwrap_or(f64::INFINITY);
+            twice.then_some(first)
+        }
+    }
+}
+
+/// A word of a text.
+#[derive(Debug, Clone, PartialEq)]
+struct Word {
+    /// In lower case.
+    text: String,
+    /// Whether it begins with no small letter.
+    capital: bool,
+}
+
+/// The words of a text: runs of letters and digits, scripts without spaces sign by sign, as keywords are read. The English
+/// genitive falls off, so that London's is London.
+fn words(text: &str) -> Vec<Word> {
+    let mut out: Vec<Word> = Vec::new();
+    let mut inside = false;
+    let mut signs = text.chars();
+    while let Some(sign) = signs.next() {
+        if matches!(sign, '\'' | '’') && inside {
+            let mut ahead = signs.clone();
+            if ahead.next().is_some_and(|c| matches!(c, 's' | 'S')) && !ahead.next().is_some_and(char::is_alphanumeric)
+            {
+                signs.next();
+                inside = false;
+            }
+            continue;
+        }
+        if !sign.is_alphanumeric() {
+            inside = false;
+            continue;
+        }
+        let alone = stands_alone(sign);
+        if alone || !inside {
+            out.push(Word { text: String::new(), capital: !sign.is_lowercase() });
+        }
+        if let Some(word) = out.last_mut() {
+            word.text.extend(sign.to_lowercase());
+        }
+        inside = !alone;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn place(name: &str, lon: f64, people: Option<f64>) -> Named {
+        Named { name: name.to_owned(), lon, lat: 0.0, people }
+    }
+
+    fn some() -> Gazetteer {
+        let names = [
+            "London",
+            "New York",
+            "York",
+            "Washington,  D.C.",
+            "N'Djamena",
+            "Dar es Salaam",
+            "東京",
+            "Port-au-Prince",
+            "Nice",
+            "Ulm",
+            "Chi?in?u",
+            "São Paulo",
+            "Saint John's",
+            "Paris",
+        ];
+        Gazetteer::new(names.iter().enumerate().map(|(at, name)| place(name, at as f64, None)))
+    }
+
+    fn named(text: &str) -> Option<String> {
+        some().find([text]).map(|place| place.name.clone())
+    }
+
+    #[test]
+    fn names_are_found_as_names_stand_in_texts() {
+        for (text, name) in [
+            ("Flood in London, many without power", "London"),
+            ("LONDON: flood", "London"),
+            ("London's bridges", "London"),
+            ("the Mayor of New York's office", "New York"),
+            ("York is old", "York"),
+            ("snow in Washington, D.C.", "Washington,  D.C."),
+            ("N’Djamena under water", "N'Djamena"),
+            ("a port near Dar es Salaam.", "Dar es Salaam"),
+            ("昨日、東京で地震", "東京"),
+            ("Port au Prince", "Port-au-Prince"),
+            ("rain in São Paulo", "São Paulo"),
+            ("from Paris to London and back to London", "London"),
+            ("from Paris to London", "Paris"),
+        ] {
+            assert_eq!(named(text).as_deref(), Some(name), "{text}");
+        }
+        assert_eq!(some().find(["nothing here", "but Paris here"]).map(|p| p.name.as_str()), Some("Paris"));
+    }
+
+    #[test]
+    fn what_is_no_name_is_none() {
+        for text in [
+            "",
+            "flooded londoners",
+            "flood in london",
+            "Londonderry",
+            "Nice weather",
+            "Ulm",
+            "new york",
+            "New London",
+            "East London",
+            "St. Paris",
+            "chi in u",
+            "Chi In U",
+            "dar es Salaam",
+            "Saint John the Baptist",
+            "Washington",
+        ] {
+            assert_eq!(named(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_shared_name_means_the_far_greater_place_or_none() {
+        let people = |n: f64| Some(n * 1e6);
+        let table = Gazetteer::new([
+            place("Springfield", 10.0, people(0.16)),
+            place("Springfield", -90.0, people(0.17)),
+            place("Birmingham", -87.0, people(0.2)),
+            place("Birmingham", -2.0, people(1.1)),
+            place("Victoria Falls", 20.0, None),
+            place("Lisbon", -9.0, None),
+            place("Lisbon", -9.1, None),
+            place("Granada", -3.6, None),
+            place("Granada", -86.0, None),
+        ]);
+        let lon = |text: &str| table.find([text]).map(|place| place.lon);
+        assert_eq!(lon("in Springfield"), None);
+        assert_eq!(lon("in Birmingham"), Some(-2.0));
+        assert_eq!(lon("at Victoria Falls"), Some(20.0));
+        assert_eq!(lon("in Lisbon"), Some(-9.0), "two points of one place");
+        assert_eq!(lon("in Granada"), None);
+        assert!(!table.is_empty() && Gazetteer::new([place("Nice", 7.0, None)]).is_empty());
+    }
+
+    /// What a look at every name at every word finds.
+    fn naive<'a>(names: &'a [String], text: &str) -> Option<&'a String> {
+        let (words, mut at, mut found) = (words(text), 0, Vec::new());
+        while at < words.len() {
+            let here = |name: &&String| {
+                let parts: Vec<String> = self::words(name).into_iter().map(|w| w.text).collect();
+                let run = words.get(at..at + parts.len())?;
+                run.iter()
+                    .map(|w| &w.text)
+                    .eq(&parts)
+                    .then_some((parts.len(), run[0].capital && run[parts.len() - 1].capital))
+            };
+            let longest =
+                names.iter().filter_map(|name| here(&name).map(|(n, is)| (n, is, name))).max_by_key(|(n, ..)| *n);
+            if let Some((n, is_name, name)) = longest {
+                found.extend(is_name.then_some(name));
+                at += n;
+            } else {
+                at += 1;
+            }
+        }
+        let count = |name: &String| found.iter().filter(|other| **other == name).count();
+        found.iter().copied().reduce(|best, next| if count(next) > count(best) { next } else { best })
+    }
+
+    proptest! {
+        #[test]
+        fn the_table_finds_what_a_look_at_every_name_finds(
+            names in prop::collection::btree_set("(Abcd|Bcde|Cdef)( (abcd|bcde|Cdef|Abcd)){0,2}", 1..8),
+            text in "((Abcd|Bcde|Cdef|abcd|bcde|word)[ ,.-]{1,2}){0,14}",
+        ) {
+            // Names that differ only in capitals are one name to the table: the first stands for them.
+            let mut seen = std::collections::HashSet::new();
+            let names: Vec<String> = names.into_iter().filter(|n| seen.insert(n.to_lowercase())).collect();
+            let table = Gazetteer::new(names.iter().enumerate().map(|(at, name)| place(name, at as f64, None)));
+            let found = table.find([text.as_str()]).map(|place| &place.name);
+            prop_assert_eq!(found, naive(&names, &text));
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC{0,200}") {
+            let _ = some().find([text.as_str()]);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The names that texts are looked through for: read from a collection of places, kept in memory, read anew when the
+//! collection has changed.
+
+use crate::gazetteer::{Gazetteer, Named};
+use meridian_model::filter::{Predicate, parse_text};
+use meridian_model::{FieldColumn, FieldType, Seq};
+use meridian_query::{CancelFlag, Control, Items, QueryError, items, select};
+use meridian_store::seams::Clock;
+use meridian_store::{Collection, Store};
+use parking_lot::Mutex;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Most places that are read: some tens of megabytes of names.
+const PLACES_MAX: usize = 200_000;
+/// A collection that changes all the time is read no more often.
+const AGAIN: Duration = Duration::from_secs(10);
+/// Longest time for reading it.
+const READING: Duration = Duration::from_secs(60);
+
+/// A gazetteer over a collection, if there is one of that name.
+pub struct Places {
+    store: Arc<Store>,
+    tenant: String,
+    collection: String,
+    people_min: u64,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    read: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// When the last reading began.
+    began: Option<Instant>,
+    reading: bool,
+    /// The snapshot that the names are of.
+    seq: Option<Seq>,
+    names: Option<Arc<Gazetteer>>,
+}
+
+impl Places {
+    /// Over a collection with a text field `name` and points; where it has a number `population`, places with fewer people
+    /// than `people_min` are left out.
+    pub fn new(
+        store: Arc<Store>,
+        tenant: String,
+        collection: String,
+        people_min: u64,
+        clock: Arc<dyn Clock>,
+    ) -> Places {
+        Places { store, tenant, collection, people_min, clock, state: Mutex::default(), read: Notify::new() }
+    }
+
+    /// The names; `None` where there are none, or none yet after `patience`. While they are read anew the old ones serve.
+    pub async fn names(self: &Arc<Places>, patience: Duration) -> Option<Arc<Gazetteer>> {
+        let mut read = pin!(self.read.notified());
+        // Before the state is looked at, so that the end of a reading is not missed.
+        read.as_mut().enable();
+        {
+            let mut state = self.state.lock();
+            if !state.reading {
+                self.look(&mut state);
+            }
+            if !state.reading || state.names.is_some() {
+                return state.names.clone();
+            }
+        }
+        let _ = tokio::time::timeout(patience, read).await;
+        self.state.lock().names.clone()
+    }
+
+    /// Begins to read where there is something new.
+    fn look(self: &Arc<Places>, state: &mut State) {
+        let Some(collection) = self.store.collection(&self.tenant, &self.collection) else {
+            (state.seq, state.names) = (None, None);
+            return;
+        };
+        let seq = collection.snapshot().seq;
+        if state.seq == Some(seq) || state.began.is_some_and(|at| at.elapsed() < AGAIN) {
+            return;
+        }
+        (state.began, state.reading) = (Some(Instant::now()), true);
+        let places = self.clone();
+        let control = Control::new(self.clock.clone(), READING, CancelFlag::new());
+        let people_min = self.people_min;
+        tokio::spawn(async move {
+            let reading = tokio::task::spawn_blocking(move || names(&collection, people_min, &control)).await;
+            let failed = |why: String| {
+                let collection = &places.collection;
+                tracing::warn!(
+                    collection,
+                    why,
+                    "no names of places could be read: texts are not looked through for them"
+                );
+                None
+            };
+            let names = match reading {
+                Ok(Ok(names)) => Some(Arc::new(names)).filter(|names| !names.is_empty()),
+                Ok(Err(e)) => failed(e.to_string()),
+                Err(e) => failed(e.to_string()),
+            };
+            {
+                let mut state = places.state.lock();
+                (state.reading, state.seq, state.names) = (false, Some(seq), names);
+            }
+            places.read.notify_waiters();
+        });
+    }
+}
+
+/// Reads the names of a collection.
+fn names(collection: &Collection, people_min: u64, control: &Control) -> Result<Gazetteer, QueryError> {
+    let snapshot = collection.snapshot();
+    let schema = snapshot.schema.clone();
+    let (Some(name), Some(_)) = (schema.field_index("name"), schema.geometry) else { return Ok(Gazetteer::default()) };
+    let counted = |field: &usize| matches!(schema.fields[*field].kind, FieldType::Int | FieldType::Float);
+    let people = schema.field_index("population").filter(counted);
+    let predicate = match people {
+        Some(_) => Predicate::bind(&parse_text(&format!("population >= {people_min}"))?, &schema)?,
+        None => Predicate::all(),
+    };
+    let wanted: &[&str] = if people.is_some() { &["name", "population"] } else { &["name"] };
+    let projection = select(&schema, Some(wanted))?;
+    let mut places = Vec::new();
+    let question = Items { predicate, limit: Some(PLACES_MAX), projection, ..Items::all(&schema) };
+    for hits in items(&snapshot, &question, control)? {
+        let batch = hits?.batch;
+        let Some(FieldColumn::Text(column)) = batch.field(name) else { continue };
+        for row in (0..batch.rows()).filter(|row| arrow_array::Array::is_valid(column, *row)) {
+            let Some(geo_types::Geometry::Point(point)) = batch.geometry(row) else { continue };
+            let people = match people.and_then(|field| batch.field(field)) {
+                Some(FieldColumn::Int(column)) => Some(column.value(row) as f64),
+                Some(FieldColumn::Float(column)) => Some(column.value(row)),
+                _ => None,
+            };
+            places.push(Named { name: column.value(row).to_owned(), lon: point.x(), lat: point.y(), people });
+        }
+    }
+    Ok(Gazetteer::new(places))
+}
