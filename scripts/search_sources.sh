@@ -74,10 +74,11 @@ source_of hang "Says nothing"
 source_of garbage "Sends garbage"
 source_of keyless "Wants a key" 'credentials = ["MERIDIAN_NO_SUCH_KEY"]'
 
-# A browser that draws with the processor may be slow to come back.
+# A browser that draws with the processor may be slow: to look, and to come back.
 cat > "$folder/config.toml" << END
 [search]
 providers = "$folder/providers"
+deadline = "100s"
 gone = "30s"
 wait = "60s"
 END
