@@ -1,8 +1,11 @@
 //! The answer as one paragraph, one table and one picture.
 
 use super::{Bill, Machine, Offer, Priced};
-use crate::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, stacked};
+use crate::picture::{Axis, COLOURS, Marks, Plot, QUIET, Scale, Unit, stacked};
 use std::fmt::Write;
+
+/// Of the sizes to buy: unlike any line.
+const MARK: &str = "#000000";
 
 impl Priced {
     /// The answer in words: what to buy for each pattern, and what the next promise costs more.
@@ -91,9 +94,7 @@ impl Priced {
             .collect();
         let title = match kept.is_empty() {
             true => "No size keeps a promise".to_owned(),
-            false => {
-                "What a thousand satisfied requests cost; dots mark the cheapest size that keeps the promise".to_owned()
-            }
+            false => "What a thousand satisfied requests cost".to_owned(),
         };
         let x = Axis::over(&self.size, Unit::Count, Scale::Linear, all().map(|p| p.0));
         let y = Axis::over(
@@ -108,8 +109,7 @@ impl Priced {
             let colour = COLOURS[i % COLOURS.len()];
             plot = plot.with(name, colour, Marks::Line(points(offer), i >= COLOURS.len()));
         }
-        let colour = if kept.is_empty() { BAD } else { GOOD };
-        plot.and(colour, Marks::Points(kept))
+        plot.with("cheapest that keeps its promise", MARK, Marks::Points(kept))
     }
 }
 

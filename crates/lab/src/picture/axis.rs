@@ -49,7 +49,7 @@ impl Axis {
             Scale::Linear if least >= 0.0 => (0.0, round_up(greatest)),
             Scale::Linear => (-round_up(-least), round_up(greatest)),
             Scale::Log => {
-                let (low, high) = (10f64.powf(least.log10().floor()), 10f64.powf(greatest.log10().ceil()));
+                let (low, high) = (log_step(least, false), log_step(greatest, true));
                 (low, if high > low { high } else { low * 10.0 })
             }
             Scale::Tail => (0.0, greatest.min(0.999_999)),
@@ -83,9 +83,12 @@ impl Axis {
             }
             Scale::Log => {
                 let decades = (from.log10().floor() as i32)..=(to.log10().ceil() as i32);
-                let steps: &[f64] = if decades.clone().count() * 3 <= most { &[1.0, 2.0, 5.0] } else { &[1.0] };
-                let ticks = decades.flat_map(|decade| steps.iter().map(move |s| s * 10f64.powi(decade)));
-                ticks.filter(|v| *v >= from * 0.999 && *v <= to * 1.001).collect()
+                let within = |steps: &[f64]| -> Vec<f64> {
+                    let ticks = decades.clone().flat_map(|decade| steps.iter().map(move |s| s * 10f64.powi(decade)));
+                    ticks.filter(|v| *v >= from * 0.999 && *v <= to * 1.001).collect()
+                };
+                let fine = within(&[1.0, 2.0, 5.0]);
+                if fine.len() <= most { fine } else { within(&[1.0]) }
             }
             Scale::Tail => {
                 let all = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999];
@@ -170,6 +173,17 @@ fn nice_step(rough: f64, unit: Unit) -> f64 {
     }
     let power = 10f64.powf(rough.log10().floor());
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|s| s * power).find(|s| *s >= rough * 0.999_999).unwrap_or(power * 10.0)
+}
+
+/// The nearest of 1, 2 and 5 times a power of ten that is not above a value, or (`up`) not below it; rounding is forgiven.
+fn log_step(value: f64, up: bool) -> f64 {
+    let decade = 10f64.powf(value.log10().floor());
+    let mut steps = [0.5, 1.0, 2.0, 5.0, 10.0].map(|step| step * decade).into_iter();
+    let found = match up {
+        true => steps.find(|step| *step >= value * (1.0 - 1e-9)),
+        false => steps.rfind(|step| *step <= value * (1.0 + 1e-9)),
+    };
+    found.unwrap_or(value)
 }
 
 fn round_up(value: f64) -> f64 {
