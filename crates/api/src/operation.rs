@@ -27,6 +27,7 @@ pub async fn metrics(State(state): State<AppState>) -> Response {
     gauge(&mut out, "meridian_request_body_bytes", "Bytes of request bodies in memory.", state.bodies.held());
     gauge(&mut out, "meridian_answer_bytes", "Bytes of finished answers that wait for clients.", state.answers.held());
     search_metrics(&state, &mut out);
+    saved_metrics(&state, &mut out);
     store_metrics(&state, &mut out);
     ([(header::CONTENT_TYPE, HeaderValue::from_static(PROMETHEUS))], out).into_response()
 }
@@ -47,6 +48,26 @@ fn search_metrics(state: &AppState, out: &mut String) {
         ("meridian_search_lost_total", "Work lost to a panic.", &tally.lost),
     ] {
         counter(out, name, help, count.load(Ordering::Relaxed));
+    }
+}
+
+/// Of saved searches.
+fn saved_metrics(state: &AppState, out: &mut String) {
+    let figures = state.saved.figures();
+    gauge(out, "meridian_saved_searches", "Saved searches.", figures.searches);
+    gauge(out, "meridian_saved_queue_bytes", "Bytes of new events that saved searches wait for.", figures.queue_bytes);
+    gauge(out, "meridian_saved_packet_bytes", "Bytes of packets of saved searches.", figures.packet_bytes);
+    gauge(out, "meridian_saved_objects", "Moving objects that are remembered.", figures.objects);
+    for (name, help, count) in [
+        ("meridian_saved_events_total", "New events heard for saved searches.", figures.events.0),
+        ("meridian_saved_events_dropped_total", "Those of them that were not looked at.", figures.events.1),
+        ("meridian_saved_matches_total", "Times that an event was told to a saved search.", figures.matches),
+        ("meridian_saved_webhook_packets_total", "Packets that webhooks took.", figures.webhooks.0),
+        ("meridian_saved_webhook_failures_total", "Calls to webhooks that failed.", figures.webhooks.1),
+        ("meridian_saved_webhook_dead_total", "Packets for webhooks that were given up.", figures.webhooks.2),
+        ("meridian_saved_polls_total", "Times that outside providers were asked for a saved search.", figures.polls),
+    ] {
+        counter(out, name, help, count);
     }
 }
 

@@ -39,6 +39,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
     let router = routes::router(state.clone());
+    state.saved.run()?;
     let (stop, stopping) = watch::channel(false);
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
@@ -69,11 +70,19 @@ pub async fn serve(
     state.stopping.store(true, Ordering::Relaxed);
     // Their readers get the last packet, and so their connections come to an end.
     state.searches.stop_all();
+    state.saved.close();
     let _ = stop.send(true);
     let finished = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(state.config.shutdown_grace, finished).await.is_err() {
         tracing::warn!(connections = connections.len(), "requests still running after the grace period are cut off");
         connections.shutdown().await;
+    }
+    // What was acknowledged last is looked at, and what nobody has read yet is kept.
+    let saved = state.saved.clone();
+    match tokio::task::spawn_blocking(move || saved.stop()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(e)) => tracing::error!(error = %e, "packets of saved searches that wait are not kept"),
+        Err(e) => tracing::error!(error = %e, "saved searches did not stop well"),
     }
     Ok(())
 }

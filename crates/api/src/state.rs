@@ -6,7 +6,7 @@ use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::problem::{Problem, Result};
 use crate::routes;
-use meridian_federation::Searches;
+use meridian_federation::{SavedSearches, Searches};
 use meridian_store::seams::{Clock, Random, Seams};
 use meridian_store::{Collection, Store};
 use std::ops::Deref;
@@ -39,6 +39,8 @@ pub struct Shared {
     pub places: Places,
     /// Federated searches.
     pub searches: Arc<Searches>,
+    /// Those that stand.
+    pub saved: Arc<SavedSearches>,
     /// Set when a shutdown began: the server is no longer ready.
     pub stopping: AtomicBool,
     request_prefix: u64,
@@ -48,6 +50,14 @@ pub struct Shared {
 impl AppState {
     /// State over an open store; clock and randomness come from its seams.
     pub fn new(store: Arc<Store>, seams: &Seams, config: ServerConfig) -> AppState {
+        let searches = Arc::new(Searches::new(
+            config.search.clone(),
+            store.clone(),
+            config.tenant.clone(),
+            seams.clock.clone(),
+            seams.random.clone(),
+        ));
+        let (clock, random) = (seams.clock.clone(), seams.random.clone());
         AppState(Arc::new(Shared {
             limiter: Limiter::new(config.requests_running_max, config.requests_waiting_max, config.admission_wait),
             bodies: ByteBudget::new(config.body_bytes_total),
@@ -56,13 +66,8 @@ impl AppState {
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             places: Places::default(),
-            searches: Arc::new(Searches::new(
-                config.search.clone(),
-                store.clone(),
-                config.tenant.clone(),
-                seams.clock.clone(),
-                seams.random.clone(),
-            )),
+            saved: SavedSearches::open(searches.clone(), &store, config.tenant.clone(), clock, random),
+            searches,
             stopping: AtomicBool::new(false),
             request_prefix: seams.random.next_u64(),
             requests: AtomicU64::new(0),

@@ -58,6 +58,33 @@ impl Area {
         }
     }
 
+    /// One or two boxes that together hold it, west never greater than east: for an index.
+    pub(crate) fn boxes(&self) -> Vec<[f64; 4]> {
+        // Room for rounding, far below what anybody means by a place.
+        const ROOM: f64 = 1e-6;
+        let [west, south, east, north] = match self {
+            Area::Circle { lon, lat, radius_m } => {
+                let angle = radius_m / sphere::EARTH_RADIUS_M;
+                let (south, north) = (lat - angle.to_degrees() - ROOM, lat + angle.to_degrees() + ROOM);
+                if south <= -90.0 || north >= 90.0 {
+                    return vec![[-180.0, south.max(-90.0), 180.0, north.min(90.0)]];
+                }
+                let wide = (angle.sin() / lat.to_radians().cos()).clamp(-1.0, 1.0).asin().to_degrees() + ROOM;
+                [lon - wide, south, lon + wide, north]
+            }
+            _ => self.sides(),
+        };
+        if west < -180.0 {
+            vec![[west + 360.0, south, 180.0, north], [-180.0, south, east, north]]
+        } else if east > 180.0 {
+            vec![[west, south, 180.0, north], [-180.0, south, east - 360.0, north]]
+        } else if west > east {
+            vec![[west, south, 180.0, north], [-180.0, south, east, north]]
+        } else {
+            vec![[west, south, east, north]]
+        }
+    }
+
     /// A circle that holds it: longitude, latitude, metres.
     pub fn circle(&self) -> (f64, f64, f64) {
         if let Area::Circle { lon, lat, radius_m } = self {
@@ -98,6 +125,7 @@ mod tests {
             let circle = Area::Circle { lon, lat, radius_m: radius };
             if circle.holds(&point) {
                 prop_assert!(Area::Box(circle.sides()).holds(&point));
+                prop_assert!(circle.boxes().into_iter().any(|sides| Area::Box(sides).holds(&point)));
             }
             let sides = Area::Box([lon.min(x), lat.min(y), lon.max(x), lat.max(y)]);
             let (mid_lon, mid_lat, metres) = sides.circle();

@@ -2,9 +2,10 @@
 //!
 //! A packet gets its number in the moment that it is kept, under one lock, so that no two have the same and none is
 //! missing. What a reader has taken stays until the room is needed; what nobody has taken is never thrown away: when there
-//! is no room, the packet is not taken in, and whoever made it says so in the state of its provider.
+//! is no room, the packet is not taken in, and whoever made it says so in the state of its provider. Only of a question that
+//! stands, whose readers may stay away for days, the oldest packets give way; their numbers say what is missing.
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Bytes of packets that all searches together keep.
+/// Bytes of packets that are kept, all together.
 #[derive(Debug)]
 pub struct Budget {
     held: AtomicUsize,
@@ -55,6 +56,10 @@ struct State {
     alone: Option<Instant>,
     came: bool,
     sealed: bool,
+    /// No packet is kept back from readers any more, though the numbers may go on later.
+    closed: bool,
+    /// Packets that gave way before anybody had taken them.
+    lost: u64,
 }
 
 impl State {
@@ -78,16 +83,23 @@ pub struct Gone {
 impl Outbox {
     /// An empty one that keeps so many bytes.
     pub fn new(bytes_max: usize, budget: Arc<Budget>, now: Instant) -> Outbox {
+        Outbox::from(0, bytes_max, budget, now)
+    }
+
+    /// The same, whose first packet has this number.
+    pub fn from(first: u64, bytes_max: usize, budget: Arc<Budget>, now: Instant) -> Outbox {
         let state = State {
             packets: VecDeque::new(),
-            first: 0,
+            first,
             bytes: 0,
             readers: HashMap::new(),
             readers_made: 0,
-            taken: 0,
+            taken: first,
             alone: Some(now),
             came: false,
             sealed: false,
+            closed: false,
+            lost: 0,
         };
         Outbox { state: Mutex::new(state), changed: Notify::new(), bytes_max, budget }
     }
@@ -132,6 +144,53 @@ impl Outbox {
         }
     }
 
+    /// Keeps a packet whatever is kept already: the oldest give way, read or not. Its number; `None` after the last packet.
+    pub fn press(&self, make: impl FnOnce(u64) -> String) -> Option<u64> {
+        let mut state = self.state.lock();
+        if state.sealed {
+            return None;
+        }
+        let seq = state.next();
+        let packet = make(seq);
+        while state.bytes + packet.len() > self.bytes_max && !state.packets.is_empty() {
+            self.forget_first(&mut state);
+        }
+        self.keep(&mut state, packet);
+        Some(seq)
+    }
+
+    /// Lets go of the packets up to this number, read or not.
+    pub fn forget(&self, through: u64) {
+        let mut state = self.state.lock();
+        while state.first <= through && !state.packets.is_empty() {
+            self.forget_first(&mut state);
+        }
+    }
+
+    /// Lets readers go once they have what is there. Packets are still taken in.
+    pub fn close(&self) {
+        self.state.lock().closed = true;
+        self.changed.notify_waiters();
+    }
+
+    /// Whether readers are let go once they have what is there.
+    pub fn is_closed(&self) -> bool {
+        let state = self.state.lock();
+        state.closed || state.sealed
+    }
+
+    /// The number of the first packet kept, that of the next to come, and how many gave way before anybody had taken them.
+    pub fn numbers(&self) -> (u64, u64, u64) {
+        let state = self.state.lock();
+        (state.first, state.next(), state.lost)
+    }
+
+    /// The packets kept, oldest first, and the number of the first.
+    pub fn kept(&self) -> (u64, Vec<Arc<str>>) {
+        let state = self.state.lock();
+        (state.first, state.packets.iter().cloned().collect())
+    }
+
     fn keep(&self, state: &mut State, packet: String) {
         state.bytes += packet.len();
         self.budget.held.fetch_add(packet.len(), Ordering::Relaxed);
@@ -141,6 +200,7 @@ impl Outbox {
 
     fn forget_first(&self, state: &mut State) {
         if let Some(packet) = state.packets.pop_front() {
+            state.lost += u64::from(state.first >= state.taken);
             state.first += 1;
             state.bytes -= packet.len();
             self.budget.held.fetch_sub(packet.len(), Ordering::Relaxed);
@@ -154,7 +214,7 @@ impl Outbox {
             changed.as_mut().enable();
             {
                 let state = self.state.lock();
-                let read = (state.floor() - state.first) as usize;
+                let read = state.floor().saturating_sub(state.first) as usize;
                 let unread: usize = state.packets.iter().skip(read).map(|packet| packet.len()).sum();
                 if state.sealed || unread <= self.bytes_max / 2 {
                     return;
@@ -166,10 +226,21 @@ impl Outbox {
 
     /// A reader of the packets from number `from` on.
     pub fn read(self: &Arc<Outbox>, from: u64) -> Result<Reader, Gone> {
-        let mut state = self.state.lock();
+        let state = self.state.lock();
         if from < state.first {
             return Err(Gone { first: state.first });
         }
+        Ok(self.reader(state, from))
+    }
+
+    /// A reader of all the packets that are kept, and those that follow.
+    pub fn read_kept(self: &Arc<Outbox>) -> Reader {
+        let state = self.state.lock();
+        let first = state.first;
+        self.reader(state, first)
+    }
+
+    fn reader(self: &Arc<Outbox>, mut state: MutexGuard<'_, State>, from: u64) -> Reader {
         let id = state.readers_made;
         state.readers_made += 1;
         // A number that was never given out is that of the next packet.
@@ -178,7 +249,7 @@ impl Outbox {
         (state.alone, state.came) = (None, true);
         drop(state);
         self.changed.notify_waiters();
-        Ok(Reader { outbox: self.clone(), id })
+        Reader { outbox: self.clone(), id }
     }
 
     /// Completes once nobody has read for `gone`; before the first reader has come, for `wait`.
@@ -222,7 +293,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The next packet and its number; `None` after the last.
+    /// The next packet and its number; `None` after the last, and where it gave way because this reader was too slow: then
+    /// [`Outbox::read`] says what is kept.
     pub async fn next(&mut self) -> Option<(u64, Arc<str>)> {
         loop {
             let mut changed = pin!(self.outbox.changed.notified());
@@ -230,6 +302,9 @@ impl Reader {
             {
                 let mut state = self.outbox.state.lock();
                 let at = *state.readers.get(&self.id)?;
+                if at < state.first {
+                    return None;
+                }
                 if let Some(packet) = state.packets.get((at - state.first) as usize).cloned() {
                     state.readers.insert(self.id, at + 1);
                     state.taken = state.taken.max(at + 1);
@@ -237,7 +312,7 @@ impl Reader {
                     self.outbox.changed.notify_waiters();
                     return Some((at, packet));
                 }
-                if state.sealed {
+                if state.sealed || state.closed {
                     return None;
                 }
             }
@@ -333,6 +408,28 @@ mod tests {
             assert!(tokio::time::timeout(short, outbox.abandoned(short / 3, short / 3)).await.is_err());
             drop(reader);
             tokio::time::timeout(long, outbox.abandoned(short, long)).await.expect("noticed");
+        });
+    }
+
+    #[test]
+    fn of_a_standing_question_the_oldest_give_way_and_a_reader_left_behind_is_told() {
+        block_on(async {
+            let outbox = Arc::new(Outbox::from(7, 100, Arc::new(Budget::new(1 << 20)), Instant::now()));
+            let mut reader = outbox.read(7).expect("a reader");
+            for seq in 7..10 {
+                assert_eq!(outbox.press(|seq| format!("{seq:040}")), Some(seq));
+            }
+            assert_eq!((outbox.numbers(), outbox.budget.held()), ((8, 10, 1), 80));
+            assert!(reader.next().await.is_none(), "what it would read is gone");
+            assert_eq!(outbox.read(7).expect_err("forgotten"), Gone { first: 8 });
+            let mut reader = outbox.read(8).expect("a reader");
+            assert_eq!(reader.next().await.expect("a packet").0, 8);
+            outbox.forget(8);
+            assert_eq!(outbox.numbers(), (9, 10, 1), "what was taken is not lost");
+            outbox.close();
+            assert_eq!(outbox.press(|_| "x".to_owned()), Some(10));
+            assert_eq!((reader.next().await.expect("a packet").0, reader.next().await.expect("a packet").0), (9, 10));
+            assert!(reader.next().await.is_none() && outbox.is_closed());
         });
     }
 }

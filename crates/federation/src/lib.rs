@@ -1,7 +1,8 @@
 //! Searches: one question to many sources, answers as they arrive, and the truth about what is missing.
 //!
-//! The crate is a library around [`Searches`]: it takes a question as JSON, asks Meridian's own collections and the outside
-//! providers that the operator has declared, and gives packets to whoever reads. It promises that
+//! The crate is a library around [`Searches`] and [`SavedSearches`]: it takes a question as JSON, asks Meridian's own collections
+//! and the outside providers that the operator has declared, once or for good, and gives packets to whoever reads. It promises
+//! that
 //! - every search ends with a `complete` packet, at its deadline at the latest, and every provider's state is in it;
 //! - no source delays another's results: each has a queue and calls of its own;
 //! - no work is done for a search that is over, and no panic costs more than the piece of work that it happened in;
@@ -10,7 +11,8 @@
 //! - no source can make the server call a private address.
 //!
 //! Start reading at [`Searches::start`], then `search.rs` (how a search ends), then `pipeline/mod.rs` (the stages), then
-//! `provider/mod.rs` (whom it asks). It knows no HTTP server; that is the api crate's matter.
+//! `provider/mod.rs` (whom it asks); for questions that stand, `saved/mod.rs`. It knows no HTTP server; that is the api crate's
+//! matter.
 
 mod area;
 mod delivery;
@@ -20,6 +22,7 @@ mod pipeline;
 mod places;
 pub mod provider;
 mod question;
+mod saved;
 mod search;
 mod searches;
 mod settings;
@@ -27,11 +30,14 @@ mod shape;
 mod words;
 
 pub use area::Area;
-pub use delivery::{Gone, Reader};
+pub use delivery::{Gone, Outbox, Reader};
 pub use found::Found;
 pub use pipeline::Sink;
 pub use provider::{Declared, Fault, Provider};
 pub use question::{Media, Place, Priority, Question};
+pub use saved::{
+    Definition, SavedFigures, SavedSearch, SavedSearches, SavedSettings, Webhook, WebhookSettings, When, signature,
+};
 pub use search::{Search, State, Tally};
 pub use searches::{Refusal, Searches};
 pub use settings::Settings;

@@ -33,8 +33,24 @@ pub enum Refusal {
         /// When a place may come free.
         retry: Duration,
     },
+    /// There are as many saved searches as may be.
+    TooManySaved {
+        /// How many.
+        most: usize,
+    },
     /// Something of ours failed.
     Failed(String),
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Refusal::Invalid(invalid) => invalid.fmt(f),
+            Refusal::TooMany { running, .. } => write!(f, "{running} searches run, as many as may"),
+            Refusal::TooManySaved { most } => write!(f, "there are {most} saved searches, as many as may be"),
+            Refusal::Failed(why) => f.write_str(why),
+        }
+    }
 }
 
 impl From<Invalid> for Refusal {
@@ -111,8 +127,17 @@ impl Searches {
         arrived: Instant,
     ) -> Result<(Arc<Search>, bool), Refusal> {
         let question = Question::read(asked, &self.settings)?;
+        self.begin(question, (asker.to_owned(), asked.to_string()), arrived).await
+    }
+
+    /// As [`Searches::start`], with a question that was read already; `key` says who asks what.
+    pub(crate) async fn begin(
+        self: &Arc<Searches>,
+        question: Question,
+        key: (String, String),
+        arrived: Instant,
+    ) -> Result<(Arc<Search>, bool), Refusal> {
         let plan = plan(&question, &self.providers)?;
-        let key = (asker.to_owned(), asked.to_string());
         let place = match self.admit(&key)? {
             Admitted::Join(search) => return Ok((search, true)),
             Admitted::Place(place) => place,
@@ -168,7 +193,7 @@ impl Searches {
     }
 
     /// A question with its address looked up.
-    async fn located(&self, mut question: Question, arrived: Instant) -> Result<Question, Refusal> {
+    pub(crate) async fn located(&self, mut question: Question, arrived: Instant) -> Result<Question, Refusal> {
         let Some(Place::Address { name, radius_m }) = question.place.clone() else { return Ok(question) };
         let collection = self.store.collection(&self.tenant, &self.settings.addresses).ok_or_else(|| {
             let name = &self.settings.addresses;
@@ -242,6 +267,17 @@ impl Searches {
             book.all.values().cloned().collect()
         };
         all.iter().for_each(|search| search.seal("the server is stopping"));
+    }
+
+    /// The names of the providers that are outside.
+    pub(crate) fn outside(&self) -> impl Iterator<Item = &str> {
+        self.providers.keys().map(String::as_str).filter(|name| *name != Own::NAME)
+    }
+
+    /// The outside providers that would be asked a question.
+    pub(crate) fn takers(&self, question: &Question) -> Result<Vec<String>, Invalid> {
+        let asked = plan(question, &self.providers)?.asked;
+        Ok(asked.iter().map(|provider| provider.name().to_owned()).filter(|name| name != Own::NAME).collect())
     }
 
     /// Searches that run.

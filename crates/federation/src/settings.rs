@@ -1,6 +1,7 @@
 //! What an operator can set about searches; every limit that bounds their memory and time is here.
 
 use crate::provider::Declared;
+use crate::saved::SavedSettings;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ pub struct Settings {
     pub gazetteer: String,
     /// Where it has a population: places with fewer people are left out.
     pub gazetteer_population: u64,
+    /// Saved searches.
+    pub saved: SavedSettings,
 }
 
 impl Default for Settings {
@@ -68,6 +71,7 @@ impl Default for Settings {
             addresses: "postal-places".to_owned(),
             gazetteer: "capitals".to_owned(),
             gazetteer_population: 100_000,
+            saved: SavedSettings::default(),
         }
     }
 }

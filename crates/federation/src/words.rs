@@ -110,6 +110,24 @@ impl Words {
         }
     }
 
+    /// Words of which any text that matches has at least one, chosen to cost least together; and what they cost. `None` where
+    /// there are none, which keywords that were read never are.
+    pub(crate) fn required(&self, cost: &dyn Fn(&str) -> f64) -> Option<(f64, Vec<&str>)> {
+        let least = |a: &(f64, Vec<&str>), b: &(f64, Vec<&str>)| a.0.total_cmp(&b.0);
+        match self {
+            Words::Term { sought, .. } => {
+                sought.split(' ').filter(|word| !word.is_empty()).map(|word| (cost(word), vec![word])).min_by(least)
+            }
+            Words::All(parts) => parts.iter().filter_map(|part| part.required(cost)).min_by(least),
+            Words::Any(parts) => parts.iter().try_fold((0.0, Vec::new()), |(total, mut words), part| {
+                let (more, of_part) = part.required(cost)?;
+                words.extend(of_part);
+                Some((total + more, words))
+            }),
+            Words::Not(_) => None,
+        }
+    }
+
     /// Whether every alternative has something to look for, so that a source can be asked at all.
     fn asks_for_something(&self) -> bool {
         match self {

@@ -6,7 +6,8 @@
 //!
 //! Start reading at [`Schema`] (what a collection holds), then [`Batch`] (events as columns), then
 //! [`Bounds`] (the box in longitude, latitude and time that every index in Meridian is made of), then
-//! [`filter::Predicate`] (what every question becomes). [`policy`] holds the rules that server and simulator share.
+//! [`filter::Predicate`] (what every question becomes). [`policy`] holds the rules that server and simulator share,
+//! [`Subscriber`] is how those who wait for new events hear of them.
 
 pub mod batch;
 pub mod bounds;
@@ -22,6 +23,7 @@ pub mod schema_json;
 pub mod schema_spec;
 pub mod seq;
 pub mod sphere;
+pub mod subscription;
 pub mod time;
 
 pub use batch::{Batch, FieldColumn};
@@ -31,4 +33,5 @@ pub use error::Invalid;
 pub use layout::{Layout, Projection};
 pub use schema::{Field, FieldType, GeometryType, IdRole, Mode, Schema, TimeRole};
 pub use seq::Seq;
+pub use subscription::{Heard, Subscriber};
 pub use time::Interval;

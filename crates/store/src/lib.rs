@@ -18,7 +18,8 @@
 //! `partition.rs` is the state machine: how a group of writes is committed. `stage.rs` works a group out (`latest.rs` for mode `latest`), `log/` makes
 //! it durable, `run.rs` and `segment/` hold events, `part.rs` is what readers see of both, `maintenance.rs` (with `choice.rs` and `pace.rs`) moves
 //! events from memory to disk and keeps the number of segments small, `recovery.rs` opens what is there, `backup/`
-//! copies it out of a live store and makes a folder of the copy.
+//! copies it out of a live store and makes a folder of the copy. `listeners.rs` tells others of what was written,
+//! `records.rs` keeps small things for them.
 //! `docs/format.md` has the byte layout of every file.
 
 mod backup;
@@ -37,6 +38,7 @@ mod idempotency;
 mod ipc;
 mod keys;
 mod latest;
+mod listeners;
 mod log;
 mod maintenance;
 mod manifest;
@@ -49,6 +51,7 @@ mod partition;
 mod pending;
 mod queue;
 mod ranges;
+mod records;
 mod recovery;
 mod run;
 pub mod seams;
@@ -67,6 +70,7 @@ pub use files::Files;
 pub use options::{Durability, Options, Settings};
 pub use part::{CHUNK_ROWS, PartView, TimeOrder};
 pub use pending::{Pending, Turn};
+pub use records::Records;
 pub use snapshot::Snapshot;
 pub use stats::CollectionStats;
 pub use store::Store;

@@ -11,6 +11,7 @@ use crate::dead::DeadRows;
 use crate::error::{Problem, StoreError, WriteError};
 use crate::expiry::Expiry;
 use crate::idempotency::{IdempotencyKeys, Remembered};
+use crate::listeners::Listeners;
 use crate::log::{AppendError, Kind, Log, Record};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::merge::merge_runs;
@@ -77,6 +78,7 @@ pub(crate) struct Shared {
     pub(crate) memory_all: Arc<AtomicI64>,
     /// Requests in flight, over all collections.
     pub(crate) load: Arc<Load>,
+    pub(crate) listeners: Arc<Listeners>,
 }
 
 impl Shared {
@@ -202,6 +204,7 @@ impl Partition {
         }
         // Whatever can fail without the disk fails before the log has the group.
         let position = stage.next - 1;
+        let heard = if self.shared.listeners.any() { stage.written() } else { Vec::new() };
         let staging = match stage.finish(self.shared.cache.number_part()) {
             Ok(staging) => staging,
             Err(e) => return fail_stored(answers, || WriteError::Refused(e.to_string())),
@@ -235,6 +238,7 @@ impl Partition {
         self.shared.counters.add_bytes_taken(taken);
         self.shared.counters.add_groups(1);
         self.apply(staging, position);
+        self.shared.listeners.tell(&self.manifest.tenant, &self.manifest.collection, heard);
         answers
     }
 

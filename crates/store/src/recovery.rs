@@ -4,6 +4,7 @@ use crate::cache::BlockCache;
 use crate::dead::DeadRows;
 use crate::error::{Problem, StoreError};
 use crate::idempotency::IdempotencyKeys;
+use crate::listeners::Listeners;
 use crate::log::Log;
 use crate::manifest::{Manifest, SegmentEntry, segment_name};
 use crate::options::{Durability, Options};
@@ -31,6 +32,7 @@ pub(crate) struct Common {
     pub(crate) memory_all: Arc<AtomicI64>,
     /// Requests in flight.
     pub(crate) load: Arc<Load>,
+    pub(crate) listeners: Arc<Listeners>,
 }
 
 fn log_dir(dir: &Path) -> PathBuf {
@@ -114,6 +116,7 @@ fn open_as_is(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
         memory: AtomicI64::new(0),
         memory_all: common.memory_all.clone(),
         load: common.load.clone(),
+        listeners: common.listeners.clone(),
     });
     let keys = IdempotencyKeys::new(manifest.seed, common.options.key_memory);
     let position = manifest.flushed;

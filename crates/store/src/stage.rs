@@ -403,6 +403,11 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// The events staged so far: the position of each write, and its batch.
+    pub(crate) fn written(&self) -> Vec<(u64, Batch)> {
+        self.staged.iter().map(|s| (s.position, s.events.batch.clone())).collect()
+    }
+
     /// Bytes of events staged so far.
     pub(crate) fn bytes(&self) -> usize {
         self.staged.iter().map(|s| s.events.batch.bytes()).sum()

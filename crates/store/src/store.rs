@@ -6,11 +6,12 @@ use crate::collection::{Collection, Wake};
 use crate::error::{Problem, StoreError};
 use crate::manifest::{DROPPED, MANIFEST, Manifest};
 use crate::options::{Durability, Options, Settings};
+use crate::records::Records;
 use crate::recovery::{self, Common};
 use crate::seams::{Disk, DiskLock, MemoryDisk, Seams};
 use crate::segment::Segment;
 use meridian_model::schema::validate_name;
-use meridian_model::{Invalid, Schema};
+use meridian_model::{Invalid, Schema, Subscriber};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -93,6 +94,7 @@ impl Store {
             options: Arc::new(options),
             memory_all: Arc::new(AtomicI64::new(0)),
             load: Arc::default(),
+            listeners: Arc::default(),
         };
         let inner = Arc::new(Inner {
             common,
@@ -189,6 +191,16 @@ impl Store {
         Ok(true)
     }
 
+    /// Tells a subscriber of every write from now on, in any collection.
+    pub fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
+        self.inner.common.listeners.add(subscriber);
+    }
+
+    /// The small records of this name that somebody keeps in the data folder; there may be none yet.
+    pub fn records(&self, name: &'static str) -> Records {
+        Records::new(self.inner.common.seams.disk.clone(), &self.inner.root, name)
+    }
+
     /// What is damaged, found when the folder was opened.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.unopened();
@@ -205,6 +217,7 @@ impl Store {
         for collection in self.collections() {
             problems.extend(crate::check::check(&collection));
         }
+        problems.extend(self.inner.check_records());
         let mut seen = std::collections::BTreeSet::new();
         problems.retain(|p| seen.insert((p.path.clone(), p.detail.clone())));
         problems
@@ -423,6 +436,15 @@ impl Inner {
             return clear(disk, dir);
         }
         disk.remove_dir(collection).map_err(StoreError::io("remove", collection))
+    }
+
+    /// What is damaged of the records that others keep: each kind has a folder beside the collections.
+    fn check_records(&self) -> Vec<Problem> {
+        let disk = &self.common.seams.disk;
+        let Ok(names) = disk.list(&self.root) else { return Vec::new() };
+        let folders = names.iter().filter(|name| !matches!(name.as_str(), "tenants" | "lost+found"));
+        let records = folders.filter(|name| disk.list(&self.root.join(name)).is_ok());
+        records.flat_map(|name| Records::new(disk.clone(), &self.root, name).verify()).collect()
     }
 
     fn start_threads(self: &Arc<Self>) -> Result<Vec<JoinHandle<()>>, StoreError> {

@@ -22,7 +22,7 @@ fn parameters() -> Value {
     let text = || json!({ "type": "string" });
     for (name, description, schema) in [
         ("c", "Name of the collection.", text()),
-        ("id", "Id of the event or search.", text()),
+        ("id", "Id of the event, search or saved search.", text()),
         ("placeId", "Id of the place.", text()),
         ("latitude", "Latitude in degrees.", json!({ "type": "number", "minimum": -90, "maximum": 90 })),
         ("longitude", "Longitude in degrees.", json!({ "type": "number", "minimum": -180, "maximum": 180 })),
@@ -93,7 +93,7 @@ fn parameters() -> Value {
         ("track", "An object's id: its events as one line.", text()),
         (
             "after",
-            "Of objects: only those whose names come after this one; a `next` link has it. Of packets: only those with greater numbers.",
+            "Of objects and saved searches: only those whose names come after this one; a `next` link has it. Of packets: only those with greater numbers.",
             text(),
         ),
         ("simplify", "How far the line of `track` may be off, in metres.", json!({ "type": "number", "minimum": 0 })),

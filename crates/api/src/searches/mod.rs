@@ -1,6 +1,7 @@
-//! Federated searches: begun, looked at, stopped, and read as packets (`packets.rs`).
+//! Federated searches: begun, looked at, stopped, and read as packets (`packets.rs`); those that stand are in `saved.rs`.
 
 pub mod packets;
+pub mod saved;
 
 use crate::body;
 use crate::params::Params;
@@ -90,6 +91,10 @@ fn refused(refusal: Refusal, state: &AppState) -> Problem {
                 Err(_) => problem,
             }
         }
+        Refusal::TooManySaved { most } => Problem::new(
+            Kind::TooManySearches,
+            format!("there are {most} saved searches, as many as may be: delete one"),
+        ),
         Refusal::Failed(why) => Problem::internal(why),
     }
 }

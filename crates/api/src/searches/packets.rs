@@ -1,4 +1,4 @@
-//! `GET /searches/{id}/packets`: the packets of a search, as Server-Sent Events or over a WebSocket.
+//! `GET /searches/{id}/packets`: the packets of a search, or of a saved search, as Server-Sent Events or over a WebSocket.
 //!
 //! Either way a packet is a JSON text with its number in it. A client whose connection broke says the last number that it has
 //! (`Last-Event-ID`, or `after`) and gets what follows. Packets are handed on one at a time as the connection takes them, so a
@@ -16,9 +16,10 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::Frame;
-use meridian_federation::Reader;
+use meridian_federation::{Outbox, Reader};
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context as Polling, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -34,25 +35,41 @@ pub async fn get(
     socket: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
     context: Context,
 ) -> Result<Response> {
+    let from = position(&context)?;
+    Ok(stream(&find(&state, &id)?.outbox, Some(from.unwrap_or(0)), socket))
+}
+
+/// The number of the first packet that a client wants, if it says.
+pub(super) fn position(context: &Context) -> Result<Option<u64>> {
     let mut params = Params::parse(context.query.as_deref())?;
     let after = params.take("after");
     params.finish()?;
     let wrong = |name: &str, text: &str| Problem::parameter(name, format!("{text:?}: expected the number of a packet"));
-    let from = match (context.headers.get(&LAST_EVENT_ID), after) {
+    let last = match (context.headers.get(&LAST_EVENT_ID), after) {
         (Some(header), _) => {
             let text = header.to_str().unwrap_or_default();
-            text.parse::<u64>().map_err(|_| wrong("Last-Event-ID", text))?.saturating_add(1)
+            Some(text.parse::<u64>().map_err(|_| wrong("Last-Event-ID", text))?)
         }
-        (None, Some(text)) => text.parse::<u64>().map_err(|_| wrong("after", &text))?.saturating_add(1),
-        (None, None) => 0,
+        (None, Some(text)) => Some(text.parse::<u64>().map_err(|_| wrong("after", &text))?),
+        (None, None) => None,
     };
-    let reader = match find(&state, &id)?.outbox.read(from) {
-        Ok(reader) => reader,
-        Err(kept) => return Ok(gone(kept.first)),
+    Ok(last.map(|last| last.saturating_add(1)))
+}
+
+/// The packets from a number on, or from the first that is kept; 410 where that number is kept no longer.
+pub(super) fn stream(
+    outbox: &Arc<Outbox>,
+    from: Option<u64>,
+    socket: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
+    let reader = match from {
+        Some(from) => outbox.read(from),
+        None => Ok(outbox.read_kept()),
     };
-    match socket {
-        Ok(upgrade) => Ok(upgrade.on_upgrade(move |socket| over_socket(socket, reader))),
-        Err(_) => Ok(as_events(reader)),
+    match (reader, socket) {
+        (Err(kept), _) => gone(kept.first),
+        (Ok(reader), Ok(upgrade)) => upgrade.on_upgrade(move |socket| over_socket(socket, reader)),
+        (Ok(reader), Err(_)) => as_events(reader),
     }
 }
 

@@ -6,11 +6,13 @@
 mod support;
 
 mod bad_input;
+mod events;
 mod metadata;
 mod modes;
 mod overload;
 mod places;
 mod reading;
+mod saved;
 mod searches;
 mod sources;
 mod streaming;

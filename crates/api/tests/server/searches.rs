@@ -1,10 +1,10 @@
 //! Federated searches over real sources on the loopback.
 
+use crate::events::Events;
 use crate::sources::{Sources, config, json as answer_of, typed};
-use crate::support::{Server, point, read_chunk, read_head, send};
+use crate::support::{Server, point, read_head};
 use serde_json::{Value, json};
 use std::io::{BufReader, Read, Write};
-use std::net::TcpStream;
 
 /// Begins a search; its id.
 fn begin(server: &Server, question: &Value) -> String {
@@ -15,55 +15,14 @@ fn begin(server: &Server, question: &Value) -> String {
     id
 }
 
-/// A stream of events, after its head.
-struct Events {
-    reader: BufReader<TcpStream>,
-    text: String,
-}
-
-impl Events {
-    fn open(server: &Server, id: &str, last: Option<u64>) -> Events {
-        let mut stream = server.connect();
-        let last = last.map(|seq| seq.to_string());
-        let headers: Vec<(&str, &str)> = last.iter().map(|seq| ("last-event-id", seq.as_str())).collect();
-        send(&mut stream, "GET", &format!("/searches/{id}/packets"), &headers, b"");
-        let mut reader = BufReader::new(stream);
-        let (status, headers) = read_head(&mut reader).unwrap();
-        assert_eq!((status, headers["content-type"].as_str()), (200, "text/event-stream"));
-        Events { reader, text: String::new() }
-    }
-
-    /// The next packet; `None` at the end.
-    fn next(&mut self) -> Option<Value> {
-        loop {
-            if let Some((event, rest)) = self.text.split_once("\n\n") {
-                let lines = event.split_once('\n').map(|(id, data)| (id.to_owned(), data.to_owned()));
-                self.text = rest.to_owned();
-                // What is no event keeps the connection alive.
-                let Some((id, data)) = lines else { continue };
-                let packet = data.strip_prefix("data: ").unwrap();
-                assert!(packet.len() <= 10_240, "{}", packet.len());
-                let packet: Value = serde_json::from_str(packet).unwrap();
-                assert_eq!(format!("id: {}", packet["seq"]), id);
-                return Some(packet);
-            }
-            let chunk = read_chunk(&mut self.reader).unwrap();
-            if chunk.is_empty() {
-                return None;
-            }
-            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
-        }
-    }
-
-    fn all(mut self) -> Vec<Value> {
-        std::iter::from_fn(|| self.next()).collect()
-    }
+fn packets_of(id: &str) -> String {
+    format!("/searches/{id}/packets")
 }
 
 /// Runs a search; its packets, checked.
 fn search(server: &Server, question: &Value) -> Vec<Value> {
     let id = begin(server, question);
-    let packets = Events::open(server, &id, None).all();
+    let packets = Events::open(server, &packets_of(&id), None).all();
     whole(&packets);
     packets
 }
@@ -189,7 +148,7 @@ fn a_broken_connection_loses_and_repeats_nothing() {
     // Leaves after each third packet.
     loop {
         let last = packets.last().map(|p| p["seq"].as_u64().unwrap());
-        let mut events = Events::open(&server, &id, last);
+        let mut events = Events::open(&server, &packets_of(&id), last);
         let some: Vec<Value> = std::iter::from_fn(|| events.next()).take(3).collect();
         if some.is_empty() {
             break;
@@ -254,7 +213,7 @@ fn over_the_limit_is_refused_at_once_and_a_search_can_be_stopped() {
     assert_eq!(refused.status, 429, "{}", refused.text());
     let retry: u64 = refused.headers["retry-after"].parse().unwrap();
     assert!((1..=20).contains(&retry));
-    let events = Events::open(&server, &id, None);
+    let events = Events::open(&server, &packets_of(&id), None);
     assert_eq!(server.json(&format!("/searches/{id}"))["state"], "running");
     assert_eq!(server.ask("DELETE", &format!("/searches/{id}"), &[], b"").status, 204);
     let packets = events.all();

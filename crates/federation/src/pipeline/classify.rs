@@ -21,12 +21,7 @@ impl Stage for Classify {
 
     async fn run(self: Arc<Self>, work: Work<Vec<Found>>) {
         let Work { leg, mut body } = work;
-        for found in &mut body {
-            found.kind = Some(kind(found));
-            if found.language.is_none() {
-                found.language = language(found).map(str::to_owned);
-            }
-        }
+        body.iter_mut().for_each(classify);
         if let Some(sought) = &leg.search.question.language
             && !leg.provider.sure_of().iter().any(|part| part == "language")
         {
@@ -37,6 +32,14 @@ impl Stage for Classify {
         if !body.is_empty() {
             self.next.push(leg.search.question.priority, Work { leg, body }).await;
         }
+    }
+}
+
+/// Says of a result what it is, and in which language where its source does not.
+pub(crate) fn classify(found: &mut Found) {
+    found.kind = Some(kind(found));
+    if found.language.is_none() {
+        found.language = language(found).map(str::to_owned);
     }
 }
 

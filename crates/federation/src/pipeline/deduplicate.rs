@@ -78,7 +78,8 @@ fn bare(link: &str) -> String {
     format!("{}?{}", path.trim_start_matches("www.").trim_end_matches('/'), telling.join("&"))
 }
 
-fn hash(parts: &[&str]) -> u64 {
+/// A fingerprint of some texts.
+pub(crate) fn hash(parts: &[&str]) -> u64 {
     // No text has this sign, so parts do not run into each other.
     XxHash3_128::oneshot(parts.join("\0").as_bytes()) as u64
 }

@@ -27,9 +27,23 @@ impl Stage for Filter {
     }
 }
 
+/// An author's name as it is compared.
+pub(crate) fn plain_author(name: &str) -> String {
+    name.trim_start_matches('@').to_lowercase()
+}
+
+/// Whether a result has the pictures or films that are asked for.
+pub(crate) fn has_media(found: &Found, question: &Question) -> bool {
+    match question.media {
+        None => true,
+        Some(Media::Images) => !found.images.is_empty(),
+        Some(Media::Videos) => !found.videos.is_empty(),
+    }
+}
+
 /// Whether a result is an answer to the question. `sure_of` names what its source has already seen to; where a result does
 /// not say when or where it is, only a source that is sure of that can know.
-fn matches(found: &Found, question: &Question, sure_of: &[String]) -> bool {
+pub(crate) fn matches(found: &Found, question: &Question, sure_of: &[String]) -> bool {
     let sure = |part: &str| sure_of.iter().any(|p| p == part);
     let place = match (question.area(), &found.shape) {
         (Some(area), Some(shape)) => sure("place") || area.holds(shape),
@@ -42,14 +56,9 @@ fn matches(found: &Found, question: &Question, sure_of: &[String]) -> bool {
         None => sure("time"),
     };
     let author = question.author.as_ref().is_none_or(|sought| {
-        let plain = |name: &str| name.trim_start_matches('@').to_lowercase();
-        sure("author") || found.author.as_ref().is_some_and(|name| plain(name) == plain(sought))
+        sure("author") || found.author.as_ref().is_some_and(|name| plain_author(name) == plain_author(sought))
     });
-    let media = match question.media {
-        None => true,
-        Some(Media::Images) => !found.images.is_empty(),
-        Some(Media::Videos) => !found.videos.is_empty(),
-    };
+    let media = has_media(found, question);
     let words = || question.keywords.as_ref().is_none_or(|words| sure("keywords") || words.matches(&found.prepared()));
     place && time && author && media && words()
 }

@@ -5,11 +5,11 @@
 //! else. What every stage needs (to be dropped when late, to be contained when it panics) is done here, once.
 
 mod ask;
-mod classify;
-mod deduplicate;
+pub(crate) mod classify;
+pub(crate) mod deduplicate;
 mod deliver;
 mod enrich;
-mod filter;
+pub(crate) mod filter;
 mod lane;
 mod map;
 pub mod plan;

@@ -59,6 +59,12 @@ fn build(allow_private: bool) -> Result<Client, String> {
     builder(allow_private).build().map_err(|e| format!("no HTTP client: {}", chain(&e)))
 }
 
+/// A client that goes where it is sent and nowhere else: for webhooks.
+pub(crate) fn client_of_webhooks(allow_private: bool) -> Result<Client, String> {
+    let client = builder(allow_private).redirect(Policy::none()).build();
+    client.map_err(|e| format!("no HTTP client: {}", chain(&e)))
+}
+
 fn builder(allow_private: bool) -> ClientBuilder {
     let redirects = Policy::custom(move |attempt| {
         if attempt.previous().len() > REDIRECTS_MAX {
@@ -138,7 +144,7 @@ fn unreachable(error: reqwest::Error) -> Failure {
 }
 
 /// An error with its causes.
-fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &dyn Error) -> String {
     let mut out = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

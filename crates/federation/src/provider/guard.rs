@@ -59,7 +59,7 @@ pub fn may_call(url: &reqwest::Url) -> Result<(), String> {
 }
 
 fn private(host: &str) -> String {
-    format!("{host} is a private address, and the declaration does not allow those (allow_private)")
+    format!("{host} is a private address, and nothing here allows to call those")
 }
 
 /// Resolves names as the machine does, and refuses those with no public address.

@@ -21,8 +21,11 @@ mod tests;
 
 pub use declaration::{Declared, Keywords, Takes};
 pub use fetch::{Http, Raw};
+pub(crate) use fetch::{chain, client_of_webhooks};
+pub(crate) use guard::may_call;
 pub use mapping::{Mapped, Mapping};
 pub use outside::Outside;
+pub(crate) use own::of_feature;
 pub use own::{Own, locate};
 
 use crate::pipeline::Sink;

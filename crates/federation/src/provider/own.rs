@@ -27,6 +27,7 @@ pub struct Own {
     store: Arc<Store>,
     tenant: String,
     clock: Arc<dyn Clock>,
+    sure_of: [String; 1],
 }
 
 impl Own {
@@ -35,7 +36,8 @@ impl Own {
 
     /// Over the collections of `tenant`.
     pub fn new(store: Arc<Store>, tenant: String, clock: Arc<dyn Clock>) -> Own {
-        Own { store, tenant, clock }
+        // All texts of an event are looked at, which a result does not have all.
+        Own { store, tenant, clock, sure_of: ["keywords".to_owned()] }
     }
 
     async fn read(&self, sink: Sink) -> Result<(), Fault> {
@@ -77,7 +79,7 @@ impl Provider for Own {
     }
 
     fn sure_of(&self) -> &[String] {
-        &[]
+        &self.sure_of
     }
 
     fn at_once(&self) -> usize {
@@ -148,7 +150,8 @@ fn says(batch: &Batch, row: usize, question: &Question) -> bool {
     words.matches(&Prepared::of(texts))
 }
 
-fn of_feature(mut feature: Value, collection: &str, batch: &Batch, row: usize) -> Found {
+/// A row as a result; `feature` is its GeoJSON.
+pub(crate) fn of_feature(mut feature: Value, collection: &str, batch: &Batch, row: usize) -> Found {
     let mut more: Map<String, Value> = match feature["properties"].take() {
         Value::Object(properties) => properties,
         _ => Map::new(),
@@ -160,6 +163,16 @@ fn of_feature(mut feature: Value, collection: &str, batch: &Batch, row: usize) -
     };
     let (title, body, link, author, language) =
         (text("title"), text("text"), text("link"), text("author"), text("language"));
+    let mut list = |name: &str| match more.remove(name) {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(many)) => many.into_iter().filter_map(|v| v.as_str().map(str::to_owned)).collect(),
+        Some(other) => {
+            more.insert(name.to_owned(), other);
+            Vec::new()
+        }
+        None => Vec::new(),
+    };
+    let (images, videos) = (list("images"), list("videos"));
     more.insert("collection".to_owned(), collection.into());
     let (start, _) = batch.interval(row);
     Found {
@@ -172,6 +185,8 @@ fn of_feature(mut feature: Value, collection: &str, batch: &Batch, row: usize) -
         link,
         author,
         language,
+        images,
+        videos,
         more,
         ..Found::default()
     }

@@ -11,6 +11,7 @@ mod faults;
 mod files;
 mod fixtures;
 mod latest;
+mod listeners;
 mod model;
 mod objects;
 mod retention;

@@ -1,0 +1,103 @@
+//! Saved searches: made, listed, deleted, and read as packets.
+
+use super::{packets, refused};
+use crate::body;
+use crate::params::Params;
+use crate::problem::{Kind, Problem, Result};
+use crate::request::{Context, Path};
+use crate::respond;
+use crate::state::AppState;
+use axum::body::Body;
+use axum::extract::State;
+use axum::extract::ws::{WebSocketUpgrade, rejection::WebSocketUpgradeRejection};
+use axum::http::{StatusCode, header};
+use axum::response::Response;
+use meridian_federation::SavedSearch;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Saved searches on a page where the request names no number, and at most.
+const PAGE: usize = 100;
+const PAGE_MAX: usize = 10_000;
+
+/// `POST /saved-searches`
+pub async fn post(State(state): State<AppState>, context: Context, body: Body) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let received = body::receive(&state, &context.headers, body).await?;
+    let asked: Value = serde_json::from_slice(&received.bytes).map_err(|e| {
+        let expected = "{\"name\":\"floods\",\"question\":{\"keywords\":\"flood\"}}";
+        Problem::new(
+            Kind::InvalidBody,
+            format!("the body is not JSON ({e}): expected a saved search such as {expected}"),
+        )
+    })?;
+    drop(received);
+    let search = state.saved.create(&asked).await.map_err(|e| refused(e, &state))?;
+    let mut response = respond::json("application/json", &shown(&context, state.saved.status(&search)))?;
+    *response.status_mut() = StatusCode::CREATED;
+    respond::insert(response.headers_mut(), header::LOCATION, &address(&context, &search.id));
+    Ok(response)
+}
+
+/// `GET /saved-searches`: a page of them, in order of their ids.
+pub async fn list(State(state): State<AppState>, context: Context) -> Result<Response> {
+    let mut params = Params::parse(context.query.as_deref())?;
+    let limit = params.take_count("limit", PAGE_MAX)?.unwrap_or(PAGE);
+    let after = params.take("after").unwrap_or_default();
+    params.finish()?;
+    let (list, more) = state.saved.list(&after, limit);
+    let last = list.last().and_then(|last| last["id"].as_str()).filter(|_| more);
+    let next = last.map(|id| context.url(&format!("/saved-searches?limit={limit}&after={id}")));
+    let links: Vec<Value> =
+        next.into_iter().map(|href| json!({"rel": "next", "type": "application/json", "href": href})).collect();
+    let list: Vec<Value> = list.into_iter().map(|status| shown(&context, status)).collect();
+    let mut answer = json!({ "numberReturned": list.len(), "saved_searches": list, "links": links });
+    let damaged = state.saved.damaged();
+    if !damaged.is_empty() {
+        answer["damaged"] = json!(damaged);
+    }
+    respond::json("application/json", &answer)
+}
+
+/// `GET /saved-searches/{id}`
+pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let search = find(&state, &id)?;
+    respond::json("application/json", &shown(&context, state.saved.status(&search)))
+}
+
+/// `DELETE /saved-searches/{id}`: whoever reads it gets the last packet.
+pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    find(&state, &id)?;
+    state.saved.delete(&id).await.map_err(|e| refused(e, &state))?;
+    Ok(respond::no_content())
+}
+
+/// `GET /saved-searches/{id}/packets`: from where the client was, or from the oldest that is kept.
+pub async fn stream(
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+    socket: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    context: Context,
+) -> Result<Response> {
+    let from = packets::position(&context)?;
+    let search = find(&state, &id)?;
+    Ok(packets::stream(&search.outbox, from, socket))
+}
+
+fn find(state: &AppState, id: &str) -> Result<Arc<SavedSearch>> {
+    let gone = || Problem::not_found(format!("there is no saved search {id:?}: it never was, or was deleted"));
+    state.saved.get(id).ok_or_else(gone)
+}
+
+fn address(context: &Context, id: &str) -> String {
+    context.url(&format!("/saved-searches/{id}"))
+}
+
+/// How one stands, and where its packets come.
+fn shown(context: &Context, mut status: Value) -> Value {
+    let id = status["id"].as_str().unwrap_or_default();
+    status["packets"] = format!("{}/packets", address(context, id)).into();
+    status
+}

@@ -1,0 +1,52 @@
+//! Packets as a client of Server-Sent Events gets them.
+
+use crate::support::{Server, read_chunk, read_head, send};
+use serde_json::Value;
+use std::io::BufReader;
+use std::net::TcpStream;
+
+/// A stream of events, after its head.
+pub struct Events {
+    reader: BufReader<TcpStream>,
+    text: String,
+}
+
+impl Events {
+    /// The packets at a path, from the first or after one.
+    pub fn open(server: &Server, path: &str, last: Option<u64>) -> Events {
+        let mut stream = server.connect();
+        let last = last.map(|seq| seq.to_string());
+        let headers: Vec<(&str, &str)> = last.iter().map(|seq| ("last-event-id", seq.as_str())).collect();
+        send(&mut stream, "GET", path, &headers, b"");
+        let mut reader = BufReader::new(stream);
+        let (status, headers) = read_head(&mut reader).unwrap();
+        assert_eq!((status, headers["content-type"].as_str()), (200, "text/event-stream"));
+        Events { reader, text: String::new() }
+    }
+
+    /// The next packet; `None` at the end.
+    pub fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let lines = event.split_once('\n').map(|(id, data)| (id.to_owned(), data.to_owned()));
+                self.text = rest.to_owned();
+                // What is no event keeps the connection alive.
+                let Some((id, data)) = lines else { continue };
+                let packet = data.strip_prefix("data: ").unwrap();
+                assert!(packet.len() <= 10_240, "{}", packet.len());
+                let packet: Value = serde_json::from_str(packet).unwrap();
+                assert_eq!(format!("id: {}", packet["seq"]), id);
+                return Some(packet);
+            }
+            let chunk = read_chunk(&mut self.reader).unwrap();
+            if chunk.is_empty() {
+                return None;
+            }
+            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    pub fn all(mut self) -> Vec<Value> {
+        std::iter::from_fn(|| self.next()).collect()
+    }
+}

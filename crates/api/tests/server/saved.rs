@@ -1,0 +1,111 @@
+//! Saved searches over HTTP.
+
+use crate::events::Events;
+use crate::support::{Server, point};
+use serde_json::{Value, json};
+
+const SPEC: &str = "title:String,*geom:Point:srid=4326;meridian.id='given'";
+
+fn save(server: &Server, asked: &Value) -> Value {
+    let answer = server.post("/saved-searches", "application/json", asked.to_string());
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let saved = answer.json();
+    let id = saved["id"].as_str().unwrap();
+    assert!(answer.headers["location"].ends_with(&format!("/saved-searches/{id}")));
+    assert!(saved["packets"].as_str().unwrap().ends_with(&format!("/saved-searches/{id}/packets")));
+    saved
+}
+
+fn stream(server: &Server, saved: &Value, last: Option<u64>) -> Events {
+    Events::open(server, &format!("/saved-searches/{}/packets", saved["id"].as_str().unwrap()), last)
+}
+
+/// Titles that come, until there are so many.
+fn titles(events: &mut Events, count: usize) -> Vec<String> {
+    let mut titles = Vec::new();
+    while titles.len() < count {
+        let packet = events.next().unwrap();
+        let features = packet["features"].as_array().unwrap().iter();
+        titles.extend(features.map(|f| f["properties"]["title"].as_str().unwrap().to_owned()));
+    }
+    titles
+}
+
+#[test]
+fn events_of_every_way_in_are_told() {
+    let server = Server::start();
+    server.create("news", SPEC);
+    let saved = save(&server, &json!({"name": "floods", "question": {"keywords": "flood"}}));
+    assert_eq!((saved["name"].as_str(), saved["question"]["keywords"].as_str()), (Some("floods"), Some("flood")));
+    let mut events = stream(&server, &saved, None);
+    let title = |title: &str| json!({"title": title});
+    server.load("news", &[point("1", 4.8, 45.7, title("flood in one")), point("2", 4.8, 45.7, title("fire"))]);
+    let lines = point("3", 4.8, 45.7, title("flood in lines")).to_string();
+    assert_eq!(server.post("/collections/news/items", "application/x-ndjson", lines).status, 201);
+    let csv = "id,title,lon,lat\n4,flood in csv,4.8,45.7\n";
+    assert_eq!(server.post("/collections/news/items", "text/csv", csv).status, 201);
+    let kind = [("content-type", "application/geo+json")];
+    let put = point("2", 4.8, 45.7, title("flood by put")).to_string();
+    assert_eq!(server.ask("PUT", "/collections/news/items/2", &kind, put.as_bytes()).status, 204);
+    let patch = json!({"properties": {"title": "flood by patch"}}).to_string();
+    let kind = [("content-type", "application/merge-patch+json")];
+    assert_eq!(server.ask("PATCH", "/collections/news/items/2", &kind, patch.as_bytes()).status, 204);
+    let expected = ["flood in one", "flood in lines", "flood in csv", "flood by put", "flood by patch"];
+    assert_eq!(titles(&mut events, 5), expected);
+
+    // Whoever was away reads on from where it was.
+    let mut again = stream(&server, &saved, Some(2));
+    assert_eq!(titles(&mut again, 2), expected[3..]);
+    let shown = server.json(&format!("/saved-searches/{}", saved["id"].as_str().unwrap()));
+    assert_eq!((shown["results"].as_u64(), shown["next_packet"].as_u64()), (Some(5), Some(5)));
+    let metrics = server.get("/metrics").text();
+    for line in [
+        "meridian_saved_searches 1",
+        "meridian_saved_events_total 6",
+        "meridian_saved_events_dropped_total 0",
+        "meridian_saved_matches_total 5",
+    ] {
+        assert!(metrics.lines().any(|l| l == line), "{line}\n{metrics}");
+    }
+    let path = format!("/saved-searches/{}", saved["id"].as_str().unwrap());
+    assert_eq!(server.ask("DELETE", &path, &[], b"").status, 204);
+    assert_eq!(again.next().unwrap()["kind"], "complete");
+    assert!(again.next().is_none());
+    for gone in [server.get(&path), server.get(&format!("{path}/packets")), server.ask("DELETE", &path, &[], b"")] {
+        gone.problem(404);
+    }
+}
+
+#[test]
+fn pages_of_them_and_mistakes() {
+    let server = Server::start();
+    let mut ids: Vec<String> = (0..5)
+        .map(|n| save(&server, &json!({"keywords": format!("flood{n}")}))["id"].as_str().unwrap().to_owned())
+        .collect();
+    ids.sort();
+    let (mut listed, mut path) = (Vec::new(), "/saved-searches?limit=2".to_owned());
+    loop {
+        let page = server.json(&path);
+        listed.extend(page["saved_searches"].as_array().unwrap().iter().map(|s| s["id"].as_str().unwrap().to_owned()));
+        let Some(next) = page["links"][0]["href"].as_str() else { break };
+        path = next[next.find("/saved-searches").unwrap()..].to_owned();
+    }
+    assert_eq!(listed, ids);
+    for (body, field, part) in [
+        ("flood", None, "not JSON"),
+        ("{}", Some("keywords"), "nothing is asked"),
+        ("{\"question\":{\"keywords\":\"(a\"}}", Some("keywords"), "not closed"),
+        ("{\"keywords\":\"a\",\"when\":[\"left\"]}", Some("when"), "enter, inside and exit"),
+        ("{\"keywords\":\"a\",\"poll_s\":60}", Some("poll_s"), "nobody to poll"),
+        (
+            "{\"keywords\":\"a\",\"webhook\":{\"url\":\"http://localhost.example.org:80/\",\"secret\":\"x\"}}",
+            Some("webhook"),
+            "8 to 200",
+        ),
+        ("{\"keywords\":\"a\",\"webhook\":{\"url\":\"http://[::1]/\",\"secret\":\"x\"}}", Some("webhook"), "private"),
+    ] {
+        let problem = server.post("/saved-searches", "application/json", body).problem(400);
+        assert_eq!(problem["field"].as_str(), field, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(part), "{problem}");
+    }
+}

@@ -1,0 +1,361 @@
+//! All saved searches of a server: kept over restarts, begun, ended, and shown. How they come and go is in `changes.rs`.
+
+use super::definition::Definition;
+use super::ear::Ear;
+use super::fence::Fences;
+use super::kept::{self, Kept, One};
+use super::matcher::{Standing, listen};
+use super::poll::{self, Rounds, SEEN, seen_of};
+use super::search::{Counts, Polled, SavedSearch, Seen};
+use super::settings::SavedSettings;
+use super::shelf::Shelf;
+use super::webhook::{Post, Postman};
+use crate::delivery::Outbox;
+use crate::searches::Searches;
+use meridian_model::Invalid;
+use meridian_store::seams::{Clock, Random};
+use meridian_store::{Records, Store, StoreError};
+use parking_lot::{Mutex, RwLock};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use tokio::task::AbortHandle;
+
+/// Name of the records in the data folder.
+const RECORDS: &str = "saved";
+
+/// The saved searches of a server.
+pub struct SavedSearches {
+    pub(super) searches: Arc<Searches>,
+    pub(super) records: Arc<Records>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) random: Arc<dyn Random>,
+    pub(super) settings: SavedSettings,
+    pub(super) ear: Arc<Ear>,
+    pub(super) standing: RwLock<Standing>,
+    pub(super) fences: Mutex<Fences>,
+    pub(super) shelf: Shelf,
+    postman: Arc<Postman>,
+    pub(super) rounds: Rounds,
+    pub(super) book: Mutex<Book>,
+    /// Events that a saved search was told of.
+    pub(super) matches: AtomicU64,
+    /// Events lost to a fault.
+    pub(super) lost: AtomicU64,
+    pub(super) polls: AtomicU64,
+}
+
+#[derive(Default)]
+pub(super) struct Book {
+    pub(super) all: BTreeMap<String, Entry>,
+    /// Places taken by those that are being made.
+    pub(super) making: usize,
+    /// Records that cannot be read: name, and what is wrong.
+    damaged: BTreeMap<String, String>,
+    running: bool,
+    poller: Option<AbortHandle>,
+    matcher: Option<std::thread::JoinHandle<()>>,
+}
+
+pub(super) struct Entry {
+    pub(super) search: Arc<SavedSearch>,
+    /// Its number in the index, where collections of this server are asked.
+    pub(super) slot: Option<u32>,
+    /// What sends to its webhook.
+    pub(super) sender: Option<AbortHandle>,
+}
+
+/// What saved searches come to, for those who watch the server.
+#[derive(Debug, Clone, Copy)]
+pub struct SavedFigures {
+    /// Saved searches.
+    pub searches: usize,
+    /// Events heard of, and those of them that were dropped.
+    pub events: (u64, u64),
+    /// Bytes of events that wait.
+    pub queue_bytes: usize,
+    /// Bytes of packets kept.
+    pub packet_bytes: usize,
+    /// Times that an event was told to a saved search.
+    pub matches: u64,
+    /// Moving objects that are remembered.
+    pub objects: usize,
+    /// Webhooks: packets taken, calls that failed, packets given up.
+    pub webhooks: (u64, u64, u64),
+    /// Polls done.
+    pub polls: u64,
+}
+
+impl SavedSearches {
+    /// Those that the data folder has. What cannot be read of them is logged, listed and left as it is. Nothing is matched
+    /// or sent before [`SavedSearches::run`], but new events are heard from now on.
+    pub fn open(
+        searches: Arc<Searches>,
+        store: &Store,
+        tenant: String,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Arc<SavedSearches> {
+        let settings = searches.settings().saved.clone();
+        let ear = Arc::new(Ear::new(tenant, settings.queue_bytes));
+        store.subscribe(ear.clone());
+        let saved = Arc::new(SavedSearches {
+            records: Arc::new(store.records(RECORDS)),
+            standing: RwLock::default(),
+            fences: Mutex::new(Fences::new(settings.objects_max)),
+            shelf: Shelf::new(settings.buffer_bytes_total),
+            postman: Arc::new(Postman::new(settings.webhook.clone(), clock.clone(), random.clone())),
+            rounds: Rounds::new(settings.polls_at_once),
+            book: Mutex::default(),
+            matches: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            polls: AtomicU64::new(0),
+            searches,
+            clock,
+            random,
+            settings,
+            ear,
+        });
+        saved.read_all();
+        saved
+    }
+
+    fn read_all(&self) {
+        let damaged = |name: &str, why: String| {
+            tracing::error!(record = name, why, "a saved search cannot be read: it is left out");
+            self.book.lock().damaged.insert(name.to_owned(), why);
+        };
+        let names = self.records.names().unwrap_or_else(|e| {
+            damaged(RECORDS, e.to_string());
+            Vec::new()
+        });
+        let mut kept = self.take_kept().unwrap_or_else(|e| {
+            damaged(kept::RECORD, e.to_string());
+            None
+        });
+        for id in names.iter().filter(|name| is_id(name)) {
+            match self.read(id, kept.as_mut().and_then(|kept| kept.searches.remove(id))) {
+                Ok(search) => {
+                    let pause = search.definition.poll;
+                    self.enter(search);
+                    if let Some(pause) = pause {
+                        self.rounds.add(poll::spread(pause, self.random.next_u64()), id.clone());
+                    }
+                }
+                Err(why) => damaged(id, why),
+            }
+        }
+        self.fences.lock().restore(kept.unwrap_or_default().objects);
+        // A poll may have noted what it saw after its saved search was deleted.
+        let of_nobody = |name: &&String| {
+            name.strip_suffix(SEEN).is_some_and(|id| names.binary_search_by(|n| n.as_str().cmp(id)).is_err())
+        };
+        for name in names.iter().filter(of_nobody) {
+            if let Err(e) = self.records.remove(name) {
+                tracing::warn!(error = %e, "a record that nobody needs stays");
+            }
+        }
+    }
+
+    /// What was kept over a clean stop, once.
+    fn take_kept(&self) -> Result<Option<Kept>, StoreError> {
+        let Some(bytes) = self.records.get(kept::RECORD)? else { return Ok(None) };
+        self.records.remove(kept::RECORD)?;
+        let kept = serde_json::from_slice(&bytes);
+        kept.map(Some).map_err(|e| Invalid::new(format!("it does not read: {e}")).into())
+    }
+
+    fn read(&self, id: &str, kept: Option<One>) -> Result<SavedSearch, String> {
+        let bytes = self.records.get(id).map_err(|e| e.to_string())?.ok_or("it is gone")?;
+        let mut members: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+        let created =
+            members.shift_remove("created").and_then(|created| created.as_i64()).ok_or("it has no created")?;
+        let definition =
+            Definition::read(&Value::Object(members), self.searches.settings()).map_err(|e| e.to_string())?;
+        let seen = self.records.get(&seen_of(id)).map_err(|e| e.to_string())?.unwrap_or_default();
+        // After a crash numbers go on above all that were given.
+        let kept = kept.unwrap_or_else(|| One { first: self.clock.now().max(0) as u64, ..One::default() });
+        let search = self.search(id.to_owned(), created, definition, kept);
+        search.polled.lock().seen = Seen::of(&seen);
+        Ok(search)
+    }
+
+    pub(super) fn search(&self, id: String, created: i64, definition: Definition, kept: One) -> SavedSearch {
+        let settings = &self.settings;
+        let budget = self.shelf.budget.clone();
+        let outbox = Arc::new(Outbox::from(kept.first, settings.buffer_bytes, budget, Instant::now()));
+        for packet in kept.packets {
+            self.shelf.keep(&outbox, |_| packet);
+        }
+        let post = kept.post.unwrap_or_else(|| Post::from(kept.first));
+        let dropped = self.dropped();
+        SavedSearch {
+            number: id.get(..16).and_then(|half| u64::from_str_radix(half, 16).ok()).unwrap_or_default(),
+            id,
+            created,
+            outbox,
+            since: self.ear.newest(),
+            post: definition.webhook.is_some().then(|| Mutex::new(post)),
+            definition,
+            polled: Mutex::new(Polled::default()),
+            polling: tokio::sync::Mutex::default(),
+            counts: Counts {
+                results: kept.results.into(),
+                result_packets: kept.result_packets.into(),
+                told_dropped: dropped.into(),
+                dropped_before: dropped.into(),
+            },
+            packet_bytes: self.searches.settings().packet_bytes,
+        }
+    }
+
+    /// From now on it is one of them.
+    pub(super) fn enter(&self, search: SavedSearch) -> Arc<SavedSearch> {
+        let mut standing = self.standing.write();
+        // Under the lock: what is heard from here on is looked at with this search among those that stand.
+        if search.definition.hears() {
+            self.ear.listen(true);
+        }
+        let search = Arc::new(SavedSearch { since: self.ear.newest(), ..search });
+        let slot = search.definition.hears().then(|| {
+            if search.definition.is_fence() {
+                standing.fences.insert(search.number, search.clone());
+            }
+            standing.index.insert(Arc::new(search.definition.question.clone()), search.clone())
+        });
+        drop(standing);
+        let mut book = self.book.lock();
+        let sender = (book.running && search.post.is_some()).then(|| self.sender(&search));
+        book.all.insert(search.id.clone(), Entry { search: search.clone(), slot, sender });
+        search
+    }
+
+    fn sender(&self, search: &Arc<SavedSearch>) -> AbortHandle {
+        tokio::spawn(self.postman.clone().run(search.clone())).abort_handle()
+    }
+
+    /// Begins to match, to poll and to send. Once.
+    ///
+    /// # Errors
+    /// What the system says where it has no thread to give.
+    pub fn run(self: &Arc<SavedSearches>) -> std::io::Result<()> {
+        let (ear, weak) = (self.ear.clone(), Arc::downgrade(self));
+        let matcher =
+            std::thread::Builder::new().name("meridian-saved".to_owned()).spawn(move || listen(&ear, &weak))?;
+        let mut book = self.book.lock();
+        book.running = true;
+        book.matcher = Some(matcher);
+        book.poller = Some(tokio::spawn(poll::run(self.clone())).abort_handle());
+        for entry in book.all.values_mut().filter(|entry| entry.search.post.is_some()) {
+            entry.sender = Some(self.sender(&entry.search));
+        }
+        Ok(())
+    }
+
+    /// Lets readers go: the server stops. What is still heard is matched and kept.
+    pub fn close(&self) {
+        let mut book = self.book.lock();
+        book.running = false;
+        if let Some(poller) = book.poller.take() {
+            poller.abort();
+        }
+        for entry in book.all.values_mut() {
+            if let Some(sender) = entry.sender.take() {
+                sender.abort();
+            }
+            entry.search.outbox.close();
+        }
+    }
+
+    /// Looks at what is left, and writes down what is kept over a restart. Blocks.
+    ///
+    /// # Errors
+    /// What the disk says: then the next start is as after a crash.
+    pub fn stop(&self) -> Result<(), StoreError> {
+        self.close();
+        self.ear.stop();
+        let matcher = self.book.lock().matcher.take();
+        if let Some(matcher) = matcher {
+            // One that panicked has said so.
+            let _ = matcher.join();
+        }
+        let one = |search: &Arc<SavedSearch>| {
+            let (first, packets) = search.outbox.kept();
+            let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+            let one = One {
+                first,
+                packets: packets.iter().map(|packet| packet.to_string()).collect(),
+                results: load(&search.counts.results),
+                result_packets: load(&search.counts.result_packets),
+                post: search.post.as_ref().map(|post| post.lock().clone()),
+            };
+            (search.id.clone(), one)
+        };
+        let searches: BTreeMap<String, One> = self.book.lock().all.values().map(|entry| one(&entry.search)).collect();
+        if searches.is_empty() {
+            return Ok(());
+        }
+        let kept = Kept { searches, objects: self.fences.lock().list() };
+        let bytes = serde_json::to_vec(&kept).map_err(|e| Invalid::new(e.to_string()))?;
+        self.records.put(kept::RECORD, &bytes)
+    }
+
+    /// The saved search of this name.
+    pub fn get(&self, id: &str) -> Option<Arc<SavedSearch>> {
+        self.book.lock().all.get(id).map(|entry| entry.search.clone())
+    }
+
+    /// How a saved search stands, with the dead letters of its webhook.
+    pub fn status(&self, search: &SavedSearch) -> Value {
+        search.status(self.dropped(), true)
+    }
+
+    /// How saved searches stand, in order of their names: at most `limit` after this one; and whether there are more.
+    pub fn list(&self, after: &str, limit: usize) -> (Vec<Value>, bool) {
+        let book = self.book.lock();
+        let mut rest = book.all.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
+        let some: Vec<Arc<SavedSearch>> = rest.by_ref().take(limit).map(|(_, entry)| entry.search.clone()).collect();
+        let more = rest.next().is_some();
+        drop(book);
+        let dropped = self.dropped();
+        (some.iter().map(|search| search.status(dropped, false)).collect(), more)
+    }
+
+    /// Records that cannot be read, and what is wrong with each.
+    pub fn damaged(&self) -> BTreeMap<String, String> {
+        self.book.lock().damaged.clone()
+    }
+
+    /// What they come to.
+    pub fn figures(&self) -> SavedFigures {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        SavedFigures {
+            searches: self.book.lock().all.len(),
+            events: (self.ear.counts().0, self.dropped()),
+            queue_bytes: self.ear.bytes(),
+            packet_bytes: self.shelf.budget.held(),
+            matches: load(&self.matches),
+            objects: self.fences.lock().len(),
+            webhooks: (load(&self.postman.sent), load(&self.postman.failed), load(&self.postman.dead)),
+            polls: load(&self.polls),
+        }
+    }
+
+    /// Events that nobody looked at since the server started.
+    pub(super) fn dropped(&self) -> u64 {
+        self.ear.counts().1 + self.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for SavedSearches {
+    fn drop(&mut self) {
+        self.ear.stop();
+    }
+}
+
+fn is_id(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit())
+}

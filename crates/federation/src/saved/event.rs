@@ -1,0 +1,125 @@
+//! An event as standing questions are held against it: what a test needs is read when the first one asks for it.
+
+use crate::found::Found;
+use crate::pipeline::classify::classify;
+use crate::pipeline::deduplicate::hash;
+use crate::pipeline::filter::{has_media, plain_author};
+use crate::provider::of_feature;
+use crate::question::Question;
+use crate::words::Prepared;
+use arrow_array::{Array, StringArray};
+use geo_types::Geometry;
+use meridian_formats::{FeatureWriter, Features};
+use meridian_model::{Batch, FieldColumn, Seq};
+use std::cell::OnceCell;
+
+/// The events of one write.
+pub(crate) struct Events<'a> {
+    collection: &'a str,
+    batch: &'a Batch,
+    features: Features<'a>,
+    texts: Vec<&'a StringArray>,
+    author: Option<&'a StringArray>,
+    object: Option<FieldColumn<'a>>,
+}
+
+impl<'a> Events<'a> {
+    /// Looks up the columns once for all events.
+    pub(crate) fn of(collection: &'a str, batch: &'a Batch, writer: &'a FeatureWriter, seqs: &'a [Seq]) -> Events<'a> {
+        let text = |field: usize| match batch.field(field) {
+            Some(FieldColumn::Text(column)) => Some(column),
+            _ => None,
+        };
+        let schema = batch.schema();
+        Events {
+            collection,
+            batch,
+            features: writer.rows(batch, seqs),
+            texts: (0..schema.fields.len()).filter_map(text).collect(),
+            author: schema.field_index("author").and_then(text),
+            object: schema.object.and_then(|field| batch.field(field)),
+        }
+    }
+
+    /// One of them.
+    pub(crate) fn event(&self, row: usize) -> Event<'_> {
+        Event { of: self, row, shape: OnceCell::new(), texts: OnceCell::new(), found: OnceCell::new() }
+    }
+}
+
+/// One event.
+pub(crate) struct Event<'a> {
+    of: &'a Events<'a>,
+    row: usize,
+    shape: OnceCell<Option<Geometry<f64>>>,
+    texts: OnceCell<Prepared>,
+    found: OnceCell<Found>,
+}
+
+impl Event<'_> {
+    /// West, south, east, north; `None` where it has no place.
+    pub(crate) fn sides(&self) -> Option<[f64; 4]> {
+        let bounds = self.of.batch.bounds(self.row);
+        (!bounds.is_nowhere()).then_some([bounds.west, bounds.south, bounds.east, bounds.north])
+    }
+
+    /// Its first instant, in microseconds since 1970.
+    pub(crate) fn time(&self) -> Option<i64> {
+        let (start, _) = self.of.batch.interval(self.row);
+        Some(start).filter(|start| self.of.batch.schema().has_time() && *start != i64::MIN)
+    }
+
+    /// All its texts.
+    pub(crate) fn texts(&self) -> &Prepared {
+        self.texts.get_or_init(|| {
+            let texts = self.of.texts.iter().filter(|column| column.is_valid(self.row));
+            Prepared::of(texts.map(|column| column.value(self.row)))
+        })
+    }
+
+    /// Who wrote it, as names are compared.
+    pub(crate) fn author(&self) -> Option<String> {
+        let column = self.of.author.filter(|column| column.is_valid(self.row))?;
+        Some(plain_author(column.value(self.row)))
+    }
+
+    /// A fingerprint of the moving object that it is of.
+    pub(crate) fn object(&self) -> Option<u64> {
+        let name = match self.of.object? {
+            FieldColumn::Text(column) if column.is_valid(self.row) => column.value(self.row).to_owned(),
+            FieldColumn::Int(column) if column.is_valid(self.row) => column.value(self.row).to_string(),
+            _ => return None,
+        };
+        Some(hash(&[self.of.collection, &name]))
+    }
+
+    /// As a result of a search.
+    pub(crate) fn found(&self) -> &Found {
+        self.found.get_or_init(|| {
+            let mut text = Vec::new();
+            self.of.features.feature(self.row, &mut text);
+            let feature = serde_json::from_slice(&text).unwrap_or_default();
+            let mut found = of_feature(feature, self.of.collection, self.of.batch, self.row);
+            classify(&mut found);
+            found
+        })
+    }
+
+    /// Whether it is an answer to a question: the same as a search would find.
+    pub(crate) fn answers(&self, question: &Question) -> bool {
+        let time = || {
+            let during = question.interval.start..=question.interval.end;
+            !question.has_time() || self.time().is_some_and(|at| during.contains(&at))
+        };
+        let place = || {
+            let shape = || self.shape.get_or_init(|| self.of.batch.geometry(self.row)).as_ref();
+            question.area().is_none_or(|area| shape().is_some_and(|shape| area.holds(shape)))
+        };
+        let author = || question.author.as_ref().is_none_or(|sought| self.author() == Some(plain_author(sought)));
+        let words = || question.keywords.as_ref().is_none_or(|words| words.matches(self.texts()));
+        let media = || question.media.is_none() || has_media(self.found(), question);
+        let language =
+            || question.language.as_ref().is_none_or(|sought| self.found().language.as_ref() == Some(sought));
+        time() && place() && author() && words() && media() && language()
+    }
+}

@@ -1,0 +1,31 @@
+//! What saved searches keep over a clean stop: packets that wait, numbers, dead letters, who is where.
+//!
+//! It is written when the server stops and taken away when it starts, so that after a crash it is not there: then what waited is
+//! lost, and numbers go on from the microseconds since 1970, which are greater than any number given before. A reader who
+//! asks for what is lost hears so.
+
+use super::webhook::Post;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Name of its record.
+pub(super) const RECORD: &str = "state";
+
+/// All saved searches.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Kept {
+    pub(super) searches: BTreeMap<String, One>,
+    /// Objects, the time of the newest event of each, and the numbers of the saved searches that it is in.
+    pub(super) objects: Vec<(u64, i64, Vec<u64>)>,
+}
+
+/// One of them.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct One {
+    /// Number of the first packet that waits, or of the next to come.
+    pub(super) first: u64,
+    pub(super) packets: Vec<String>,
+    pub(super) results: u64,
+    pub(super) result_packets: u64,
+    pub(super) post: Option<Post>,
+}

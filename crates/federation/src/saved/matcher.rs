@@ -1,0 +1,152 @@
+//! New events meet the questions that stand.
+
+use super::book::SavedSearches;
+use super::definition::When;
+use super::ear::Ear;
+use super::event::{Event, Events};
+use super::fence::{Fences, Passage};
+use super::index::Index;
+use super::search::SavedSearch;
+use crate::provider::Own;
+use meridian_formats::FeatureWriter;
+use meridian_model::Heard;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+/// Events that are looked at before what they answer is sent, and before saved searches may come and go.
+const CHUNK: usize = 256;
+
+/// The questions that stand.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    pub(super) index: Index<Arc<SavedSearch>>,
+    /// Those that ask who comes and leaves, by number.
+    pub(super) fences: HashMap<u64, Arc<SavedSearch>>,
+}
+
+/// An event that a saved search is told of.
+struct Hit {
+    search: Arc<SavedSearch>,
+    when: Option<When>,
+    row: usize,
+}
+
+/// Looks at what is heard until the ear is stopped. A panic costs the write that it happened in, and is counted.
+pub(super) fn listen(ear: &Ear, saved: &Weak<SavedSearches>) {
+    while let Some((number, heard)) = ear.next() {
+        let Some(saved) = saved.upgrade() else { return };
+        let looked = catch_unwind(AssertUnwindSafe(|| saved.look(number, &heard)));
+        if looked.is_err() {
+            saved.lost.fetch_add(heard.batch.rows() as u64, Ordering::Relaxed);
+            tracing::error!(collection = &*heard.collection, "events were lost for saved searches to a panic");
+        }
+    }
+}
+
+impl SavedSearches {
+    /// Tells saved searches of the events of a write.
+    fn look(&self, number: u64, heard: &Heard) {
+        let seqs = heard.seqs();
+        let writer = match FeatureWriter::new(heard.batch.schema(), None) {
+            Ok(writer) => writer,
+            Err(e) => {
+                self.lost.fetch_add(seqs.len() as u64, Ordering::Relaxed);
+                tracing::error!(collection = &*heard.collection, error = %e, "events cannot be shown to saved searches");
+                return;
+            }
+        };
+        let events = Events::of(&heard.collection, &heard.batch, &writer, &seqs);
+        for from in (0..seqs.len()).step_by(CHUNK) {
+            let hits = self.hits(number, &events, from..(from + CHUNK).min(seqs.len()));
+            self.matches.fetch_add(hits.len() as u64, Ordering::Relaxed);
+            self.tell(&events, hits);
+        }
+    }
+
+    fn hits(&self, number: u64, events: &Events<'_>, rows: Range<usize>) -> Vec<Hit> {
+        let standing = self.standing.read();
+        let mut fences = self.fences.lock();
+        let mut hits = Vec::new();
+        for row in rows {
+            let event = events.event(row);
+            let mut moving = Vec::new();
+            standing.index.answered(&event, |search| {
+                match search.definition.when {
+                    // A write that came before a saved search is none of its new events.
+                    _ if number <= search.since => {}
+                    None => hits.push(Hit { search: search.clone(), when: None, row }),
+                    Some(_) => moving.push(search.clone()),
+                }
+            });
+            passages(&standing, &mut fences, &event, moving, row, &mut hits);
+        }
+        hits
+    }
+
+    /// Sends hits to those whose they are.
+    fn tell(&self, events: &Events<'_>, mut hits: Vec<Hit>) {
+        hits.sort_by_key(|hit| hit.search.number);
+        let mut features: HashMap<usize, Option<Arc<str>>> = HashMap::new();
+        for hits in hits.chunk_by(|a, b| a.search.number == b.search.number && a.when == b.when) {
+            let (search, when) = (&hits[0].search, hits[0].when);
+            let room = search.room(Own::NAME);
+            // Names of saved searches are of one length, so a feature that fits one packet fits all.
+            let mut feature = |hit: &Hit| {
+                let make = || events.event(hit.row).found().clone().feature_within(room).map(Arc::from);
+                features.entry(hit.row).or_insert_with(make).clone()
+            };
+            let found: Vec<Arc<str>> = hits.iter().filter_map(&mut feature).collect();
+            self.tell_dropped(search);
+            search.send(&self.shelf, Own::NAME, when, &found);
+        }
+    }
+
+    /// Says that events were not looked at, once each time that happened.
+    fn tell_dropped(&self, search: &SavedSearch) {
+        let dropped = self.dropped();
+        let told = search.counts.told_dropped.swap(dropped, Ordering::Relaxed);
+        if dropped > told {
+            let detail =
+                format!("{} events of all came faster than they could be looked at, and were not", dropped - told);
+            search.tell(&self.shelf, Own::NAME, "error", &detail, 0, 0);
+        }
+    }
+}
+
+/// Adds what an event is to the saved searches that tell comings from leavings: `moving` are those that it answers.
+fn passages(
+    standing: &Standing,
+    fences: &mut Fences,
+    event: &Event<'_>,
+    moving: Vec<Arc<SavedSearch>>,
+    row: usize,
+    hits: &mut Vec<Hit>,
+) {
+    let object = if standing.fences.is_empty() { None } else { event.object() };
+    let passage = match object {
+        Some(object) => {
+            let mut inside: Vec<u64> =
+                moving.iter().filter(|search| search.definition.is_fence()).map(|search| search.number).collect();
+            inside.sort_unstable();
+            // Events without time are as new as they come.
+            fences.pass(object, event.time().unwrap_or(0), &inside)
+        }
+        None => Passage::default(),
+    };
+    let wants = |search: &SavedSearch, when: When| search.definition.when.as_ref().is_some_and(|w| w.contains(&when));
+    for search in moving {
+        // Who does not ask for comings hears of them as of any other event inside.
+        let comes = passage.entered.binary_search(&search.number).is_ok() && wants(&search, When::Enter);
+        let when = if comes { When::Enter } else { When::Inside };
+        if wants(&search, when) {
+            hits.push(Hit { search, when: Some(when), row });
+        }
+    }
+    let left = passage.left.iter().filter_map(|number| standing.fences.get(number));
+    for search in left.filter(|search| wants(search, When::Exit)) {
+        hits.push(Hit { search: search.clone(), when: Some(When::Exit), row });
+    }
+}

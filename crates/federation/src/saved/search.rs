@@ -1,0 +1,190 @@
+//! One saved search: what it is, its packets, and what it counts.
+
+use super::definition::{Definition, When};
+use super::shelf::Shelf;
+use super::webhook::Post;
+use crate::delivery::Outbox;
+use meridian_model::time;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Results of outside providers that are remembered, so that they are sent once.
+const SEEN_MAX: usize = 10_000;
+
+/// A saved search.
+#[derive(Debug)]
+pub struct SavedSearch {
+    /// Its name in addresses: 32 hexadecimal digits.
+    pub id: String,
+    /// The same as a number, where names would be long.
+    pub(crate) number: u64,
+    /// When it was made, in microseconds since 1970.
+    pub created: i64,
+    /// What it is.
+    pub definition: Definition,
+    /// Its packets.
+    pub outbox: Arc<Outbox>,
+    /// Writes up to this number came before it.
+    pub(crate) since: u64,
+    /// How sending to its webhook goes.
+    pub(crate) post: Option<Mutex<Post>>,
+    /// How asking outside providers goes.
+    pub(crate) polled: Mutex<Polled>,
+    /// Held while they are asked.
+    pub(crate) polling: tokio::sync::Mutex<()>,
+    pub(crate) counts: Counts,
+    pub(crate) packet_bytes: usize,
+}
+
+/// What a saved search counts, since it was made or the last crash.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Results sent, and the packets that they were in.
+    pub(crate) results: AtomicU64,
+    pub(crate) result_packets: AtomicU64,
+    /// Events that nobody looked at, as far as readers were told.
+    pub(crate) told_dropped: AtomicU64,
+    /// Those before it was made.
+    pub(crate) dropped_before: AtomicU64,
+}
+
+/// What is known of polls.
+#[derive(Debug, Default)]
+pub(crate) struct Polled {
+    /// Polls done.
+    pub(crate) polls: u64,
+    /// When the last one was done, in microseconds since 1970.
+    pub(crate) last: Option<i64>,
+    /// How each provider stood, as readers were told.
+    pub(crate) states: BTreeMap<String, String>,
+    /// Why the last one could not begin.
+    pub(crate) failing: Option<String>,
+    pub(crate) seen: Seen,
+    /// Whether something was seen that the disk does not have yet.
+    pub(crate) news: bool,
+}
+
+/// Fingerprints of results that were sent, the oldest of which are forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    known: HashSet<u64>,
+    order: VecDeque<u64>,
+}
+
+impl Seen {
+    /// Notes a result; `false` if it was there already.
+    pub(crate) fn is_new(&mut self, result: u64) -> bool {
+        if !self.known.insert(result) {
+            return false;
+        }
+        self.order.push_back(result);
+        if self.order.len() > SEEN_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        true
+    }
+
+    /// As bytes for the disk, oldest first.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.order.iter().flat_map(|result| result.to_le_bytes()).collect()
+    }
+
+    /// What was written.
+    pub(crate) fn of(bytes: &[u8]) -> Seen {
+        let mut seen = Seen::default();
+        for result in bytes.as_chunks::<8>().0 {
+            seen.is_new(u64::from_le_bytes(*result));
+        }
+        seen
+    }
+}
+
+impl SavedSearch {
+    /// Sends results, in packets of bounded size.
+    pub(crate) fn send(&self, shelf: &Shelf, provider: &str, when: Option<When>, features: &[Arc<str>]) {
+        let room = self.room(provider);
+        let mut rest = features;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |feature: &&Arc<str>| {
+                bytes += feature.len() + 1;
+                bytes <= room
+            };
+            let count = rest.iter().take_while(fits).count().max(1);
+            let (now, later) = rest.split_at(count);
+            let list = now.iter().map(|feature| &**feature).collect::<Vec<&str>>().join(",");
+            let (search, provider) = (json!(self.id), json!(provider));
+            let when = when.map_or_else(String::new, |when| format!("\"when\":\"{}\",", when.word()));
+            let kept = shelf.keep(&self.outbox, |seq| {
+                format!(
+                    "{{\"search\":{search},\"seq\":{seq},\"provider\":{provider},\"kind\":\"results\",{when}\"features\":[{list}]}}"
+                )
+            });
+            if kept {
+                self.counts.results.fetch_add(now.len() as u64, Ordering::Relaxed);
+                self.counts.result_packets.fetch_add(1, Ordering::Relaxed);
+            }
+            rest = later;
+        }
+    }
+
+    /// Bytes that features have in a packet; what stands around them is names, kind, and a number of up to twenty digits.
+    pub(crate) fn room(&self, provider: &str) -> usize {
+        self.packet_bytes.saturating_sub(140 + self.id.len() + provider.len())
+    }
+
+    /// Says how a provider stands.
+    pub(crate) fn tell(&self, shelf: &Shelf, provider: &str, state: &str, detail: &str, results: u64, ms: u64) {
+        let detail = &detail[..detail.floor_char_boundary(400)];
+        shelf.keep(&self.outbox, |seq| {
+            json!({"search": self.id, "seq": seq, "provider": provider, "kind": "provider", "state": state,
+                "detail": detail, "results": results, "ms": ms})
+            .to_string()
+        });
+    }
+
+    /// The last packet: the saved search is deleted.
+    pub(crate) fn end(&self) {
+        self.outbox.seal(|seq| {
+            json!({"search": self.id, "seq": seq, "kind": "complete", "state": "complete", "packets": seq + 1,
+                "result_packets": self.counts.result_packets.load(Ordering::Relaxed), "providers": {},
+                "detail": "the saved search was deleted"})
+            .to_string()
+        });
+    }
+
+    /// How it stands; `dropped` events were not looked at since the server started.
+    pub(crate) fn status(&self, dropped: u64, letters: bool) -> Value {
+        let (first, next, lost) = self.outbox.numbers();
+        let mut status = json!({ "id": self.id });
+        let unseen = dropped.saturating_sub(self.counts.dropped_before.load(Ordering::Relaxed));
+        if let Value::Object(members) = &mut status {
+            members.extend(self.definition.shown());
+            for (name, value) in [
+                ("created", time::format_instant(self.created).into()),
+                ("results", self.counts.results.load(Ordering::Relaxed).into()),
+                ("first_packet", first.into()),
+                ("next_packet", next.into()),
+                ("lost_packets", lost.into()),
+                ("dropped_events", unseen.into()),
+            ] {
+                members.insert(name.to_owned(), value);
+            }
+            if let (Some(post), Some(webhook)) = (&self.post, &self.definition.webhook) {
+                members.insert("webhook".to_owned(), post.lock().report(webhook.url.as_str(), letters));
+            }
+            if self.definition.poll.is_some() {
+                let polled = self.polled.lock();
+                let report = json!({"count": polled.polls, "last": polled.last.map(time::format_instant),
+                    "providers": polled.states, "failing": polled.failing});
+                members.insert("polls".to_owned(), report);
+            }
+        }
+        status
+    }
+}

@@ -1,0 +1,4 @@
+//! Saved searches without a server.
+
+mod matching;
+mod standing;

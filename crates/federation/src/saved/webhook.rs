@@ -1,0 +1,246 @@
+//! Packets sent to webhooks: signed, in order, tried again with growing pauses, and put away as dead letters in the end.
+//!
+//! A webhook reads the packets of its saved search as any reader does, one at a time, and goes on to the next when one was
+//! taken (any 2xx) or given up. What is not sent yet waits with the other packets, and gives way when there is no more room.
+
+use super::definition::Webhook;
+use super::search::SavedSearch;
+use super::settings::WebhookSettings;
+use crate::provider::{chain, client_of_webhooks};
+use hmac::{Hmac, KeyInit, Mac};
+use meridian_model::time;
+use meridian_store::seams::{Clock, Random};
+use reqwest::Client;
+use reqwest::header::CONTENT_TYPE;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::Sha256;
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+/// Dead letters kept of each saved search.
+const LETTERS_MAX: usize = 20;
+/// Longest pause between two calls for one packet.
+const PAUSE_MAX: Duration = Duration::from_secs(3_600);
+
+/// How sending to one webhook goes.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Post {
+    /// The packet that is sent next.
+    next: u64,
+    sent: u64,
+    /// Packets that gave way before they were sent.
+    lost: u64,
+    /// Packets given up.
+    dead: u64,
+    /// The last of them.
+    letters: VecDeque<Letter>,
+    /// Why the last call failed, if it did.
+    #[serde(skip)]
+    failing: Option<String>,
+}
+
+/// A packet given up.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Letter {
+    seq: u64,
+    at: String,
+    tries: u32,
+    why: String,
+    packet: String,
+}
+
+impl Post {
+    pub(crate) fn from(next: u64) -> Post {
+        Post { next, ..Post::default() }
+    }
+
+    /// How it goes, for `GET /saved-searches`; with the dead letters themselves where they are wanted.
+    pub(crate) fn report(&self, url: &str, letters: bool) -> Value {
+        let mut report = json!({"url": url, "next_packet": self.next, "sent": self.sent, "lost": self.lost,
+            "dead": self.dead, "failing": self.failing});
+        if letters {
+            let letter = |letter: &Letter| {
+                let packet: Value = serde_json::from_str(&letter.packet).unwrap_or_default();
+                json!({"seq": letter.seq, "at": letter.at, "tries": letter.tries, "why": letter.why, "packet": packet})
+            };
+            report["dead_letters"] = self.letters.iter().map(letter).collect();
+        }
+        report
+    }
+
+    fn bury(&mut self, letter: Letter) {
+        self.dead += 1;
+        self.letters.push_back(letter);
+        if self.letters.len() > LETTERS_MAX {
+            self.letters.pop_front();
+        }
+    }
+}
+
+/// Signs a body that is sent at this second since 1970: HMAC-SHA256 (RFC 2104, FIPS 180-4) over `TIMESTAMP.BODY`, in
+/// hexadecimal digits after `v1=`.
+pub fn signature(secret: &str, timestamp: i64, body: &str) -> String {
+    let mut out = String::from("v1=");
+    // A key may have any length, so this cannot fail.
+    if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) {
+        mac.update(format!("{timestamp}.").as_bytes());
+        mac.update(body.as_bytes());
+        for byte in mac.finalize().into_bytes() {
+            // Writing to a text cannot fail.
+            let _ = write!(out, "{byte:02x}");
+        }
+    }
+    out
+}
+
+/// Sends for all saved searches.
+pub(crate) struct Postman {
+    settings: WebhookSettings,
+    /// Made for the first call.
+    client: OnceLock<Result<Client, String>>,
+    places: Semaphore,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    /// Packets taken, calls that failed, packets given up.
+    pub(crate) sent: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    pub(crate) dead: AtomicU64,
+}
+
+impl Postman {
+    pub(crate) fn new(settings: WebhookSettings, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Postman {
+        Postman {
+            client: OnceLock::new(),
+            places: Semaphore::new(settings.at_once.max(1)),
+            settings,
+            clock,
+            random,
+            sent: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            dead: AtomicU64::new(0),
+        }
+    }
+
+    /// Sends the packets of a saved search as they come, until it is deleted or the server stops.
+    pub(crate) async fn run(self: Arc<Postman>, search: Arc<SavedSearch>) {
+        let (Some(post), Some(webhook)) = (&search.post, &search.definition.webhook) else { return };
+        loop {
+            let next = post.lock().next;
+            let mut reader = match search.outbox.read(next) {
+                Ok(reader) => reader,
+                Err(gone) => {
+                    let mut post = post.lock();
+                    post.lost += gone.first - next;
+                    post.next = gone.first;
+                    continue;
+                }
+            };
+            while let Some((seq, packet)) = reader.next().await {
+                let buried = self.send(&search, webhook, seq, &packet).await.err();
+                let mut post = post.lock();
+                match buried {
+                    None => post.sent += 1,
+                    Some(letter) => post.bury(letter),
+                }
+                post.next = seq + 1;
+            }
+            if search.outbox.is_closed() {
+                return;
+            }
+            // The reader was left behind: what gave way is counted above.
+        }
+    }
+
+    /// Sends one packet, again and again if need be; the letter where it is given up.
+    async fn send(&self, search: &SavedSearch, webhook: &Webhook, seq: u64, packet: &str) -> Result<(), Letter> {
+        let (begun, mut tries) = (Instant::now(), 0);
+        loop {
+            let outcome = match self.places.acquire().await {
+                Ok(_place) => self.call(search, webhook, seq, packet).await,
+                Err(_) => Err("the server is stopping".to_owned()),
+            };
+            tries += 1;
+            if let Some(post) = &search.post {
+                post.lock().failing = outcome.as_ref().err().cloned();
+            }
+            let Err(why) = outcome else {
+                self.sent.fetch_add(1, Ordering::Relaxed);
+                return Ok(());
+            };
+            self.failed.fetch_add(1, Ordering::Relaxed);
+            let pause = self.pause(tries);
+            if tries >= self.settings.tries || begun.elapsed() + pause > self.settings.age {
+                self.dead.fetch_add(1, Ordering::Relaxed);
+                let at = time::format_instant(self.clock.now());
+                return Err(Letter { seq, at, tries, why, packet: packet.to_owned() });
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// The pause after so many failures: doubled each time, and between three quarters and five quarters of that, so that
+    /// those who failed together do not come back together.
+    fn pause(&self, tries: u32) -> Duration {
+        let doubled = self.settings.wait.saturating_mul(1 << (tries - 1).min(20)).min(PAUSE_MAX);
+        doubled.mul_f64(0.75 + (self.random.next_u64() >> 11) as f64 / (1_u64 << 54) as f64)
+    }
+
+    async fn call(&self, search: &SavedSearch, webhook: &Webhook, seq: u64, packet: &str) -> Result<(), String> {
+        let timestamp = self.clock.now().div_euclid(1_000_000);
+        let client = self.client.get_or_init(|| client_of_webhooks(self.settings.allow_private)).as_ref();
+        let request = client
+            .map_err(Clone::clone)?
+            .post(webhook.url.clone())
+            .timeout(self.settings.timeout)
+            .header(CONTENT_TYPE, "application/json")
+            .header("Meridian-Search", &search.id)
+            .header("Meridian-Seq", seq)
+            .header("Meridian-Timestamp", timestamp)
+            .header("Meridian-Signature", signature(&webhook.secret, timestamp, packet))
+            .body(packet.to_owned());
+        let answer = request.send().await.map_err(|e| chain(&e.without_url()))?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(format!("it answered {status}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_store::seams::{Seams, SeededRandom};
+
+    #[test]
+    fn signatures_are_those_that_others_compute() {
+        // printf '1700000000.{"a":1}' | openssl dgst -sha256 -hmac 'a secret of mine'
+        let expected = "v1=a1b5dc591e1c9a3d968ea9aa944b0040f9b2596dc84414ee1ab5249b10d0f4f1";
+        assert_eq!(signature("a secret of mine", 1_700_000_000, "{\"a\":1}"), expected);
+        assert_ne!(signature("a secret of mine", 1_700_000_001, "{\"a\":1}"), expected);
+        assert_ne!(signature("another secret", 1_700_000_000, "{\"a\":1}"), expected);
+    }
+
+    #[test]
+    fn pauses_grow_to_a_limit_and_letters_are_bounded() {
+        let random = Arc::new(SeededRandom::new(3));
+        let postman = Postman::new(WebhookSettings::default(), Seams::real().clock, random);
+        for tries in 1..100 {
+            let doubled = Duration::from_secs(1 << (tries - 1).min(12)).min(PAUSE_MAX);
+            let pause = postman.pause(tries);
+            assert!(pause >= doubled.mul_f64(0.75) && pause <= doubled.mul_f64(1.25), "{tries}: {pause:?}");
+        }
+        let mut post = Post::from(0);
+        for seq in 0..50 {
+            let (at, why, packet) = (String::new(), String::new(), "{}".to_owned());
+            post.bury(Letter { seq, at, tries: 1, why, packet });
+        }
+        let report = post.report("https://example.org/", true);
+        assert_eq!((report["dead"].as_u64(), report["dead_letters"].as_array().map(Vec::len)), (Some(50), Some(20)));
+        assert_eq!(report["dead_letters"][19]["seq"], 49);
+    }
+}
