@@ -6,6 +6,7 @@ use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::problem::{Problem, Result};
 use crate::routes;
+use crate::searches::keep::InStore;
 use meridian_federation::{SavedSearches, Searches};
 use meridian_store::seams::{Clock, Random, Seams};
 use meridian_store::{Collection, Store};
@@ -50,13 +51,15 @@ pub struct Shared {
 impl AppState {
     /// State over an open store; clock and randomness come from its seams.
     pub fn new(store: Arc<Store>, seams: &Seams, config: ServerConfig) -> AppState {
-        let searches = Arc::new(Searches::new(
+        let searches = Searches::new(
             config.search.clone(),
             store.clone(),
             config.tenant.clone(),
             seams.clock.clone(),
             seams.random.clone(),
-        ));
+        );
+        let keeper = InStore::new(store.clone(), config.tenant.clone(), seams.clock.clone());
+        let searches = Arc::new(searches.keeping(Arc::new(keeper)));
         let (clock, random) = (seams.clock.clone(), seams.random.clone());
         AppState(Arc::new(Shared {
             limiter: Limiter::new(config.requests_running_max, config.requests_waiting_max, config.admission_wait),

@@ -99,7 +99,8 @@ impl SelectionArgs {
     }
 }
 
-fn numbers(option: &str, text: &str, counts: &[usize], expected: &str) -> Result<Vec<f64>, Failure> {
+/// Reads numbers with commas between, of one of these counts.
+pub fn numbers(option: &str, text: &str, counts: &[usize], expected: &str) -> Result<Vec<f64>, Failure> {
     let numbers: Option<Vec<f64>> =
         text.split(',').map(|n| n.trim().parse().ok().filter(|n: &f64| n.is_finite())).collect();
     match numbers {

@@ -19,6 +19,7 @@ const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b',').remove(b':');
 
 /// A running server.
+#[derive(Clone)]
 pub struct Server {
     base: String,
     agent: Agent,
@@ -107,6 +108,34 @@ impl Server {
         let body = read(accept(response)?)?;
         serde_json::from_slice(&body)
             .map_err(|e| Failure::Refused(format!("{} answered what is not JSON: {e}", self.base)))
+    }
+
+    /// Asks with a JSON document, and for one; what the server finds wrong with it is the user's mistake.
+    pub fn ask(&self, path: &[&str], document: &Value) -> Result<Value, Failure> {
+        let request = self.agent.post(self.address(path, &[])).content_type("application/json");
+        let response = request.send(document.to_string()).map_err(|e| self.unreachable(&e))?;
+        let mistaken = response.status() == 400;
+        let body = accept(response).and_then(read).map_err(|failure| match failure {
+            Failure::Refused(why) if mistaken => Failure::Usage(why),
+            failure => failure,
+        })?;
+        serde_json::from_slice(&body)
+            .map_err(|e| Failure::Refused(format!("{} answered what is not JSON: {e}", self.base)))
+    }
+
+    /// A stream of Server-Sent Events, from the one after `last` on.
+    pub fn events(&self, path: &[&str], last: Option<u64>) -> Result<impl Read + use<>, Failure> {
+        let mut request = self.agent.get(self.address(path, &[])).header("accept", "text/event-stream");
+        if let Some(last) = last {
+            request = request.header("last-event-id", last.to_string());
+        }
+        let response = request.call().map_err(|e| self.unreachable(&e))?;
+        Ok(accept(response)?.into_body().into_with_config().limit(u64::MAX).reader())
+    }
+
+    /// Removes a thing.
+    pub fn delete(&self, path: &[&str]) -> Result<(), Failure> {
+        accept(self.agent.delete(self.address(path, &[])).call().map_err(|e| self.unreachable(&e))?).map(drop)
     }
 
     /// Asks with a JSON document for work that may take long, and gives the answer's bytes as they come.

@@ -18,7 +18,7 @@ mod table;
 mod units;
 
 use clap::{Parser, Subcommand};
-use commands::{aggregate, backup, check, create, export, files, lab, query, restore, serve};
+use commands::{aggregate, backup, check, create, export, files, lab, provider, query, restore, search, serve};
 use std::process::ExitCode;
 
 /// Freed memory goes back in large pieces, and threads that parse, index and answer do not wait for each other.
@@ -50,6 +50,8 @@ enum Command {
     Create(create::CreateArgs),
     Load(load::LoadArgs),
     Query(query::QueryArgs),
+    Search(search::SearchArgs),
+    Provider(provider::ProviderArgs),
     Aggregate(aggregate::AggregateArgs),
     Export(export::ExportArgs),
     Files(files::FilesArgs),
@@ -65,6 +67,8 @@ fn main() -> ExitCode {
         Command::Create(args) => create::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Query(args) => query::run(&args),
+        Command::Search(args) => search::run(&args),
+        Command::Provider(args) => provider::run(&args),
         Command::Aggregate(args) => aggregate::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Files(args) => files::run(&args),

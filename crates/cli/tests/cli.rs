@@ -26,7 +26,20 @@ fn spots(folder: &Path) {
 
 #[test]
 fn help_has_examples_for_every_command() {
-    for name in ["serve", "create", "load", "query", "aggregate", "export", "files", "check", "backup", "restore"] {
+    for name in [
+        "serve",
+        "create",
+        "load",
+        "query",
+        "search",
+        "provider",
+        "aggregate",
+        "export",
+        "files",
+        "check",
+        "backup",
+        "restore",
+    ] {
         let run = meridian(&[name, "--help"]).ended(0);
         assert!(run.out.contains("Examples:"), "{name}:\n{}", run.out);
         assert!(run.out.contains(&format!("meridian {name}")), "{name}:\n{}", run.out);

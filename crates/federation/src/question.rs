@@ -1,6 +1,7 @@
 //! What is asked: read from JSON once, with a sentence for every mistake.
 
 use crate::area::Area;
+use crate::keep::Keep;
 use crate::settings::Settings;
 use crate::shape;
 use crate::words::Words;
@@ -17,7 +18,7 @@ const RADIUS_MAX_M: f64 = 20_037_508.0;
 const TEXT_BYTES_MAX: usize = 200;
 
 /// The members of a question.
-const MEMBERS: [&str; 15] = [
+const MEMBERS: [&str; 16] = [
     "keywords",
     "near",
     "radius",
@@ -33,6 +34,7 @@ const MEMBERS: [&str; 15] = [
     "limit",
     "timeout",
     "priority",
+    "keep",
 ];
 
 /// Results with pictures or films only.
@@ -92,6 +94,8 @@ pub struct Question {
     pub deadline: Duration,
     /// Its place in the queues.
     pub priority: Priority,
+    /// Where its results are kept, if anywhere.
+    pub keep: Option<Keep>,
 }
 
 impl Question {
@@ -123,6 +127,7 @@ impl Question {
                 .map_or(settings.deadline, Duration::from_millis),
             priority: word(members, "priority", &[("quick", Priority::Quick), ("background", Priority::Background)])?
                 .unwrap_or(Priority::Quick),
+            keep: Keep::read(members)?,
         };
         if question.keywords.is_none() && question.place.is_none() && question.author.is_none() {
             return Err(Invalid::field("keywords", "nothing is asked: expected keywords, a place or an author"));
@@ -335,6 +340,11 @@ mod tests {
             (json!({"keywords": "a", "language": "English"}), Some("language"), "ISO 639-1"),
             (json!({"keywords": "a", "limit": 0}), Some("limit"), "from 1 to 1000"),
             (json!({"keywords": "a", "timeout": 1e9}), Some("timeout"), "120000"),
+            (json!({"keywords": "a", "keep": "x"}), Some("keep"), "expected an object"),
+            (json!({"keywords": "a", "keep": {"hours": 1}}), Some("keep"), "name of a collection"),
+            (json!({"keywords": "a", "keep": {"collection": "../x"}}), Some("keep"), "is not a name"),
+            (json!({"keywords": "a", "keep": {"collection": "x", "hours": 0}}), Some("keep"), "from 1 to 8784"),
+            (json!({"keywords": "a", "keep": {"collection": "x", "days": 1}}), Some("keep"), "no member \"days\""),
         ] {
             let mistake = Question::read(&question, &Settings::default()).expect_err(&question.to_string());
             assert_eq!(mistake.field.as_deref(), field, "{question}");

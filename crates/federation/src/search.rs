@@ -99,6 +99,7 @@ struct Ledger {
     result_packets: u64,
     first: Option<Duration>,
     last: Option<Duration>,
+    kept: usize,
 }
 
 #[derive(Debug, Default)]
@@ -106,6 +107,7 @@ struct Entry {
     state: Option<(State, String)>,
     results: u64,
     ms: u64,
+    not_kept: bool,
 }
 
 impl Search {
@@ -230,6 +232,26 @@ impl Search {
         entry.state = Some((state, detail));
     }
 
+    /// Notes results that are in their collection now.
+    pub(crate) fn kept(&self, results: usize) {
+        self.ledger.lock().kept += results;
+    }
+
+    /// Says, once of each provider, that results of it could not be kept. They are delivered all the same.
+    pub(crate) fn not_kept(&self, provider: &str, why: String) {
+        let mut ledger = self.ledger.lock();
+        let sealed = ledger.sealed;
+        let Some(entry) = ledger.entries.get_mut(provider) else { return };
+        if sealed || std::mem::replace(&mut entry.not_kept, true) {
+            return;
+        }
+        let detail = &why[..why.floor_char_boundary(400)];
+        self.outbox.push_state(|seq| {
+            json!({"search": self.id, "seq": seq, "provider": provider, "kind": "keep", "state": "error", "detail": detail})
+                .to_string()
+        });
+    }
+
     /// Ends the search: whoever is still asked is told as late (or given up), and the last packet is sent. Once.
     pub(crate) fn seal(&self, why_open: &str) {
         let mut ledger = self.ledger.lock();
@@ -247,10 +269,13 @@ impl Search {
             let word = ledger.word();
             self.outbox.seal(|seq| {
                 let states: Map<String, Value> = ledger.states();
-                json!({"search": self.id, "seq": seq, "kind": "complete", "state": word, "packets": seq + 1,
+                let mut packet = json!({"search": self.id, "seq": seq, "kind": "complete", "state": word, "packets": seq + 1,
                     "result_packets": ledger.result_packets, "providers": states,
-                    "ttfp_ms": ledger.first.map(|t| t.as_millis() as u64), "ttlp_ms": ledger.last.map(|t| t.as_millis() as u64)})
-                .to_string()
+                    "ttfp_ms": ledger.first.map(|t| t.as_millis() as u64), "ttlp_ms": ledger.last.map(|t| t.as_millis() as u64)});
+                if self.question.keep.is_some() {
+                    packet["kept"] = ledger.kept.into();
+                }
+                packet.to_string()
             });
         }
         drop(ledger);

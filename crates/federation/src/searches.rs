@@ -2,6 +2,7 @@
 
 use crate::area::Area;
 use crate::delivery::Budget;
+use crate::keep::Keeper;
 use crate::pipeline::plan::plan;
 use crate::pipeline::{Pipeline, Work};
 use crate::places::Places;
@@ -70,6 +71,7 @@ pub struct Searches {
     budget: Arc<Budget>,
     tally: Arc<Tally>,
     places: Arc<Places>,
+    keeper: Option<Arc<dyn Keeper>>,
     pipeline: OnceCell<Arc<Pipeline>>,
     book: Mutex<Book>,
 }
@@ -101,16 +103,21 @@ impl Searches {
             settings.providers.iter().map(|d| Arc::new(Outside::new(d.clone(), http.clone())) as Arc<dyn Provider>);
         let providers = outside.chain([own]).map(|provider| (provider.name().to_owned(), provider)).collect();
         let budget = Arc::new(Budget::new(settings.buffer_bytes_total));
-        let (tally, pipeline, book) = (Arc::default(), OnceCell::new(), Mutex::default());
+        let (tally, keeper, pipeline, book) = (Arc::default(), None, OnceCell::new(), Mutex::default());
         let (gazetteer, people) = (settings.gazetteer.clone(), settings.gazetteer_population);
         let places = Arc::new(Places::new(store.clone(), tenant.clone(), gazetteer, people, clock.clone()));
-        Searches { settings, providers, store, tenant, clock, random, budget, tally, places, pipeline, book }
+        Searches { settings, providers, store, tenant, clock, random, budget, tally, places, keeper, pipeline, book }
     }
 
     /// Adds a provider that is a Rust type; a declared one of its name gives way.
     pub fn with(mut self, provider: Arc<dyn Provider>) -> Searches {
         self.providers.insert(provider.name().to_owned(), provider);
         self
+    }
+
+    /// Lets questions have their results kept.
+    pub fn keeping(self, keeper: Arc<dyn Keeper>) -> Searches {
+        Searches { keeper: Some(keeper), ..self }
     }
 
     /// The settings.
@@ -143,6 +150,7 @@ impl Searches {
             Admitted::Place(place) => place,
         };
         let question = self.located(question, arrived).await?;
+        self.ready_to_keep(&question).await?;
         let id = format!("{:016x}{:016x}", self.random.next_u64(), self.random.next_u64());
         let search = Arc::new(Search::new(
             id.clone(),
@@ -154,7 +162,10 @@ impl Searches {
         ));
         let pipeline = self
             .pipeline
-            .get_or_init(async || Pipeline::new(&self.settings, self.providers.values(), &self.places, &self.tally))
+            .get_or_init(async || {
+                let (providers, keeper) = (self.providers.values(), self.keeper.clone());
+                Pipeline::new(&self.settings, providers, &self.places, keeper, &self.tally)
+            })
             .await;
         for (provider, why) in plan.skipped {
             search.skip(&provider, why);
@@ -213,6 +224,14 @@ impl Searches {
             Err(QueryError::Invalid(invalid)) => Err(Refusal::Invalid(Invalid::field("address", invalid.detail))),
             Err(e) => Err(Refusal::Failed(e.to_string())),
         }
+    }
+
+    /// Sees to the collection in which a question's results are to be kept.
+    async fn ready_to_keep(&self, question: &Question) -> Result<(), Refusal> {
+        let Some(keep) = question.keep.clone() else { return Ok(()) };
+        let keeper = self.keeper.clone().ok_or_else(|| Invalid::field("keep", "this server keeps no results"))?;
+        let ready = tokio::task::spawn_blocking(move || keeper.ready(&keep)).await;
+        ready.map_err(|e| Refusal::Failed(e.to_string()))?
     }
 
     /// Waits for the end of a search, tells it, and forgets it after a while.

@@ -1,5 +1,7 @@
-//! Federated searches: begun, looked at, stopped, and read as packets (`packets.rs`); those that stand are in `saved.rs`.
+//! Federated searches: begun, looked at, stopped, read as packets (`packets.rs`), and kept (`keep.rs`); those that stand are in
+//! `saved.rs`.
 
+pub mod keep;
 pub mod packets;
 pub mod saved;
 

@@ -20,7 +20,7 @@ fn packets_of(id: &str) -> String {
 }
 
 /// Runs a search; its packets, checked.
-fn search(server: &Server, question: &Value) -> Vec<Value> {
+pub fn search(server: &Server, question: &Value) -> Vec<Value> {
     let id = begin(server, question);
     let packets = Events::open(server, &packets_of(&id), None).all();
     whole(&packets);

@@ -8,6 +8,8 @@ pub mod create;
 pub mod export;
 pub mod files;
 pub mod lab;
+pub mod provider;
 pub mod query;
 pub mod restore;
+pub mod search;
 pub mod serve;

@@ -1,6 +1,8 @@
 //! The real program, run as a user runs it.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod source;
+
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The way of a search: plan, ask, map, enrich, filter, deduplicate, classify, deliver.
+//! The way of a search: plan, ask, map, enrich, filter, deduplicate, classify, deliver, and keep where the question says so.
 //!
 //! Each stage is one file, a type that implements [`Stage`], with a bounded queue before it and so many pieces of work at
 //! once. All searches share the stages; each provider has an "ask" of its own, so that a slow one is waited for by nobody
@@ -10,6 +10,7 @@ pub(crate) mod deduplicate;
 mod deliver;
 mod enrich;
 pub(crate) mod filter;
+mod keep;
 mod lane;
 mod map;
 pub mod plan;
@@ -23,6 +24,7 @@ pub use lane::Lane;
 pub use sink::Sink;
 
 use crate::found::Found;
+use crate::keep::Keeper;
 use crate::places::Places;
 use crate::provider::{Fault, Provider};
 use crate::search::{Leg, Tally};
@@ -74,11 +76,13 @@ impl Pipeline {
         settings: &Settings,
         providers: impl IntoIterator<Item = &'a Arc<dyn Provider>>,
         places: &Arc<Places>,
+        keeper: Option<Arc<dyn Keeper>>,
         tally: &Arc<Tally>,
     ) -> Arc<Pipeline> {
         let mut stages = JoinSet::new();
         let (queue, at_once) = (settings.queue, settings.at_once);
-        let deliver = start(&mut stages, Arc::new(deliver::Deliver), queue, at_once, tally);
+        let keep = start(&mut stages, Arc::new(keep::Keep { keeper }), queue, at_once, tally);
+        let deliver = start(&mut stages, Arc::new(deliver::Deliver { keep }), queue, at_once, tally);
         let classify = start(&mut stages, Arc::new(classify::Classify { next: deliver }), queue, at_once, tally);
         let deduplicate =
             start(&mut stages, Arc::new(deduplicate::Deduplicate { next: classify }), queue, at_once, tally);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::provider::Asking;
 use crate::question::Question;
-use crate::searches::Searches;
+use crate::searches::{Refusal, Searches};
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
 use serde_json::{Value, json};
@@ -43,13 +43,17 @@ impl Provider for Told {
 type Does = fn(Sink) -> Asking<'static>;
 
 fn searches(settings: Settings, told: &[(&'static str, Does)]) -> Arc<Searches> {
+    Arc::new(bare(settings, told))
+}
+
+fn bare(settings: Settings, told: &[(&'static str, Does)]) -> Searches {
     let seams = Seams::real();
     let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).expect("a store"));
     let mut searches = Searches::new(settings, store, "default".to_owned(), seams.clock.clone(), seams.random.clone());
     for (name, does) in told {
         searches = searches.with(Arc::new(Told { name, does: *does }));
     }
-    Arc::new(searches)
+    searches
 }
 
 /// All packets of a search, checked for gaps.
@@ -168,7 +172,7 @@ async fn who_leaves_stops_the_work_and_nobody_waits_past_the_limit() {
     let (same, joined) = searches.start(&question, "me", Instant::now()).await.expect("the same");
     assert!(joined && same.id == search.id);
     match searches.start(&question, "another", Instant::now()).await {
-        Err(crate::searches::Refusal::TooMany { running: 1, retry }) => assert!(retry <= Duration::from_secs(20)),
+        Err(Refusal::TooMany { running: 1, retry }) => assert!(retry <= Duration::from_secs(20)),
         other => panic!("{:?}", other.map(|(search, _)| search.id.clone())),
     }
     // Nobody comes to read: the work ends long before its deadline, and its place is free.
@@ -208,4 +212,45 @@ async fn no_provider_that_can_take_it_is_said_at_once() {
     // There is no collection, so the only provider has nothing to look in.
     let all = packets(&searches, json!({"keywords": "x"})).await;
     assert_eq!((all.len(), all[0]["state"].as_str(), all[1]["state"].as_str()), (2, Some("skipped"), Some("absent")));
+}
+
+/// A disk that is full.
+struct Full;
+
+impl Keeper for Full {
+    fn ready(&self, _: &crate::keep::Keep) -> Result<(), Refusal> {
+        Ok(())
+    }
+    fn keep(&self, _: &crate::keep::Keep, _: &str, _: &str, found: &[Found]) -> Result<(), String> {
+        Err(format!("{} results: the disk is full", found.len()))
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_is_said_once_and_delivered_all_the_same() {
+    fn twice(sink: Sink) -> Asking<'static> {
+        Box::pin(async move {
+            for id in ["a", "b"] {
+                sink.found(vec![Found { id: id.to_owned(), title: Some(format!("good {id}")), ..Found::default() }])
+                    .await?;
+            }
+            Ok(())
+        })
+    }
+    let question = json!({"keywords": "good", "providers": ["twice"], "keep": {"collection": "found"}});
+    let searches = Arc::new(bare(Settings::default(), &[("twice", twice)]).keeping(Arc::new(Full)));
+    let all = packets(&searches, question.clone()).await;
+    let told: Vec<&Value> = all.iter().filter(|packet| packet["kind"] == "keep").collect();
+    assert_eq!(told.len(), 1, "{all:?}");
+    assert_eq!((told[0]["provider"].as_str(), told[0]["state"].as_str()), (Some("twice"), Some("error")));
+    assert!(told[0]["detail"].as_str().expect("text").contains("the disk is full"));
+    let last = all.last().expect("a last packet");
+    assert_eq!((last["state"].as_str(), last["kept"].as_u64()), (Some("complete"), Some(0)));
+    assert_eq!(all.iter().filter(|packet| packet["kind"] == "results").count(), 2);
+    // Where nobody keeps anything, that is said at once.
+    let searches = self::searches(Settings::default(), &[("twice", twice)]);
+    match searches.start(&question, "", Instant::now()).await {
+        Err(Refusal::Invalid(mistake)) => assert_eq!(mistake.field.as_deref(), Some("keep")),
+        other => panic!("{:?}", other.map(|(search, _)| search.id.clone())),
+    }
 }

@@ -1,14 +1,35 @@
-//! From an answer to results, by paths: pure, so that a recorded answer is test enough.
+//! From an answer to results, by rules: pure, so that a recorded answer is test enough.
 
 use super::decode::{Format, decode, without_markup};
-use super::path::{Path, text};
-use super::template::Template;
+use super::join::{Join, JoinFile, join};
+use super::path::Path;
+use super::rule::Rule;
+use super::when::When;
 use crate::found::Found;
 use crate::shape;
-use meridian_model::{geometry, time};
+use meridian_model::geometry;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+/// `[answer]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerFile {
+    format: Format,
+    items: String,
+    #[serde(default)]
+    empty: Option<String>,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    pub(super) sure_of: Vec<String>,
+    #[serde(default)]
+    join: BTreeMap<String, JoinFile>,
+    map: MappingFile,
+    #[serde(default)]
+    more: BTreeMap<String, String>,
+}
 
 /// `[answer.map]`: paths, or templates over paths where there is a brace: `https://example.org/{id}`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -30,25 +51,6 @@ pub struct MappingFile {
     videos: Option<String>,
 }
 
-/// How a source writes instants.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum When {
-    /// RFC 3339, RFC 2822 or a plain date.
-    Text,
-    /// Seconds since 1970.
-    Seconds,
-    /// Milliseconds since 1970.
-    Millis,
-    /// In strptime's letters; UTC where they name no offset.
-    Letters(String),
-}
-
-#[derive(Debug, Clone)]
-enum Value1 {
-    Path(Path),
-    Made(Template),
-}
-
 /// How a source says "nothing" other than by an empty list.
 #[derive(Debug, Clone)]
 enum Empty {
@@ -65,20 +67,21 @@ pub struct Mapping {
     items: Path,
     empty: Option<Empty>,
     error: Option<Path>,
-    id: Option<Value1>,
-    title: Option<Value1>,
-    text: Option<Value1>,
-    link: Option<Value1>,
-    author: Option<Value1>,
-    language: Option<Value1>,
+    joins: Vec<Join>,
+    id: Option<Rule>,
+    title: Option<Rule>,
+    text: Option<Rule>,
+    link: Option<Rule>,
+    author: Option<Rule>,
+    language: Option<Rule>,
     time: Option<Path>,
     when: When,
     lon_lat: Option<(Path, Path)>,
     point: Option<Path>,
     geometry: Option<Path>,
-    images: Option<Value1>,
-    videos: Option<Value1>,
-    more: Vec<(String, Value1)>,
+    images: Option<Rule>,
+    videos: Option<Rule>,
+    more: Vec<(String, Rule)>,
 }
 
 /// What an answer held.
@@ -93,82 +96,161 @@ pub struct Mapped {
 }
 
 impl Mapping {
-    /// Takes the paths of a declaration apart.
-    pub fn new(
-        format: Format,
-        items: &str,
-        empty: Option<&str>,
-        error: Option<&str>,
-        map: &MappingFile,
-        more: &BTreeMap<String, String>,
-    ) -> Result<Mapping, String> {
-        let value = |key: &str, text: &Option<String>| {
-            text.as_deref().map(|text| value(text).map_err(|e| format!("answer.map.{key}: {e}"))).transpose()
+    /// Takes the rules of a declaration apart; `fixed` puts the values of `[set]` in. The error names the key, also of a rule
+    /// that could never find anything.
+    pub fn new(file: &AnswerFile, fixed: &dyn Fn(&str) -> String) -> Result<Mapping, String> {
+        let map = &file.map;
+        let rule = |key: &str, text: &Option<String>| {
+            let read = |text: &String| Rule::parse(&fixed(text)).map_err(|e| format!("answer.map.{key}: {e}"));
+            text.as_ref().map(read).transpose()
         };
-        let path = |text: &Option<String>| text.as_deref().map(Path::parse);
-        let when = match map.time_format.as_deref() {
-            None => When::Text,
-            Some("unix") => When::Seconds,
-            Some("unix-ms") => When::Millis,
-            Some(letters) => {
-                // What cannot be written cannot be read either.
-                let written =
-                    jiff::fmt::strtime::format(letters, &jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC));
-                written.map_err(|e| format!("answer.map.time_format = {letters:?}: {e}"))?;
-                When::Letters(letters.to_owned())
-            }
+        let path = |key: &str, text: &Option<String>| {
+            let read = |text: &String| match text.as_str() {
+                "" => Err(format!("answer.map.{key}: it is empty: expected a path, or leave it out")),
+                text => Path::parse(text).map_err(|e| format!("answer.map.{key}: {e}")),
+            };
+            text.as_ref().map(read).transpose()
         };
-        let lon_lat = match (&map.lon, &map.lat) {
-            (Some(lon), Some(lat)) => Some((Path::parse(lon), Path::parse(lat))),
-            (None, None) => None,
-            _ => return Err("answer.map: lon and lat go together".to_owned()),
-        };
-        let more = more
-            .iter()
-            .map(|(name, text)| Ok((name.clone(), self::value(text).map_err(|e| format!("answer.more.{name}: {e}"))?)));
-        Ok(Mapping {
-            format,
-            items: Path::parse(items),
-            empty: empty.map(|sign| if sign == "{}" { Empty::Bare } else { Empty::Sign(Path::parse(sign)) }),
-            error: error.map(Path::parse),
-            id: value("id", &map.id)?,
-            title: value("title", &map.title)?,
-            text: value("text", &map.text)?,
-            link: value("link", &map.link)?,
-            author: value("author", &map.author)?,
-            language: value("language", &map.language)?,
-            time: path(&map.time),
+        let top = |key: &str, text: &str| Path::parse(text).map_err(|e| format!("answer.{key}: {e}"));
+        let when = When::parse(map.time_format.as_deref()).map_err(|e| {
+            format!("answer.map.time_format = {:?}: {e}", map.time_format.as_deref().unwrap_or_default())
+        })?;
+        if map.time_format.is_some() && map.time.is_none() {
+            return Err("answer.map.time_format: there is no time that it could be the format of".to_owned());
+        }
+        if [&map.id, &map.link, &map.title, &map.text].iter().all(|rule| rule.is_none()) {
+            return Err(
+                "answer.map: expected at least one of id, link, title and text: without them no result can be read"
+                    .to_owned(),
+            );
+        }
+        let more = file.more.iter().map(|(name, text)| {
+            Ok((name.clone(), Rule::parse(&fixed(text)).map_err(|e| format!("answer.more.{name}: {e}"))?))
+        });
+        let mapping = Mapping {
+            format: file.format,
+            items: top("items", &file.items)?,
+            empty: match file.empty.as_deref() {
+                None => None,
+                Some("{}") => Some(Empty::Bare),
+                Some(sign) => Some(Empty::Sign(top("empty", sign)?)),
+            },
+            error: file.error.as_deref().map(|path| top("error", path)).transpose()?,
+            joins: file.join.iter().map(|(name, file)| Join::new(name, file, fixed)).collect::<Result<_, _>>()?,
+            id: rule("id", &map.id)?,
+            title: rule("title", &map.title)?,
+            text: rule("text", &map.text)?,
+            link: rule("link", &map.link)?,
+            author: rule("author", &map.author)?,
+            language: rule("language", &map.language)?,
+            time: path("time", &map.time)?,
             when,
-            lon_lat,
-            point: path(&map.point),
-            geometry: path(&map.geometry),
-            images: value("images", &map.images)?,
-            videos: value("videos", &map.videos)?,
+            lon_lat: match (path("lon", &map.lon)?, path("lat", &map.lat)?) {
+                (Some(lon), Some(lat)) => Some((lon, lat)),
+                (None, None) => None,
+                _ => return Err("answer.map: lon and lat go together".to_owned()),
+            },
+            point: path("point", &map.point)?,
+            geometry: path("geometry", &map.geometry)?,
+            images: rule("images", &map.images)?,
+            videos: rule("videos", &map.videos)?,
             more: more.collect::<Result<_, String>>()?,
-        })
+        };
+        mapping.check_joins()?;
+        Ok(mapping)
+    }
+
+    /// Every join is used, and what is used is there.
+    fn check_joins(&self) -> Result<(), String> {
+        let mut used = Vec::new();
+        for (field, paths) in self.fields() {
+            for (first, second) in paths.into_iter().flat_map(Path::roots) {
+                if first == "join" {
+                    let name = second.unwrap_or_default();
+                    if !self.joins.iter().any(|join| join.name() == name) {
+                        return Err(format!("{field}: there is no [answer.join.{name}]"));
+                    }
+                    used.push(name.to_owned());
+                }
+            }
+        }
+        match self.joins.iter().find(|join| !used.iter().any(|name| name == join.name())) {
+            Some(join) => {
+                let name = join.name();
+                Err(format!("answer.join.{name}: nothing in [answer.map] and [answer.more] names join.{name}"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The fields that it fills, by their keys in the file, each with the paths that it is read from.
+    pub(super) fn fields(&self) -> Vec<(String, Vec<&Path>)> {
+        let rules = [
+            ("id", &self.id),
+            ("title", &self.title),
+            ("text", &self.text),
+            ("link", &self.link),
+            ("author", &self.author),
+            ("language", &self.language),
+            ("images", &self.images),
+            ("videos", &self.videos),
+        ];
+        let rules = rules.into_iter().filter_map(|(name, rule)| Some((name, rule.as_ref()?.paths())));
+        let (lon, lat) = self.lon_lat.as_ref().map(|(lon, lat)| (lon, lat)).unzip();
+        let paths = [
+            ("time", self.time.as_ref()),
+            ("lon", lon),
+            ("lat", lat),
+            ("point", self.point.as_ref()),
+            ("geometry", self.geometry.as_ref()),
+        ];
+        let paths = paths.into_iter().filter_map(|(name, path)| Some((name, vec![path?])));
+        let map = rules.chain(paths).map(|(name, paths)| (format!("answer.map.{name}"), paths));
+        map.chain(self.more.iter().map(|(name, rule)| (format!("answer.more.{name}"), rule.paths()))).collect()
     }
 
     /// Reads an answer. The error is a sentence about the source: what came is not what its declaration says.
     pub fn read(&self, content_type: &str, bytes: &[u8]) -> Result<Mapped, String> {
         let value = decode(self.format, content_type, bytes)?;
-        if let Some(said) = self.error.as_ref().and_then(|path| path.text(&value)) {
-            return Err(format!("it answered with an error: {}", cut(&said)));
-        }
-        let items: Vec<&Value> = match &self.items.all(&value)[..] {
-            [Value::Array(list)] => list.iter().collect(),
-            found => found.to_vec(),
-        };
-        if items.is_empty() && !self.is_empty(&value) {
-            return Err("the answer has no list of results where it should stand: its shape has changed".to_owned());
-        }
-        let found: Vec<Found> = items.iter().filter_map(|item| self.one(item)).collect();
-        let unreadable = items.len() - found.len();
+        let (found, unreadable) = self.with_items(&value, bytes.len(), |items| {
+            let found: Vec<Found> = items.iter().filter_map(|item| self.one(item)).collect();
+            let unreadable = items.len() - found.len();
+            (found, unreadable)
+        })?;
         if found.is_empty() && unreadable > 0 {
             return Err(format!(
                 "none of {unreadable} results has an id, a link, a title or a text: its shape has changed"
             ));
         }
         Ok(Mapped { found, unreadable, value })
+    }
+
+    /// Decodes an answer, and gives its items, joined, to `look`.
+    pub(super) fn look<T>(
+        &self,
+        content_type: &str,
+        bytes: &[u8],
+        look: impl FnOnce(&[&Value]) -> T,
+    ) -> Result<T, String> {
+        self.with_items(&decode(self.format, content_type, bytes)?, bytes.len(), look)
+    }
+
+    fn with_items<T>(&self, value: &Value, bytes: usize, look: impl FnOnce(&[&Value]) -> T) -> Result<T, String> {
+        if let Some(said) = self.error.as_ref().and_then(|path| path.text(value)) {
+            return Err(format!("it answered with an error: {}", cut(&said)));
+        }
+        let items: Vec<&Value> = match &self.items.all(value)[..] {
+            [Value::Array(list)] => list.iter().collect(),
+            found => found.to_vec(),
+        };
+        if items.is_empty() && !self.is_empty(value) {
+            return Err("the answer has no list of results where it should stand: its shape has changed".to_owned());
+        }
+        if self.joins.is_empty() {
+            return Ok(look(&items));
+        }
+        let joined = join(&self.joins, value, bytes, &items);
+        Ok(look(&joined.iter().collect::<Vec<_>>()))
     }
 
     /// Whether an answer without results says that there are none: by an empty list, by the sign that the declaration names, or
@@ -189,11 +271,11 @@ impl Mapping {
         empty_list || sign || around
     }
 
-    fn one(&self, item: &Value) -> Option<Found> {
-        let get = |value: &Option<Value1>| value.as_ref().and_then(|value| value.text(item));
-        let clean =
-            |value: &Option<Value1>| get(value).map(|text| without_markup(&text)).filter(|text| !text.is_empty());
-        let list = |value: &Option<Value1>| value.as_ref().map(|value| value.texts(item)).unwrap_or_default();
+    /// A result of one item; `None` where it has nothing to know it by.
+    pub(super) fn one(&self, item: &Value) -> Option<Found> {
+        let get = |rule: &Option<Rule>| rule.as_ref().and_then(|rule| rule.text(item));
+        let clean = |rule: &Option<Rule>| get(rule).map(|text| without_markup(&text)).filter(|text| !text.is_empty());
+        let list = |rule: &Option<Rule>| rule.as_ref().map(|rule| rule.texts(item)).unwrap_or_default();
         let (title, body, link, id) = (clean(&self.title), clean(&self.text), get(&self.link), get(&self.id));
         let id = match (id, &link) {
             (Some(id), _) => id,
@@ -215,7 +297,7 @@ impl Mapping {
                 .map(|code| code.to_lowercase().chars().take_while(|c| c.is_alphabetic()).collect()),
             images: list(&self.images),
             videos: list(&self.videos),
-            more: self.more.iter().filter_map(|(name, value)| Some((name.clone(), value.value(item)?))).collect(),
+            more: self.more.iter().filter_map(|(name, rule)| Some((name.clone(), rule.value(item)?))).collect(),
             ..Found::default()
         })
     }
@@ -239,63 +321,6 @@ impl Mapping {
         // Where sources do not know, many of them write 0, 0.
         let known = (lon, lat) != (0.0, 0.0) && geometry::validate_position(lon, lat).is_ok();
         known.then(|| (shape::point(lon, lat), geo_types::Geometry::Point(geo_types::Point::new(lon, lat))))
-    }
-}
-
-fn value(text: &str) -> Result<Value1, String> {
-    if text.contains(['{', '}']) {
-        return Template::parse(text, |name| !name.is_empty()).map(Value1::Made);
-    }
-    Ok(Value1::Path(Path::parse(text)))
-}
-
-impl Value1 {
-    fn text(&self, item: &Value) -> Option<String> {
-        match self {
-            Value1::Path(path) => path.text(item),
-            Value1::Made(template) => template.fill(&|name, _| Path::parse(name).text(item)),
-        }
-    }
-
-    fn texts(&self, item: &Value) -> Vec<String> {
-        match self {
-            Value1::Path(path) => path.all(item).into_iter().filter_map(text).collect(),
-            Value1::Made(_) => self.text(item).into_iter().collect(),
-        }
-    }
-
-    fn value(&self, item: &Value) -> Option<Value> {
-        match self {
-            Value1::Path(path) => path.first(item).cloned(),
-            Value1::Made(_) => self.text(item).map(Value::from),
-        }
-    }
-}
-
-impl When {
-    fn read(&self, value: &Value) -> Option<i64> {
-        let written = text(value)?;
-        let scaled = |scale: f64| {
-            let micros = written.parse::<f64>().ok()? * scale;
-            (micros.abs() < 9e18).then_some(micros as i64)
-        };
-        let micros = match self {
-            When::Seconds => scaled(1e6)?,
-            When::Millis => scaled(1e3)?,
-            When::Letters(letters) => {
-                let read = jiff::fmt::strtime::parse(letters, &written).ok()?;
-                let at = read.to_timestamp().or_else(|e| match read.to_datetime() {
-                    Ok(local) => local.to_zoned(jiff::tz::TimeZone::UTC).map(|z| z.timestamp()),
-                    Err(_) => read.to_date().map_err(|_| e)?.to_zoned(jiff::tz::TimeZone::UTC).map(|z| z.timestamp()),
-                });
-                at.ok()?.as_microsecond()
-            }
-            When::Text => match time::parse_instant(&written, Some(&jiff::tz::TimeZone::UTC)) {
-                Ok(micros) => micros,
-                Err(_) => jiff::fmt::rfc2822::parse(&written).ok()?.timestamp().as_microsecond(),
-            },
-        };
-        time::in_range(micros, &written).ok()
     }
 }
 

@@ -9,12 +9,19 @@ mod decode;
 mod fetch;
 mod guard;
 mod health;
+mod join;
 mod mapping;
 mod outside;
 mod own;
 mod path;
+mod rule;
 pub mod shipped;
+mod sign;
 mod template;
+mod token;
+mod trial;
+mod variables;
+mod when;
 
 #[cfg(test)]
 mod tests;
@@ -27,6 +34,7 @@ pub use mapping::{Mapped, Mapping};
 pub use outside::Outside;
 pub(crate) use own::of_feature;
 pub use own::{Own, locate};
+pub use trial::{Finding, Trial};
 
 use crate::pipeline::Sink;
 use crate::question::Question;

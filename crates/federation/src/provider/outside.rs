@@ -4,7 +4,9 @@ use super::declaration::{Declared, Keywords, Method, Paging};
 use super::fetch::{self, Failure, Http, Raw};
 use super::guard;
 use super::health::{Gate, Health};
-use super::template::{self, Template};
+use super::template::Template;
+use super::token::Tokens;
+use super::variables::{Page, Variables};
 use super::{Asking, Fault, Provider};
 use crate::pipeline::Sink;
 use crate::question::Question;
@@ -13,39 +15,26 @@ use reqwest::{RequestBuilder, Url};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Answers kept where a declaration allows it.
 const CACHED_MAX: usize = 32;
-
-/// The year 2100, in microseconds: the end of an interval that has none.
-const FAR_OFF: i64 = 4_102_444_800_000_000;
 
 /// A declared provider.
 #[derive(Debug)]
 pub struct Outside {
     declared: Arc<Declared>,
     http: Arc<Http>,
+    tokens: Tokens,
     health: Mutex<Health>,
     cache: Mutex<VecDeque<(String, Instant, Raw)>>,
-}
-
-/// Where the next page is.
-#[derive(Debug, Clone)]
-enum Page {
-    /// The pages and the results before it.
-    Numbered(u64, u64),
-    /// At this address.
-    At(String),
-    /// Behind this text.
-    Behind(String),
 }
 
 impl Outside {
     /// Over a declaration; all share the connections of `http`.
     pub fn new(declared: Arc<Declared>, http: Arc<Http>) -> Outside {
         let health = Mutex::new(Health::new(declared.limits, Instant::now()));
-        Outside { declared, http, health, cache: Mutex::default() }
+        Outside { declared, http, tokens: Tokens::default(), health, cache: Mutex::default() }
     }
 
     async fn pages(&self, sink: Sink) -> Result<(), Fault> {
@@ -64,7 +53,9 @@ impl Outside {
                 break;
             }
             page = match (declared.paging, read.next) {
-                (Paging::Page | Paging::Offset, _) if read.items >= self.size(&sink) => {
+                (Paging::Page | Paging::Offset, _)
+                    if read.items >= self.variables(sink.question(), &page, None).size() =>
+                {
                     Page::Numbered(number, taken as u64)
                 }
                 (Paging::Link, Some(link)) => Page::At(link),
@@ -80,18 +71,14 @@ impl Outside {
         self.declared.missing_credential().map(|name| format!("it needs {name} in the server's environment"))
     }
 
-    fn size(&self, sink: &Sink) -> usize {
-        self.declared.size.min(sink.question().limit)
+    fn variables<'a>(&'a self, question: &'a Question, page: &'a Page, token: Option<&'a str>) -> Variables<'a> {
+        Variables { declared: &self.declared, question, page, token }
     }
 
     /// One page, and whether it was asked for (and not remembered).
     async fn page(&self, sink: &Sink, page: &Page) -> Result<(Raw, bool), Fault> {
         let declared = &self.declared;
-        let client = self.http.client(declared.allow_private).map_err(Fault::Error)?;
-        let (url, form) = self.address(sink, page)?;
-        if !declared.allow_private {
-            guard::may_call(&url).map_err(Fault::Error)?;
-        }
+        let (url, form) = address(&self.variables(sink.question(), page, None))?;
         let key = format!("{url} {form:?}");
         if let Some(raw) = self.remembered(&key) {
             return Ok((raw, false));
@@ -99,7 +86,8 @@ impl Outside {
         let mut tries = 0;
         loop {
             self.leave(sink).await?;
-            let request = self.request(client, &url, &form, sink)?;
+            let token = self.token(declared.timeout.min(sink.time_left())).await?;
+            let request = self.request(&url, &form, &self.variables(sink.question(), page, token.as_deref()))?;
             let time = declared.timeout.min(sink.time_left());
             let watch = Watch { outside: self, began: Instant::now(), done: false };
             let result = fetch::call(request, time, declared.answer_bytes).await;
@@ -111,6 +99,9 @@ impl Outside {
                 }
                 Err(failure) => failure,
             };
+            if token.is_some() && !failure.source_is_broken {
+                self.tokens.forget().await;
+            }
             let wait = failure
                 .again
                 .filter(|wait| tries < declared.retries && *wait + declared.timeout / 10 < sink.time_left());
@@ -143,42 +134,29 @@ impl Outside {
         }
     }
 
-    fn address(&self, sink: &Sink, page: &Page) -> Result<(Url, Vec<(String, String)>), Fault> {
-        let declared = &self.declared;
-        let bad = |e: String| Fault::Error(format!("no address to call could be made: {e}"));
-        let value = |name: &str, format: &str| self.value(sink, page, name, format);
-        let filled = |list: &[(String, Template)]| -> Vec<(String, String)> {
-            list.iter().filter_map(|(name, template)| Some((name.clone(), template.fill(&value)?))).collect()
-        };
-        let encoded = |name: &str, format: &str| {
-            value(name, format)
-                .map(|v| percent_encoding::utf8_percent_encode(&v, percent_encoding::NON_ALPHANUMERIC).to_string())
-        };
-        let plain =
-            declared.url.fill(&encoded).ok_or_else(|| bad("the question lacks what it is made of".to_owned()))?;
-        let mut url = Url::parse(&plain).map_err(|e| bad(e.to_string()))?;
-        let query = filled(&declared.query);
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        if let Page::At(link) = page {
-            // A link may be relative to the page that it stood on; it leads to the same host and nowhere else.
-            let next = url.join(link).map_err(|e| bad(e.to_string()))?;
-            if next.host() != url.host() {
-                return Err(Fault::Error("its next page is on another host".to_owned()));
-            }
-            return Ok((next, filled(&declared.body)));
-        }
-        Ok((url, filled(&declared.body)))
+    /// The access token, where the source wants one. A source that gives none is failing.
+    async fn token(&self, time: Duration) -> Result<Option<String>, Fault> {
+        let token = self.tokens.get(&self.declared, &self.http, time).await;
+        token.inspect_err(|_| self.health.lock().failed(Instant::now()))
+    }
+
+    /// Asks once, for the first page, and gives the answer as it came: for whoever tries a declaration out.
+    pub async fn try_once(&self, question: &Question) -> Result<Raw, Fault> {
+        let page = Page::Numbered(0, 0);
+        let (url, form) = address(&self.variables(question, &page, None))?;
+        let token = self.token(self.declared.timeout).await?;
+        let request = self.request(&url, &form, &self.variables(question, &page, token.as_deref()))?;
+        let answer = fetch::call(request, self.declared.timeout, self.declared.answer_bytes).await;
+        answer.map_err(|failure| Fault::Error(failure.why))
     }
 
     fn request(
         &self,
-        client: &reqwest::Client,
         url: &Url,
         form: &[(String, String)],
-        sink: &Sink,
+        variables: &Variables<'_>,
     ) -> Result<RequestBuilder, Fault> {
+        let client = self.http.client(self.declared.allow_private).map_err(Fault::Error)?;
         let mut request = match self.declared.method {
             Method::Get => client.get(url.clone()),
             Method::Post => {
@@ -189,60 +167,12 @@ impl Outside {
                     .body(pairs.query().unwrap_or_default().to_owned())
             }
         };
-        let value = |name: &str, format: &str| self.value(sink, &Page::Numbered(0, 0), name, format);
         for (name, template) in &self.declared.headers {
-            if let Some(text) = template.fill(&value) {
+            if let Some(text) = template.fill(&|name, format| variables.value(name, format)) {
                 request = request.header(name, text);
             }
         }
         Ok(request)
-    }
-
-    /// The value of a variable, if the question has it.
-    fn value(&self, sink: &Sink, page: &Page, name: &str, format: &str) -> Option<String> {
-        let question = sink.question();
-        let words = question.keywords.as_ref();
-        let around = |pick: fn((f64, f64, f64)) -> f64| question.area().map(|area| number(pick(area.circle())));
-        let side = |at: usize| question.area().map(|area| number(area.sides()[at]));
-        let instant = |micros: i64| {
-            let open = micros == i64::MIN || micros == i64::MAX;
-            (!open).then(|| template::instant(micros, format)).flatten()
-        };
-        match name {
-            "words" => words.map(|w| w.plain()),
-            "boolean" => words.map(|w| w.boolean("-")),
-            "boolean_not" => words.map(|w| w.boolean("NOT ")),
-            "first_word" => words.map(|w| w.first()),
-            "lon" => around(|c| c.0),
-            "lat" => around(|c| c.1),
-            "radius_m" => around(|c| c.2.ceil()),
-            "radius_km" => around(|c| c.2 / 1000.0),
-            "west" => side(0),
-            "south" => side(1),
-            "east" => side(2),
-            "north" => side(3),
-            "author" => question.author.clone(),
-            "start" => instant(question.interval.start),
-            "end" => instant(question.interval.end),
-            // For sources that want both ends: the open one is put far off.
-            "after" if question.has_time() => template::instant(question.interval.start.max(0), format),
-            "before" if question.has_time() => template::instant(question.interval.end.min(FAR_OFF), format),
-            "language" => question.language.clone(),
-            "limit" => Some(self.size(sink).to_string()),
-            "page" => match page {
-                Page::Numbered(n, _) => Some((self.declared.first + n).to_string()),
-                _ => None,
-            },
-            "offset" => match page {
-                Page::Numbered(_, n) => Some((self.declared.first + n).to_string()),
-                _ => None,
-            },
-            "cursor" => match page {
-                Page::Behind(cursor) => Some(cursor.clone()),
-                _ => None,
-            },
-            _ => std::env::var(name.strip_prefix("env.")?).ok(),
-        }
     }
 
     fn remembered(&self, key: &str) -> Option<Raw> {
@@ -262,8 +192,41 @@ impl Outside {
     }
 }
 
-fn number(value: f64) -> String {
-    format!("{value:.6}").trim_end_matches('0').trim_end_matches('.').to_owned()
+/// The address of a page, and the form that goes with it.
+fn address(variables: &Variables<'_>) -> Result<(Url, Vec<(String, String)>), Fault> {
+    let declared = variables.declared;
+    let bad = |e: String| Fault::Error(format!("no address to call could be made: {e}"));
+    let value = |name: &str, format: &str| variables.value(name, format);
+    let filled = |list: &[(String, Template)]| -> Vec<(String, String)> {
+        list.iter().filter_map(|(name, template)| Some((name.clone(), template.fill(&value)?))).collect()
+    };
+    let encoded = |name: &str, format: &str| {
+        value(name, format)
+            .map(|v| percent_encoding::utf8_percent_encode(&v, percent_encoding::NON_ALPHANUMERIC).to_string())
+    };
+    let plain = declared.url.fill(&encoded).ok_or_else(|| bad("the question lacks what it is made of".to_owned()))?;
+    let mut url = Url::parse(&plain).map_err(|e| bad(e.to_string()))?;
+    let mut query = filled(&declared.query);
+    if let Some(sign) = &declared.sign {
+        let signature =
+            sign.of(&query, &value).ok_or_else(|| bad("the secret to sign it with is missing".to_owned()))?;
+        query.push((sign.name.clone(), signature));
+    }
+    if !query.is_empty() {
+        url.query_pairs_mut().extend_pairs(query);
+    }
+    if let Page::At(link) = variables.page {
+        // A link may be relative to the page that it stood on; it leads to the same host and nowhere else.
+        let next = url.join(link).map_err(|e| bad(e.to_string()))?;
+        if next.host() != url.host() {
+            return Err(Fault::Error("its next page is on another host".to_owned()));
+        }
+        url = next;
+    }
+    if !declared.allow_private {
+        guard::may_call(&url).map_err(Fault::Error)?;
+    }
+    Ok((url, filled(&declared.body)))
 }
 
 /// Notes how a call ended, also where its search ended first: a source that lets most of its time pass is failing, however

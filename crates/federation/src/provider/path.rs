@@ -20,23 +20,32 @@ enum Step {
 
 impl Path {
     /// Reads a path: steps with dots between; a number is an element, `*` is every one, `[name=value]` those with
-    /// such a member; `|` stands between paths that are tried in turn. Empty: the value itself.
-    pub fn parse(text: &str) -> Path {
-        let steps = |path: &str| {
-            path.split('.')
-                .filter(|step| !step.is_empty())
-                .map(|step| match (step, step.parse()) {
-                    ("*", _) => Step::Each,
-                    (test, _) if test.starts_with('[') && test.ends_with(']') => {
-                        let (name, value) = test[1..test.len() - 1].split_once('=').unwrap_or((test, ""));
-                        Step::Where(name.to_owned(), value.to_owned())
-                    }
-                    (_, Ok(at)) => Step::Element(at),
-                    (name, Err(_)) => Step::Member(name.to_owned()),
-                })
-                .collect()
-        };
-        Path(text.split('|').map(|path| steps(path.trim())).collect())
+    /// such a member; `|` stands between paths that are tried in turn. Empty: the value itself. The error is a sentence
+    /// about a path that could never lead anywhere.
+    pub fn parse(text: &str) -> Result<Path, String> {
+        if text.is_empty() {
+            return Ok(Path(vec![Vec::new()]));
+        }
+        if text.contains("://") {
+            return Err(format!(
+                "{text:?} is an address, the same for every result: expected a path or a {{variable}}"
+            ));
+        }
+        if text.contains(['{', '}']) {
+            return Err(format!("{text:?}: a path has no braces"));
+        }
+        let steps = |path: &str| path.trim().split('.').map(step).collect::<Result<Vec<_>, _>>();
+        let paths: Result<Vec<_>, String> = text.split('|').map(steps).collect();
+        paths.map(Path).map_err(|why| format!("{text:?}: {why}"))
+    }
+
+    /// The member that each alternative begins with, and the one after it.
+    pub fn roots(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.0.iter().filter_map(|steps| match &steps[..] {
+            [Step::Member(first), Step::Member(second), ..] => Some((first.as_str(), Some(second.as_str()))),
+            [Step::Member(first), ..] => Some((first.as_str(), None)),
+            _ => None,
+        })
     }
 
     /// What stands there, in order; nothing where the path leads nowhere or to null.
@@ -68,6 +77,18 @@ impl Path {
     pub fn parent(&self) -> Path {
         let above = |steps: &Vec<Step>| steps[..steps.len().saturating_sub(1)].to_vec();
         Path(self.0.iter().map(above).collect())
+    }
+}
+
+fn step(text: &str) -> Result<Step, String> {
+    let inside = text.strip_prefix('[').map(|test| test.strip_suffix(']').and_then(|test| test.split_once('=')));
+    match (text, inside, text.parse()) {
+        ("", ..) => Err("a step is empty: expected names with single dots between".to_owned()),
+        (_, Some(None), _) => Err(format!("{text:?}: expected a test such as [name=value], without dots in it")),
+        (_, Some(Some((name, value))), _) => Ok(Step::Where(name.to_owned(), value.to_owned())),
+        ("*", ..) => Ok(Step::Each),
+        (_, _, Ok(at)) => Ok(Step::Element(at)),
+        (name, ..) => Ok(Step::Member(name.to_owned())),
     }
 }
 
@@ -106,10 +127,11 @@ mod tests {
     #[test]
     fn paths_lead_where_they_say() {
         let value = json!({"a": {"b": [{"c": 1}, {"c": 2}, {"d": ""}]}, "e": null, "f": {"$": "x", "@id": 3}});
-        let text = |path: &str| Path::parse(path).text(&value);
+        let read = |path: &str| Path::parse(path).expect("a path");
+        let text = |path: &str| read(path).text(&value);
         assert_eq!(text("a.b.1.c").as_deref(), Some("2"));
-        assert_eq!(Path::parse("a.b.*.c").all(&value).len(), 2);
-        assert_eq!(Path::parse("a.b.c").all(&value).len(), 2);
+        assert_eq!(read("a.b.*.c").all(&value).len(), 2);
+        assert_eq!(read("a.b.c").all(&value).len(), 2);
         assert_eq!(text("e|nowhere|a.b.0.c").as_deref(), Some("1"));
         assert_eq!(text("a.b.2.d"), None);
         assert_eq!((text("f").as_deref(), text("f.@id").as_deref()), (Some("x"), Some("3")));
@@ -117,7 +139,13 @@ mod tests {
             (text("a.b.[c=2].c").as_deref(), text("f.[@id=3].$").as_deref(), text("f.[@id=4].$")),
             (Some("2"), Some("x"), None)
         );
-        assert_eq!(Path::parse("").first(&value), Some(&value));
-        assert_eq!(Path::parse("a.b").parent().first(&value), Some(&value["a"]));
+        assert_eq!(read("").first(&value), Some(&value));
+        assert_eq!(read("a.b").parent().first(&value), Some(&value["a"]));
+    }
+    #[test]
+    fn paths_that_lead_nowhere_are_refused() {
+        for path in ["a..b", ".a", "a|", "a.", "a.[b]", "a.[b=c", "[ext=.jpg]", "a.{b}", "https://example.org/a"] {
+            assert!(Path::parse(path).expect_err(path).contains(&format!("{path:?}")), "{path}");
+        }
     }
 }

@@ -6,23 +6,39 @@ use std::sync::Arc;
 
 /// Name and text of each.
 const FILES: &[(&str, &str)] = &[
+    ("4chan", include_str!("../../providers/4chan.toml")),
+    ("bing-news", include_str!("../../providers/bing-news.toml")),
     ("bluesky", include_str!("../../providers/bluesky.toml")),
     ("flickr", include_str!("../../providers/flickr.toml")),
+    ("foursquare", include_str!("../../providers/foursquare.toml")),
+    ("gbif", include_str!("../../providers/gbif.toml")),
     ("gdelt-doc", include_str!("../../providers/gdelt-doc.toml")),
     ("hacker-news", include_str!("../../providers/hacker-news.toml")),
     ("inaturalist", include_str!("../../providers/inaturalist.toml")),
+    ("lemmy", include_str!("../../providers/lemmy.toml")),
     ("mastodon", include_str!("../../providers/mastodon.toml")),
+    ("medium", include_str!("../../providers/medium.toml")),
     ("ogc-features", include_str!("../../providers/ogc-features.toml")),
+    ("ok", include_str!("../../providers/ok.toml")),
+    ("openalex", include_str!("../../providers/openalex.toml")),
     ("overpass", include_str!("../../providers/overpass.toml")),
+    ("peertube", include_str!("../../providers/peertube.toml")),
+    ("pinterest", include_str!("../../providers/pinterest.toml")),
+    ("reddit", include_str!("../../providers/reddit.toml")),
     ("rss", include_str!("../../providers/rss.toml")),
     ("stac", include_str!("../../providers/stac.toml")),
+    ("tumblr", include_str!("../../providers/tumblr.toml")),
     ("usgs-earthquakes", include_str!("../../providers/usgs-earthquakes.toml")),
+    ("vimeo", include_str!("../../providers/vimeo.toml")),
+    ("vk", include_str!("../../providers/vk.toml")),
     ("wikipedia", include_str!("../../providers/wikipedia.toml")),
     ("wikipedia-near", include_str!("../../providers/wikipedia-near.toml")),
+    ("x", include_str!("../../providers/x.toml")),
+    ("youtube", include_str!("../../providers/youtube.toml")),
 ];
 
 /// Those that need values of the operator's before they can be asked: a feed's address, a server's.
-const PATTERNS: [&str; 3] = ["ogc-features", "rss", "stac"];
+const PATTERNS: [&str; 4] = ["bing-news", "ogc-features", "rss", "stac"];
 
 /// The text of a shipped declaration.
 pub fn text(name: &str) -> Option<String> {
@@ -31,7 +47,12 @@ pub fn text(name: &str) -> Option<String> {
 
 /// The names of all that can be asked as they are.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    FILES.iter().map(|(name, _)| *name).filter(|name| !PATTERNS.contains(name))
+    all().filter(|name| !PATTERNS.contains(name))
+}
+
+/// The names of all, also of those that need values of the operator's.
+pub fn all() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(name, _)| *name)
 }
 
 /// Reads the shipped declarations that `on` names (with commas between; `all`; nothing: none), and all `*.toml` of a folder. The

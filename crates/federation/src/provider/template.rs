@@ -51,6 +51,14 @@ impl Template {
         Ok(Template(parts))
     }
 
+    /// The names of its variables.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Variable { name, .. } => Some(name.as_str()),
+        })
+    }
+
     /// The text with its variables filled in by `value`; `None` where one has no value.
     pub fn fill(&self, value: &dyn Fn(&str, &str) -> Option<String>) -> Option<String> {
         let mut out = String::new();

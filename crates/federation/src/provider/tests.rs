@@ -11,6 +11,7 @@ fn declared(name: &str) -> Declared {
             "name = \"x\"\nextends = \"ogc-features\"\n[set]\nbase = \"https://example.org\"\ncollection = \"c\""
                 .to_owned()
         }
+        "bing-news" => "name = \"x\"\nextends = \"bing-news\"\n[set]\nbase = \"https://example.org\"".to_owned(),
         "stac" => "name = \"x\"\nextends = \"stac\"\n[set]\nbase = \"https://example.org\"".to_owned(),
         _ => shipped::text(name).expect(name),
     };
@@ -34,6 +35,7 @@ fn every_shipped_declaration_maps_its_recorded_answer() {
     let london = json!({"type": "Feature", "id": "17867", "geometry": point(-0.1275, 51.50722222), "properties": {
         "title": "London", "text": "London is the capital of England.", "link": "https://en.wikipedia.org/wiki/London",
         "language": "en", "images": ["https://upload.wikimedia.org/london.jpg"]}});
+    let mut tested = Vec::new();
     for ((name, fixture), expected) in [
         (fixture!("wikipedia"), london.clone()),
         (fixture!("wikipedia-near"), london),
@@ -108,12 +110,127 @@ fn every_shipped_declaration_maps_its_recorded_answer() {
             "images": ["https://stac.example.org/S2A_1.jpg"], "cloud_cover": 12.5, "collection": "sentinel-2",
             "platform": "sentinel-2a"}}),
         ),
+        (
+            fixture!("reddit"),
+            json!({"type": "Feature", "id": "t3_1abc", "geometry": null, "properties": {
+            "title": "Flood at the quay", "text": "The water is **over** the steps", "author": "ann", "time": "2026-01-05T10:00:00Z",
+            "link": "https://www.reddit.com/r/lyon/comments/1abc/flood_at_the_quay/", "comments": 3, "score": 12, "subreddit": "lyon",
+            "images": ["https://preview.redd.it/1.jpg?width=640&s=a"],
+            "url": "https://www.reddit.com/r/lyon/comments/1abc/flood_at_the_quay/"}}),
+        ),
+        (
+            fixture!("foursquare"),
+            json!({"type": "Feature", "id": "4b0588a1f964a520f0d222e3", "geometry": point(4.83, 45.76), "properties": {
+            "title": "Le Moulin", "text": "1 quai du Rhône, 69001 Lyon", "link": "https://foursquare.com/v/4b0588a1f964a520f0d222e3",
+            "category": "Café", "country": "FR", "telephone": "+33 4 00 00 00 00", "website": "https://moulin.example"}}),
+        ),
+        (
+            fixture!("youtube"),
+            json!({"type": "Feature", "id": "abc123DEF45", "geometry": null, "properties": {
+            "title": "Ann's flood film", "text": "The quay from above", "link": "https://www.youtube.com/watch?v=abc123DEF45",
+            "author": "Ann films", "time": "2026-01-05T10:00:00Z", "images": ["https://i.ytimg.com/vi/abc123DEF45/hqdefault.jpg"],
+            "videos": ["https://www.youtube.com/watch?v=abc123DEF45"], "channel": "UCabc"}}),
+        ),
+        (
+            fixture!("vimeo"),
+            json!({"type": "Feature", "id": "/videos/76979871", "geometry": null, "properties": {
+            "title": "Flood", "text": "The quay from above", "link": "https://vimeo.com/76979871", "author": "Ann", "language": "en",
+            "time": "2026-01-05T10:00:00Z", "images": ["https://i.vimeocdn.com/video/452001751"],
+            "videos": ["https://vimeo.com/76979871"], "duration_s": 62, "plays": 99}}),
+        ),
+        (
+            fixture!("tumblr"),
+            json!({"type": "Feature", "id": "7700", "geometry": null, "properties": {
+            "title": "Flood at the quay", "text": "Flood at the quay, from the bridge", "link": "https://ann.tumblr.com/post/7700/flood",
+            "author": "ann", "time": "2026-01-05T10:00:00Z", "images": ["https://64.media.tumblr.com/1.jpg"], "notes": 5,
+            "tag": "flood"}}),
+        ),
+        (
+            fixture!("pinterest"),
+            json!({"type": "Feature", "id": "813744226420795884", "geometry": null, "properties": {
+            "title": "Flood", "text": "The quay under water", "link": "https://www.pinterest.com/pin/813744226420795884/",
+            "images": ["https://i.pinimg.com/1200x/1.jpg"], "source": "https://news.example.org/flood"}}),
+        ),
+        (
+            ("medium", include_bytes!("../../fixtures/medium.xml").as_slice()),
+            json!({"type": "Feature", "id": "https://medium.com/p/0a1b2c", "geometry": null, "properties": {
+            "title": "After the flood", "text": "What the quay taught us", "author": "Ann", "time": "2026-01-05T10:00:00Z",
+            "link": "https://medium.com/@ann/after-the-flood-0a1b2c?source=rss------flood-5", "tag": "flood"}}),
+        ),
+        (
+            fixture!("vk"),
+            json!({"type": "Feature", "id": "-12_77", "geometry": point(4.83, 45.76), "properties": {
+            "text": "Flood at the quay", "link": "https://vk.com/wall-12_77", "author": "lyontoday", "time": "2026-01-05T10:00:00Z",
+            "images": ["https://sun1.userapi.com/x.jpg"], "videos": ["https://vk.com/video-12_9"], "author_name": "Lyon today",
+            "comments": 1, "likes": 4}}),
+        ),
+        (
+            fixture!("ok"),
+            json!({"type": "Feature", "id": "66001", "geometry": null, "properties": {
+            "text": "Flood at the quay #flood", "link": "https://ok.ru/group/5200/topic/66001", "author": "Lyon today",
+            "time": "2026-01-05T10:00:00Z", "images": ["https://i.mycdn.me/91.jpg"], "likes": 8}}),
+        ),
+        (
+            fixture!("4chan"),
+            json!({"type": "Feature", "id": "news/900100", "geometry": null, "properties": {
+            "title": "Flood", "text": "The quay is under water again", "link": "https://boards.4chan.org/news/thread/900100",
+            "author": "Anonymous", "time": "2026-01-05T10:00:00Z", "images": ["https://i.4cdn.org/news/1767607200123456s.jpg"],
+            "file": "https://i.4cdn.org/news/1767607200123456.png", "replies": 14}}),
+        ),
+        (
+            fixture!("x"),
+            json!({"type": "Feature", "id": "1999000000000000001", "geometry": point(4.83, 45.76), "properties": {
+            "text": "Flood at the quay", "link": "https://x.com/i/web/status/1999000000000000001", "author": "ann", "language": "en",
+            "time": "2026-01-05T10:00:00Z", "images": ["https://pbs.twimg.com/media/1.jpg"],
+            "videos": ["https://video.twimg.com/1.mp4"], "author_name": "Ann", "likes": 6, "place": "Lyon, France"}}),
+        ),
+        (
+            fixture!("bing-news"),
+            json!({"type": "Feature", "id": "https://news.example.org/flood", "geometry": null, "properties": {
+            "title": "Flood closes the harbour", "text": "The quay is under water.", "link": "https://news.example.org/flood",
+            "author": "The Harbour", "time": "2026-01-05T10:00:00Z", "images": ["https://news.example.org/flood.jpg"],
+            "category": "World"}}),
+        ),
+        (
+            fixture!("lemmy"),
+            json!({"type": "Feature", "id": "https://lemmy.world/post/3300", "geometry": null, "properties": {
+            "title": "Flood at the quay", "text": "The water is over the steps", "link": "https://lemmy.world/post/3300",
+            "author": "ann", "time": "2026-01-05T10:00:00.123456Z", "images": ["https://lemmy.world/pictrs/image/1.webp"],
+            "comments": 2, "community": "lyon", "score": 11, "url": "https://news.example.org/flood"}}),
+        ),
+        (
+            fixture!("peertube"),
+            json!({"type": "Feature", "id": "https://tube.example/w/9c9d", "geometry": null, "properties": {
+            "title": "Flood", "text": "The quay from above", "link": "https://tube.example/w/9c9d", "author": "Ann", "language": "en",
+            "time": "2026-01-05T10:00:00Z", "images": ["https://tube.example/thumbnails/1.jpg"],
+            "videos": ["https://tube.example/w/9c9d"], "duration_s": 62, "server": "tube.example", "views": 40}}),
+        ),
+        (
+            fixture!("openalex"),
+            json!({"type": "Feature", "id": "https://openalex.org/W400", "geometry": null, "properties": {
+            "title": "Floods of the Rhône", "link": "https://doi.org/10.1234/flood", "author": "Ann Lee", "language": "en",
+            "time": "2026-01-05T00:00:00Z", "cited_by": 3, "kind_of_work": "article", "source": "Journal of Rivers"}}),
+        ),
+        (
+            fixture!("gbif"),
+            json!({"type": "Feature", "id": "4500123", "geometry": point(4.83, 45.76), "properties": {
+            "title": "Common Kingfisher", "text": "By the weir", "link": "https://www.gbif.org/occurrence/4500123",
+            "author": "Ann Lee", "time": "2026-01-05T10:00:00Z", "images": ["https://images.example.org/1.jpg"],
+            "basis": "HUMAN_OBSERVATION", "country": "France", "species": "Alcedo atthis (Linnaeus, 1758)"}}),
+        ),
     ] {
+        tested.push(name);
         assert_eq!(features(name, fixture)[0], expected, "{name}");
         // Another shape is broken, not empty.
-        let other: &[u8] = if name == "rss" { b"<a><b/></a>" } else { b"{\"unexpected\":[]}" };
+        let other: &[u8] = if matches!(name, "rss" | "medium") { b"<a><b/></a>" } else { b"{\"unexpected\":[]}" };
         assert!(declared(name).mapping.read("", other).is_err(), "{name}");
+        // Every rule finds something in the recorded answer; these few sources have parts that theirs lacks.
+        let lacking = ["bluesky", "ogc-features", "rss", "stac", "usgs-earthquakes"].contains(&name);
+        let doubts = declared(name).try_on("", fixture).expect(name).doubts;
+        assert!(doubts.is_empty() || lacking, "{name}: {doubts:?}");
     }
+    tested.sort_unstable();
+    assert_eq!(tested, shipped::all().collect::<Vec<_>>(), "each that ships has a recorded answer");
 }
 
 #[test]

@@ -1,0 +1,159 @@
+//! Results of searches as events of a collection.
+//!
+//! An event lasts from the time that its source gives it until it was found, so that windows and time filters go by its own
+//! time, and retention, which counts from an event's end, by how long it has been here.
+
+use meridian_federation::{Found, Keep, Keeper, Refusal};
+use meridian_model::{
+    Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole, builder::Value,
+};
+use meridian_store::seams::Clock;
+use meridian_store::{Collection, Settings, Store, StoreError, Write};
+use std::sync::Arc;
+
+/// Fields of a kept result, in order; the last two are the interval.
+const FIELDS: [(&str, FieldType); 8] = [
+    ("title", FieldType::Text),
+    ("text", FieldType::Text),
+    ("link", FieldType::Text),
+    ("author", FieldType::Text),
+    ("provider", FieldType::Text),
+    ("search", FieldType::Text),
+    ("time", FieldType::Time),
+    ("found", FieldType::Time),
+];
+const TIME: usize = 6;
+const FOUND: usize = 7;
+/// Longest text that is kept, in bytes.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+/// Longest id that a collection takes, in bytes.
+const ID_BYTES_MAX: usize = 1_024;
+
+/// Keeps results in the collections of a store.
+pub struct InStore {
+    store: Arc<Store>,
+    tenant: String,
+    clock: Arc<dyn Clock>,
+}
+
+impl InStore {
+    /// In the collections of `tenant`.
+    pub fn new(store: Arc<Store>, tenant: String, clock: Arc<dyn Clock>) -> InStore {
+        InStore { store, tenant, clock }
+    }
+}
+
+impl Keeper for InStore {
+    fn ready(&self, keep: &Keep) -> Result<(), Refusal> {
+        let name = &keep.collection;
+        let fits = |collection: &Collection| {
+            let (there, ours) = (collection.schema(), schema());
+            let same = there.fields == ours.fields && there.time == ours.time && there.id == ours.id;
+            match same && there.geometry == ours.geometry {
+                true => Ok(()),
+                false => Err(Refusal::Invalid(Invalid::field(
+                    "keep",
+                    format!("the collection {name:?} is not one of kept results: expected another name"),
+                ))),
+            }
+        };
+        if let Some(collection) = self.store.collection(&self.tenant, name) {
+            return fits(&collection);
+        }
+        let settings = Settings { retention: Some(keep.age), ..Settings::default() };
+        match self.store.create(&self.tenant, name, schema(), settings) {
+            Ok(_) => Ok(()),
+            // Another search was quicker.
+            Err(StoreError::Exists { .. }) => {
+                self.store.collection(&self.tenant, name).map_or(Ok(()), |collection| fits(&collection))
+            }
+            Err(StoreError::Invalid(mistake)) => Err(Refusal::Invalid(Invalid::field("keep", mistake.to_string()))),
+            Err(e) => Err(Refusal::Failed(e.to_string())),
+        }
+    }
+
+    fn keep(&self, keep: &Keep, search: &str, provider: &str, found: &[Found]) -> Result<(), String> {
+        let name = &keep.collection;
+        let collection = self
+            .store
+            .collection(&self.tenant, name)
+            .ok_or_else(|| format!("there is no collection {name:?} any more: its results are not kept"))?;
+        let not_kept = |e: &dyn std::fmt::Display| format!("results could not be kept in {name:?}: {e}");
+        let (batch, left_out) =
+            batch(collection.schema(), search, provider, found, self.clock.now()).map_err(|e| not_kept(&e))?;
+        if batch.rows() > 0 {
+            // What was found before is found again: its newest state counts, and stays for the whole age.
+            collection.write(Write::new(batch).replacing()).map_err(|e| not_kept(&e))?;
+        }
+        match left_out {
+            None => Ok(()),
+            Some(mistake) => Err(format!("some results could not be kept in {name:?}: {mistake}")),
+        }
+    }
+}
+
+fn schema() -> Schema {
+    let field = |(name, kind): (&str, FieldType)| Field {
+        name: name.to_owned(),
+        kind,
+        required: ["provider", "search", "time", "found"].contains(&name),
+        title: None,
+    };
+    Schema {
+        fields: FIELDS.map(field).to_vec(),
+        geometry: Some(GeometryType::Any),
+        time: TimeRole::Interval { start: TIME, end: FOUND },
+        id: IdRole::Given,
+        title: Some("Results of searches".to_owned()),
+        ..Schema::default()
+    }
+}
+
+/// Results as events; what cannot be one is left out, and the first reason told.
+fn batch(
+    schema: Arc<Schema>,
+    search: &str,
+    provider: &str,
+    found: &[Found],
+    now: i64,
+) -> Result<(Batch, Option<Invalid>), Invalid> {
+    let mut builder = BatchBuilder::new(schema);
+    let mut left_out = None;
+    for found in found {
+        if let Err(mistake) = event(&mut builder, search, provider, found, now) {
+            builder.abandon_event();
+            left_out.get_or_insert(mistake);
+        }
+    }
+    Ok((builder.finish()?, left_out))
+}
+
+fn event(builder: &mut BatchBuilder, search: &str, provider: &str, found: &Found, now: i64) -> Result<(), Invalid> {
+    builder.set_id(id(provider, &found.id))?;
+    if let Some(shape) = &found.shape {
+        builder.set_geometry(shape)?;
+    }
+    let texts = [&found.title, &found.text, &found.link, &found.author].map(Option::as_deref);
+    for (field, text) in texts.into_iter().chain([Some(provider), Some(search)]).enumerate() {
+        if let Some(text) = text {
+            builder.set_text(field, &text[..text.floor_char_boundary(TEXT_BYTES_MAX)])?;
+        }
+    }
+    // What is still to come counts from now: nothing stays longer than the asker said.
+    builder.set(TIME, Value::Time(found.time.unwrap_or(now).min(now)))?;
+    builder.set(FOUND, Value::Time(now))?;
+    builder.end_event()
+}
+
+/// The provider's name and its own for the result; cut where that is longer than an id can be.
+fn id(provider: &str, own: &str) -> String {
+    let id: String = format!("{provider}/{own}").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match id.len() > ID_BYTES_MAX {
+        true => {
+            // The end tells long addresses apart more often than the beginning.
+            let tail = &id[id.ceil_char_boundary(id.len() - ID_BYTES_MAX + 1 + provider.len())..];
+            format!("{provider}/{tail}")
+        }
+        false => id,
+    }
+}

@@ -1,0 +1,119 @@
+//! `meridian provider test`: is a declaration right, and what does it find in an answer?
+
+use crate::failure::Failure;
+use crate::output::{say, unwritable, with_stdout};
+use crate::table::Table;
+use clap::Args;
+use meridian_federation::provider::{Http, Outside, Raw, Trial, shipped};
+use meridian_federation::{Declared, Fault, Place, Provider, Question, Settings};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Check a declaration, and what it finds in a recorded answer or in the source's own
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  meridian provider test flood-warnings.toml
+  meridian provider test flood-warnings.toml --answer recorded.xml
+  meridian provider test wikipedia --question '{\"keywords\":\"flood\"}' --ask
+
+Exit code 0: all is well; 1: the answer cannot be read, or a field of the mapping finds nothing in it; 2: the declaration or
+the question is wrong; 3: the source does not answer.")]
+pub struct TestArgs {
+    /// A declaration, or the name of one that ships with Meridian
+    #[arg(value_name = "FILE.toml|NAME")]
+    pub provider: String,
+    /// Read this recorded answer, as the source sent it
+    #[arg(long, value_name = "FILE", conflicts_with = "ask")]
+    pub answer: Option<PathBuf>,
+    /// The question, as POST /searches takes it; says whether the source takes it
+    #[arg(long, value_name = "JSON")]
+    pub question: Option<String>,
+    /// Really ask the source, once, for the first page
+    #[arg(long, requires = "question")]
+    pub ask: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &TestArgs) -> Result<(), Failure> {
+    let declared = Arc::new(declaration(&args.provider)?);
+    say(&format!("{}: {}", declared.name, declared.title));
+    if let Some(missing) = declared.missing_credential() {
+        say(&format!("not in the environment, so a server would skip it: {missing}"));
+    }
+    let source = Outside::new(declared.clone(), Arc::new(Http::default()));
+    let question = args.question.as_deref().map(question).transpose()?;
+    if let Some(question) = &question {
+        match source.takes(question) {
+            Ok(()) => say("it takes the question"),
+            Err(why) => say(&format!("it does not take the question: {why}")),
+        }
+    }
+    let answer = match (&args.answer, &question) {
+        (Some(file), _) => Raw { content_type: String::new(), bytes: read(file)?.into() },
+        (None, Some(question)) if args.ask => ask(&source, question)?,
+        _ => return Ok(()),
+    };
+    let trial = declared
+        .try_on(&answer.content_type, &answer.bytes)
+        .map_err(|e| Failure::Bad(format!("the answer cannot be read: {e}")))?;
+    show(&trial)?;
+    match trial.doubts.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Bad(trial.doubts.join("\nmeridian: "))),
+    }
+}
+
+/// The declaration in a file, or a shipped one. Whatever is wrong with it is wrong usage.
+fn declaration(named: &str) -> Result<Declared, Failure> {
+    let path = Path::new(named);
+    let text = match shipped::text(named) {
+        Some(text) if !path.exists() => text,
+        _ => std::fs::read_to_string(path).map_err(|e| {
+            let known: Vec<&str> = shipped::all().collect();
+            Failure::Usage(format!(
+                "{named}: {e}; expected a file, or the name of one that ships: {}",
+                known.join(", ")
+            ))
+        })?,
+    };
+    Declared::parse(&text, &shipped::text).map_err(|e| Failure::Usage(format!("{named}: {e}")))
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file).map_err(|e| Failure::Usage(format!("--answer: {}: {e}", file.display())))
+}
+
+fn question(text: &str) -> Result<Question, Failure> {
+    let wrong = |e: String| Failure::Usage(format!("--question: {e}"));
+    let value = serde_json::from_str(text)
+        .map_err(|e| wrong(format!("not JSON ({e}): expected a question such as {{\"keywords\":\"flood\"}}")))?;
+    let question = Question::read(&value, &Settings::default()).map_err(|e| wrong(e.to_string()))?;
+    match question.place {
+        Some(Place::Address { .. }) => Err(wrong("only a server can look an address up: expected near".to_owned())),
+        _ => Ok(question),
+    }
+}
+
+fn ask(source: &Outside, question: &Question) -> Result<Raw, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| Failure::Refused(format!("cannot start: {e}")))?;
+    runtime.block_on(source.try_once(question)).map_err(|fault| {
+        let (Fault::Error(why) | Fault::Refused(why) | Fault::Timeout(why)) = fault;
+        Failure::Refused(format!("the source was asked in vain: {why}"))
+    })
+}
+
+/// What each field found, and the first result whole.
+fn show(trial: &Trial) -> Result<(), Failure> {
+    say(&format!("{} items, {} results", trial.items, trial.found.len()));
+    let mut table = Table::new(["field", "found in", "first"]);
+    for field in &trial.fields {
+        table.push(vec![field.key.clone(), field.items.to_string(), field.example.clone().unwrap_or_default()]);
+    }
+    with_stdout(|out| table.print(&mut { out }).map_err(|e| unwritable(&e)))?;
+    if let Some(first) = trial.found.first() {
+        say(&format!("the first result:\n{:#}", first.feature()));
+    }
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! What a person, or a script, sees of a search while it runs and when it has ended.
+
+use crate::failure::Failure;
+use crate::units::count_text;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+/// Longest headline in a line, in characters.
+const HEADLINE_MAX: usize = 90;
+/// How often the status line is drawn.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Results and states as they come.
+pub struct Show {
+    text: bool,
+    bar: ProgressBar,
+    /// State packets of providers; `None` while they are awaited.
+    providers: BTreeMap<String, Option<Value>>,
+    results: u64,
+    gone: bool,
+}
+
+impl Show {
+    /// Of a search as it was begun: whom it asks.
+    pub fn new(format: &str, begun: &Value) -> Show {
+        let names = begun["providers"].as_object().into_iter().flatten().map(|(name, _)| (name.clone(), None));
+        let bar = ProgressBar::no_length();
+        let terminal = io::stderr().is_terminal();
+        bar.set_draw_target(match terminal {
+            true => ProgressDrawTarget::stderr_with_hz(8),
+            false => ProgressDrawTarget::hidden(),
+        });
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed}  {wide_msg}") {
+            bar.set_style(style);
+        }
+        if terminal {
+            bar.enable_steady_tick(TICK);
+        }
+        let show = Show { text: format == "text", bar, providers: names.collect(), results: 0, gone: false };
+        show.tell_awaited();
+        show
+    }
+
+    /// Prints the results of a packet.
+    pub fn results(&mut self, packet: &Value) {
+        let provider = packet["provider"].as_str().unwrap_or_default();
+        let width = self.providers.keys().map(String::len).max().unwrap_or(0);
+        let mut lines = String::new();
+        for feature in packet["features"].as_array().into_iter().flatten() {
+            self.results += 1;
+            match self.text {
+                true => lines.push_str(&line(provider, width, feature)),
+                false => {
+                    let mut feature = feature.clone();
+                    feature["provider"] = json!(provider);
+                    lines.push_str(&feature.to_string());
+                }
+            }
+            lines.push('\n');
+        }
+        let printed = self.bar.suspend(|| {
+            let mut out = io::stdout().lock();
+            out.write_all(lines.as_bytes()).and_then(|()| out.flush())
+        });
+        // Whatever keeps it from being written, nobody reads it.
+        self.gone |= printed.is_err();
+        self.tell_awaited();
+    }
+
+    /// Notes how a provider ended.
+    pub fn state(&mut self, packet: &Value) {
+        if let Some(provider) = packet["provider"].as_str() {
+            self.providers.insert(provider.to_owned(), Some(packet.clone()));
+        }
+        self.tell_awaited();
+    }
+
+    /// Says what a packet of another kind has to say.
+    pub fn remark(&mut self, packet: &Value) {
+        if let Some(detail) = packet["detail"].as_str() {
+            self.bar.suspend(|| eprintln!("{}", plain(detail)));
+        }
+    }
+
+    /// Whether whoever read what is printed has gone.
+    pub fn reader_has_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Takes the status line away.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn tell_awaited(&self) {
+        let awaited: Vec<&str> =
+            self.providers.iter().filter(|(_, state)| state.is_none()).map(|(name, _)| name.as_str()).collect();
+        self.bar.set_message(match awaited.is_empty() {
+            true => format!("{} results", count_text(self.results)),
+            false => format!("{} results, awaited: {}", count_text(self.results), awaited.join(", ")),
+        });
+    }
+
+    /// Says on standard error how the search ended; anything but `complete` is a failure.
+    pub fn summary(&self, last: &Value) -> Result<(), Failure> {
+        let ms = |name: &str| last[name].as_u64().map(count_text);
+        let times = match (ms("ttfp_ms"), ms("ttlp_ms")) {
+            (Some(first), Some(last)) => format!(": the first after {first} ms, the last after {last} ms"),
+            _ => String::new(),
+        };
+        let noun = if self.results == 1 { "result" } else { "results" };
+        eprintln!("{} {noun}{times}", count_text(self.results));
+        if let Some(kept) = last["kept"].as_u64() {
+            eprintln!("{} are kept", count_text(kept));
+        }
+        let states = last["providers"].as_object().cloned().unwrap_or_else(Map::new);
+        let width = states.keys().map(String::len).max().unwrap_or(0);
+        for (name, state) in &states {
+            let told = self.providers.get(name).and_then(Option::as_ref).unwrap_or(&Value::Null);
+            let (results, ms) = (told["results"].as_u64().unwrap_or(0), told["ms"].as_u64().unwrap_or(0));
+            let line = format!(
+                "  {name:<width$}  {:<8}  {:>7}  {:>7} ms  {}",
+                state.as_str().unwrap_or_default(),
+                count_text(results),
+                count_text(ms),
+                plain(told["detail"].as_str().unwrap_or_default()),
+            );
+            eprintln!("{}", line.trim_end());
+        }
+        let lacking = |(name, state): (&String, &Value)| {
+            (!matches!(state.as_str(), Some("complete" | "skipped"))).then(|| name.clone())
+        };
+        let missing: Vec<String> = states.iter().filter_map(lacking).collect();
+        match (last["state"].as_str(), missing.is_empty()) {
+            (Some("complete"), _) => Ok(()),
+            (_, true) => Err(Failure::Bad("no source takes such a question".to_owned())),
+            (Some("absent"), _) => Err(Failure::Bad(format!("nothing came: {} did not answer", missing.join(", ")))),
+            _ => Err(Failure::Bad(format!("this is not all: {} did not give all", missing.join(", ")))),
+        }
+    }
+}
+
+/// A result in a line: when, of whom, what, and where to find it.
+fn line(provider: &str, width: usize, feature: &Value) -> String {
+    let properties = &feature["properties"];
+    let text = |name: &str| properties[name].as_str().map(plain).filter(|text| !text.is_empty());
+    let time: String =
+        text("time").unwrap_or_default().chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect();
+    let headline = text("title").or_else(|| text("text")).or_else(|| feature["id"].as_str().map(plain));
+    let headline = cut(&headline.unwrap_or_default());
+    let link = text("link").map(|link| format!("  {link}")).unwrap_or_default();
+    format!("{time:<16}  {provider:<width$}  {headline}{link}")
+}
+
+/// What a source wrote, in one line and without signs that would steer a terminal.
+fn plain(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(HEADLINE_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_no_sign_that_steers_a_terminal() {
+        let feature = json!({"id": "1", "properties": {"title": "a\u{1b}[2Jb\nc", "time": "2026-01-05T10:00:00Z", "link": "https://x/1"}});
+        assert_eq!(line("a", 3, &feature), "2026-01-05 10:00  a    a [2Jb c  https://x/1");
+        let bare = json!({"id": "1", "properties": {"text": "x".repeat(200)}});
+        assert_eq!(line("a", 1, &bare).chars().count(), 16 + 2 + 1 + 2 + HEADLINE_MAX + 1);
+    }
+}

@@ -1,0 +1,226 @@
+//! A provider as a file: what it takes, how it is asked, how its answer is read, and its limits. TOML; unknown keys are refused.
+//!
+//! `file.rs` has the keys, `check.rs` makes a provider of them and names what is wrong.
+
+mod check;
+mod file;
+
+use super::health::Limits;
+use super::mapping::Mapping;
+use super::path::Path;
+use super::sign::Sign;
+use super::template::Template;
+use super::token::Token;
+use file::{Extension, File};
+use serde::Deserialize;
+use std::time::Duration;
+
+/// Which keywords a source understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Keywords {
+    /// It gives what it has; our filter looks for the words.
+    #[default]
+    None,
+    /// Words that must all be there; a question with OR is not for it.
+    All,
+    /// OR, phrases and "not" as well.
+    Boolean,
+}
+
+/// Which questions a source can take.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Takes {
+    /// Keywords.
+    pub keywords: Keywords,
+    /// A question without one of these parts is not for it: keywords, place, author, time.
+    pub needs: Vec<String>,
+    /// A question with none of these parts is not for it.
+    pub needs_one_of: Vec<String>,
+    /// A question with one of these parts is not for it: it could neither be told nor filtered.
+    pub not: Vec<String>,
+    /// Greatest radius that it takes, in metres.
+    pub radius_max_m: Option<f64>,
+}
+
+/// How a source is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum Method {
+    /// With the question in the address.
+    #[default]
+    #[serde(rename = "GET")]
+    Get,
+    /// With the question as a form in the body.
+    #[serde(rename = "POST")]
+    Post,
+}
+
+/// How further pages are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Paging {
+    /// There is one page.
+    #[default]
+    None,
+    /// By number: `{page}`.
+    Page,
+    /// By the number of results before it: `{offset}`.
+    Offset,
+    /// By an address in the answer.
+    Link,
+    /// By a text in the answer: `{cursor}`.
+    Cursor,
+}
+
+/// A provider as declared: read, checked and taken apart.
+#[derive(Debug, Clone)]
+pub struct Declared {
+    /// Its name in questions and packets.
+    pub name: String,
+    /// Its name for people.
+    pub title: String,
+    /// Which questions it takes.
+    pub takes: Takes,
+    /// Environment variables that hold its credentials.
+    pub credentials: Vec<String>,
+    pub(super) method: Method,
+    pub(super) url: Template,
+    pub(super) query: Vec<(String, Template)>,
+    pub(super) headers: Vec<(String, Template)>,
+    pub(super) body: Vec<(String, Template)>,
+    pub(super) sign: Option<Sign>,
+    pub(super) token: Option<Token>,
+    pub(super) paging: Paging,
+    pub(super) first: u64,
+    pub(super) size: usize,
+    pub(super) least: usize,
+    pub(super) pages_max: u64,
+    pub(super) next: Path,
+    /// How an answer is read.
+    pub mapping: Mapping,
+    /// Parts of a question that need no second look: the source has seen more of each result than it sends.
+    pub sure_of: Vec<String>,
+    /// Calls at once.
+    pub at_once: usize,
+    pub(super) limits: Limits,
+    pub(super) timeout: Duration,
+    pub(super) retries: u32,
+    pub(super) answer_bytes: usize,
+    pub(super) cache: Duration,
+    pub(super) allow_private: bool,
+}
+
+impl Declared {
+    /// Reads a declaration. `known` gives the text of the declaration that this one extends. The error is a sentence that
+    /// names the line or the key.
+    pub fn parse(text: &str, known: &dyn Fn(&str) -> Option<String>) -> Result<Declared, String> {
+        let shown = |e: toml::de::Error| e.to_string().trim_end().to_owned();
+        let table: toml::Table = text.parse().map_err(shown)?;
+        let file: File = if table.contains_key("extends") {
+            let own: Extension = toml::from_str(text).map_err(shown)?;
+            let base =
+                known(&own.extends).ok_or_else(|| format!("extends: no provider {:?} is shipped", own.extends))?;
+            let mut file: File = toml::from_str(&base).map_err(shown)?;
+            if let Some(unknown) = own.set.keys().find(|key| !file.set.contains_key(*key)) {
+                let expected: Vec<&str> = file.set.keys().map(String::as_str).collect();
+                return Err(format!(
+                    "set.{unknown}: {} has no such value: expected {}",
+                    own.extends,
+                    expected.join(", ")
+                ));
+            }
+            file.set.extend(own.set);
+            file.name = own.name;
+            file.title = own.title.unwrap_or(file.title);
+            file.limits = own.limits.unwrap_or(file.limits);
+            file
+        } else {
+            toml::from_str(text).map_err(shown)?
+        };
+        file.declared()
+    }
+
+    /// Where an answer says that the next page is.
+    pub fn next(&self, answer: &serde_json::Value) -> Option<String> {
+        if matches!(self.paging, Paging::Link | Paging::Cursor) { self.next.text(answer) } else { None }
+    }
+
+    /// Whether all that its credentials are made of is there; else the first that is not.
+    pub fn missing_credential(&self) -> Option<&str> {
+        self.credentials.iter().find(|name| std::env::var_os(name).is_none_or(|v| v.is_empty())).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = "name = \"a\"\n[set]\nbase = \"https://example.org\"\n[request]\nurl = \"{set.base}/s\"\n\
+        [request.query]\nq = \"{words}\"\n[answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"\n";
+
+    fn parse(text: &str) -> Result<Declared, String> {
+        Declared::parse(text, &|name| (name == "a").then(|| SMALL.to_owned()))
+    }
+
+    #[test]
+    fn a_file_is_read_and_another_may_extend_it() {
+        assert_eq!(parse(SMALL).expect("a provider").size, 100);
+        let other = parse(
+            "name = \"b\"\nextends = \"a\"\n[set]\nbase = \"http://127.0.0.1:1\"\n[limits]\nallow_private = true",
+        )
+        .expect("one");
+        assert_eq!((other.name.as_str(), other.allow_private), ("b", true));
+        assert_eq!(other.url.fill(&|_, _| None).as_deref(), Some("http://127.0.0.1:1/s"));
+    }
+
+    #[test]
+    fn mistakes_name_the_key() {
+        for (from, to, part) in [
+            ("name = \"a\"", "name = \"A b\"", "name = \"A b\": expected small letters"),
+            ("[set]", "speed = 3\n[set]", "speed"),
+            ("{words}", "{wrods}", "request.query.q: \"{wrods}\": there is no variable \"wrods\""),
+            ("{words}", "{env.KEY}", "env.KEY"),
+            ("https://example.org", "", "set.base: it has no value"),
+            ("https://", "file://", "http:// or https://"),
+            ("\"json\"", "\"pdf\"", "pdf"),
+            ("[answer]", "[takes]\nneeds = [\"luck\"]\n[answer]", "takes.needs: \"luck\""),
+            ("[answer]", "[limits]\nanswer_bytes = 1\n[answer]", "limits.answer_bytes = 1: expected"),
+            ("[answer]", "[paging]\nkind = \"link\"\n[answer]", "paging.path"),
+            ("id = \"id\"", "id = \"id\"\ntime = \"t\"\ntime_format = \"%!\"", "answer.map.time_format = \"%!\""),
+            ("id = \"id\"", "id = \"id\"\ntime_format = \"unix\"", "answer.map.time_format: there is no time"),
+            ("id = \"id\"", "author = \"who\"", "answer.map: expected at least one of id, link, title and text"),
+            ("id = \"id\"", "id = \"\"", "answer.map.id: it is empty"),
+            ("id = \"id\"", "id = \"a..b\"", "answer.map.id: \"a..b\""),
+            ("id = \"id\"", "id = \"a.[b]\"", "answer.map.id: \"a.[b]\""),
+            ("id = \"id\"", "id = \"x{a..b}\"", "answer.map.id: \"a..b\""),
+            ("id = \"id\"", "id = \"{set.bass}/x\"", "answer.map.id: \"{set.bass}/x\": there is no value set.bass"),
+            ("id = \"id\"", "id = \"https://a/b\"", "answer.map.id: \"https://a/b\""),
+            ("id = \"id\"", "id = \"join.users.name\"", "there is no [answer.join.users]"),
+            (
+                "[answer.map]",
+                "[answer.join.users]\nlist = \"u\"\nkey = \"id\"\nby = \"who\"\n[answer.map]",
+                "answer.join.users: nothing",
+            ),
+            (
+                "[answer]",
+                "[paging]\nkind = \"page\"\n[answer]",
+                "paging.kind = \"page\": nothing in the request names {page}",
+            ),
+            ("[answer]", "[paging]\nleast = 200\n[answer]", "paging.least = 200: expected 1 to 100"),
+            (
+                "[answer]",
+                "[token]\nurl = \"https://a/t\"\nuser = \"{words}\"\npassword = \"b\"\n[answer]",
+                "token.user: \"{words}\"",
+            ),
+            ("[answer]", "[token]\nurl = \"a\"\nuser = \"b\"\npassword = \"b\"\n[answer]", "token.url"),
+            ("{words}", "{token}", "there is no variable \"token\""),
+            ("id = \"id\"", "ident = \"id\"", "ident"),
+        ] {
+            let mistake = parse(&SMALL.replace(from, to)).expect_err(to);
+            assert!(mistake.contains(part), "{to}: {mistake}");
+        }
+        assert!(parse("name = \"b\"\nextends = \"c\"").expect_err("unknown").contains("\"c\" is shipped"));
+        assert!(parse("name = \"b\"\nextends = \"a\"\n[set]\nfeed = \"x\"").expect_err("unknown").contains("set.feed"));
+    }
+}

@@ -1,0 +1,137 @@
+//! Answers that keep things apart: results in one list, who wrote them in another, with names that point from one to the other.
+
+use super::path::{Path, text};
+use super::rule::Rule;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// Things that one result may point to by one name.
+const THINGS_MAX: usize = 16;
+/// Bytes that all results of an answer together may take over from other lists, as a multiple of the answer's own: a small
+/// answer whose every result points to the same large thing is not let grow without end.
+const GROWTH_MAX: usize = 4;
+
+/// `[answer.join.NAME]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JoinFile {
+    list: String,
+    key: String,
+    by: String,
+}
+
+/// Another list of the answer, whose things are put under `join.NAME` of the results that point to them.
+#[derive(Debug, Clone)]
+pub struct Join {
+    name: String,
+    list: Path,
+    key: Rule,
+    by: Path,
+}
+
+impl Join {
+    /// Takes one apart; the error names the key.
+    pub fn new(name: &str, file: &JoinFile, fixed: &dyn Fn(&str) -> String) -> Result<Join, String> {
+        let named = |key: &str, e: String| format!("answer.join.{name}.{key}: {e}");
+        let path = |key: &str, written: &str| match written {
+            "" => Err(named(key, "it is empty: expected a path".to_owned())),
+            _ => Path::parse(&fixed(written)).map_err(|e| named(key, e)),
+        };
+        Ok(Join {
+            name: name.to_owned(),
+            list: path("list", &file.list)?,
+            key: Rule::parse(&fixed(&file.key)).map_err(|e| named("key", e))?,
+            by: path("by", &file.by)?,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The things of the list by their keys, each with its size.
+    fn index<'a>(&self, answer: &'a Value) -> HashMap<String, (&'a Value, usize)> {
+        let things: Vec<&Value> = match &self.list.all(answer)[..] {
+            [Value::Array(list)] => list.iter().collect(),
+            found => found.to_vec(),
+        };
+        things.into_iter().filter_map(|thing| Some((self.key.text(thing)?, (thing, size(thing))))).collect()
+    }
+}
+
+/// The items, each with what it points to under `join`.
+pub fn join(joins: &[Join], answer: &Value, answer_bytes: usize, items: &[&Value]) -> Vec<Value> {
+    let lists: Vec<_> = joins.iter().map(|join| (join, join.index(answer))).collect();
+    let mut left = answer_bytes.saturating_mul(GROWTH_MAX);
+    let one = |item: &&Value| {
+        let mut joined = Map::new();
+        for (join, things) in &lists {
+            let keys = join.by.all(item).into_iter().flat_map(|keys| match keys {
+                Value::Array(list) => list.iter().collect::<Vec<&Value>>(),
+                one => vec![one],
+            });
+            let found: Vec<Value> = keys
+                .filter_map(text)
+                .take(THINGS_MAX)
+                .filter_map(|key| things.get(&key))
+                .filter_map(|(thing, size)| {
+                    left = left.checked_sub(*size)?;
+                    Some((*thing).clone())
+                })
+                .collect();
+            joined.insert(join.name.clone(), Value::Array(found));
+        }
+        let mut item = (*item).clone();
+        if let Value::Object(members) = &mut item {
+            members.insert("join".to_owned(), Value::Object(joined));
+        }
+        item
+    };
+    items.iter().map(one).collect()
+}
+
+/// About how many bytes a value takes.
+fn size(value: &Value) -> usize {
+    32 + match value {
+        Value::String(text) => text.len(),
+        Value::Array(list) => list.iter().map(size).sum(),
+        Value::Object(members) => members.iter().map(|(name, value)| name.len() + size(value)).sum(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn joins() -> Vec<Join> {
+        let file = JoinFile { list: "users".to_owned(), key: "user:{id}".to_owned(), by: "by".to_owned() };
+        vec![Join::new("users", &file, &str::to_owned).expect("a join")]
+    }
+
+    #[test]
+    fn results_get_what_they_point_to() {
+        let answer = json!({"users": [{"id": 1, "name": "Ann"}, {"id": 2, "name": "Bob"}],
+            "items": [{"by": "user:2"}, {"by": ["user:1", "user:2", "user:3"]}, {"by": null}, {}]});
+        let items: Vec<&Value> = answer["items"].as_array().expect("a list").iter().collect();
+        let names: Vec<String> =
+            join(&joins(), &answer, 1_000, &items).iter().map(|item| item["join"]["users"].to_string()).collect();
+        let (ann, bob) = (r#"{"id":1,"name":"Ann"}"#, r#"{"id":2,"name":"Bob"}"#);
+        assert_eq!(names, [format!("[{bob}]"), format!("[{ann},{bob}]"), "[]".to_owned(), "[]".to_owned()]);
+    }
+
+    #[test]
+    fn an_answer_cannot_grow_without_end() {
+        let answer =
+            json!({"users": [{"id": 1, "name": "x".repeat(10_000)}], "items": vec![json!({"by": "user:1"}); 1_000]});
+        let bytes = answer.to_string().len();
+        let items: Vec<&Value> = answer["items"].as_array().expect("a list").iter().collect();
+        let joined = join(&joins(), &answer, bytes, &items);
+        let taken = joined.iter().filter(|item| !item["join"]["users"][0].is_null()).count();
+        assert!((1..1_000).contains(&taken) && taken * 10_000 <= GROWTH_MAX * bytes, "{taken}");
+        assert_eq!(joined.len(), 1_000);
+    }
+}

@@ -1,0 +1,139 @@
+//! Access tokens: sources that give their callers a key for an hour against a name and a password.
+
+use super::fetch::{self, Http};
+use super::guard;
+use super::path::Path;
+use super::template::Template;
+use super::{Declared, Fault};
+use reqwest::Url;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+
+/// An answer with a token is short.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// A token is not used in its last moments.
+const MARGIN: Duration = Duration::from_secs(30);
+/// How long a token is taken to live where its source does not say.
+const LIFE_DEFAULT: Duration = Duration::from_secs(3_600);
+/// Longest that one is used, whatever its source says.
+const LIFE_MAX: Duration = Duration::from_secs(86_400);
+
+/// `[token]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenFile {
+    url: String,
+    user: String,
+    password: String,
+    #[serde(default = "granted")]
+    body: BTreeMap<String, String>,
+}
+
+fn granted() -> BTreeMap<String, String> {
+    BTreeMap::from([("grant_type".to_owned(), "client_credentials".to_owned())])
+}
+
+/// How a token is had: OAuth 2.0 with the client's own credentials (RFC 6749, section 4.4): a form is posted with the name
+/// and the password in the header, and `access_token` and `expires_in` come back.
+#[derive(Debug, Clone)]
+pub struct Token {
+    url: String,
+    user: Template,
+    password: Template,
+    body: Vec<(String, String)>,
+}
+
+impl Token {
+    /// Takes one apart; `secret` reads a template that names credentials, `fixed` puts the values of `[set]` in.
+    pub fn new(
+        file: &TokenFile,
+        secret: &dyn Fn(&str, &str) -> Result<Template, String>,
+        fixed: &dyn Fn(&str) -> String,
+    ) -> Result<Token, String> {
+        let url = fixed(&file.url);
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(format!("token.url = {url:?}: expected an address with http:// or https://"));
+        }
+        let body = file.body.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        Ok(Token {
+            url,
+            user: secret("token.user", &file.user)?,
+            password: secret("token.password", &file.password)?,
+            body,
+        })
+    }
+}
+
+/// The token of a source, had once for all searches.
+#[derive(Default)]
+pub struct Tokens {
+    held: Mutex<Option<(String, Instant)>>,
+}
+
+impl fmt::Debug for Tokens {
+    /// Without the token: it is a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tokens")
+    }
+}
+
+impl Tokens {
+    /// The token, asked for where there is none or it has run out; `None` where the source wants none. Whoever comes while
+    /// it is asked for waits for the same.
+    pub async fn get(&self, declared: &Declared, http: &Http, time: Duration) -> Result<Option<String>, Fault> {
+        let Some(token) = &declared.token else { return Ok(None) };
+        let mut held = self.held.lock().await;
+        if let Some((text, until)) = &*held
+            && Instant::now() < *until
+        {
+            return Ok(Some(text.clone()));
+        }
+        let (text, life) = token.ask(declared, http, time).await?;
+        *held = Some((text.clone(), Instant::now() + life.saturating_sub(MARGIN)));
+        Ok(Some(text))
+    }
+
+    /// Forgets the token: the source would not take it.
+    pub async fn forget(&self) {
+        *self.held.lock().await = None;
+    }
+}
+
+impl Token {
+    async fn ask(&self, declared: &Declared, http: &Http, time: Duration) -> Result<(String, Duration), Fault> {
+        let wrong = |why: String| Fault::Error(format!("no access token could be had: {why}"));
+        let url = Url::parse(&self.url).map_err(|e| wrong(e.to_string()))?;
+        if !declared.allow_private {
+            guard::may_call(&url).map_err(wrong)?;
+        }
+        let from_environment = |name: &str, _: &str| std::env::var(name.strip_prefix("env.")?).ok();
+        let filled = |template: &Template| {
+            template
+                .fill(&from_environment)
+                .ok_or_else(|| wrong("its credentials are not in the environment".to_owned()))
+        };
+        let form = Url::parse_with_params("http://form/", &self.body).map_err(|e| wrong(e.to_string()))?;
+        let request = http
+            .client(declared.allow_private)
+            .map_err(wrong)?
+            .post(url)
+            .basic_auth(filled(&self.user)?, Some(filled(&self.password)?))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(form.query().unwrap_or_default().to_owned());
+        let raw = fetch::call(request, time, ANSWER_BYTES_MAX).await.map_err(|failure| match failure {
+            failure if failure.late => Fault::Timeout(failure.why),
+            failure if failure.refused => Fault::Refused(failure.why),
+            failure => wrong(failure.why),
+        })?;
+        let answer: Value =
+            serde_json::from_slice(&raw.bytes).map_err(|e| wrong(format!("what came is not JSON: {e}")))?;
+        let member = |name: &str| Path::parse(name).ok()?.text(&answer);
+        let text = member("access_token").ok_or_else(|| wrong("the answer has no access_token".to_owned()))?;
+        let life = member("expires_in").and_then(|s| s.parse().ok()).map_or(LIFE_DEFAULT, Duration::from_secs);
+        Ok((text, life.min(LIFE_MAX)))
+    }
+}
