@@ -17,8 +17,8 @@ Examples:
   meridian provider test flood-warnings.toml --answer recorded.xml
   meridian provider test wikipedia --question '{\"keywords\":\"flood\"}' --ask
 
-Exit code 0: all is well; 1: the answer cannot be read, or a field of the mapping finds nothing in it; 2: the declaration or
-the question is wrong; 3: the source does not answer.")]
+Exit code 0: all is well; 1: the answer cannot be read, or a field of the mapping finds nothing
+in it; 2: the declaration or the question is wrong; 3: the source does not answer.")]
 pub struct TestArgs {
     /// A declaration, or the name of one that ships with Meridian
     #[arg(value_name = "FILE.toml|NAME")]

@@ -24,11 +24,15 @@ const SERVER: &str = "http://127.0.0.1:7117";
 Examples:
   meridian search flood --near 4.83,45.76 --radius 20000
   meridian search '\"high tide\" OR flood' --start 2026-01-01 --provider wikipedia --provider meridian
-  meridian search --near 121.9,24.7 --radius 200000 --start 2026-01-01 --format ndjson > quakes.ndjson
+  meridian search --near 121.9,24.7 --radius 200000 --format ndjson > found.ndjson
+  meridian search flood --keep floods --keep-hours 48
 
-Words must all be in the text; \"a phrase\", OR, NOT or -word and parentheses work. Results are printed as they arrive,
-one a line; what each source gave is said at the end, on standard error. Ctrl-C ends the search on the server as well.
-Exit code 0: every source that was asked gave all that it has; 1: some did not; 2: the question is wrong; 3: no server.")]
+Words must all be in the text; \"a phrase\", OR, NOT or -word and parentheses work. Results are
+printed as they arrive, one a line; what each source gave is said at the end, on standard error.
+Ctrl-C ends the search on the server as well.
+
+Exit code 0: all sources that were asked gave all that they have; 1: some did not; 2: the question
+is wrong; 3: no server.")]
 pub struct SearchArgs {
     #[command(flatten)]
     pub question: QuestionArgs,
