@@ -36,6 +36,7 @@ def places(count, seed):
     rows = [line.split("\t") for line in lines]
     rng = random.Random(seed)
     rng.shuffle(rows)
+    rows = [r for r in rows if r[at["name"]]]  # a place without a name is none to the places profile
     found = [(r[at["name"]], r[at["admin2"]], r[at["admin1"]], r[at["postal_code"]], float(r[at["lat"]]), float(r[at["lon"]])) for r in rows[:count]]
     for name, city, state, code, lat, lon in rng.choices(found, k=count - len(found)):
         lat, lon = min(max(lat + rng.gauss(0, 0.02), -85), 85), min(max(lon + rng.gauss(0, 0.02), -180), 180)
