@@ -1,0 +1,234 @@
+"""Searches over mock sources that all are well: alone, one a second, at the edge, in bursts and past the edge."""
+
+import contextlib
+import threading
+
+import numpy
+
+import asker
+from common import say
+from rig import Rig, by_word, chains, exactly, peak_mb, quantiles, search_request, slope
+from sources import A_CALLS, A_PACKETS, B_ITEMS, B_SOURCES, names, set_a, set_b
+
+A_CHECK = exactly(A_PACKETS)
+B_CHECK = exactly(B_SOURCES * B_ITEMS)
+DECLINE = 11
+LATE_AFTER_MS = 20_000
+# How near to the deadline a source may have been for its state to be a matter of chance.
+NEAR_S = 0.25
+DESCRIPTORS = 20_000
+ROOM = {"search.searches_max": DESCRIPTORS}
+WINDOW_S = 0.25
+
+
+def of_word(tag, run):
+    """The words that were asked, in the order of the run's rows."""
+    return [f"{tag}{n - 1}" for n in run.n]
+
+
+def beside_truth(tag, run, calls):
+    """How much later than the quickest source the first result came, and than the slowest the last, in seconds; NaN where no call is known."""
+    found = by_word(calls)
+    first, last = numpy.full(len(run.n), numpy.nan), numpy.full(len(run.n), numpy.nan)
+    for row, word in enumerate(of_word(tag, run)):
+        if word in found:
+            quickest = min(call.delay_ms for call in found[word] if call.page == 1) / 1e3
+            first[row], last[row] = run.first[row] - quickest, run.last[row] - max(chains(found[word]).values())
+    return first, last
+
+
+def whole(answers, rig, calls, eligible):
+    """What is wrong with answers that should be whole, by packets and by ids; and how many ids were looked at."""
+    wrong, ids = [], 0
+    found = by_word(calls)
+    for answer in answers:
+        wrong += [f"{answer.word}: {fault}" for fault in answer.faults]
+        due = rig.ids(found[answer.word])
+        for provider in eligible:
+            came = answer.ids.get(provider, [])
+            ids += len(came)
+            state = answer.states.get(provider, {}).get("state")
+            if state not in ("complete", "timeout") or len(set(came)) != len(came) or (state == "complete" and set(came) != due[provider]) or not set(came) <= due[provider]:
+                wrong.append(f"{answer.word}: {provider} is {state}, and its ids are not those of its answers")
+    return wrong, ids
+
+
+def isolated(options):
+    """One search at a time; then many at 20 s, of which the late sources must be declared and no others."""
+    with contextlib.ExitStack() as stack:
+        rig = Rig(stack, set_a(), DECLINE)
+        run = rig.lab("i", f'kind = "onoff", bursts = {options.searches}, per_burst = 1, gap_s = 1', requests=search_request(check=A_CHECK))
+        calls = rig.calls()
+        first, last = beside_truth("i", run, calls)
+        alone = {"searches": len(run.n), "sound": int(run.sound.sum()), "calls": len(calls), "calls_due": A_CALLS * len(run.n),
+                 "first_s": run.first.tolist(), "last_s": run.last.tolist(), "first_later_ms": (first * 1e3).tolist(), "last_later_ms": (last * 1e3).tolist()}
+        say(f"isolated: first {run.first.mean():.2f} s, last {run.last.mean():.2f} s, {first.max() * 1e3:.0f} and {last.max() * 1e3:.0f} ms after the sources")
+        answers = asker.ask_at_once(rig.server.port, [f"d{n}" for n in range(options.late)], timeout=LATE_AFTER_MS)
+        calls = rig.calls()
+        found, eligible, judged = by_word(calls), names(rig.kinds), {"late": 0, "in_time": 0, "near": 0}
+        wrong, ids = whole(answers, rig, calls, eligible)
+        over = []
+        for answer in answers:
+            over.append((answer.done - answer.sent) * 1e3 - LATE_AFTER_MS)
+            pages = {kind.name: kind.pages for kind in rig.kinds}
+            for provider, took in chains(found[answer.word]).items():
+                asked = sum(call.provider == provider for call in found[answer.word])
+                late = asked < pages[provider.split("-")[0]] or took > LATE_AFTER_MS / 1e3
+                near = abs(took - LATE_AFTER_MS / 1e3) < NEAR_S
+                judged["near" if near else "late" if late else "in_time"] += 1
+                state = answer.states[provider]["state"]
+                if not near and state != ("timeout" if late else "complete"):
+                    wrong.append(f"{answer.word}: {provider} took {took:.2f} s and is {state}")
+            due = "partial" if any(state["state"] == "timeout" for state in answer.states.values()) else "complete"
+            if answer.end and answer.end["state"] != due:
+                wrong.append(f"{answer.word}: it is {answer.end['state']} and should be {due}")
+        say(f"at 20 s: {judged}, {len(wrong)} wrong")
+        return {"alone": alone, "deadline": {"searches": len(answers), **judged, "ids": ids, "wrong": wrong[:10], "wrong_count": len(wrong), "end_over_ms_max": max(over)}}
+
+
+def load_of(tag, rig, run, calls, checked=A_CALLS):
+    """The figures of a load of searches."""
+    first, last = beside_truth(tag, run, calls)
+    seconds = float(run.due.max() - run.due.min() + run.done[run.due.argmax()])
+    asked = {call.word for call in calls}
+    mine = [call for call in calls if call.word.startswith(tag)]
+    return {"searches": len(run.n), "outcomes": run.outcomes(), "calls": len(mine), "calls_due": checked * len(run.n), "words": len({w for w in asked if w.startswith(tag)}),
+            "first_ms": quantiles(run.first), "last_ms": quantiles(run.last), "first_later_ms": quantiles(first), "last_later_ms": quantiles(last),
+            "slope_first": slope(run.n, run.first), "slope_later": slope(run.n, first), "seconds": seconds, "in_flight": int(run.in_flight.max()) + 1,
+            "server_cores": run.used["server_cpu_s"] / seconds, "mock_cores": run.used["mock_cpu_s"] / seconds, "lab_cores": run.lab["cpu"],
+            "server_cpu_ms": run.used["server_cpu_s"] * 1e3 / len(run.n), "resident_mb": run.most("target", "resident_bytes") / 2**20,
+            "descriptors": int(run.most("target", "descriptors")), "lab_late_p99_ms": run.lab["late_p99_ms"], "void": run.void}
+
+
+def is_flat(load):
+    """The issue's word for it: the 95 % interval of the slope holds 0 and stays under a millisecond a search; and every search is whole."""
+    slope = load["slope_first"]
+    low, high = slope["slope"] - slope["half"], slope["slope"] + slope["half"]
+    return low <= 0 <= high and max(-low, high) < 1e-3 and load["outcomes"] == {"sound": load["searches"]} and load["calls"] == load["calls_due"]
+
+
+def flat(options):
+    """One search a second, and now and then one whose ids are looked at."""
+    with contextlib.ExitStack() as stack:
+        rig = Rig(stack, set_a(), DECLINE)
+        probe = asker.Probe(rig.server.port, "p", options.minutes * 60 / 4, patience=60)
+        probe.start()
+        run = rig.lab("f", 'kind = "constant", rate = 1', seconds=options.minutes * 60, requests=search_request(check=A_CHECK))
+        answers, calls = probe.end(), rig.calls()
+        load = load_of("f", rig, run, calls)
+        wrong, ids = whole(answers, rig, calls, names(rig.kinds))
+        load |= {"flat": is_flat(load), "probes": len(answers), "probe_ids": ids, "wrong": wrong[:10]}
+        say(f"flat: {load['slope_first']['slope'] * 1e3:+.3f} +- {load['slope_first']['half'] * 1e3:.3f} ms a search")
+        return load
+
+
+def edge(options):
+    """Set A at one rate after another while it stays flat; then the breakpoint with set B on one core, and what a search costs there."""
+    rates = []
+    for rate in options.edge_rates:
+        with contextlib.ExitStack() as stack:
+            rig = Rig(stack, set_a(), DECLINE, **ROOM, **buffers(options))
+            run = rig.lab("e", f'kind = "constant", rate = {rate:g}', seconds=options.edge_seconds, requests=search_request(check=A_CHECK), late_ms=100)
+            load = load_of("e", rig, run, rig.calls())
+            load |= {"rate": rate, "flat": is_flat(load), "limits": buffers(options) | ROOM, "resident_peak_mb": peak_mb(rig.server.pid)}
+            rates.append(load)
+            say(f"edge, set A: {rate:g}/s {'flat' if load['flat'] else 'not flat'}, {load['outcomes']}, {load['server_cores']:.2f} cores, {load['resident_peak_mb']:.0f} MB")
+        if not load["flat"]:
+            break
+    with contextlib.ExitStack() as stack:
+        rig = Rig(stack, set_b(), pinned=True)
+        objectives = '[[objective]]\nmetric = "p95_ms"\nat_most = 500\n[[objective]]\nmetric = "sound_share"\nat_least = 0.99\n'
+        ask = {"requests": search_request(check=B_CHECK, limit=B_ITEMS), "late_ms": 100, "patience": 25}
+        found = rig.breakpoint("b", 'kind = "constant", rate = 200', "--within", "0.1", "--steps", options.steps, seconds=options.step_seconds, objectives=objectives, **ask)
+        at = (found["breakpoint"] or {}).get("at") or found["most_held"] or 100
+        rig.calls()
+        run = rig.lab("s", f'kind = "constant", rate = {0.8 * at:.0f}', seconds=2 * options.step_seconds, **ask)
+        load = load_of("s", rig, run, rig.calls(), B_SOURCES)
+        load["searches_per_cpu_s"] = load["searches"] / run.used["server_cpu_s"]
+        say(f"edge, set B: {found['sentence']} {load['searches_per_cpu_s']:.0f} searches a CPU second")
+    keep = ("conclusion", "sentence", "breakpoint", "within", "most_held", "unit")
+    return {"seconds": options.edge_seconds, "slow": rates, "fast": {"found": {key: found[key] for key in keep}, "at": at, "below": load}}
+
+
+def buffers(options):
+    """The settings that bound the memory of packets."""
+    return {"search.buffer_bytes_total": options.buffer, "search.keep": "10s"}
+
+
+def bursts(options):
+    """Many at once, again and again, with pauses."""
+    found = []
+    for size in options.sizes:
+        for gap in options.gaps:
+            with contextlib.ExitStack() as stack:
+                rig = Rig(stack, set_a(options.time), DECLINE, **ROOM, **buffers(options))
+                run = rig.lab("o", f'kind = "onoff", bursts = {options.bursts}, per_burst = {size}, gap_s = {gap:g}', requests=search_request(check=A_CHECK))
+                calls = rig.calls()
+                first, _ = beside_truth("o", run, calls)
+                number = (run.n - 1) // size
+                each = [{"first_s": float(numpy.nanmedian(run.first[number == n])), "later_ms": float(numpy.nanmedian(first[number == n]) * 1e3)} for n in range(options.bursts)]
+                found.append({"size": size, "gap_s": gap, "bursts": each, "outcomes": run.outcomes(), "calls": len(calls), "calls_due": A_CALLS * len(run.n),
+                              "growth_first": slope(number, run.first), "growth_later": slope(number, first), "resident_peak_mb": peak_mb(rig.server.pid)})
+                say(f"{options.bursts} x {size} at once, gap {gap:g} s: {run.outcomes()}, {slope(number, first)['slope'] * 1e3:+.1f} ms a burst")
+    return {"time": options.time, "runs": found}
+
+
+class Refusals(threading.Thread):
+    """Asks a few times a second beside a load and looks at the headers of what is refused."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.port, self.stopped, self.count, self.bare, self.after = port, threading.Event(), 0, 0, []
+
+    def run(self):
+        n = 0
+        while not self.stopped.wait(0.1):
+            n += 1
+            with contextlib.suppress(OSError):
+                answer = asker.ask(self.port, f"r{n}", limit=B_ITEMS)
+                if answer.status == 429:
+                    self.count += 1
+                    after = answer.headers.get("retry-after")
+                    self.bare += not (after and after.isdigit())
+                    self.after += [int(after)] if after and after.isdigit() else []
+
+
+def overload(options, at):
+    """Half the edge, then past it, then half again; with users who leave and with users who try again."""
+    found = []
+    for times in (2, 5):
+        for retry in ("", "times = 6, wait_s = 0.25, factor = 2"):
+            with contextlib.ExitStack() as stack:
+                rig = Rig(stack, set_b(), pinned=True)
+                looking = Refusals(rig.server.port)
+                looking.start()
+                tag, each = f"x{times}{'r' if retry else 'n'}", options.step_seconds
+                rates = f"[{0.5 * at:.0f}, {times * at:.0f}, {0.5 * at:.0f}]"
+                run = rig.lab(tag, f'kind = "steps", rates = {rates}, each_s = {each:g}', seconds=3 * each, patience=50, retry=retry, late_ms=1000,
+                              requests=search_request(check=B_CHECK, limit=B_ITEMS))
+                looking.stopped.set()
+                looking.join()
+                found.append({"times": times, "retries": bool(retry), **judged(run, each), "looked_at": looking.count, "without_retry_after": looking.bare,
+                              "retry_after_s": sorted(looking.after)[len(looking.after) // 2] if looking.after else None})
+                say(f"{times} x the edge{', trying again' if retry else ''}: {found[-1]['accepted']} accepted, {found[-1]['whole']:.2%} whole, "
+                    f"refused in {found[-1]['refusal_ms']['p99'] if found[-1]['refusal_ms'] else 0:.0f} ms, recovered in {found[-1]['recovery_s']} s")
+    return {"at": at, "each_s": options.step_seconds, "runs": found}
+
+
+def judged(run, each):
+    """What became of the step past the edge, and how long the step after it suffered."""
+    start = run.due.min()
+    step = numpy.minimum(((run.due - start) / each).astype(int), 2)
+    past, before = step == 1, (step == 0) & run.sound
+    refused = run.outcome == 4
+    accepted = past & ~refused & (run.outcome != 7)
+    limit = numpy.percentile(run.done[before], 99) * 2 + 0.05 if before.any() else 0.0
+    fine = run.sound & (run.done <= limit)
+    windows = ((run.due - start - 2 * each) / WINDOW_S).astype(int)
+    later = [bool(fine[(step == 2) & (run.attempt == 0) & (windows == n)].mean() >= 0.99) for n in range(int(each / WINDOW_S))]
+    good = next((n for n in range(len(later) - 3) if all(later[n:n + 4])), None)
+    # A refusal counts from when the request was sent: the wait for a connection of the lab is not the server's.
+    return {"arrivals": int((past & (run.attempt == 0)).sum()), "accepted": int(accepted.sum()), "whole": float(run.sound[accepted].mean()) if accepted.any() else 0.0,
+            "outcomes": run.outcomes(past), "answers_s": float(run.sound[past].sum() / each), "before_s": float(run.sound[step == 0].sum() / each),
+            "refusal_ms": quantiles(run.done[past & refused]), "last_ms": quantiles(run.done[accepted]), "over_deadline": int((run.done[accepted] > 41).sum()),
+            "recovery_s": None if good is None else good * WINDOW_S, "void": run.void}
