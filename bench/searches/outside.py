@@ -140,7 +140,7 @@ def edge(options):
         objectives = '[[objective]]\nmetric = "p95_ms"\nat_most = 500\n[[objective]]\nmetric = "sound_share"\nat_least = 0.99\n'
         ask = {"requests": search_request(check=B_CHECK, limit=B_ITEMS), "late_ms": 100, "patience": 25}
         found = rig.breakpoint("b", 'kind = "constant", rate = 200', "--within", "0.1", "--steps", options.steps, seconds=options.step_seconds, objectives=objectives, **ask)
-        at = (found["breakpoint"] or {}).get("at") or found["most_held"] or 100
+        at = (found["breakpoint"] or {}).get("value") or found["most_held"] or 100
         rig.calls()
         run = rig.lab("s", f'kind = "constant", rate = {0.8 * at:.0f}', seconds=2 * options.step_seconds, **ask)
         load = load_of("s", rig, run, rig.calls(), B_SOURCES)
