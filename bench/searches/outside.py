@@ -8,7 +8,7 @@ import numpy
 import asker
 from common import say
 from rig import Rig, by_word, chains, exactly, peak_mb, quantiles, search_request, slope
-from sources import A_CALLS, A_PACKETS, B_ITEMS, B_SOURCES, names, set_a, set_b
+from sources import A_CALLS, A_PACKETS, B_ITEMS, B_SOURCES, names, packet_bytes, set_a, set_b
 
 A_CHECK = exactly(A_PACKETS)
 B_CHECK = exactly(B_SOURCES * B_ITEMS)
@@ -19,6 +19,11 @@ NEAR_S = 0.25
 DESCRIPTORS = 20_000
 ROOM = {"search.searches_max": DESCRIPTORS}
 WINDOW_S = 0.25
+
+
+def rig_a(stack, options, time=1.0, **settings):
+    """Set A, and the sources that do not take the question."""
+    return Rig(stack, set_a(time, options.item_bytes), DECLINE, **packet_bytes(options.item_bytes), **settings)
 
 
 def of_word(tag, run):
@@ -56,7 +61,7 @@ def whole(answers, rig, calls, eligible):
 def isolated(options):
     """One search at a time; then many at 20 s, of which the late sources must be declared and no others."""
     with contextlib.ExitStack() as stack:
-        rig = Rig(stack, set_a(), DECLINE)
+        rig = rig_a(stack, options)
         run = rig.lab("i", f'kind = "onoff", bursts = {options.searches}, per_burst = 1, gap_s = 1', requests=search_request(check=A_CHECK))
         calls = rig.calls()
         first, last = beside_truth("i", run, calls)
@@ -83,7 +88,7 @@ def isolated(options):
             if answer.end and answer.end["state"] != due:
                 wrong.append(f"{answer.word}: it is {answer.end['state']} and should be {due}")
         say(f"at 20 s: {judged}, {len(wrong)} wrong")
-        return {"alone": alone, "deadline": {"searches": len(answers), **judged, "ids": ids, "wrong": wrong[:10], "wrong_count": len(wrong), "end_over_ms_max": max(over)}}
+        return {"item_bytes": options.item_bytes, "alone": alone, "deadline": {"searches": len(answers), **judged, "ids": ids, "wrong": wrong[:10], "wrong_count": len(wrong), "end_over_ms_max": max(over)}}
 
 
 def load_of(tag, rig, run, calls, checked=A_CALLS):
@@ -110,14 +115,14 @@ def is_flat(load):
 def flat(options):
     """One search a second, and now and then one whose ids are looked at."""
     with contextlib.ExitStack() as stack:
-        rig = Rig(stack, set_a(), DECLINE)
+        rig = rig_a(stack, options)
         probe = asker.Probe(rig.server.port, "p", options.minutes * 60 / 4, patience=60)
         probe.start()
         run = rig.lab("f", 'kind = "constant", rate = 1', seconds=options.minutes * 60, requests=search_request(check=A_CHECK))
         answers, calls = probe.end(), rig.calls()
         load = load_of("f", rig, run, calls)
         wrong, ids = whole(answers, rig, calls, names(rig.kinds))
-        load |= {"flat": is_flat(load), "probes": len(answers), "probe_ids": ids, "wrong": wrong[:10]}
+        load |= {"item_bytes": options.item_bytes, "flat": is_flat(load), "probes": len(answers), "probe_ids": ids, "wrong": wrong[:10]}
         say(f"flat: {load['slope_first']['slope'] * 1e3:+.3f} +- {load['slope_first']['half'] * 1e3:.3f} ms a search")
         return load
 
@@ -127,7 +132,7 @@ def edge(options):
     rates = []
     for rate in options.edge_rates:
         with contextlib.ExitStack() as stack:
-            rig = Rig(stack, set_a(), DECLINE, **ROOM, **buffers(options))
+            rig = rig_a(stack, options, **ROOM, **buffers(options))
             run = rig.lab("e", f'kind = "constant", rate = {rate:g}', seconds=options.edge_seconds, requests=search_request(check=A_CHECK), late_ms=100)
             load = load_of("e", rig, run, rig.calls())
             load |= {"rate": rate, "flat": is_flat(load), "limits": buffers(options) | ROOM, "resident_peak_mb": peak_mb(rig.server.pid)}
@@ -147,7 +152,7 @@ def edge(options):
         load["searches_per_cpu_s"] = load["searches"] / run.used["server_cpu_s"]
         say(f"edge, set B: {found['sentence']} {load['searches_per_cpu_s']:.0f} searches a CPU second")
     keep = ("conclusion", "sentence", "breakpoint", "within", "most_held", "unit")
-    return {"seconds": options.edge_seconds, "slow": rates, "fast": {"found": {key: found[key] for key in keep}, "at": at, "below": load}}
+    return {"item_bytes": options.item_bytes, "seconds": options.edge_seconds, "slow": rates, "fast": {"found": {key: found[key] for key in keep}, "at": at, "below": load}}
 
 
 def buffers(options):
@@ -161,7 +166,7 @@ def bursts(options):
     for size in options.sizes:
         for gap in options.gaps:
             with contextlib.ExitStack() as stack:
-                rig = Rig(stack, set_a(options.time), DECLINE, **ROOM, **buffers(options))
+                rig = rig_a(stack, options, options.time, **ROOM, **buffers(options))
                 run = rig.lab("o", f'kind = "onoff", bursts = {options.bursts}, per_burst = {size}, gap_s = {gap:g}', requests=search_request(check=A_CHECK))
                 calls = rig.calls()
                 first, _ = beside_truth("o", run, calls)
@@ -170,7 +175,7 @@ def bursts(options):
                 found.append({"size": size, "gap_s": gap, "bursts": each, "outcomes": run.outcomes(), "calls": len(calls), "calls_due": A_CALLS * len(run.n),
                               "growth_first": slope(number, run.first), "growth_later": slope(number, first), "resident_peak_mb": peak_mb(rig.server.pid)})
                 say(f"{options.bursts} x {size} at once, gap {gap:g} s: {run.outcomes()}, {slope(number, first)['slope'] * 1e3:+.1f} ms a burst")
-    return {"time": options.time, "runs": found}
+    return {"item_bytes": options.item_bytes, "time": options.time, "runs": found}
 
 
 class Refusals(threading.Thread):

@@ -39,6 +39,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--full", action="store_true", help="the sizes of the issue; other options are laid over them")
+    parser.add_argument("--item-bytes", type=int, default=9_000, help="text of each of the 93 results of the slow sources; each fills a packet")
     parser.add_argument("--searches", type=int, default=2, help="isolated searches")
     parser.add_argument("--late", type=int, default=20, help="searches with a deadline of 20 s")
     parser.add_argument("--minutes", type=float, default=1, help="one search a second for so long")

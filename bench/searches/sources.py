@@ -35,10 +35,16 @@ def fixed(ms):
     return f'{{ kind = "fixed", ms = {ms:g} }}'
 
 
-def set_a(time=1.0):
-    """The 14 that take the question, at so many times the published times: 93 items, each as large as a packet may be."""
-    return [Kind("first", lognormal(2_470 * time, 0.105), 1, 7), Kind("early", lognormal(4_500 * time, 0.1), 5, 7), Kind("middle", lognormal(5_800 * time, 0.1), 5, 7),
+def set_a(time=1.0, item_bytes=A_ITEM_BYTES):
+    """The 14 that take the question, at so many times the published times: 93 items, each of which fills a packet of `packet_bytes`."""
+    kinds = [Kind("first", lognormal(2_470 * time, 0.105), 1, 7), Kind("early", lognormal(4_500 * time, 0.1), 5, 7), Kind("middle", lognormal(5_800 * time, 0.1), 5, 7),
             Kind("late", lognormal(8_000 * time, 0.05), 2, 6), Kind("slow", lognormal(5_300 * time, 0.24), 1, 1, 4)]
+    return [kind._replace(item_bytes=item_bytes) for kind in kinds]
+
+
+def packet_bytes(item_bytes):
+    """The setting with which an item fills a packet: what stands around its text is some hundred bytes."""
+    return {"search.packet_bytes": f"{item_bytes + 1_240} B"}
 
 
 def set_b():
