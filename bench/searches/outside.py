@@ -62,6 +62,9 @@ def isolated(options):
     """One search at a time; then many at 20 s, of which the late sources must be declared and no others."""
     with contextlib.ExitStack() as stack:
         rig = rig_a(stack, options)
+        # The first search after a start makes the HTTP client, and finds the program's pages on disk.
+        asker.ask(rig.server.port, "warm", providers=["first-1"])
+        rig.calls()
         run = rig.lab("i", f'kind = "onoff", bursts = {options.searches}, per_burst = 1, gap_s = 1', requests=search_request(check=A_CHECK))
         calls = rig.calls()
         first, last = beside_truth("i", run, calls)

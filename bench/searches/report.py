@@ -43,7 +43,7 @@ def void(found):
 def isolated(found):
     alone, late = found["alone"], found["deadline"]
     return [
-        f"{found['item_bytes']:,} bytes a packet. {alone['searches']} searches, one at a time: first result after {spread(alone['first_s'], 2)} s, last after {spread(alone['last_s'], 2)} s; "
+        f"{found['item_bytes']:,} bytes a packet. {alone['searches']} searches, one at a time, on a server that has answered one: first result after {spread(alone['first_s'], 2)} s, last after {spread(alone['last_s'], 2)} s; "
         f"the first {spread(alone['first_later_ms'], 1)} ms after the quickest source (50 wanted), the last {spread(alone['last_later_ms'], 1)} ms after the slowest "
         f"(100 wanted). {alone['sound']} whole; {calls(alone)}.", "",
         f"{late['searches']} searches at once with a deadline of 20 s: of their sources {late['in_time']} were in time and {late['late']} were not, by the log ({late['near']} within "
