@@ -10,14 +10,16 @@
 //! An event of an interval counts in the window of its start. Events with an open start count in a group
 //! without a window, which comes last.
 
+use crate::candidates::{Candidates, Run, Step, search_step};
 use crate::control::{Control, Stats};
 use crate::cut::Cutter;
 use crate::error::QueryError;
 use crate::groups::{Groups, Members};
 use crate::listed::find_ids;
+use crate::matched::Matched;
 use crate::ordered::{DEAD_MAX, DeadInTime, Ordered};
 use crate::parallel::{Task, add_tasks, slices, work};
-use crate::scan::{Candidates, Matched, Run, Scan, Step, search_step};
+use crate::scan::Scan;
 use crate::timeline::Timeline;
 use crate::windows::{Finder, Window, Windows};
 use arrow_buffer::BooleanBuffer;

@@ -3,10 +3,11 @@
 //! A node whose box lies in one cell is counted from the node. An event counts in the cell of its place; a
 //! shape in the cell of the centre of its box, and nowhere if that centre lies outside the grid.
 
+use crate::candidates::{Candidates, Run, Step, search_step};
 use crate::error::QueryError;
 use crate::listed::find_ids;
 use crate::parallel::{Task, add_tasks, slices, work};
-use crate::scan::{Candidates, Run, Scan, Step, search_step};
+use crate::scan::Scan;
 use arrow_array::Array;
 use meridian_index::{MERCATOR_LAT_MAX, mercator_cell};
 use meridian_model::filter::Region;

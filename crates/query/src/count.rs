@@ -1,9 +1,10 @@
 //! How many events match: `numberMatched`.
 
+use crate::candidates::{Candidates, Step, search_step};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::listed::find_ids;
-use crate::scan::{Candidates, Scan, Step, search_step};
+use crate::scan::Scan;
 use meridian_model::filter::Predicate;
 use meridian_store::Snapshot;
 

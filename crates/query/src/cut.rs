@@ -3,10 +3,11 @@
 //! The boxes of a node's children are tested side by side as plain numbers, and leaves at the edge of the question, or of
 //! its windows, are gathered: neighbours of one chunk are read once and tested 64 rows at a time.
 
+use crate::candidates::{Run, chunk_end};
 use crate::control::Stats;
 use crate::error::QueryError;
 use crate::groups::Groups;
-use crate::scan::{Run, Scan, chunk_end};
+use crate::scan::Scan;
 use crate::windows::Finder;
 use arrow_array::TimestampMicrosecondArray;
 use meridian_index::{Node, Summary, Tree};

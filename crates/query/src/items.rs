@@ -12,9 +12,10 @@
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::listed::{self, Listed};
+use crate::matched::Pick;
 use crate::natural::{ENOUGH, Natural};
 use crate::nearest::Nearest;
-use crate::scan::{Pick, Scan};
+use crate::scan::Scan;
 use crate::sort::{SortKey, Sorter};
 use crate::token::Place;
 use meridian_model::filter::Predicate;

@@ -10,6 +10,7 @@
 
 mod aggregate;
 mod by;
+mod candidates;
 mod cells;
 mod control;
 mod count;
@@ -21,6 +22,7 @@ mod groups;
 mod hash;
 mod items;
 mod listed;
+mod matched;
 mod mvt;
 mod natural;
 mod nearest;

@@ -1,8 +1,10 @@
 //! Answers that are few enough to be listed first and given after: by id, or near a place.
 
+use crate::candidates::{Candidates, Run, search_step};
 use crate::error::QueryError;
 use crate::items::Sought;
-use crate::scan::{Candidates, Pick, Run, Scan, search_step};
+use crate::matched::Pick;
+use crate::scan::Scan;
 use meridian_index::Key;
 use meridian_model::sphere::{EARTH_RADIUS_M, distance_m};
 use meridian_model::{Projection, Seq};

@@ -7,8 +7,10 @@
 //! matches is tested only as far as the answer has come, and a part whose rows all lie before those of the
 //! others passes through run by run without a look at its rows.
 
+use crate::candidates::{Candidates, Run, search_step};
 use crate::error::QueryError;
-use crate::scan::{Candidates, Matched, Pick, Run, Scan, search_step};
+use crate::matched::{Matched, Pick};
+use crate::scan::Scan;
 use meridian_index::Key;
 use meridian_model::Seq;
 use meridian_model::filter::Region;

@@ -5,10 +5,12 @@
 //! off the top is final, so the ten nearest cost a few leaves however many events there are, and the stream
 //! may go on for ever without sorting anything.
 
+use crate::candidates::{Candidates, Step};
 use crate::error::QueryError;
 use crate::items::Sought;
 use crate::listed::{geometry_columns, measure};
-use crate::scan::{Candidates, Pick, Scan, Step};
+use crate::matched::Pick;
+use crate::scan::Scan;
 use meridian_index::Node;
 use meridian_model::Projection;
 use meridian_model::filter::{Region, Relation, distance_to_box_m};

@@ -1,7 +1,8 @@
 //! A part's rows in order of time, and which of them are dead: what that order cannot leave out by itself.
 
+use crate::candidates::chunk_end;
 use crate::error::QueryError;
-use crate::scan::{Scan, chunk_end};
+use crate::scan::Scan;
 use meridian_index::Tree;
 use meridian_model::{Batch, Bounds, Projection, TimeRole};
 use meridian_store::{PartView, StoreError, TimeOrder};

@@ -5,9 +5,10 @@
 //! Which slice gets which task follows from their numbers alone, so that sums of floats come out the same
 //! each time.
 
+use crate::candidates::Candidates;
 use crate::control::Stats;
 use crate::error::QueryError;
-use crate::scan::{Candidates, Scan};
+use crate::scan::Scan;
 use meridian_index::{Node, Tree};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicBool, Ordering};

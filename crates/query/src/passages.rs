@@ -4,10 +4,11 @@
 //! matching events but keeps no more objects than it gives, however many there are.
 
 use crate::aggregate::ByValue;
+use crate::candidates::{Candidates, Run, search_step};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::listed::find_ids;
-use crate::scan::{Candidates, Run, Scan, search_step};
+use crate::scan::Scan;
 use arrow_array::Array;
 use meridian_model::filter::Predicate;
 use meridian_model::{FieldColumn, FieldType, Invalid, Projection, Schema};

@@ -4,9 +4,10 @@
 //! tile would read every event. The pyramid counts all rows of its part; rows that have died since are taken off each
 //! answer, and what its bins of time leave over at both ends is counted from the tree.
 
+use crate::candidates::chunk_end;
 use crate::cells::{Cells, TileGrid, centre, count_part};
 use crate::error::QueryError;
-use crate::scan::{Scan, chunk_end};
+use crate::scan::Scan;
 use meridian_index::TileCells;
 use meridian_model::filter::Predicate;
 use meridian_model::{Interval, Projection};

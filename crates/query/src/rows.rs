@@ -1,9 +1,10 @@
 //! The rows that match, for whoever changes them: deletion by filter.
 
+use crate::candidates::{Candidates, Run, search_step};
 use crate::control::Control;
 use crate::error::QueryError;
 use crate::listed::find_ids;
-use crate::scan::{Candidates, Run, Scan, search_step};
+use crate::scan::Scan;
 use meridian_model::Invalid;
 use meridian_model::filter::Predicate;
 use meridian_store::{PartView, Snapshot};

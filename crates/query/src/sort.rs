@@ -4,9 +4,11 @@
 //! that cannot hold a better event than the worst one kept are left out: the ten strongest earthquakes cost
 //! a few nodes. Other keys read every candidate once.
 
+use crate::candidates::{Candidates, Run, Step, search_step};
 use crate::error::QueryError;
 use crate::listed::{Listed, find_ids};
-use crate::scan::{Candidates, Matched, Pick, Run, Scan, Step, search_step};
+use crate::matched::{Matched, Pick};
+use crate::scan::Scan;
 use crate::token::SortValue;
 use arrow_array::{Array, StringArray};
 use meridian_index::{Node, NodeRef};

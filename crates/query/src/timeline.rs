@@ -5,10 +5,11 @@
 //! leaves that are whole, with the rows of the two leaves that are cut. No window costs a descent of its own, and
 //! none is asked for that has no events.
 
+use crate::candidates::chunk_end;
 use crate::error::QueryError;
 use crate::groups::Groups;
 use crate::ordered::{DeadInTime, Ordered};
-use crate::scan::{Scan, chunk_end};
+use crate::scan::Scan;
 use crate::windows::{Finder, Window};
 use meridian_index::{LEAF_ROWS, Summary, Tree};
 use meridian_model::{Batch, FieldColumn, Interval, Projection, TimeRole};

@@ -1,11 +1,12 @@
 //! One object's events in order of time: its track.
 
 use crate::aggregate::ByValue;
+use crate::candidates::Run;
 use crate::cells::centre;
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::passages::{object_field, object_of};
-use crate::scan::{Run, Scan};
+use crate::scan::Scan;
 use crate::simplify::keep_on_sphere;
 use meridian_model::filter::{Comparison, Expr, Operand, Predicate};
 use meridian_model::{Invalid, Layout, Projection, Schema, Seq};

@@ -16,7 +16,7 @@
 //!
 //! # Where to start reading
 //! `partition.rs` is the state machine: how a group of writes is committed. `stage.rs` works a group out (`latest.rs` for mode `latest`), `log/` makes
-//! it durable, `run.rs` and `segment/` hold events, `part.rs` is what readers see of both, `maintenance.rs` (with `choice.rs` and `pace.rs`) moves
+//! it durable, `run.rs` and `segment/` hold events, `part.rs` is what readers see of both, `maintenance.rs` (with `choice.rs`, `pace.rs` and `install.rs`) moves
 //! events from memory to disk and keeps the number of segments small, `recovery.rs` opens what is there, `backup/`
 //! copies it out of a live store and makes a folder of the copy. `listeners.rs` tells others of what was written,
 //! `records.rs` keeps small things for them.
@@ -34,7 +34,9 @@ mod dead;
 mod error;
 mod expiry;
 mod files;
+mod folder;
 mod idempotency;
+mod install;
 mod ipc;
 mod keys;
 mod latest;

@@ -1,0 +1,208 @@
+//! Walking the trees of a part lazily: nodes are ruled out, taken whole or descended into, and what is left are runs of rows,
+//! none of which leaves one chunk of the store.
+
+use crate::control::Stats;
+use crate::scan::Scan;
+use arrow_buffer::BooleanBuffer;
+use meridian_index::{Node, NodeRef, Tree};
+use meridian_model::filter::{Predicate, Relation};
+use meridian_store::CHUNK_ROWS;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What to do with a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing below it is wanted (any more).
+    Skip,
+    /// Look at its children; of a leaf, give its rows. `whole`: all rows below match.
+    Descend { whole: bool },
+    /// Give all its rows. `whole`: all of them match.
+    Rows { whole: bool },
+    /// It was answered from what the node itself says.
+    Taken,
+}
+
+/// Neighbouring rows of one chunk that are to be looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) rows: Range<u32>,
+    /// Whether all of them match the predicate (though some may not be visible).
+    pub(crate) whole: bool,
+}
+
+/// The rows of one part that a question must look at, found lazily and in row order.
+#[derive(Debug)]
+pub(crate) struct Candidates {
+    trees: Vec<Tree>,
+    /// The tree that `stack` belongs to; trees after it have not been entered.
+    tree: usize,
+    stack: Vec<(Node, bool)>,
+    entered: bool,
+    /// Rows found but not handed out yet.
+    found: Option<Run>,
+    /// Rows before this one are not wanted.
+    from: u32,
+    /// Rows that may match, where long lines in pieces tell; all otherwise.
+    sieve: Option<Arc<BooleanBuffer>>,
+    /// Rows ruled out between two runs over which the runs are put together.
+    bridged: u32,
+}
+
+/// Testing so many rows in vain costs less than a run of its own.
+const BRIDGED_ROWS: u32 = 128;
+
+impl Candidates {
+    /// All rows of these trees from `from` on.
+    pub(crate) fn new(trees: &[Tree], from: u32) -> Candidates {
+        Candidates {
+            trees: trees.to_vec(),
+            tree: 0,
+            stack: Vec::new(),
+            entered: false,
+            found: None,
+            from,
+            sieve: None,
+            bridged: 0,
+        }
+    }
+
+    /// The rows of a part that a question must look at, from `from` on.
+    pub(crate) fn of(scan: &mut Scan, part: u32, from: u32) -> Candidates {
+        let sieve = scan.sieve(part);
+        Candidates { sieve, ..Candidates::new(scan.part(part).trees(), from) }
+    }
+
+    /// The rows of one tree of a part that a question must look at, from `from` on.
+    pub(crate) fn of_tree(scan: &mut Scan, part: u32, tree: usize, from: u32) -> Candidates {
+        let sieve = scan.sieve(part);
+        Candidates { sieve, ..Candidates::new(&scan.part(part).trees()[tree..tree + 1], from) }
+    }
+
+    /// The same rows without those that the sieve holds back.
+    pub(crate) fn sifted(self, sieve: Option<Arc<BooleanBuffer>>) -> Candidates {
+        Candidates { sieve, ..self }
+    }
+
+    /// The rows below one node.
+    pub(crate) fn below(tree: &Tree, node: Node, whole: bool) -> Candidates {
+        Candidates {
+            trees: vec![tree.clone()],
+            tree: 0,
+            stack: vec![(node, whole)],
+            entered: true,
+            found: None,
+            from: 0,
+            sieve: None,
+            bridged: 0,
+        }
+    }
+
+    /// The same rows in fewer runs, with a few between them that are ruled out. Only where what a step skips is ruled out
+    /// by the predicate, and nothing is answered from nodes.
+    pub(crate) fn bridged(self) -> Candidates {
+        Candidates { bridged: BRIDGED_ROWS, ..self }
+    }
+
+    /// The next run. `step` is asked about each node reached, with whether all below it are known to match.
+    pub(crate) fn next(&mut self, stats: &mut Stats, step: &mut dyn FnMut(&NodeRef<'_>, bool) -> Step) -> Option<Run> {
+        let mut run = match self.found.take() {
+            Some(found) => found,
+            None => self.advance(stats, step)?,
+        };
+        // Neighbouring leaves of one chunk become one run; what passes the chunk's end stays for the next call.
+        let end = chunk_end(run.rows.start);
+        while run.rows.end < end {
+            match self.advance(stats, step) {
+                Some(next) if next.whole == run.whole && next.rows.start <= run.rows.end + self.bridge(&run) => {
+                    run.rows.end = next.rows.end;
+                }
+                other => {
+                    self.found = other;
+                    break;
+                }
+            }
+        }
+        if run.rows.end > end {
+            debug_assert!(self.found.is_none());
+            self.found = Some(Run { rows: end..run.rows.end, whole: run.whole });
+            run.rows.end = end;
+        }
+        Some(run)
+    }
+
+    /// Rows that may lie between a run and the next for the two to become one.
+    fn bridge(&self, run: &Run) -> u32 {
+        if run.whole { 0 } else { self.bridged }
+    }
+
+    /// The next node's rows, however many.
+    fn advance(&mut self, stats: &mut Stats, step: &mut dyn FnMut(&NodeRef<'_>, bool) -> Step) -> Option<Run> {
+        loop {
+            let tree = self.trees.get(self.tree)?;
+            if !self.entered {
+                self.entered = true;
+                if tree.all_rows().end > self.from {
+                    self.stack.extend(tree.root().map(|root| (root, false)));
+                }
+            }
+            let Some((node, whole)) = self.stack.pop() else {
+                self.tree += 1;
+                self.entered = false;
+                continue;
+            };
+            let rows = tree.rows(node);
+            if rows.end <= self.from {
+                continue;
+            }
+            stats.nodes_visited += 1;
+            let whole = match step(&tree.node_ref(node), whole) {
+                Step::Skip => {
+                    stats.nodes_pruned += 1;
+                    continue;
+                }
+                Step::Taken => {
+                    stats.nodes_whole += 1;
+                    continue;
+                }
+                Step::Descend { whole: false } | Step::Rows { whole: false } if self.is_sifted_out(node, &rows) => {
+                    stats.nodes_pruned += 1;
+                    continue;
+                }
+                Step::Descend { whole } if !tree.is_leaf(node) => {
+                    self.stack.extend(tree.children(node).rev().map(|child| (child, whole)));
+                    continue;
+                }
+                Step::Descend { whole } | Step::Rows { whole } => whole,
+            };
+            stats.nodes_whole += u64::from(whole);
+            return Some(Run { rows: rows.start.max(self.from)..rows.end, whole });
+        }
+    }
+
+    /// Whether no row below a node of few may match.
+    fn is_sifted_out(&self, node: Node, rows: &Range<u32>) -> bool {
+        let none = |sieve: &BooleanBuffer| !sieve.slice(rows.start as usize, rows.len()).has_true();
+        node.level() <= SIFTED_LEVEL && self.sieve.as_ref().is_some_and(|sieve| none(sieve))
+    }
+}
+
+/// Up to this level nodes are held against the sieve: 16 times 64 rows.
+const SIFTED_LEVEL: u8 = 1;
+
+/// First row after the chunk that holds a row.
+pub(crate) fn chunk_end(row: u32) -> u32 {
+    (row / CHUNK_ROWS + 1).saturating_mul(CHUNK_ROWS)
+}
+
+/// The step of a plain search: prune, take whole, or descend.
+pub(crate) fn search_step(predicate: &Predicate, node: &NodeRef<'_>, whole: bool) -> Step {
+    if whole {
+        return Step::Rows { whole };
+    }
+    match predicate.relation(node) {
+        Relation::None => Step::Skip,
+        Relation::All => Step::Rows { whole: true },
+        Relation::Some => Step::Descend { whole: false },
+    }
+}

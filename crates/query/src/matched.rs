@@ -1,0 +1,61 @@
+//! What was found: rows of one part, and single events of any.
+
+use meridian_model::{Batch, Seq};
+use std::ops::Range;
+
+/// Rows of one part that match, ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Matched {
+    /// All of a range.
+    Range(Range<u32>),
+    /// These.
+    Rows(Vec<u32>),
+}
+
+impl Matched {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Matched::Range(rows) => rows.len(),
+            Matched::Rows(rows) => rows.len(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// First row and the row after the last; only of rows that are not empty.
+    pub(crate) fn span(&self) -> Range<u32> {
+        match self {
+            Matched::Range(rows) => rows.clone(),
+            Matched::Rows(rows) => rows.first().copied().unwrap_or(0)..rows.last().map_or(0, |r| r + 1),
+        }
+    }
+
+    pub(crate) fn get(&self, i: usize) -> u32 {
+        match self {
+            Matched::Range(rows) => rows.start + i as u32,
+            Matched::Rows(rows) => rows[i],
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + Clone + '_ {
+        (0..self.len()).map(|i| self.get(i))
+    }
+
+    /// Only the rows of `batch`, which holds the rows from `first` on.
+    pub(crate) fn select(&self, batch: &Batch, first: u32) -> Batch {
+        match self {
+            Matched::Range(rows) => batch.slice((rows.start - first) as usize, rows.len()),
+            Matched::Rows(rows) => batch.take(&rows.iter().map(|r| r - first).collect::<Vec<_>>()),
+        }
+    }
+}
+
+/// One event found: which part, which row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pick {
+    pub(crate) part: u32,
+    pub(crate) row: u32,
+    pub(crate) seq: Seq,
+}

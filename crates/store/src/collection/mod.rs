@@ -1,0 +1,276 @@
+//! A collection as its users hold it.
+
+mod upkeep;
+mod writing;
+
+pub use upkeep::Work;
+pub use writing::{Deleted, KEY_BYTES_MAX, OnConflict, Write, Written};
+
+use crate::error::{Gone, Problem, StoreError};
+use crate::expiry;
+use crate::options::Settings;
+use crate::part::PartView;
+use crate::partition::{Done, Partition, Request, Shared, State, seen_of};
+use crate::queue::Queue;
+use crate::snapshot::Snapshot;
+use crate::stats::CollectionStats;
+use meridian_model::{Bounds, Invalid, Schema, Seq};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+/// A named set of events with one schema. Shared between threads by `Arc`.
+#[derive(Debug)]
+pub struct Collection {
+    tenant: String,
+    name: String,
+    created: i64,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) core: Mutex<Partition>,
+    pub(crate) queue: Arc<Queue<Request, Done>>,
+    /// Woken whenever a job is done: writers that wait for memory look again.
+    room: Condvar,
+    room_lock: Mutex<()>,
+    /// One flush or merge of memory trees at a time, and one merge of segments.
+    memory_lane: Mutex<()>,
+    pub(crate) segment_lane: Mutex<()>,
+    /// When to look for events past the retention next, in microseconds of [`crate::seams::Clock::elapsed`].
+    expiry_due: AtomicI64,
+    pub(crate) stop: AtomicBool,
+    wake: Arc<Wake>,
+}
+
+/// Wakes the threads that flush and merge.
+#[derive(Debug, Default)]
+pub(crate) struct Wake {
+    calls: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Wake {
+    pub(crate) fn wake(&self) {
+        *self.calls.lock() += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits for a call that came after those seen, or a while.
+    pub(crate) fn wait(&self, seen: &mut u64, at_most: std::time::Duration) {
+        let mut calls = self.calls.lock();
+        if *calls == *seen {
+            self.changed.wait_for(&mut calls, at_most);
+        }
+        *seen = *calls;
+    }
+}
+
+impl Collection {
+    pub(crate) fn new(tenant: &str, name: &str, partition: Partition, wake: Arc<Wake>) -> Arc<Collection> {
+        Arc::new(Collection {
+            tenant: tenant.to_owned(),
+            name: name.to_owned(),
+            created: partition.manifest.created,
+            shared: partition.shared.clone(),
+            core: Mutex::new(partition),
+            queue: Queue::new(),
+            room: Condvar::new(),
+            room_lock: Mutex::new(()),
+            memory_lane: Mutex::new(()),
+            segment_lane: Mutex::new(()),
+            expiry_due: AtomicI64::new(i64::MIN),
+            stop: AtomicBool::new(false),
+            wake,
+        })
+    }
+
+    /// Name of the collection.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The tenant it belongs to.
+    pub fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    /// What it holds, as of now.
+    pub fn schema(&self) -> Arc<Schema> {
+        self.state().context.schema.clone()
+    }
+
+    /// What was chosen for it.
+    pub fn settings(&self) -> Settings {
+        self.state().settings.clone()
+    }
+
+    /// When it was made, in microseconds since 1970.
+    pub fn created(&self) -> i64 {
+        self.created
+    }
+
+    fn state(&self) -> Arc<State> {
+        self.shared.state.load_full()
+    }
+
+    /// The collection as of now: everything that was acknowledged before the call. Waits for nobody.
+    pub fn snapshot(&self) -> Snapshot {
+        let state = self.shared.horizon.take(self.shared.seams.clock.elapsed(), || {
+            let state = self.state();
+            (Seq::end_of(state.position).0, state)
+        });
+        self.snapshot_of(&state, Seq::end_of(state.position))
+    }
+
+    /// As [`Collection::snapshot`], with every live event: in mode `latest` also those that are not their object's
+    /// newest.
+    pub fn history(&self) -> Snapshot {
+        let seq = self.snapshot().seq;
+        self.history_of(seq)
+    }
+
+    /// As [`Collection::snapshot_at`], with every live event.
+    pub fn history_at(&self, seq: Seq) -> Result<Snapshot, Gone> {
+        self.snapshot_at(seq).map(|snapshot| self.history_of(snapshot.seq))
+    }
+
+    /// The history up to a number that was just noted as in use: the parts of now still have all that it sees.
+    fn history_of(&self, seq: Seq) -> Snapshot {
+        let state = self.state();
+        let parts: Arc<[PartView]> = state.history.iter().map(|v| PartView { seq, ..v.clone() }).collect();
+        Snapshot { parts: seen_of(&parts), ..self.snapshot_of(&state, seq) }
+    }
+
+    /// The collection as it was at the end of a write: what [`Snapshot::seq`] of an earlier snapshot says. It can be
+    /// had for five minutes after its last use, and longer while no merge has dropped what it shows.
+    pub fn snapshot_at(&self, seq: Seq) -> Result<Snapshot, Gone> {
+        let state = self.state();
+        if seq > Seq::end_of(state.position)
+            || !self.shared.horizon.take_again(self.shared.seams.clock.elapsed(), seq.0)
+        {
+            return Err(Gone { seq });
+        }
+        // Loaded before the use was noted, the parts may have been merged past it: load again.
+        Ok(self.snapshot_of(&self.state(), seq))
+    }
+
+    fn snapshot_of(&self, state: &State, seq: Seq) -> Snapshot {
+        let parts = if seq == Seq::end_of(state.position) {
+            state.seen.clone()
+        } else {
+            seen_of(&state.views.iter().map(|v| PartView { seq, ..v.clone() }).collect())
+        };
+        Snapshot {
+            seq,
+            schema: state.context.schema.clone(),
+            layout: state.context.layout.clone(),
+            parts,
+            taken_at: self.shared.seams.clock.now(),
+            missing: state.missing.clone(),
+            _reading: Arc::new(self.shared.load.enter()),
+        }
+    }
+
+    /// Position of the newest write.
+    pub fn position(&self) -> u64 {
+        self.state().position
+    }
+
+    /// The collection in numbers.
+    pub fn stats(&self) -> CollectionStats {
+        let state = self.state();
+        let counters = &self.shared.counters;
+        let mut stats = CollectionStats {
+            position: state.position,
+            log_tail_bytes: state.log_tail_bytes,
+            keys: state.keys,
+            refuses: state.refuses.clone(),
+            blocks_read: counters.blocks_read(),
+            cache_hits: counters.cache_hits(),
+            cache_misses: counters.cache_misses(),
+            bytes_read: counters.bytes_read(),
+            bytes_taken: counters.bytes_taken(),
+            log_bytes: counters.log_bytes(),
+            flush_bytes: counters.flush_bytes(),
+            merge_bytes: counters.merge_bytes(),
+            rest_written_bytes: counters.rest_bytes(),
+            sidecar_bytes: counters.sidecar_bytes(),
+            flush_rows: counters.flush_rows(),
+            merge_rows: counters.merge_rows(),
+            depth: u64::from(state.depth.0),
+            depth_bound: state.depth.1,
+            expired: counters.expired(),
+            syncs: counters.syncs(),
+            groups: counters.groups(),
+            ..CollectionStats::default()
+        };
+        let mut bounds: Option<Bounds> = None;
+        for view in state.views.iter() {
+            let rows = u64::from(view.rows());
+            stats.events += rows - view.dead.count();
+            if view.in_memory() {
+                stats.runs += 1;
+                stats.memory_rows += rows;
+                stats.memory_bytes += view.part.bytes();
+            } else {
+                stats.segments += 1;
+                let segment = view.part.segment();
+                stats.rest_bytes += segment.and_then(|s| s.rest()).map_or(0, |rest| rest.entry.bytes);
+                stats.rows_bytes += segment.and_then(|s| s.rows_held()).map_or(0, |(bytes, _)| bytes);
+                stats.bytes += view.part.bytes();
+            }
+        }
+        stats.dead_rows = state.history.iter().map(|v| v.dead.count()).sum();
+        for view in state.seen.iter() {
+            bounds = Some(bounds.map_or(view.bounds(), |b| b.union(&view.bounds())));
+        }
+        stats.bounds = bounds;
+        stats
+    }
+
+    /// Live events, in mode `latest` those of the history.
+    pub(crate) fn history_events(&self) -> u64 {
+        self.state().history.iter().map(|view| u64::from(view.rows()) - view.dead.count()).sum()
+    }
+
+    /// What is damaged: what answers lack ([`Snapshot::missing`]), and files that are served from elsewhere.
+    pub fn problems(&self) -> Vec<Problem> {
+        let state = self.state();
+        state.missing.iter().chain(state.notes.iter()).cloned().collect()
+    }
+
+    /// Adds optional fields at the end of the schema.
+    pub fn add_fields(&self, fields: Vec<meridian_model::Field>) -> Result<Arc<Schema>, StoreError> {
+        self.change(fields, None)?;
+        Ok(self.schema())
+    }
+
+    /// Changes the settings; the durability stays what it was made with.
+    pub fn set_settings(&self, settings: Settings) -> Result<(), StoreError> {
+        self.change(Vec::new(), Some(settings))
+    }
+
+    /// Adds optional fields and changes the settings: both or, on an error, neither.
+    pub fn change(&self, fields: Vec<meridian_model::Field>, settings: Option<Settings>) -> Result<(), StoreError> {
+        if fields.is_empty() && settings.is_none() {
+            return Ok(());
+        }
+        let mut core = self.core.lock();
+        let mut schema = core.manifest.schema.clone();
+        for field in fields {
+            if field.required {
+                return Err(Invalid::field(&field.name, "a field added later cannot be required").into());
+            }
+            schema.fields.push(field);
+        }
+        schema.validate()?;
+        if let Some(settings) = &settings {
+            if settings.durability != core.manifest.settings.durability {
+                return Err(Invalid::field("durability", "the durability of a collection cannot be changed").into());
+            }
+            expiry::check(settings, &schema)?;
+        }
+        core.change(Some(schema), settings)?;
+        // The next look follows the new settings at once.
+        self.expiry_due.store(i64::MIN, Ordering::Release);
+        Ok(())
+    }
+}

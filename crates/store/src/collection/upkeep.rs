@@ -1,0 +1,147 @@
+//! What keeps a collection in shape: retention, flushes and merges, and its end.
+
+use super::Collection;
+use crate::error::{StoreError, WriteError};
+use crate::expiry::{self, EXPIRY_EVERY_US, Expired, Expiry};
+use crate::maintenance::{Job, Output};
+use crate::partition::{Done, Request};
+use crate::stage::Change;
+use meridian_model::Invalid;
+use roaring::RoaringBitmap;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// A flush or merge in hand: begun, worked off, then installed. [`Collection::maintain`] does all three in one go.
+pub struct Work {
+    job: Job,
+    output: Option<Result<Output, StoreError>>,
+}
+
+impl Work {
+    pub(crate) fn of(job: Job) -> Work {
+        Work { job, output: None }
+    }
+}
+
+impl Collection {
+    /// Lets go of the events that are past the collection's retention; `None` if there are none.
+    pub fn expire(&self) -> Result<Option<Expired>, StoreError> {
+        let state = self.state();
+        if state.refuses.is_some() {
+            return Ok(None);
+        }
+        let Some(before) = expiry::line(&state.settings, &state.history, self.shared.seams.clock.now()) else {
+            return Ok(None);
+        };
+        let mut found = HashMap::new();
+        for view in state.history.iter() {
+            found.insert(view.part.number, expiry::expired_rows(&state.context, &view.part, &view.dead, before)?);
+        }
+        if found.values().all(RoaringBitmap::is_empty) {
+            return Ok(None);
+        }
+        let request = Request { change: Change::Expire(Expiry { before, found }), key: None };
+        let deadline = Instant::now() + self.shared.options.write_wait;
+        match self.commit(request, 1024, deadline) {
+            Ok(Done::Stored(outcome)) => {
+                self.shared.counters.add_expired(outcome.killed);
+                Ok(Some(Expired { before, expired: outcome.killed, position: outcome.position }))
+            }
+            Ok(Done::Duplicate(_)) => Ok(None),
+            Err(WriteError::Closed) => Err(StoreError::Closed),
+            Err(e) => Err(Invalid::new(format!("events past the retention stay for now: {e}")).into()),
+        }
+    }
+
+    /// As [`Collection::expire`], if a look is due; says whether something was let go.
+    pub fn maintain_retention(&self) -> Result<bool, StoreError> {
+        let settings = &self.state().settings;
+        let now = self.shared.seams.clock.elapsed();
+        if (settings.retention.is_none() && settings.retention_bytes.is_none())
+            || now < self.expiry_due.load(Ordering::Acquire)
+        {
+            return Ok(false);
+        }
+        self.expiry_due.store(now + EXPIRY_EVERY_US, Ordering::Release);
+        Ok(self.expire()?.is_some())
+    }
+
+    /// Moves all memory trees into segments, and waits for it.
+    pub fn flush(&self) -> Result<(), StoreError> {
+        let _lane = self.memory_lane.lock();
+        let job = {
+            let mut core = self.core.lock();
+            core.flush_wanted = true;
+            core.next_memory_job(true)
+        };
+        match job {
+            Some(job) => self.work(Work::of(job)),
+            None => Ok(()),
+        }
+    }
+
+    /// Does the most urgent flush or merge of memory trees; says whether there was one. For a simulator, and for the
+    /// threads of the store.
+    pub fn maintain_memory(&self, flush: bool) -> Result<bool, StoreError> {
+        let Some(_lane) = self.memory_lane.try_lock() else { return Ok(false) };
+        self.begin_memory(flush).map_or(Ok(false), |work| self.work(work).map(|()| true))
+    }
+
+    /// Does the most urgent merge of segments; says whether there was one.
+    pub fn maintain_segments(&self) -> Result<bool, StoreError> {
+        let Some(_lane) = self.segment_lane.try_lock() else { return Ok(false) };
+        self.begin_segments().map_or(Ok(false), |work| self.work(work).map(|()| true))
+    }
+
+    /// Chooses the most urgent flush or merge of memory trees without doing it: [`Collection::run`] and
+    /// [`Collection::install`] do. So a simulator can let writes come in between, as threads would.
+    pub fn begin_memory(&self, flush: bool) -> Option<Work> {
+        let job = self.core.lock().next_memory_job(flush)?;
+        Some(Work::of(job))
+    }
+
+    /// Chooses the most urgent merge of segments without doing it.
+    pub fn begin_segments(&self) -> Option<Work> {
+        let job = self.core.lock().next_segment_job()?;
+        Some(Work::of(job))
+    }
+
+    /// Works off what was begun. Readers and writers go on meanwhile.
+    pub fn run(&self, work: &mut Work) {
+        work.output = Some(work.job.run(&self.shared, &self.stop));
+    }
+
+    /// Puts the outcome in place; on an error everything stays as it was.
+    pub fn install(&self, mut work: Work) -> Result<(), StoreError> {
+        let output = work.output.take().unwrap_or_else(|| work.job.run(&self.shared, &self.stop));
+        let result = self.core.lock().install(work.job, output);
+        self.wake.wake();
+        let _lock = self.room_lock.lock();
+        self.room.notify_all();
+        result
+    }
+
+    /// Lets go of what is past the retention, flushes and merges until there is nothing left to do.
+    pub fn maintain(&self) -> Result<(), StoreError> {
+        while self.maintain_retention()? || self.maintain_memory(false)? || self.maintain_segments()? {}
+        Ok(())
+    }
+
+    pub(crate) fn work(&self, mut work: Work) -> Result<(), StoreError> {
+        self.run(&mut work);
+        self.install(work)
+    }
+
+    /// Takes no more work; jobs in hand end early.
+    pub(crate) fn close(&self, flush: bool) -> Result<(), StoreError> {
+        let flushed = if flush && self.is_durable() && self.state().refuses.is_none() { self.flush() } else { Ok(()) };
+        self.stop.store(true, Ordering::Release);
+        // Whoever is at work is through once the lanes and the core can be had.
+        drop(self.memory_lane.lock());
+        drop(self.segment_lane.lock());
+        let memory = self.shared.memory.swap(0, Ordering::AcqRel);
+        self.shared.memory_all.fetch_sub(memory, Ordering::AcqRel);
+        flushed
+    }
+}

@@ -1,0 +1,263 @@
+//! Writing to a collection, and deleting from it.
+
+use super::Collection;
+use crate::error::{StoreError, WriteError};
+use crate::options::Durability;
+use crate::part::{CHUNK_ROWS, PartView};
+use crate::partition::{Done, Request, body_of};
+use crate::stage::{Change, Events, Target};
+use meridian_model::seq::BATCH_EVENTS_MAX;
+use meridian_model::{Batch, IdRole, Invalid, Seq};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// What a write does with ids that the collection holds already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnConflict {
+    /// Refuses the whole batch, naming them.
+    #[default]
+    Refuse,
+    /// Replaces their events.
+    Replace,
+    /// Replaces the event of this number, and nothing else: for one event that was read, changed and is written back.
+    ReplaceOnly(Seq),
+}
+
+/// A batch to be written.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// The events, with all columns.
+    pub batch: Batch,
+    /// Idempotency key: a second write with the same key changes nothing.
+    pub key: Option<String>,
+    /// What to do with ids that are there.
+    pub on_conflict: OnConflict,
+    /// When to give up waiting for room; `None`: after `Options::write_wait`.
+    pub deadline: Option<Instant>,
+}
+
+impl Write {
+    /// A plain write: no key, ids that are there are refused.
+    pub fn new(batch: Batch) -> Write {
+        Write { batch, key: None, on_conflict: OnConflict::Refuse, deadline: None }
+    }
+
+    /// The same with an idempotency key.
+    pub fn with_key(self, key: impl Into<String>) -> Write {
+        Write { key: Some(key.into()), ..self }
+    }
+
+    /// The same, replacing the event of this number and nothing else.
+    pub fn replacing_only(self, seq: Seq) -> Write {
+        Write { on_conflict: OnConflict::ReplaceOnly(seq), ..self }
+    }
+
+    /// The same, replacing events whose ids are there.
+    pub fn replacing(self) -> Write {
+        Write { on_conflict: OnConflict::Replace, ..self }
+    }
+}
+
+/// What a write came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// Events stored.
+    pub written: u64,
+    /// Events that they took the place of.
+    pub replaced: u64,
+    /// Events that were stored by an earlier write with the same key; then nothing else happened.
+    pub duplicates: u64,
+    /// Position of the write in the log (of the earlier one, for duplicates).
+    pub position: u64,
+    /// Sequence number of the first event; those after it follow one by one.
+    pub first: Seq,
+}
+
+impl Written {
+    pub(crate) fn of(done: Done) -> Written {
+        match done {
+            Done::Stored(outcome) => Written {
+                written: outcome.written,
+                replaced: outcome.killed,
+                duplicates: 0,
+                position: outcome.position,
+                first: Seq::new(outcome.position, 0),
+            },
+            Done::Duplicate(known) => Written {
+                written: 0,
+                replaced: 0,
+                duplicates: u64::from(known.events),
+                position: known.position,
+                first: Seq::new(known.position, 0),
+            },
+        }
+    }
+}
+
+/// What a deletion came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deleted {
+    /// Events that are gone.
+    pub deleted: u64,
+    /// Position of the deletion in the log.
+    pub position: u64,
+}
+
+/// Longest idempotency key in bytes.
+pub const KEY_BYTES_MAX: usize = 255;
+
+impl Collection {
+    /// Stores a batch, whole or not at all. Returns once it is durable (as the collection's settings say) and visible.
+    ///
+    /// Blocks: for the disk, for writes before it, and, until the deadline, for room in memory.
+    pub fn write(&self, write: Write) -> Result<Written, WriteError> {
+        let deadline = write.deadline;
+        let (request, bytes) = self.request_of(write)?;
+        self.commit_in_turn(request, bytes, deadline).map(Written::of)
+    }
+
+    /// Checks a batch and makes it ready for the queue: the request and its bytes.
+    pub(crate) fn request_of(&self, write: Write) -> Result<(Request, usize), WriteError> {
+        let rows = write.batch.rows() as u64;
+        if rows == 0 {
+            return Err(WriteError::Invalid(vec![Invalid::new("the batch holds no event")]));
+        }
+        if rows > BATCH_EVENTS_MAX as u64 {
+            let most = format!("a batch of {rows} events is too large: at most {BATCH_EVENTS_MAX}");
+            return Err(WriteError::Invalid(vec![Invalid::new(most)]));
+        }
+        // Column buffers may be larger than their content; twice the limit is a batch that truly passes it.
+        let (bytes, limit) = (write.batch.bytes() as u64, self.shared.options.batch_bytes);
+        if bytes > limit.saturating_mul(2) {
+            return Err(WriteError::TooLarge { bytes, limit });
+        }
+        if let Some(key) = &write.key
+            && (key.is_empty() || key.len() > KEY_BYTES_MAX)
+        {
+            let detail = format!("an idempotency key must be 1 to {KEY_BYTES_MAX} bytes");
+            return Err(WriteError::Invalid(vec![Invalid::field("Idempotency-Key", detail)]));
+        }
+        let context = self.state().context.clone();
+        let replace = write.on_conflict != OnConflict::Refuse;
+        let mut events = Events::of(&context, write.batch, replace).map_err(WriteError::Invalid)?;
+        if let OnConflict::ReplaceOnly(seq) = write.on_conflict {
+            events.only = Some(seq.0);
+        }
+        if self.is_durable() {
+            events.body = body_of(&events).map_err(|e| WriteError::Refused(e.to_string()))?;
+        }
+        Ok((Request { change: Change::Write(events), key: write.key }, bytes as usize))
+    }
+
+    pub(crate) fn is_durable(&self) -> bool {
+        !self.shared.options.ephemeral && self.state().settings.durability != Durability::Ephemeral
+    }
+
+    /// Deletes the events with these ids; those that are not there do not count.
+    pub fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
+        self.delete_change(Change::DeleteIds(ids.to_vec()))
+    }
+
+    /// Deletes rows that a snapshot showed; those that are gone meanwhile do not count.
+    pub fn delete_rows(&self, rows: &[(PartView, Vec<u32>)]) -> Result<Deleted, WriteError> {
+        let mut targets = Vec::new();
+        for (view, rows) in rows {
+            let chunk = |a: &u32, b: &u32| a / CHUNK_ROWS == b / CHUNK_ROWS;
+            for rows in rows.chunk_by(chunk) {
+                targets_of(view, rows, &mut targets).map_err(|e| WriteError::Refused(e.to_string()))?;
+            }
+        }
+        self.delete_change(Change::DeleteRows(targets))
+    }
+
+    fn delete_change(&self, change: Change) -> Result<Deleted, WriteError> {
+        match self.commit_in_turn(Request { change, key: None }, 1024, None)? {
+            Done::Stored(outcome) => Ok(Deleted { deleted: outcome.killed, position: outcome.position }),
+            Done::Duplicate(known) => Ok(Deleted { deleted: 0, position: known.position }),
+        }
+    }
+
+    fn commit_in_turn(&self, request: Request, bytes: usize, deadline: Option<Instant>) -> Result<Done, WriteError> {
+        let deadline = deadline.unwrap_or_else(|| Instant::now() + self.shared.options.write_wait);
+        let _writing = self.shared.load.enter();
+        self.wait_for_room(deadline)?;
+        self.commit(request, bytes, deadline)
+    }
+
+    /// Queues a change and waits until it is committed.
+    pub(super) fn commit(&self, request: Request, bytes: usize, deadline: Instant) -> Result<Done, WriteError> {
+        self.queue.push(request, bytes)?.wait(deadline, |group| self.commit_group(group))
+    }
+
+    /// Commits what the leader took from the queue.
+    pub(crate) fn commit_group(&self, group: Vec<Request>) -> Vec<Result<Done, WriteError>> {
+        if self.stop.load(Ordering::Acquire) {
+            return group.iter().map(|_| Err(WriteError::Closed)).collect();
+        }
+        let done = self.core.lock().commit(group);
+        if self.memory_is_short() {
+            self.wake.wake();
+        }
+        done
+    }
+
+    /// Whether a write need not wait for a flush to make room in memory.
+    pub fn has_room(&self) -> bool {
+        self.shared.memory_all.load(Ordering::Acquire) as u64 <= self.shared.options.memory_bytes
+    }
+
+    fn memory_is_short(&self) -> bool {
+        let all = self.shared.memory_all.load(Ordering::Acquire) as u64;
+        let tail = self.shared.state.load().log_tail_bytes;
+        all > self.shared.options.memory_bytes / 2 || tail > self.shared.options.log_bytes
+    }
+
+    /// Waits until flushes have made room in memory.
+    fn wait_for_room(&self, deadline: Instant) -> Result<(), WriteError> {
+        if self.has_room() {
+            return Ok(());
+        }
+        if !self.shared.options.background {
+            // Nobody else will make room.
+            let _ = self.flush();
+            return Ok(());
+        }
+        let mut lock = self.room_lock.lock();
+        while !self.has_room() {
+            if let Some(why) = &self.state().refuses {
+                return Err(WriteError::Refused(why.clone()));
+            }
+            self.wake.wake();
+            // A flush of another collection makes room as well and does not wake this one.
+            let soon = Instant::now() + std::time::Duration::from_millis(50);
+            self.room.wait_until(&mut lock, soon.min(deadline));
+            if Instant::now() >= deadline {
+                return Err(WriteError::Busy(
+                    "memory for new events is full and its flush to disk lags behind: try again later".to_owned(),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What names the events of some rows of one block.
+fn targets_of(view: &PartView, rows: &[u32], targets: &mut Vec<Target>) -> Result<(), StoreError> {
+    let (Some(first), Some(last)) = (rows.iter().min(), rows.iter().max().filter(|row| **row < view.rows())) else {
+        return Ok(());
+    };
+    let span = *first..*last + 1;
+    let seqs = view.seqs(span.clone())?;
+    let mut wanted = meridian_model::Projection::none(view.layout());
+    let mut ids = None;
+    if view.context.rule.role == IdRole::Given {
+        wanted.add_id(view.layout());
+        ids = Some(view.read(span, &wanted)?);
+    }
+    for row in rows {
+        let at = (row - first) as usize;
+        let id = ids.as_ref().map_or_else(String::new, |batch| batch.id_of(at, Seq(seqs[at])));
+        targets.push(Target { seq: seqs[at], id });
+    }
+    Ok(())
+}
