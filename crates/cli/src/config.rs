@@ -4,6 +4,7 @@
 //! same table prints the defaults (`meridian serve --show-config`), so that what is documented is what is read.
 
 use crate::failure::Failure;
+use crate::machine;
 use crate::units;
 use meridian_api::ServerConfig;
 use meridian_federation::provider::shipped;
@@ -32,12 +33,17 @@ impl Default for Config {
         Config {
             listen: "127.0.0.1:7117".to_owned(),
             role: "all".to_owned(),
-            store: Options::at("./meridian-data"),
+            store: Options { cache_bytes: cache_bytes(machine::memory()), ..Options::at("./meridian-data") },
             server: ServerConfig::default(),
             shipped: String::new(),
             providers: None,
         }
     }
+}
+
+/// A quarter of the memory there is, in whole MiB; what is left is for events on their way in, answers, and the page cache.
+fn cache_bytes(memory: Option<u64>) -> u64 {
+    memory.map_or(512 * MIB, |bytes| (bytes / 4 / MIB * MIB).clamp(64 * MIB, 64 * GIB))
 }
 
 /// One setting: its key in the file, its meaning, and how it is shown and set.
@@ -150,7 +156,7 @@ const SETTINGS: &[Setting] = &[
         get: |c| Value::Boolean(c.store.ephemeral),
         set: |c, v| v.as_bool().map(|b| c.store.ephemeral = b).ok_or_else(|| "expected true or false".to_owned()),
     },
-    size!("store.cache_bytes", "Most memory for blocks kept for readers.", store.cache_bytes, MIB, TIB),
+    size!("store.cache_bytes", "Most memory for blocks kept for readers: by default a quarter of what the machine (or its control group) has.", store.cache_bytes, MIB, TIB),
     size!("store.memory_bytes", "Most memory for events not yet in a segment.", store.memory_bytes, MIB, TIB),
     size!("store.log_bytes", "Most log that a collection keeps before it is flushed.", store.log_bytes, MIB, TIB),
     size!("store.log_file_bytes", "Size of one log file.", store.log_file_bytes, MIB, 4 * GIB),

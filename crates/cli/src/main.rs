@@ -12,6 +12,7 @@ mod config;
 mod failure;
 mod http;
 mod load;
+mod machine;
 mod output;
 mod schema_arg;
 mod table;

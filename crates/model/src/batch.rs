@@ -3,6 +3,7 @@
 use crate::bounds::Bounds;
 use crate::error::Invalid;
 use crate::layout::{GeometryColumns, Layout, Projection};
+use crate::memory::memory_of;
 use crate::schema::{FieldType, IdRole, Schema, TimeRole};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
@@ -95,9 +96,9 @@ impl Batch {
         self.rows
     }
 
-    /// Bytes held by the columns present.
+    /// Bytes of memory that the columns present hold.
     pub fn bytes(&self) -> usize {
-        self.columns.iter().flatten().map(|c| c.get_array_memory_size()).sum()
+        memory_of(self.columns.iter().flatten())
     }
 
     /// A physical column, if it was read.

@@ -2,8 +2,9 @@
 
 use crate::keys::{Filter, KeyRows};
 use crate::objects::ObjectRows;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::ArrayRef;
 use meridian_index::{CountPyramid, Forest};
+use meridian_model::memory_of;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -68,7 +69,7 @@ struct Weight;
 impl Weighter<BlockKey, Block> for Weight {
     fn weight(&self, _: &BlockKey, block: &Block) -> u64 {
         64 + match block {
-            Block::Array(array) => array.get_array_memory_size() as u64,
+            Block::Array(array) => memory_of([array]) as u64,
             Block::Keys(keys) => 12 * keys.keys.len() as u64,
             Block::Filter(filter) => filter.bytes() as u64,
             Block::Objects(objects) => 32 * objects.entries.len() as u64,

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Version of both kinds of file that is written, and the newest read.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
+/// The oldest version that is read.
+const OLDEST: u32 = 2;
 /// Bytes before the first block.
 const HEADER_BYTES: u64 = 16;
 /// Bytes after the footer: offset of the footer (8), its length (4), its CRC32C (4), magic (8).
@@ -17,7 +19,6 @@ const TAIL_BYTES: u64 = 24;
 const WRITE_BYTES: usize = 1 << 20;
 /// A block is kept compressed if that saves a quarter.
 const WORTH: (usize, usize) = (3, 4);
-const ZSTD_LEVEL: i32 = 1;
 
 /// Where a block lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,28 @@ pub(crate) struct BlockRef {
     pub(crate) raw: u32,
     /// CRC32C of the bytes in the file.
     pub(crate) crc: u32,
-    pub(crate) compressed: bool,
+    pub(crate) codec: Codec,
+}
+
+/// How the bytes of a block are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Codec {
+    Raw,
+    /// As version 2 wrote them.
+    Zstd,
+    /// An LZ4 block without a frame.
+    Lz4,
+}
+
+impl Codec {
+    fn of(code: u8) -> Result<Codec, String> {
+        match code {
+            0 => Ok(Codec::Raw),
+            1 => Ok(Codec::Zstd),
+            2 => Ok(Codec::Lz4),
+            _ => Err(format!("a block is kept in an unknown way ({code})")),
+        }
+    }
 }
 
 /// Bytes of a [`BlockRef`] in a footer.
@@ -41,11 +63,11 @@ impl BlockRef {
         put_u32(bytes, self.stored);
         put_u32(bytes, self.raw);
         put_u32(bytes, self.crc);
-        bytes.push(self.compressed.into());
+        bytes.push(self.codec as u8);
     }
 
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<BlockRef, String> {
-        Ok(BlockRef { offset: r.u64()?, stored: r.u32()?, raw: r.u32()?, crc: r.u32()?, compressed: r.u8()? != 0 })
+        Ok(BlockRef { offset: r.u64()?, stored: r.u32()?, raw: r.u32()?, crc: r.u32()?, codec: Codec::of(r.u8()?)? })
     }
 }
 
@@ -77,7 +99,7 @@ impl BlockWriter {
     }
 
     pub(crate) fn block(&mut self, raw: &[u8], compress: bool) -> Result<(), StoreError> {
-        let packed = compress.then(|| zstd::bulk::compress(raw, ZSTD_LEVEL).ok()).flatten();
+        let packed = compress.then(|| lz4_flex::block::compress(raw));
         let packed = packed.filter(|p| p.len() * WORTH.1 <= raw.len() * WORTH.0);
         let stored = packed.as_deref().unwrap_or(raw);
         let len = |bytes: &[u8]| {
@@ -90,7 +112,7 @@ impl BlockWriter {
             stored: len(stored)?,
             raw: len(raw)?,
             crc: crc32c::crc32c(stored),
-            compressed: packed.is_some(),
+            codec: if packed.is_some() { Codec::Lz4 } else { Codec::Raw },
         });
         self.buffer.extend_from_slice(stored);
         if self.buffer.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
@@ -151,7 +173,7 @@ impl BlockFile {
         if version > VERSION && version < 0x1_0000 {
             return Err(StoreError::NewerFormat { path: path.to_owned(), found: version, supported: VERSION });
         }
-        if version != VERSION || reader.u32().map_err(corrupt)? != crc32c::crc32c(&header[..12]) {
+        if !(OLDEST..=VERSION).contains(&version) || reader.u32().map_err(corrupt)? != crc32c::crc32c(&header[..12]) {
             return Err(corrupt("its header is damaged".to_owned()));
         }
         let tail = read(bytes - TAIL_BYTES, TAIL_BYTES as usize)?;
@@ -180,10 +202,13 @@ impl BlockFile {
         if crc32c::crc32c(&stored) != block.crc {
             return Err(wrong("its checksum is wrong"));
         }
-        if !block.compressed {
-            return Ok(Buffer::from(stored));
-        }
-        let raw = zstd::bulk::decompress(&stored, block.raw as usize).map_err(|e| wrong(&e.to_string()))?;
+        let raw = match block.codec {
+            Codec::Raw => return Ok(Buffer::from(stored)),
+            Codec::Zstd => zstd::bulk::decompress(&stored, block.raw as usize).map_err(|e| wrong(&e.to_string()))?,
+            Codec::Lz4 => {
+                lz4_flex::block::decompress(&stored, block.raw as usize).map_err(|e| wrong(&e.to_string()))?
+            }
+        };
         if raw.len() != block.raw as usize {
             return Err(wrong("it decompresses to another length"));
         }

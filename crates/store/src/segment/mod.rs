@@ -8,9 +8,8 @@
 //! Footers, trees and the fences of the key sidecar are read when a segment is opened; all else is read block by block
 //! through the block cache, and each block is checked against its CRC32C when it is fetched.
 //!
-//! Blocks are zstd at level 1 where that saves a quarter, and raw otherwise. Raw Arrow would be served faster from a
-//! cold cache (a page fault against some 50 µs a block), but the cache holds decoded blocks, and at half the size twice
-//! as much of the file stays in the page cache; level 1 compresses faster than a merge produces rows.
+//! Blocks are LZ4 where that saves a quarter, and raw otherwise: what does not fit into the block cache is decoded again and
+//! again, from the page cache (decision 022).
 
 mod blocks;
 mod footer;

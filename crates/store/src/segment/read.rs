@@ -20,7 +20,7 @@ use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
 use arrow_buffer::Buffer;
 use arrow_schema::{DataType, Field};
 use meridian_index::{CountPyramid, Forest};
-use meridian_model::{Layout, Projection};
+use meridian_model::{Layout, Projection, memory_of};
 use std::io::ErrorKind;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
@@ -252,7 +252,7 @@ impl Segment {
             true => (column..column + 1, vec![Arc::new(UInt64Array::from(rest.seqs(chunk)?)) as ArrayRef]),
             false => (rest.family(column), rest.columns(chunk, column)?),
         };
-        self.place.counters.add_bytes_read(arrays.iter().map(|a| a.get_array_memory_size() as u64).sum());
+        self.place.counters.add_bytes_read(memory_of(&arrays) as u64);
         let wanted = arrays.get(column - family.start).filter(|array| fits(array)).cloned();
         // Longitude comes with latitude, a shape with its box: whoever asks for one soon asks for the others.
         if fill == Fill::Keep || family.len() > 1 {
