@@ -156,7 +156,13 @@ const SETTINGS: &[Setting] = &[
         get: |c| Value::Boolean(c.store.ephemeral),
         set: |c, v| v.as_bool().map(|b| c.store.ephemeral = b).ok_or_else(|| "expected true or false".to_owned()),
     },
-    size!("store.cache_bytes", "Most memory for blocks kept for readers: by default a quarter of what the machine (or its control group) has.", store.cache_bytes, MIB, TIB),
+    size!(
+        "store.cache_bytes",
+        "Most memory for blocks kept for readers: by default a quarter of what the machine (or its control group) has.",
+        store.cache_bytes,
+        MIB,
+        TIB
+    ),
     size!("store.memory_bytes", "Most memory for events not yet in a segment.", store.memory_bytes, MIB, TIB),
     size!("store.log_bytes", "Most log that a collection keeps before it is flushed.", store.log_bytes, MIB, TIB),
     size!("store.log_file_bytes", "Size of one log file.", store.log_file_bytes, MIB, 4 * GIB),

@@ -154,6 +154,11 @@ impl Projection {
         }
     }
 
+    /// The columns that `other` does not have.
+    pub fn without(&self, other: &Projection) -> Projection {
+        Projection(self.0.iter().zip(&other.0).map(|(mine, theirs)| *mine && !theirs).collect())
+    }
+
     /// Adds every column of `other`.
     pub fn union(&mut self, other: &Projection) {
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {

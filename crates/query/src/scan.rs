@@ -10,10 +10,11 @@ use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::matched::{Matched, Pick};
 use arrow_buffer::BooleanBuffer;
-use meridian_index::{Grid, Key};
+use meridian_index::{Grid, Key, LEAF_ROWS};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Layout, Projection, Schema, Seq};
 use meridian_store::{CHUNK_ROWS, PartView, Snapshot};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -123,7 +124,12 @@ impl Scan {
             return Ok(self.part(part).read(rows, columns)?);
         }
         let from = rows.start - chunk * CHUNK_ROWS;
-        Ok(self.chunk(part, chunk, columns)?.slice_of(from as usize, rows.len(), columns))
+        let Some(paged) = self.part(part).paged(chunk, columns) else {
+            return Ok(self.chunk(part, chunk, columns)?.slice_of(from as usize, rows.len(), columns));
+        };
+        let whole = columns.without(&paged);
+        let batch = self.chunk(part, chunk, &whole)?.slice_of(from as usize, rows.len(), &whole);
+        Ok(batch.joined(self.part(part).read(rows, &paged)?))
     }
 
     /// A whole chunk, with these columns at least.
@@ -306,19 +312,29 @@ impl Scan {
         };
         // The usual case of a stream: rows of one chunk, ascending.
         let end = chunk_end(first.row);
-        if picks.windows(2).all(|p| p[0].part == p[1].part && p[0].row < p[1].row) && last.row < end {
+        let paged = |scan: &Scan, pick: &Pick| scan.part(pick.part).paged(pick.row / CHUNK_ROWS, columns).is_some();
+        if picks.windows(2).all(|p| p[0].part == p[1].part && p[0].row < p[1].row)
+            && last.row < end
+            && !paged(self, first)
+        {
             let batch = self.read(first.part, first.row..last.row + 1, columns)?;
             if batch.rows() == picks.len() {
                 return Ok(batch);
             }
             return Ok(batch.take(&picks.iter().map(|p| p.row - first.row).collect::<Vec<_>>()));
         }
-        // Otherwise each chunk in use is read once, over the rows wanted of it.
-        let mut spans: std::collections::HashMap<(u32, u32), (Range<u32>, usize)> = std::collections::HashMap::new();
+        // Otherwise each chunk in use is read once, over the rows wanted of it; where it is in pages, leaf by leaf.
+        let mut grains: HashMap<(u32, u32), u32> = HashMap::new();
+        let mut spans: HashMap<(u32, u32), (Range<u32>, usize)> = HashMap::new();
+        let mut stretch_of = Vec::with_capacity(picks.len());
         for pick in picks {
+            let chunk = (pick.part, pick.row / CHUNK_ROWS);
+            let grain =
+                *grains.entry(chunk).or_insert_with(|| if paged(self, pick) { LEAF_ROWS as u32 } else { CHUNK_ROWS });
+            let stretch = (pick.part, pick.row / grain * grain);
+            stretch_of.push(stretch);
             let next = spans.len();
-            let (span, _) =
-                spans.entry((pick.part, pick.row / CHUNK_ROWS)).or_insert_with(|| (pick.row..pick.row + 1, next));
+            let (span, _) = spans.entry(stretch).or_insert_with(|| (pick.row..pick.row + 1, next));
             *span = span.start.min(pick.row)..span.end.max(pick.row + 1);
         }
         let mut wanted: Vec<(usize, u32, Range<u32>)> =
@@ -330,8 +346,9 @@ impl Scan {
         }
         let places: Vec<(usize, usize)> = picks
             .iter()
-            .map(|pick| {
-                let (span, at) = &spans[&(pick.part, pick.row / CHUNK_ROWS)];
+            .zip(&stretch_of)
+            .map(|(pick, stretch)| {
+                let (span, at) = &spans[stretch];
                 (*at, (pick.row - span.start) as usize)
             })
             .collect();

@@ -273,6 +273,17 @@ impl PartView {
         self.columns(rows, wanted, Fill::Keep)
     }
 
+    /// Those of some columns that are kept in smaller pieces than a chunk in this chunk: of them only the rows that are needed
+    /// should be read. `None` where there are none.
+    pub fn paged(&self, chunk: u32, wanted: &Projection) -> Option<Projection> {
+        let segment = self.part.segment()?;
+        let mut paged = None;
+        for column in wanted.columns().filter(|column| segment.page_rows(chunk, *column) < CHUNK_ROWS) {
+            paged.get_or_insert_with(|| Projection::none(&self.context.layout)).add(column);
+        }
+        paged
+    }
+
     /// As [`PartView::read`], without pushing out of the cache what readers use.
     pub(crate) fn read_for_merge(&self, rows: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
         self.columns(rows, wanted, Fill::Pass)

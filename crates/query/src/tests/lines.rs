@@ -182,3 +182,38 @@ fn a_long_diagonal_line_is_not_looked_at_far_from_it() {
         world.collection.flush().unwrap();
     }
 }
+
+/// Lines of 20 KB each, so that a chunk of them is many pages: answers, whole and in pages, are those of a scan, and cost
+/// what they return.
+#[test]
+fn large_lines_are_read_where_they_are_wanted() {
+    let world = world();
+    let line = |i: usize| Walk {
+        from: (-170.0 + (i % 40) as f64 * 8.0, -70.0 + (i / 40) as f64 * 8.0),
+        steps: (0..1_250).map(|step| ((step as f64).sin() * 0.01, (step as f64).cos() * 0.01)).collect(),
+        start: (i % 50) as i64 * HOUR,
+        two: false,
+    };
+    let lines: Vec<Walk> = (0..600).map(line).collect();
+    write(&world, &lines, 0);
+    world.collection.flush().unwrap();
+    world.collection.delete(&["w7".to_owned()]).unwrap();
+    let read = || world.collection.stats().bytes_read;
+    for (bbox, most) in
+        [([-171.0, -71.0, -160.0, -60.0], 5), ([-100.0, -40.0, 20.0, 30.0], 300), ([-180.0, -90.0, 180.0, 90.0], 600)]
+    {
+        let predicate = Predicate::bbox(bbox[0], bbox[1], bbox[2], bbox[3]);
+        let (before, scanned) = (read(), scanned(&world, &predicate));
+        assert!(!scanned.is_empty() && scanned.len() <= most);
+        let after = read();
+        let (given, _) = found(&world, &predicate);
+        assert_eq!(given, scanned);
+        assert!(read() - after <= after - before, "the cache has them by now");
+    }
+    let fresh = World::new(world.kind);
+    write(&fresh, &lines, 0);
+    fresh.collection.flush().unwrap();
+    let (given, _) = found(&fresh, &Predicate::bbox(-171.0, -71.0, -160.0, -60.0));
+    let (few, whole) = (fresh.collection.stats().bytes_read, 600 * 20_000);
+    assert!(!given.is_empty() && few * 4 < whole, "{few} bytes were read for {} lines of 20 KB", given.len());
+}

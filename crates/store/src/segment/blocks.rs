@@ -149,6 +149,7 @@ pub(crate) struct BlockFile {
     file: Arc<dyn DiskFile>,
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
+    pub(crate) version: u32,
 }
 
 impl BlockFile {
@@ -188,7 +189,7 @@ impl BlockFile {
         if crc32c::crc32c(&footer) != crc {
             return Err(corrupt("the checksum of its footer is wrong".to_owned()));
         }
-        Ok((BlockFile { file, path: path.to_owned(), bytes }, footer))
+        Ok((BlockFile { file, path: path.to_owned(), bytes, version }, footer))
     }
 
     /// Reads, checks and decompresses one block.

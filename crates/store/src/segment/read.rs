@@ -27,8 +27,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Set in the number of a cached block of rows, which is not a block of the file beside them.
+/// Set in the number of a cached block of Arrow rows, which is not a block of the file beside them.
 const ROWS_BLOCK: u32 = 1 << 31;
+/// Set in the number of a cached column of a chunk of the rows at rest.
+const REST_BLOCK: u32 = 1 << 30;
 
 /// What a segment is read through.
 #[derive(Debug, Clone)]
@@ -205,41 +207,50 @@ impl Segment {
         if column >= usize::from(self.footer.columns) {
             return Ok(None);
         }
-        let field = &self.layout.columns[column];
-        self.stretch(rows, field, |chunk| self.chunk(chunk, column, field, fill)).map(Some)
+        self.values(column, &self.layout.columns[column], rows, fill).map(Some)
     }
 
     pub(crate) fn seqs(&self, rows: Range<u32>) -> Result<Vec<u64>, StoreError> {
-        let (columns, field) = (usize::from(self.footer.columns), &self.seq_field);
-        let array = self.stretch(rows, field, |chunk| self.chunk(chunk, columns, field, Fill::Keep))?;
+        let array = self.values(usize::from(self.footer.columns), &self.seq_field, rows, Fill::Keep)?;
         Ok(array.as_primitive_opt::<UInt64Type>().map_or_else(Vec::new, |a| a.values().to_vec()))
     }
 
-    /// One column of one chunk of rows; the column after the last is that of the sequence numbers.
-    fn chunk(&self, chunk: u32, column: usize, field: &Arc<Field>, fill: Fill) -> Result<ArrayRef, StoreError> {
-        let columns = usize::from(self.footer.columns);
-        let key = |column: usize| BlockKey {
-            part: self.number,
-            block: ROWS_BLOCK | (chunk * (columns as u32 + 1) + column as u32),
-        };
-        if let Some(Block::Array(found)) = self.place.cache.get(key(column)) {
-            self.place.counters.add_cache_hits(1);
-            return Ok(found);
+    /// Rows that are read at a time of one column of one chunk.
+    pub(crate) fn page_rows(&self, chunk: u32, column: usize) -> u32 {
+        self.rows.load().as_ref().map_or(CHUNK_ROWS, |rows| rows.page_rows(chunk, column))
+    }
+
+    /// Values of a column of rows; the column after the last is that of the sequence numbers.
+    fn values(&self, column: usize, field: &Arc<Field>, rows: Range<u32>, fill: Fill) -> Result<ArrayRef, StoreError> {
+        if rows.is_empty() {
+            return Ok(arrow_array::new_empty_array(field.data_type()));
         }
-        self.place.counters.add_cache_misses(1);
-        let fits =
-            |array: &ArrayRef| array.len() == self.chunk_rows(chunk) as usize && array.data_type() == field.data_type();
+        let mut pieces = Vec::new();
+        let mut at = rows.start;
+        while at < rows.end {
+            let (first, array) = self.piece(at, column, field, fill)?;
+            let (from, to) = (at - first, rows.end.min(first + array.len() as u32) - first);
+            if to <= from {
+                return Err(self.corrupt("a block of rows is too short"));
+            }
+            let whole = from == 0 && to as usize == array.len();
+            pieces.push(if whole { array } else { array.slice(from as usize, (to - from) as usize) });
+            at = first + to;
+        }
+        join(pieces).map_err(|e| self.corrupt(&e))
+    }
+
+    /// The block that holds a row, and its first row: a page of the Arrow rows, or a chunk of those at rest.
+    fn piece(&self, row: u32, column: usize, field: &Arc<Field>, fill: Fill) -> Result<(u32, ArrayRef), StoreError> {
+        let chunk = row / CHUNK_ROWS;
         if let Some(rows) = self.rows.load_full() {
-            self.used.store(self.place.cache.tick(), Ordering::Relaxed);
-            match rows.column(chunk, column, field) {
-                Ok((array, bytes)) if fits(&array) => {
-                    self.place.counters.add_bytes_read(bytes);
-                    if fill == Fill::Keep {
-                        self.place.cache.insert(key(column), Block::Array(array.clone()));
-                    }
-                    return Ok(array);
+            let page_rows = rows.page_rows(chunk, column);
+            let (first, page) = (row / page_rows * page_rows, row % CHUNK_ROWS / page_rows);
+            match self.page(&rows, rows.block_of(chunk, column, page), field, fill) {
+                Ok(array) if array.len() == page_rows.min(self.footer.rows - first) as usize => {
+                    return Ok((first, array));
                 }
-                Ok(_) => return Err(self.corrupt("a block of rows has another length or type")),
+                Ok(_) => return Err(self.corrupt("a block of rows has another length")),
                 Err(e @ StoreError::Corrupt { .. }) if self.rest.load().is_some() => {
                     tracing::warn!(error = %e, "Arrow rows are damaged: they are read from GeoParquet from now on");
                     self.drop_rows();
@@ -247,6 +258,52 @@ impl Segment {
                 Err(e) => return Err(e),
             }
         }
+        Ok((chunk * CHUNK_ROWS, self.chunk_at_rest(chunk, column, field, fill)?))
+    }
+
+    /// One block of the Arrow rows.
+    fn page(&self, rows: &RowsFile, block: u32, field: &Arc<Field>, fill: Fill) -> Result<ArrayRef, StoreError> {
+        let key = BlockKey { part: self.number, block: ROWS_BLOCK | block };
+        if let Some(found) = self.cached(key) {
+            return Ok(found);
+        }
+        self.used.store(self.place.cache.tick(), Ordering::Relaxed);
+        let (array, bytes) = rows.values(block, field)?;
+        if array.data_type() != field.data_type() {
+            return Err(self.corrupt("a block of rows has another type"));
+        }
+        self.place.counters.add_bytes_read(bytes);
+        if fill == Fill::Keep {
+            self.place.cache.insert(key, Block::Array(array.clone()));
+        }
+        Ok(array)
+    }
+
+    fn cached(&self, key: BlockKey) -> Option<ArrayRef> {
+        match self.place.cache.get(key) {
+            Some(Block::Array(found)) => {
+                self.place.counters.add_cache_hits(1);
+                Some(found)
+            }
+            _ => {
+                self.place.counters.add_cache_misses(1);
+                None
+            }
+        }
+    }
+
+    /// One column of one chunk of the rows at rest.
+    fn chunk_at_rest(&self, chunk: u32, column: usize, field: &Arc<Field>, fill: Fill) -> Result<ArrayRef, StoreError> {
+        let columns = usize::from(self.footer.columns);
+        let key = |column: usize| BlockKey {
+            part: self.number,
+            block: REST_BLOCK | (chunk * (columns as u32 + 1) + column as u32),
+        };
+        if let Some(found) = self.cached(key(column)) {
+            return Ok(found);
+        }
+        let fits =
+            |array: &ArrayRef| array.len() == self.chunk_rows(chunk) as usize && array.data_type() == field.data_type();
         let rest = self.rest.load_full().ok_or_else(|| self.corrupt("its rows are gone"))?;
         let (family, arrays) = match column == columns {
             true => (column..column + 1, vec![Arc::new(UInt64Array::from(rest.seqs(chunk)?)) as ArrayRef]),

@@ -185,7 +185,7 @@ fn a_missing_log_file_is_found() {
 
 #[test]
 fn a_newer_version_is_named_with_both_versions() {
-    for (file, version) in [("meridian.json", 1), ("MANIFEST", 1), (".segment", 2)] {
+    for (file, version) in [("meridian.json", 1), ("MANIFEST", 1), (".segment", 3)] {
         let world = written(IdRole::Given);
         let path = world.files(file)[0].0.clone();
         if file == "meridian.json" {

@@ -14,6 +14,7 @@ mod latest;
 mod listeners;
 mod model;
 mod objects;
+mod pages;
 mod retention;
 mod sim;
 mod world;
