@@ -150,14 +150,29 @@ pub(crate) struct BlockFile {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
     pub(crate) version: u32,
+    magic: &'static [u8; 8],
 }
 
 impl BlockFile {
     /// Opens a file, checks header and tail, and reads the footer.
-    pub(crate) fn open(disk: &dyn Disk, path: &Path, magic: &[u8; 8]) -> Result<(BlockFile, Vec<u8>), StoreError> {
-        let corrupt = |detail: String| StoreError::corrupt(path, detail);
+    pub(crate) fn open(
+        disk: &dyn Disk,
+        path: &Path,
+        magic: &'static [u8; 8],
+    ) -> Result<(BlockFile, Vec<u8>), StoreError> {
         let file = disk.open(path, OpenMode::Read).map_err(StoreError::io("open", path))?;
         let bytes = file.len().map_err(StoreError::io("read", path))?;
+        let mut opened = BlockFile { file, path: path.to_owned(), bytes, version: VERSION, magic };
+        let (version, footer) = opened.ends()?;
+        opened.version = version;
+        Ok((opened, footer))
+    }
+
+    /// Reads and checks what stands before and behind the blocks: the version, and the footer.
+    fn ends(&self) -> Result<(u32, Vec<u8>), StoreError> {
+        let BlockFile { file, path, bytes, magic, .. } = self;
+        let (bytes, magic) = (*bytes, &magic[..]);
+        let corrupt = |detail: String| StoreError::corrupt(path, detail);
         if bytes < HEADER_BYTES + TAIL_BYTES {
             return Err(corrupt(format!("{bytes} bytes are too few for such a file")));
         }
@@ -189,7 +204,7 @@ impl BlockFile {
         if crc32c::crc32c(&footer) != crc {
             return Err(corrupt("the checksum of its footer is wrong".to_owned()));
         }
-        Ok((BlockFile { file, path: path.to_owned(), bytes, version }, footer))
+        Ok((version, footer))
     }
 
     /// Reads, checks and decompresses one block.
@@ -216,9 +231,9 @@ impl BlockFile {
         Ok(Buffer::from(raw))
     }
 
-    /// Checks the checksum of every block, past the cache.
+    /// Checks every checksum, of the blocks and around them, past the cache.
     pub(crate) fn verify(&self, blocks: &[BlockRef]) -> Vec<StoreError> {
         let bad = |(i, block): (usize, &BlockRef)| self.fetch(*block, &format!("block {i}")).err();
-        blocks.iter().enumerate().filter_map(bad).collect()
+        self.ends().err().into_iter().chain(blocks.iter().enumerate().filter_map(bad)).collect()
     }
 }
