@@ -14,7 +14,9 @@ def render(result):
     out = [
         f"{result['places']:,} places (the postal places, shuffled by seed {result['seed']}), {result['connections']} connections, "
         f"{result['rounds']} rounds of {result['seconds']:g} s each, Meridian with durability `{result['durability']}`. "
-        f"{result['differing']} of the checked answers differed by more than the edge of the radius allows. "
+        f"{result['differing']} of the checked answers differed by more than the edge of the radius allows"
+        + "".join(f"; at {d['lon']:.6f} {d['lat']:.6f} within {d['radius_km']:g} km Meridian says {d['meridian']:,}, Redis {d['redis']:,}, "
+                  f"PostGIS {d['postgis']:,}, a count over all places {d['counted']:,}" for d in result.get("differing_answers", [])) + ". "
         "An answer of Meridian, PostGIS and \"redis, all hits\" has the total and the nearest 25 (Redis: all ids); "
         "\"COUNT 25\" gives no total. nginx sends a static body as long as Meridian's median answer: the ceiling.", ""]
     for points, title in (("data", "Query points drawn from the data"), ("published", "Query points as published (mostly far from any place)")):
