@@ -20,6 +20,10 @@ const CONNECTION_WINDOW: u32 = 16 << 20;
 /// Header lines of a request.
 const HEADERS: usize = 64;
 
+/// Connections that may end before they have taken a question, until it counts as refused. A server that takes few streams on each
+/// (nginx: `keepalive_requests`) turns many users of a connection back more than once.
+const CONNECTIONS_MOST: usize = 16;
+
 /// A connection that users share, opened when it is first needed and again when it was lost.
 #[derive(Debug)]
 pub struct Line {
@@ -86,23 +90,46 @@ impl Http2 {
         Http2 { line }
     }
 
-    /// Asks once; the flag says whether asking again is no second request: the connection had been good and was lost before
-    /// anything of an answer came, and the question was not sent or changes nothing.
-    async fn once(&self, of: &mut Exchange<'_>) -> Result<(), (Fault, bool)> {
-        let (sender, number, reused) = self.line.sender().await.map_err(|fault| (fault, false))?;
+    /// Asks once, and says of a failure whether asking again is no second request.
+    async fn once(&self, of: &mut Exchange<'_>) -> Result<(), (Fault, Again)> {
+        let (sender, number, reused) = self.line.sender().await.map_err(|fault| (fault, Again::No))?;
         let answered = stream(sender, &self.line.address, of).await;
         let Err(wrong) = answered else { return Ok(()) };
         match wrong {
-            Wrong::Request(detail) => Err((Fault::failed(detail), false)),
+            Wrong::Request(detail) => Err((Fault::failed(detail), Again::No)),
             // The stream failed, and the connection goes on.
-            Wrong::Protocol(error) if error.is_reset() => Err((fault(&error), false)),
+            Wrong::Protocol(error) if error.is_reset() => Err((fault(&error), Again::No)),
             Wrong::Protocol(error) => {
                 self.line.lost(number).await;
-                let harmless = of.record.sent.is_none() || matches!(of.question.method(), b"GET" | b"HEAD");
-                Err((fault(&error), reused && harmless && of.record.first_byte.is_none()))
+                Err((fault(&error), again(&error, reused, of)))
             }
         }
     }
+}
+
+/// Whether a question that a connection was lost with may be asked again, as the same request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// It may have been done.
+    No,
+    /// The connection had been good and was lost before anything of an answer came, and the question was not sent or changes nothing: a server
+    /// may close an idle connection at any time. Once, because the next is new.
+    Stale,
+    /// The server ends the connection in good order and says that it has not looked at this stream.
+    NotTaken,
+}
+
+fn again(error: &h2::Error, reused: bool, of: &Exchange<'_>) -> Again {
+    if of.record.first_byte.is_some() {
+        return Again::No;
+    }
+    // GOAWAY (RFC 9113, section 6.8): streams above the last one that it names were not and will not be processed. The library gives this error
+    // to those only, and to what was not sent yet; those below go on to their end.
+    if error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR) {
+        return Again::NotTaken;
+    }
+    let harmless = of.record.sent.is_none() || matches!(of.question.method(), b"GET" | b"HEAD");
+    if reused && harmless { Again::Stale } else { Again::No }
 }
 
 impl Wire for Http2 {
@@ -119,11 +146,17 @@ impl Wire for Http2 {
     }
 
     async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
-        match self.once(of).await {
-            Ok(()) => Ok(()),
-            // A server may close a connection between two streams at any time: that is no failure of this request.
-            Err((_, true)) => self.once(of).await.map_err(|(fault, _)| fault),
-            Err((fault, false)) => Err(fault),
+        let (mut stale, mut turned_back) = (false, 0);
+        loop {
+            let Err((fault, again)) = self.once(of).await else { return Ok(()) };
+            match again {
+                Again::NotTaken if turned_back + 1 < CONNECTIONS_MOST => turned_back += 1,
+                Again::NotTaken => {
+                    return Err(Fault::refused("the server ended every connection before it took the request"));
+                }
+                Again::Stale if !stale => stale = true,
+                Again::Stale | Again::No => return Err(fault),
+            }
         }
     }
 

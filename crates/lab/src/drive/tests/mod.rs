@@ -2,6 +2,7 @@
 
 mod answers;
 mod follow;
+mod goaway;
 mod http;
 mod http2;
 mod live;

@@ -1,4 +1,4 @@
-//! HTTP/2 as nginx speaks it: with prior knowledge and by ALPN, more users than it allows streams.
+//! HTTP/2 as nginx speaks it: with prior knowledge and by ALPN, more users than it allows streams, connections that it ends.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn server(folder: &Path, authority: &Authority) -> Running {
     authority.write("127.0.0.1", folder);
     let lines: String = (0..LINES).map(|n| format!("line {n}\n")).collect();
     std::fs::write(folder.join("lines"), lines).expect("writes");
-    start(folder, 2, |ports| {
+    start(folder, 3, |ports| {
         let here = folder.display();
         let places: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|kind| format!("{kind}_temp_path {here}/{kind};\n"))
@@ -19,8 +19,9 @@ fn server(folder: &Path, authority: &Authority) -> Running {
             "daemon off;\nmaster_process off;\npid {here}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{places}\
              server {{\nlisten 127.0.0.1:{} http2;\nlisten 127.0.0.1:{} ssl http2;\nroot {here};\n\
              ssl_certificate {here}/server.crt;\nssl_certificate_key {here}/server.key;\n\
-             http2_max_concurrent_streams 8;\nkeepalive_requests 100000;\nlocation = /busy {{ return 503; }}\n}}\n}}\n",
-            ports[0], ports[1]
+             http2_max_concurrent_streams 8;\nkeepalive_requests 100000;\nlocation = /busy {{ return 503; }}\n}}\n\
+             server {{\nlisten 127.0.0.1:{} http2;\nroot {here};\nkeepalive_requests 10;\n}}\n}}\n",
+            ports[0], ports[1], ports[2]
         );
         std::fs::write(folder.join("nginx.conf"), text).expect("writes");
         let mut command = Command::new(program);
@@ -53,4 +54,22 @@ fn a_real_nginx_speaks_http2_as_the_lab_does() {
         authority.trusted()
     ));
     assert!(matches!(&plain, LabError::Target(text) if text.contains("TLS")), "{plain}");
+}
+
+#[test]
+fn a_real_nginx_that_ends_its_connections_again_and_again_loses_nothing() {
+    let (folder, authority) = (tempfile::tempdir().expect("a folder"), Authority::new());
+    let server = server(folder.path(), &authority);
+    // Twenty users to a connection that takes ten streams.
+    let ran = drive(&format!(
+        "[target]\nurl = \"http://127.0.0.1:{}\"\nhttp2 = true\nstreams = 20\n[arrival]\nkind = \"closed\"\nusers = 60\n\
+         [limits]\nrequests = 300\n[request]\npath = \"/lines\"\nresult = \"line\"\n",
+        server.ports[2]
+    ));
+    assert_eq!(ran.records.len(), 300);
+    assert!(
+        others(&ran, &[(Came::Sound, LINES as u64, "")]).is_empty(),
+        "{:?}",
+        others(&ran, &[(Came::Sound, LINES as u64, "")])
+    );
 }
