@@ -90,7 +90,7 @@ fn plots(found: &Found) -> Vec<Plot> {
     }
     if let Some(law) = &found.law {
         let curve = (0..=200).map(|i| 1.0 + (most - 1.0) * f64::from(i) / 200.0).map(|n| (n, law.throughput(n)));
-        out = out.with("scalability law", COLOURS[0], Marks::Line(curve.collect(), false));
+        out = out.with(law.name(), COLOURS[0], Marks::Line(curve.collect(), !law.fits()));
     }
     let out = dots(band(out, found), found, |step| Some(step.sound_per_s));
     let waits = found.steps.iter().filter_map(|step| step.p95_ms).map(|ms| ms * 1e3);

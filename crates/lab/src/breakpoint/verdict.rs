@@ -294,14 +294,19 @@ fn sentence(found: &Found) -> String {
         text += &shape.words;
     }
     if let Some(law) = &found.law {
-        text += &match law.peak_n {
-            Some(peak) => format!(
-                " By the scalability law throughput is greatest at {} users, {:.1} a second.",
-                short(peak),
-                law.throughput(peak)
-            ),
-            None => " By the scalability law throughput has no peak within what was tried.".to_owned(),
-        };
+        text.push(' ');
+        text += &law.words();
+        // What a law says that does not fit is not worth a word.
+        if law.fits() {
+            text += &match law.peak_n {
+                Some(peak) => format!(
+                    " By it throughput is greatest at {} users, {:.1} a second.",
+                    short(peak),
+                    law.throughput(peak)
+                ),
+                None => " By it throughput has no peak within what was tried.".to_owned(),
+            };
+        }
     }
     text
 }

@@ -2,7 +2,8 @@
 //! request takes at a rate.
 //!
 //! Users who wait for answers and ask again at once make, by Little's law, a mean wait of users over throughput. A rate that arrives by itself
-//! keeps as many requests in flight as that many users do who make the same throughput.
+//! keeps as many requests in flight as that many users do who make the same throughput. Where the points do not follow the law, the straight
+//! lines between them take its place.
 
 use crate::breakpoint::Found;
 use crate::error::Result;
@@ -53,6 +54,10 @@ impl Machine {
 
     /// The mean wait at a rate (requests a second), in seconds; `None` where the rate is more than what the machine was seen to hold.
     pub fn wait_s(&self, rate: f64) -> Option<f64> {
+        if self.law.fits() { self.by_law(rate) } else { self.by_points(rate) }
+    }
+
+    fn by_law(&self, rate: f64) -> Option<f64> {
         let Law { g, a, b, .. } = self.law;
         // The users n that make the rate: rate (1 + a (n - 1) + b n (n - 1)) = g n. Of two roots the smaller; the other lies past the peak.
         let (square, linear, constant) = (rate * b, g - rate * (a - b), rate * (1.0 - a));
@@ -60,6 +65,35 @@ impl Machine {
         let users = 2.0 * constant / (linear + root);
         // Below one user on average each has the machine for itself.
         (linear > 0.0 && root >= 0.0 && users <= self.users_most).then(|| (users / rate).max(1.0 / g))
+    }
+
+    /// Mean throughput at each number of users, by that number.
+    fn points(&self) -> Vec<(f64, f64)> {
+        let mut all: Vec<(f64, f64)> = self.law.measured().collect();
+        all.sort_by(|p, q| p.0.total_cmp(&q.0));
+        let alike = all.chunk_by(|p, q| p.0 == q.0);
+        alike.map(|of| (of[0].0, of.iter().map(|p| p.1).sum::<f64>() / of.len() as f64)).collect()
+    }
+
+    fn by_points(&self, rate: f64) -> Option<f64> {
+        let points = self.points();
+        let (fewest, least) = *points.first()?;
+        if rate <= least {
+            return Some(fewest / least);
+        }
+        // The first time that throughput comes up to the rate: past a peak it only falls.
+        let (from, to) = points.windows(2).map(|pair| (pair[0], pair[1])).find(|(_, to)| to.1 >= rate)?;
+        let users = from.0 + (to.0 - from.0) * (rate - from.1) / (to.1 - from.1);
+        Some(users / rate)
+    }
+
+    /// The most requests a second that the machine was seen to answer, by the law where it fits.
+    pub fn most(&self) -> f64 {
+        if self.law.fits() {
+            let most = self.users_most;
+            return self.law.throughput(self.law.peak_n.map_or(most, |n| n.min(most)));
+        }
+        self.points().iter().map(|p| p.1).fold(0.0, f64::max)
     }
 }
 

@@ -127,33 +127,35 @@ fn money(sum: f64) -> String {
 /// What one machine was measured to do.
 fn words(machine: &Machine) -> String {
     let (law, most) = (&machine.law, machine.users_most);
-    let far = law.residuals.iter().map(|(_, residual)| residual.abs()).fold(0.0, f64::max) * 100.0;
-    let peak = match law.peak_n.filter(|n| *n < most) {
-        Some(n) => format!("has its peak at {n:.0} users"),
-        None => format!("still rose at {most:.0} users"),
+    let mut text = format!(
+        "Measured at up to {most:.0} users, a machine answers at most {:.1} requests a second. ",
+        machine.most()
+    );
+    text += &law.words();
+    if !law.fits() {
+        text += " Waits are read from the points themselves.";
+        return text;
+    }
+    text += &match law.peak_n.filter(|n| *n < most) {
+        Some(n) => format!(" By it one user has {:.1} a second, and throughput has its peak at {n:.0} users.", law.g),
+        None => format!(" By it one user has {:.1} a second, and throughput still rose at {most:.0} users.", law.g),
     };
-    format!(
-        "Measured at up to {most:.0} users, a machine answers {:.1} requests a second for one of them and at most {:.1} in all; \
-         throughput {peak}, and the law through it is off by at most {far:.0} %.",
-        law.g,
-        law.throughput(law.peak_n.map_or(most, |n| n.min(most)))
-    )
+    text
 }
 
 /// Throughput over users: what was measured, and the law through it.
 fn curve(machine: &Machine) -> Plot {
     let (law, most) = (&machine.law, machine.users_most);
-    let measured: Vec<(f64, f64)> =
-        law.residuals.iter().map(|(n, residual)| (*n, law.throughput(*n) * (1.0 + residual))).collect();
+    let measured: Vec<(f64, f64)> = law.measured().collect();
     let fitted: Vec<(f64, f64)> =
         (0..=200).map(|i| 1.0 + (most - 1.0) * f64::from(i) / 200.0).map(|n| (n, law.throughput(n))).collect();
     let x = Axis::over("users", Unit::Count, Scale::Linear, fitted.iter().map(|p| p.0));
     let y =
         Axis::over("sound answers a second", Unit::Count, Scale::Linear, measured.iter().chain(&fitted).map(|p| p.1));
     let mut plot = Plot::new("What one machine does, by how many ask it at once", x, y)
-        .with("scalability law", COLOURS[0], Marks::Line(fitted, false))
+        .with(law.name(), COLOURS[0], Marks::Line(fitted, !law.fits()))
         .with("measured", COLOURS[1], Marks::Points(measured));
-    if let Some(peak) = law.peak_n.filter(|n| *n <= most) {
+    if let Some(peak) = law.peak_n.filter(|n| *n <= most && law.fits()) {
         plot = plot.and(QUIET, Marks::Upright(peak, "peak".to_owned()));
     }
     plot

@@ -188,6 +188,27 @@ fn a_law_says_how_long_a_request_takes_at_a_rate() {
 }
 
 #[test]
+fn a_machine_that_does_not_follow_the_law_is_read_from_its_points() {
+    // Four workers of 20 ms: 50 a second each, 200 in all.
+    let of = |n: f64| Point { n, throughput: 50.0 * n.min(4.0), sd: None };
+    let machine = Machine::of(&[1.0, 2.0, 4.0, 4.0, 8.0, 16.0, 32.0].map(of)).unwrap();
+    assert!(!machine.law.fits());
+    for rate in [10.0, 50.0, 75.0, 150.0, 199.9] {
+        assert!((machine.wait_s(rate).unwrap() / 0.02 - 1.0).abs() < 1e-6, "{rate}");
+    }
+    assert_eq!(machine.wait_s(201.0), None);
+    let plan = Plan::read(&MACHINES.replace("0.013", "0.03")).unwrap();
+    let priced = plan.price(&Model::Measured(machine)).unwrap();
+    // 500 a second take three such machines; four are the next that can be had.
+    assert_eq!(priced.offers[0].cheapest.as_ref().map(|bill| bill.size), Some(4));
+    let words = priced.paragraph();
+    for said in ["at most 200.0 requests a second", "does not fit", "up to 4.0 users", "read from the points"] {
+        assert!(words.contains(said), "{said}: {words}");
+    }
+    assert!(priced.picture().contains("scalability law (does not fit)"));
+}
+
+#[test]
 fn machines_are_bought_until_each_has_a_rate_that_it_answers_in_time() {
     let plan = Plan::read(MACHINES).unwrap();
     let priced = plan.price(&Model::Measured(machine(100.0, 0.1))).unwrap();
@@ -200,7 +221,8 @@ fn machines_are_bought_until_each_has_a_rate_that_it_answers_in_time() {
     assert_eq!((cheapest.size, cheapest.per_day), (2, 48.0));
     assert!((cheapest.per_thousand_satisfied.unwrap() - 48.0 / 43_200.0).abs() < 1e-12);
     let words = priced.paragraph();
-    assert!(words.starts_with("Measured at up to 16 users, a machine answers 100."), "{words}");
+    assert!(words.starts_with("Measured at up to 16 users, a machine answers at most 6"), "{words}");
+    assert!(words.contains("The scalability law fits") && words.contains("By it one user has 100."), "{words}");
     assert!(words.contains("machines = 2 at 48.00 USD a day, 0.00111 per thousand satisfied"), "{words}");
     let svg = priced.picture();
     assert!(svg.contains("scalability law") && svg.contains("per thousand satisfied"));

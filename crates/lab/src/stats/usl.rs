@@ -2,6 +2,10 @@
 //!
 //! `g` is the throughput of one, `a` the share of work that must queue, `b` the cost of agreement between each pair. Throughput
 //! has its peak at N = sqrt((1 - a) / b).
+//!
+//! The law bends all along. A server with a fixed number of workers does not: its throughput rises in a straight line up to that number and then
+//! stays (the asymptotic bounds of operational analysis, Denning and Buzen 1978). No law goes through such points, which its residuals show
+//! and [`Law::words`] says.
 
 use super::simplex;
 use serde::{Deserialize, Serialize};
@@ -32,10 +36,85 @@ pub struct Law {
     pub residuals: Vec<(f64, f64)>,
 }
 
+/// A law that is off by more than this share at any point does not fit: throughput over some seconds varies by less.
+const FITS_WITHIN: f64 = 0.1;
+
+/// A straight line up to a size, and the same throughput from there on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Plateau {
+    /// Size from which more brings no more.
+    pub from_n: f64,
+    /// Throughput there and beyond.
+    pub throughput: f64,
+    /// Greatest share by which a point is off.
+    pub worst: f64,
+}
+
 impl Law {
     /// Throughput that the law gives for a size.
     pub fn throughput(&self, n: f64) -> f64 {
         law(self.g, self.a, self.b, n)
+    }
+
+    /// The points that the law was fitted to: size and throughput.
+    pub fn measured(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        self.residuals.iter().map(|(n, residual)| (*n, self.throughput(*n) * (1.0 + residual)))
+    }
+
+    /// The point that is furthest off: its size and its residual.
+    pub fn worst(&self) -> (f64, f64) {
+        let all = self.residuals.iter().copied();
+        all.max_by(|p, q| p.1.abs().total_cmp(&q.1.abs())).unwrap_or((1.0, 0.0))
+    }
+
+    /// Whether the points follow the law. One that they do not follow foretells nothing, not even between them.
+    pub fn fits(&self) -> bool {
+        self.worst().1.abs() <= FITS_WITHIN
+    }
+
+    /// What a picture calls its curve.
+    pub fn name(&self) -> &'static str {
+        if self.fits() { "scalability law" } else { "scalability law (does not fit)" }
+    }
+
+    /// A line and a plateau through the points; `None` where no point lies beyond the line's end.
+    pub fn plateau(&self) -> Option<Plateau> {
+        let mut points: Vec<(f64, f64)> = self.measured().collect();
+        points.sort_by(|p, q| p.0.total_cmp(&q.0));
+        // Each number of points may be the line's; the least error says which.
+        let splits = (1..points.len()).filter(|at| points[*at].0 > points[*at - 1].0);
+        let plateaus = splits.map(|at| {
+            let (line, flat) = points.split_at(at);
+            let mean = |values: &mut dyn Iterator<Item = f64>, n: usize| values.sum::<f64>() / n as f64;
+            let per_one = mean(&mut line.iter().map(|(n, x)| x / n), line.len());
+            let throughput = mean(&mut flat.iter().map(|(_, x)| *x), flat.len());
+            let off = |(n, x): &(f64, f64)| (x / throughput.min(per_one * n) - 1.0).abs();
+            let worst = points.iter().map(off).fold(0.0, f64::max);
+            Plateau { from_n: throughput / per_one, throughput, worst }
+        });
+        plateaus.min_by(|p, q| p.worst.total_cmp(&q.worst))
+    }
+
+    /// What the residuals say of the law, in a sentence or two.
+    pub fn words(&self) -> String {
+        let (n, residual) = self.worst();
+        let off = residual.abs() * 100.0;
+        if self.fits() {
+            return format!("The scalability law fits: it is off by at most {off:.0} %.");
+        }
+        let mut text = format!(
+            "The scalability law does not fit: at {n:.0} users it is off by {off:.0} %, so it says nothing about other sizes."
+        );
+        if let Some(plateau) = self.plateau().filter(|plateau| plateau.worst <= FITS_WITHIN) {
+            text += &format!(
+                " Throughput rises in a straight line up to {:.1} users and stays at {:.1} a second from there, within {:.0} %: so does a \
+                 server with a fixed number of workers.",
+                plateau.from_n,
+                plateau.throughput,
+                plateau.worst * 100.0
+            );
+        }
+        text
     }
 }
 
@@ -110,6 +189,48 @@ mod tests {
             assert!(fitted.residuals.iter().all(|(_, r)| r.abs() < 0.02));
             assert!((fitted.throughput(24.0) / law(g, a, b, 24.0) - 1.0).abs() < 0.02);
         }
+    }
+
+    /// A server with so many workers of 20 ms each, asked by these numbers of users.
+    fn of_workers(workers: f64, noise: f64) -> Vec<Point> {
+        let mut dice = Dice::new(9);
+        let users = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0];
+        let throughput = |n: f64, dice: &mut Dice| 50.0 * n.min(workers) * (1.0 + noise * (dice.fraction() - 0.5));
+        users.map(|n| Point { n, throughput: throughput(n, &mut dice), sd: None }).to_vec()
+    }
+
+    #[test]
+    fn a_line_and_a_plateau_are_no_scalability_law_and_the_words_say_so() {
+        let points = of_workers(4.0, 0.04);
+        let fitted = fit(&points).unwrap();
+        // It is the law that is wrong here and not its fit: no other one of a fine grid comes nearer to the points.
+        let loss = |g: f64, a: f64, b: f64| -> f64 {
+            points.iter().map(|p| (law(g, a, b, p.n) / p.throughput - 1.0).powi(2)).sum()
+        };
+        let grid = (0..60).flat_map(|g| (0..60).flat_map(move |a| (0..60).map(move |b| (g, a, b))));
+        let least = grid
+            .map(|(g, a, b)| loss(40.0 + f64::from(g), f64::from(a) * 0.02, f64::from(b) * 0.001))
+            .fold(f64::INFINITY, f64::min);
+        assert!(loss(fitted.g, fitted.a, fitted.b) <= least * 1.01, "{fitted:?} {least}");
+        assert!(!fitted.fits(), "{fitted:?}");
+        let plateau = fitted.plateau().unwrap();
+        assert!((plateau.from_n - 4.0).abs() < 0.2 && (plateau.throughput - 200.0).abs() < 5.0, "{plateau:?}");
+        let words = fitted.words();
+        assert!(words.contains("does not fit") && words.contains("fixed number of workers"), "{words}");
+    }
+
+    #[test]
+    fn what_follows_the_law_is_said_to_fit_it() {
+        let sizes = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+        let points = sizes.map(|n| Point { n, throughput: law(100.0, 0.05, 0.001, n), sd: None });
+        let fitted = fit(&points).unwrap();
+        assert!(fitted.fits() && fitted.words().contains("fits: it is off by at most"), "{}", fitted.words());
+        // What neither describes is not called a plateau.
+        let odd = [100.0, 60.0, 300.0, 100.0, 500.0, 80.0, 900.0];
+        let points: Vec<Point> =
+            sizes.iter().zip(odd).map(|(n, throughput)| Point { n: *n, throughput, sd: None }).collect();
+        let words = fit(&points).unwrap().words();
+        assert!(words.contains("does not fit") && !words.contains("straight line"), "{words}");
     }
 
     #[test]
