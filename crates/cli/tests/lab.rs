@@ -4,10 +4,28 @@
 
 mod common;
 
-use common::{Mock, Run, command, meridian, send};
+use common::{MERIDIAN, Mock, Run, command, meridian, send};
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+
+/// A server that says the same to everybody, whatever it is asked; its URL.
+fn parrot(says: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut asked = [0; 4096];
+                // The other side may go at any time.
+                while stream.read(&mut asked).is_ok_and(|n| n > 0) && stream.write_all(says).is_ok() {}
+            });
+        }
+    });
+    url
+}
 
 /// Limits that no busy machine exceeds: these tests are of the program, not of the machine.
 const CALM: &str = "[limits]\nlate_ms = 1e6\nother_load = 1e3\n";
@@ -51,6 +69,7 @@ fn mistakes_end_with_their_code_and_leave_nothing() {
     let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&["--null"]));
     let good = scenario(folder.path(), &mock.1, "");
     let secure = format!("target.url={}", mock.1.replace("http://", "https://"));
+    let garbage = format!("target.url={}", parrot(b"220 mail.example ready\r\n"));
     for (sets, code, words) in [
         (&["--set", "arrival.rat=5"][..], 2, &["rat"][..]),
         (&["--set", "arrival.rate=0"], 2, &["arrival.rate = 0", "above 0"]),
@@ -58,6 +77,7 @@ fn mistakes_end_with_their_code_and_leave_nothing() {
         (&["--set", "target.url=http://9.9.9.9"], 2, &["--allow-public 9.9.9.9"]),
         (&["--set", "target.url=gopher://127.0.0.1"], 2, &["not spoken", "https://"]),
         (&["--set", &secure], 3, &["cannot be reached", "TLS"]),
+        (&["--set", &garbage], 3, &["the answer is not HTTP"]),
     ] {
         run(folder.path(), &good, sets).ended(code).says(words);
     }
@@ -87,4 +107,27 @@ fn an_interrupt_ends_a_run_with_what_it_has() {
     assert_eq!(json["run"]["cut_short"], "interrupted");
     assert!(json["groups"][0]["outcomes"]["sound"].as_u64().unwrap() >= 20);
     assert!(out.join("requests.parquet").is_file());
+}
+
+#[test]
+fn a_run_whose_own_descriptors_ran_out_is_void_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = folder.path().join("sources.toml");
+    std::fs::write(&sources, "[[source]]\nname = \"x\"\ndelay = { kind = \"fixed\", ms = 60000 }\n").unwrap();
+    let mock = Mock::start(&[sources.to_str().unwrap()]);
+    let path = scenario(folder.path(), &mock.1, "[[objective]]\nmetric = \"sound_share\"\nat_least = 0.0\n");
+    let out = folder.path().join("out");
+    // Each request holds a connection until its user has had enough; so many descriptors there are not.
+    let program = ["-c", "ulimit -n 80; exec \"$0\" \"$@\"", MERIDIAN];
+    let args = ["lab", "run", &path, "--out", out.to_str().unwrap(), "--json", "--set", "target.timeout_s=2"];
+    let ran: Run = Command::new("sh").args(program).args(args).output().unwrap().into();
+    let ran = ran.ended(1).says(&["the run is void"]);
+    let json: Value = serde_json::from_str(&ran.out).unwrap();
+    let void = json["run"]["void"].as_array().unwrap();
+    assert_eq!(void.len(), 1, "{void:?}");
+    assert!(void[0].as_str().unwrap().contains("this machine had no port or descriptor left"), "{void:?}");
+    // What had one waited in vain, what had none was never sent: together all that were due.
+    let outcomes = &json["groups"][0]["outcomes"];
+    let of = |name: &str| outcomes[name].as_u64().unwrap_or(0);
+    assert!(of("timed out") > 0 && of("not sent") > 0 && of("timed out") + of("not sent") == 100, "{outcomes}");
 }

@@ -18,6 +18,14 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
+/// A folder as a later version will write it.
+fn made_newer(folder: &Path, name: &str) {
+    let path = folder.join(name);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("\"format_version\": 1,"), "{text}");
+    std::fs::write(&path, text.replace("\"format_version\": 1,", "\"format_version\": 99,")).unwrap();
+}
+
 /// A simulated trial as a results folder.
 fn simulated(folder: &Path, name: &str, sets: &[&str]) -> String {
     let out = folder.join(name);
@@ -65,6 +73,10 @@ fn two_runs_are_held_against_each_other_in_words_pictures_and_exit_codes() {
     meridian(&["lab", "compare", &few, text(folder.path())]).ended(3).says(&["not a whole results folder"]);
     let shown = meridian(&["lab", "report", &few]).ended(0);
     assert!(shown.out.contains("The wait grew by"), "{}", shown.out);
+    made_newer(Path::new(&few), "run.json");
+    for args in [&["lab", "report", &few][..], &["lab", "compare", &many, &few], &["lab", "compare", &few, &many]] {
+        meridian(args).ended(3).says(&["format version is 99", "a newer meridian reads it"]);
+    }
 }
 
 #[test]
@@ -162,6 +174,8 @@ fn a_breakpoint_is_found_shown_and_judged() {
     let shown = meridian(&["lab", "report", text(&out)]).ended(0);
     assert!(shown.out.contains("The breakpoint lies at") && out.join("pictures/breakpoint.svg").is_file());
     meridian(&args).ended(2).says(&["is there already"]);
+    made_newer(&out, "breakpoint.json");
+    meridian(&["lab", "report", text(&out)]).ended(3).says(&["format version is 99", "a newer meridian reads it"]);
     let second = folder.path().join("second");
     let bounded = |least: &str| {
         let _ = std::fs::remove_dir_all(&second);

@@ -16,6 +16,9 @@ pub struct Fault {
 /// What a connection says that the other side has closed.
 pub const CLOSED: &str = "the connection was closed";
 
+/// How every wire begins to say that what came is not of its protocol.
+pub const GARBAGE: &str = "the answer is not ";
+
 impl Fault {
     /// The transport or the protocol failed.
     pub fn failed(detail: impl Into<Cow<'static, str>>) -> Fault {

@@ -111,7 +111,8 @@ const PROBE_US: i64 = 10_000;
 /// The runtime's timers are this coarse.
 const TIMER_US: i64 = 1_000;
 
-/// Runs a scenario and leaves a results folder.
+/// Runs a scenario and leaves a results folder. Nothing is left of a run whose every answer was of another protocol than its target's: that is
+/// an error of the target, as when it is not there.
 pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Outcome> {
     let prepared = Prepared::new(scenario, &options.allow_public)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -128,6 +129,10 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Pro
     let recorder = Rc::try_unwrap(recorder).map_err(|_| LabError::results("a seat outlived its trial"))?;
     let writer = recorder.finish()?;
     outcome?;
+    if let Some(why) = counts.only_garbage() {
+        let targets: Vec<&str> = scenario.target.iter().map(|target| target.name.as_str()).collect();
+        return Err(LabError::target(format!("target {}: {why}", targets.join(", "))));
+    }
     run.ended = jiff::Timestamp::now().to_string();
     run.cut_short = stop.why();
     run.lab = watch.seen(&counts, stalls);

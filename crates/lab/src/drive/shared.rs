@@ -1,6 +1,7 @@
 //! What every seat of a stretch of load shares. One thread: cells, no locks.
 
 use super::clock::Clock;
+use super::fault::GARBAGE;
 use super::judge::Judge;
 use super::recorder::Recorder;
 use super::schedule::Plan;
@@ -46,9 +47,14 @@ pub struct Counts {
     pub failed: Cell<u64>,
     /// Requests that the lab's own machine had no port or descriptor for.
     pub no_socket: Cell<u64>,
+    /// Answers that were not of the protocol, and what was said of the last of them.
+    pub garbage: RefCell<(u64, String)>,
     /// Lateness of the lab itself, microseconds.
     pub late: RefCell<Histogram<u64>>,
 }
+
+/// So many answers, all of them garbage, end a run.
+const GARBAGE_MOST: u64 = 100;
 
 impl Counts {
     /// All zero.
@@ -63,8 +69,16 @@ impl Counts {
             not_sound: zero(),
             failed: zero(),
             no_socket: zero(),
+            garbage: RefCell::default(),
             late: late.into(),
         }
+    }
+
+    /// What is wrong with a target that never said anything of its protocol: whoever drives it has the wrong address.
+    pub fn only_garbage(&self) -> Option<String> {
+        let garbage = self.garbage.borrow();
+        let (count, last) = &*garbage;
+        (*count > 0 && *count == self.done.get()).then(|| format!("{last} ({count} of {count} times)"))
     }
 
     /// Counts how late the lab was.
@@ -173,6 +187,13 @@ impl Shared {
         }
         if record.outcome == Outcome::Failed {
             counts.failed.set(counts.failed.get() + 1);
+            if let Some(detail) = record.detail.as_deref().filter(|detail| detail.starts_with(GARBAGE)) {
+                let garbage = counts.garbage.borrow().0 + 1;
+                *counts.garbage.borrow_mut() = (garbage, detail.to_owned());
+                if garbage == GARBAGE_MOST && garbage == counts.done.get() {
+                    self.stop.ask(detail);
+                }
+            }
             if counts.failed.get() == limits.errors {
                 self.stop.ask(format!("the limit of {} failed requests was reached", limits.errors));
             }

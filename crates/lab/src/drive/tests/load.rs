@@ -171,6 +171,33 @@ fn limits_of_requests_and_errors_end_a_run() {
 }
 
 #[test]
+fn a_limit_of_time_ends_a_run_with_what_it_has() {
+    let server = serve(|_, _, stream| ok(stream));
+    let rest = "[phases]\nmeasured_s = 600\n[limits]\ntotal_s = 0.5\n";
+    let ran = drive(&scenario(&server.url, "kind = \"closed\"\nusers = 2\nthink_s = 0.01", rest));
+    assert_eq!(ran.outcome.run.cut_short.as_deref(), Some("the limit of 0.5 s was reached"));
+    assert!(ran.records.len() > 2 && ran.outcomes().keys().eq([&"sound"]), "{:?}", ran.outcomes());
+}
+
+#[test]
+fn repeats_in_a_drawn_order_are_as_many_of_each_and_the_same_for_the_same_seed() {
+    let servers = [serve(|_, _, stream| ok(stream)), serve(|_, _, stream| ok(stream))];
+    let order = |seed: u64| {
+        let text = format!(
+            "seed = {seed}\n[[target]]\nname = \"a\"\nurl = \"{}\"\n[[target]]\nname = \"b\"\nurl = \"{}\"\n\
+             [arrival]\nkind = \"burst\"\ncount = 1\n[request]\n[trials]\nrepeats = 6\norder = \"shuffled\"\n",
+            servers[0].url, servers[1].url
+        );
+        drive(&text).outcome.run.trials.iter().map(|trial| trial.target).collect::<Vec<u16>>()
+    };
+    let first = order(3);
+    assert_eq!(first.iter().filter(|target| **target == 0).count(), 6);
+    assert_eq!(first.len(), 12);
+    assert_eq!(order(3), first);
+    assert!((4..8).any(|seed| order(seed) != first));
+}
+
+#[test]
 fn a_trial_waits_until_the_target_is_idle_samples_it_and_measures_again_after_the_load() {
     let looks = AtomicU32::new(0);
     let server = serve(move |path, _, stream| match path {

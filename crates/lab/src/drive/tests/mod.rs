@@ -13,6 +13,7 @@ mod real;
 mod resp;
 mod streams;
 mod tls;
+mod watch;
 mod websocket;
 
 use super::*;
