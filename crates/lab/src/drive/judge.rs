@@ -1,10 +1,10 @@
 //! Whether an answer is sound.
 
 use super::scan::{Scan, State};
+use super::truth::Truth;
 use crate::record::{Outcome, Record};
 use crate::scenario::{Check, Request, ResultUnit};
 use serde_json::Value as Json;
-use std::collections::HashMap;
 
 /// The checks of one request, ready to run.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub struct Judge {
     check: Check,
     unit: ResultUnit,
     follow: Option<String>,
-    truth: Option<HashMap<String, u64>>,
+    truth: Option<Truth>,
 }
 
 /// A verdict that is not sound.
@@ -21,17 +21,7 @@ type Verdict = (Outcome, String);
 impl Judge {
     /// Reads what the checks need. Errors name the key.
     pub fn new(request: &Request) -> Result<Judge, String> {
-        let truth = match &request.check.truth {
-            None => None,
-            Some(path) => {
-                let wrong = |e: String| format!("request {}: check.truth: {}: {e}", request.name, path.display());
-                let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
-                Some(
-                    serde_json::from_str(&text)
-                        .map_err(|e| wrong(format!("expected an object of paths and counts: {e}")))?,
-                )
-            }
-        };
+        let truth = Truth::of(request)?;
         Ok(Judge { check: request.check.clone(), unit: request.result.clone(), follow: request.follow.clone(), truth })
     }
 
@@ -132,14 +122,12 @@ impl Judge {
         if self.check.results_at_most.is_some_and(|most| count > most) {
             return Err((Outcome::Unsound, "too many results".to_owned()));
         }
-        match &self.truth {
-            None => Ok(()),
-            Some(truth) => match truth.get(path) {
-                None => Err((Outcome::Unsound, "the truth file does not know this path".to_owned())),
-                Some(due) if *due == count => Ok(()),
-                Some(due) if count < *due => Err((Outcome::Unsound, "fewer results than the truth".to_owned())),
-                Some(_) => Err((Outcome::Unsound, "more results than the truth".to_owned())),
-            },
+        let Some(truth) = &self.truth else { return Ok(()) };
+        match truth.due(path, self.check.count.is_some()) {
+            Err(why) => Err((Outcome::Unsound, why.to_owned())),
+            Ok(due) if due == count => Ok(()),
+            Ok(due) if count < due => Err((Outcome::Unsound, "fewer results than the truth".to_owned())),
+            Ok(_) => Err((Outcome::Unsound, "more results than the truth".to_owned())),
         }
     }
 

@@ -32,6 +32,7 @@ mod seat;
 mod shared;
 mod stream;
 mod tls;
+mod truth;
 mod verdict;
 mod watch;
 mod websocket;

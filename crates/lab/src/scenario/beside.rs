@@ -22,7 +22,8 @@ impl Scenario {
                 beside(file);
             }
         }
-        self.request.iter_mut().filter_map(|request| request.check.truth.as_mut()).for_each(beside);
+        let checks = self.request.iter_mut().map(|request| &mut request.check);
+        checks.flat_map(|check| [&mut check.truth, &mut check.points]).flatten().for_each(beside);
     }
 }
 

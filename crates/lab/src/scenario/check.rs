@@ -20,12 +20,19 @@ pub struct Check {
     /// Most results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub results_at_most: Option<u64>,
-    /// JSON pointer of a number that counts instead of the results seen, for the two above and for `truth`.
+    /// JSON pointer of a number that counts instead of the results seen, for the two above, `truth` and `points`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<String>,
     /// A JSON file that maps paths (as sent) to counts: the ground truth. A path that is not in it is unsound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<PathBuf>,
+    /// A GeoJSON file (a FeatureCollection, or a feature a line) of all points that the target holds: the lab counts those in the request's
+    /// `bbox` and `datetime` itself, edges included. Without `count`, the request's `limit` bounds what is due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub points: Option<PathBuf>,
+    /// The property of `points` that `datetime` is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
     /// Another target that must give the same count (or, without `count` and with `result = "body"`, the same body).
     /// It is asked after the answer, one question at a time, and its time is not counted.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -27,6 +27,41 @@ fn an_answer_that_differs_from_another_targets_is_unsound() {
 }
 
 #[test]
+fn an_answer_that_differs_from_what_the_lab_counts_itself_is_unsound() {
+    let places: Vec<(i32, i32)> = (0..200).map(|n| (n * 37 % 100, n * 61 % 50)).collect();
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    for (lon, lat) in &places {
+        let feature =
+            format!("{{\"type\":\"Feature\",\"geometry\":{{\"type\":\"Point\",\"coordinates\":[{lon},{lat}]}}}}\n");
+        file.write_all(feature.as_bytes()).expect("writes");
+    }
+    // Every fifth answer is one too many.
+    let server = serve(move |path, n, stream| {
+        let bbox =
+            path.split("bbox=").nth(1).unwrap_or_default().replace("%2C", ",").replace("%2E", ".").replace("%2D", "-");
+        let edges: Vec<f64> = bbox.split(',').map(|edge| edge.parse().expect("a number")).collect();
+        let within = |&(lon, lat): &(i32, i32)| {
+            let (lon, lat) = (f64::from(lon), f64::from(lat));
+            edges[0] <= lon && lon <= edges[2] && edges[1] <= lat && lat <= edges[3]
+        };
+        let count = places.iter().filter(|place| within(place)).count() + usize::from(n % 5 == 4);
+        let text = format!("{{\"numberMatched\":{count}}}");
+        say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len()))
+    });
+    let text = format!(
+        "[target]\nurl = \"{}\"\n[arrival]\nkind = \"burst\"\ncount = 100\ninterval_s = 0.001\n\
+         [generate.cell]\nkind = \"cells\"\nbox = [-5, -5, 105, 55]\nfrom = 1\nto = 4\n\
+         [request]\npath = \"/items?bbox={{cell}}\"\n[request.check]\ncount = \"/numberMatched\"\npoints = {:?}\n",
+        server.url,
+        file.path()
+    );
+    let ran = drive(&text);
+    assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 80), ("unsound", 20)]));
+    let said = ran.records.iter().filter_map(|record| record.detail.as_deref());
+    assert!(said.clone().count() == 20 && said.clone().all(|why| why == "more results than the truth"));
+}
+
+#[test]
 fn objectives_are_judged_over_all_who_asked() {
     let server =
         serve(
