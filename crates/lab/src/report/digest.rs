@@ -1,5 +1,6 @@
 //! What a report needs of a run's records, gathered in one walk and in bounded memory.
 
+use super::again::Again;
 use crate::record::{Micros, Outcome, Phase, Record};
 use crate::stats::{Estimate, percentile};
 use hdrhistogram::Histogram;
@@ -41,6 +42,8 @@ pub(super) struct Digest {
     pub(super) courses: BTreeMap<CourseKey, Vec<Record>>,
     /// How many of them are kept.
     in_courses: usize,
+    /// By target and population, what was asked again after the load.
+    pub(super) again: BTreeMap<(u16, u16), Again>,
     /// First and last time of each phase on the trials' clock.
     pub(super) phases: BTreeMap<Phase, (Micros, Micros)>,
 }
@@ -207,13 +210,13 @@ fn fit<'a, T: Default>(
     &mut stretches[index]
 }
 
-fn histogram() -> Histogram<u64> {
+pub(super) fn histogram() -> Histogram<u64> {
     // The bounds are constants that the library takes.
     #[expect(clippy::expect_used, reason = "constants")]
     Histogram::new_with_bounds(1, LATENCY_MAX_US, 3).expect("three digits up to a day are within its limits")
 }
 
-fn note(histogram: &mut Histogram<u64>, time: Option<Micros>) {
+pub(super) fn note(histogram: &mut Histogram<u64>, time: Option<Micros>) {
     if let Some(time) = time {
         histogram.saturating_record(time.clamp(1, LATENCY_MAX_US as Micros) as u64);
     }
@@ -289,6 +292,7 @@ impl Digest {
             flow: Flow { width: 50_000, stretches: Vec::new() },
             courses: BTreeMap::new(),
             in_courses: 0,
+            again: BTreeMap::new(),
             phases: BTreeMap::new(),
         }
     }
@@ -315,6 +319,9 @@ impl Digest {
             done,
             outcome: record.outcome,
         });
+        if record.phase == Phase::Again {
+            self.again.entry((record.target, record.population)).or_default().add(record);
+        }
         if record.phase != Phase::Measured {
             return;
         }

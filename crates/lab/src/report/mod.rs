@@ -3,6 +3,7 @@
 //! The page is for a person with ten seconds: the first paragraph says how it went, the pictures show why. It is one file that
 //! works from a disk, without scripts and without anything from outside; `pictures/` holds the same pictures as SVG and PNG.
 
+mod again;
 mod digest;
 mod growing;
 pub(crate) mod page;

@@ -23,7 +23,7 @@ pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> 
     let run = &results.run;
     let mut out = head(&run.name, &words::first_paragraph(run, digest));
     if !run.void.is_empty() {
-        out.push_str("<div class=\"void\"><p><strong>This run is void</strong>: its figures say nothing about the target.</p><ul>");
+        out.push_str("<div class=\"void\"><p><strong>This run is void</strong>:</p><ul>");
         for why in &run.void {
             let _ = write!(out, "<li>{}</li>", escaped(why));
         }
@@ -42,17 +42,25 @@ pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> 
     }
     let _ = write!(
         out,
-        "<h2>How it was measured</h2><p>Begun {}, ended {}, by meridian {}. Latency runs from the time at which a request was \
+        "<h2>How it was measured</h2><p>Begun {}, ended {}, by meridian {}.{} Latency runs from the time at which a request was \
          intended. The lab itself: {:.0} % of a core in the thread that sends, {:.3} % of sends more than a millisecond late.</p>\
          <details><summary>The scenario, resolved</summary><pre>{}</pre></details></html>",
         escaped(&run.started),
         escaped(&run.ended),
         escaped(&run.program),
+        start(&results.scenario),
         run.lab.driver_cpu * 100.0,
         run.lab.late_over_1ms_share * 100.0,
         escaped_block(&results.scenario)
     );
     out
+}
+
+/// How the target began, where the scenario says so.
+fn start(scenario: &str) -> String {
+    let phases = toml::from_str::<toml::Table>(scenario).ok().and_then(|mut table| table.remove("phases"));
+    let start = phases.as_ref().and_then(|phases| phases.get("start")?.as_str());
+    start.map_or_else(String::new, |start| format!(" The target began {}.", escaped(start)))
 }
 
 /// Each request of a mix by itself, as the summary has it.

@@ -83,6 +83,7 @@ fn the_page_says_what_happened_and_needs_nothing_from_outside() {
     let place = folder(dir.path(), &stalled(), vec!["other load took 12 % of the machine".into()]);
     let report = write(&place).unwrap();
     // A tenth of the requests met the stall: p95 and p99 are those of the stall, half are not.
+    assert!(report.words.starts_with("This run is void, so that its figures say nothing"), "{}", report.words);
     assert!(report.words.contains("940 of 950 measured requests had a sound answer (10 unsound)"), "{}", report.words);
     assert!(report.words.contains("would have reported"), "the hidden wait is named: {}", report.words);
     let page = fs::read_to_string(&report.page).unwrap();
@@ -164,6 +165,43 @@ fn the_words_name_humps_and_drift_where_there_are_any() {
         "{two}"
     );
     assert!(drifting.contains("came to take longer"), "{drifting}");
+}
+
+#[test]
+fn the_words_say_whether_it_stayed_degraded_after_the_load() {
+    let mut dice = crate::simulate::draw::Dice::new(4);
+    let mut asked = |took_after: f64, lost: u32| {
+        let record = |n: u32, phase: Phase, took: f64, outcome: Outcome| {
+            let (intended, done) = (i64::from(n) * 10_000, i64::from(n) * 10_000 + took as i64);
+            Record { n, phase, intended, sent: Some(intended), done: Some(done), outcome, ..Record::default() }
+        };
+        let mut vary = |mean: f64| mean * (0.8 + 0.4 * dice.fraction());
+        let mut records: Vec<Record> =
+            (0..400).map(|n| record(n, Phase::Measured, vary(4_000.0), Outcome::Sound)).collect();
+        records.extend((400..600).map(|n| {
+            let outcome = if n < 400 + lost { Outcome::Failed } else { Outcome::Sound };
+            record(n, Phase::Again, vary(took_after), outcome)
+        }));
+        let dir = tempfile::tempdir().unwrap();
+        let scenario = "name = \"x\"\n[phases]\nstart = \"warm\"\n";
+        let mut writer = Writer::create(&dir.path().join("run"), scenario).unwrap();
+        writer.push(&records).unwrap();
+        let trial = Trial { target: 0, started: String::new(), measured_us: [0, 4_000_000] };
+        writer.finish(&Run { trials: vec![trial], ..Run::default() }).unwrap();
+        let report = write(&dir.path().join("run")).unwrap();
+        assert!(fs::read_to_string(&report.page).unwrap().contains("The target began warm."));
+        report.words
+    };
+    for (took, lost, words) in [
+        (4_000.0, 0, ", as before."),
+        (6_000.0, 0, "before: it stayed slower."),
+        (2_000.0, 0, "before: it is faster now."),
+        (4_000.0, 50, "150 of 200 then had a sound answer."),
+        (4_000.0, 200, "it gave no sound answer."),
+    ] {
+        let said = asked(took, lost);
+        assert!(said.contains("Asked again after the load") && said.contains(words), "{words}: {said}");
+    }
 }
 
 #[test]

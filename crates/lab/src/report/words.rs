@@ -9,8 +9,8 @@ use crate::stats::mode::{self, Course, Mode};
 use crate::stats::{drift, shape};
 use std::collections::BTreeSet;
 
-/// A drift below this share of the wait is not felt.
-const FELT: f64 = 0.05;
+/// A change below this share of the wait is not felt.
+pub(super) const FELT: f64 = 0.05;
 
 /// The first paragraph.
 pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
@@ -20,6 +20,9 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
     }
     let sound = digest.with(Outcome::Sound);
     let mut said = Vec::new();
+    if let Some(why) = run.void.first() {
+        said.push(format!("This run is void, so that its figures say nothing about the target: {why}."));
+    }
     said.push(match run.source.as_str() {
         "simulate" => "These figures are simulated; no server was asked.".to_owned(),
         _ => format!("{} against {}.", run.name, run.targets.join(" and ")),
@@ -64,6 +67,7 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
         let of = if digest.series.len() > 1 { format!("{}: ", series_name(run, *key)) } else { String::new() };
         said.extend(shape_in_words(&series.over_time.kept).map(|words| format!("{of}{words}")));
         said.extend(drift_in_words(&series.over_time.kept).map(|words| format!("{of}{words}")));
+        said.extend(digest.again.get(key).map(|again| format!("{of}{}", again.in_words(series))));
     }
     if let Some(why) = &run.cut_short {
         said.push(format!("The run was cut short: {why}."));
