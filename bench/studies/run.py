@@ -12,48 +12,15 @@ import json
 import pathlib
 import random
 import shutil
-import subprocess
-import sys
-import tempfile
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from common import MERIDIAN, ROOT, Server, free_port, need, read_zst, say
+from foretell import forecast
+from study import HERE, Study
+from common import MERIDIAN, ROOT, need, read_zst, say  # study.py says where it is
 
-HERE = pathlib.Path(__file__).resolve().parent
 PAGE_MOST = 300_000
 PICTURES = ("percentiles.png", "outcomes.png")
 INSERTS = "object:String,value:Double,time:Date,*geometry:Point;meridian.id='given'"
-
-
-class Study:
-    """A Meridian for one study, and what its set-up may need."""
-
-    def __init__(self, stack, program):
-        self.stack, self.program = stack, program
-        self.folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="studies-")))
-        self.url = None
-
-    def serve(self, *options):
-        """Starts the server."""
-        port = free_port()
-        self.url = f"http://127.0.0.1:{port}"
-        argv = [self.program, "serve", "--listen", f"127.0.0.1:{port}", *options]
-        self.stack.enter_context(Server("meridian", argv, port))
-
-    def meridian(self, *args):
-        """Runs the program to its end."""
-        run = subprocess.run([str(a) for a in (self.program, *args)], capture_output=True, text=True)
-        if run.returncode != 0:
-            sys.exit(f"studies: meridian {args[0]} {args[1]}: {run.stderr.strip()}")
-        return run.stdout
-
-    def load(self, collection, features, *options):
-        """Loads features."""
-        path = self.folder / f"{collection}.geojsonl"
-        with path.open("w") as out:
-            out.writelines(json.dumps(feature) + "\n" for feature in features)
-        self.meridian("load", collection, path, "--url", self.url, "--quiet", *options)
 
 
 def postal_places():
@@ -119,21 +86,16 @@ def inserts(study):
 
 def searches(study):
     """Mock sources, and 25 providers of which 14 ask them."""
-    port = free_port()
-    mock = f"127.0.0.1:{port}"
-    study.stack.enter_context(Server("mock", [study.program, "lab", "mock", HERE / "search" / "sources.toml", "--listen", mock], port))
-    providers = study.folder / "providers"
-    providers.mkdir()
+    mock = study.mock(HERE / "search" / "sources.toml")
     declared = (HERE / "search" / "provider.toml").read_text()
+    providers = {}
     for kind, count in (("fast", 11), ("late", 2), ("slow", 1), ("declines", 11)):
         for n in range(1, count + 1):
             own = declared.replace("fast-1", f"{kind}-{n}").replace("127.0.0.1:7118/fast/1", f"{mock}/{kind}/{n}")
             if kind == "declines":
                 own = own.replace('needs = ["keywords"]', 'needs = ["keywords", "place"]')
-            (providers / f"{kind}-{n}.toml").write_text(own)
-    config = study.folder / "meridian.toml"
-    config.write_text(f'[search]\nproviders = "{providers}"\njoin = "0s"\n')
-    study.serve("--ephemeral", "--config", config)
+            providers[f"{kind}-{n}"] = own
+    study.serve_searches(providers)
 
 
 STUDIES = {
@@ -145,6 +107,7 @@ STUDIES = {
     "search-single-burst": ("search/single-burst.toml", searches, []),
     "search-on-off": ("search/on-off.toml", searches, []),
 }
+FORECAST = "forecast"  # not a load with a report, but a prediction with what came of it: foretell.py
 
 
 def run(name, options):
@@ -173,18 +136,22 @@ def run(name, options):
 
 
 def main():
+    names = [*STUDIES, FORECAST]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(STUDIES)}; all where left out")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(names)}; all where left out")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a value of each scenario")
     parser.add_argument("--out", type=pathlib.Path, default=HERE, help="where the folders of reports go")
     parser.add_argument("--meridian", type=pathlib.Path, default=MERIDIAN, help="the program")
     options = parser.parse_args()
-    unknown = [name for name in options.names if name not in STUDIES]
+    unknown = [name for name in options.names if name not in names]
     if unknown:
-        parser.error(f"no study is named {unknown[0]}: expected some of {', '.join(STUDIES)}")
+        parser.error(f"no study is named {unknown[0]}: expected some of {', '.join(names)}")
     need(options.meridian, "zstd")
-    for name in options.names or STUDIES:
-        run(name, options)
+    for name in options.names or names:
+        if name == FORECAST:
+            forecast(options)
+        else:
+            run(name, options)
 
 
 if __name__ == "__main__":

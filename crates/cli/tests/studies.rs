@@ -171,3 +171,26 @@ fn searches_in_a_burst_and_on_and_off_bring_every_packet_of_every_source() {
     let log = std::fs::read_to_string(&calls).unwrap();
     assert_eq!(log.lines().count(), 17 * searches);
 }
+
+#[test]
+fn the_forecast_has_its_searches_answered_by_one_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let calls = folder.path().join("calls.ndjson");
+    let place = root().join("bench/studies/forecast");
+    let mock = Mock::start(&[place.join("source.toml").to_str().unwrap(), "--log", calls.to_str().unwrap()]);
+    let declared = std::fs::read_to_string(place.join("provider.toml")).unwrap();
+    std::fs::create_dir(folder.path().join("providers")).unwrap();
+    std::fs::write(folder.path().join("providers/source.toml"), declared.replace("http://127.0.0.1:7118", &mock.1))
+        .unwrap();
+    let config = folder.path().join("meridian.toml");
+    let text = format!("[search]\nproviders = {:?}\njoin = \"0s\"\n", folder.path().join("providers"));
+    std::fs::write(&config, text).unwrap();
+    let server = Server::start_with(&["--ephemeral", "--config", config.to_str().unwrap()]);
+    // Whether its objective holds is not asked here, nor how busy the machine is.
+    let calm = ["objective.at_most=60000", "limits.other_load=1000", "limits.late_ms=1000000"];
+    let idle = format!("phases.wait_idle.url={}/metrics", server.url);
+    let sets = [&["arrival.rate=10", "phases.measured_s=1", &idle][..], &calm].concat();
+    let groups = study("forecast/load.toml", folder.path(), &server.url, &sets);
+    assert_eq!((sum(&groups, "arrivals"), sum(&groups, "results")), (10, 10));
+    assert_eq!(std::fs::read_to_string(&calls).unwrap().lines().count(), 10);
+}
