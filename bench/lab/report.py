@@ -32,4 +32,7 @@ def render(result):
         out += [f"{held['count']:,} WebSockets, opened a thousand a second, each with a packet a second for {held['packets_each']} s: {held['at_once']:,} at once, "
                 f"{held['sound']:,} whole, {held['packets']:,} packets. Most memory: client {held['client_mib']:.0f} MiB, server {held['server_mib']:.0f} MiB "
                 f"(aim: 1 GiB); the client took {held['client_cpu']:.2f} cores." + (f" Void: {held['void'][0]}." if held["void"] else ""), ""]
+    many = result.get("report")
+    if many:
+        out += [f"A report of {many['count']:,} requests, each recorded ({many['parquet_mib']:.0f} MiB), was there after {many['seconds']:.1f} s on one core (aim: 10 s).", ""]
     return [*out, f"{void} of {3 * result['rounds']} runs of the lab are void: others, or the host, took more than 5 % of the machine. {quiet(result)}"]

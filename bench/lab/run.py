@@ -4,6 +4,7 @@ Client and server are pinned to a core each. Closed: 50 connections to a null se
 its histograms and raw records. Open: 20,000 requests a second, and how many left within a millisecond of their time. Agreement: a
 mock source whose answers take a log-normal time (median 5 ms), 1,000 requests a second from the lab and from oha with its latency correction.
 Streams: 10,000 WebSockets that bring a packet a second each, and the most memory that client and server had.
+Report: a million requests, recorded one by one, and the seconds until the page and pictures of them are there.
 Rounds interleave; a run in which others used more than 5 % of the machine, or the host took as much, is repeated, and marked where it stays so.
 """
 
@@ -17,6 +18,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from common import MERIDIAN, TARGET, free_port, need, save, say, steal_and_load, wait_port
@@ -134,6 +136,18 @@ def streams(stack, folder, count, packets):
             "client_cpu": result["run"]["lab"]["cpu"], "void": result["run"]["void"]}
 
 
+def reported(folder, url, count):
+    """So many requests to the null server, and the seconds that their report takes."""
+    scenario, out = folder / "many.toml", folder / "many"
+    scenario.write_text(f'[target]\nurl = "{url.rstrip("/")}"\n[arrival]\nkind = "closed"\nusers = {CONNECTIONS}\n[request]\npath = "/"\n'
+                        f'[phases]\nmeasured_s = 3600\n[limits]\nrequests = {count}\n')
+    client_cpu([MERIDIAN, "lab", "run", scenario, "--out", out])
+    began = time.monotonic()
+    _, cpu = client_cpu([MERIDIAN, "lab", "report", out])
+    seconds = time.monotonic() - began
+    return {"count": count, "seconds": seconds, "cpu": cpu, "parquet_mib": (out / "requests.parquet").stat().st_size / 2**20}
+
+
 def need_descriptors(count):
     """Raises the limit of open files as far as it goes; children have it too."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -148,6 +162,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--streams", type=int, default=10_000, help="WebSockets at once; 0 leaves the part out")
     parser.add_argument("--packets", type=int, default=60, help="packets of each, one a second")
+    parser.add_argument("--requests", type=int, default=1_000_000, help="requests of which a report is made; 0 leaves the part out")
     options = parser.parse_args()
     need("wrk", "taskset", MERIDIAN)
     with contextlib.ExitStack() as stack:
@@ -167,7 +182,8 @@ def main():
             say(f"round {number + 1}: " + ", ".join(f"{name} {of['cpu_us']:.1f} us a request" for name, of in found.items() if "cpu_us" in of)
                 + f"; open: {found['open']['within_1ms']:.2%} within 1 ms")
         held = streams(stack, folder, options.streams, options.packets) if options.streams else None
-    save("lab", {"streams": held, "seconds": options.seconds, "rounds": options.rounds, "connections": CONNECTIONS, "open_rate": OPEN_RATE,
+        many = reported(folder, null, options.requests) if options.requests else None
+    save("lab", {"streams": held, "report": many, "seconds": options.seconds, "rounds": options.rounds, "connections": CONNECTIONS, "open_rate": OPEN_RATE,
                  "agreed_rate": AGREED_RATE, "runs": rounds, "quiet": quiet})
 
 
