@@ -98,6 +98,50 @@ fn users_try_again_as_they_were_told_and_each_try_is_a_record() {
 }
 
 #[test]
+fn users_who_try_for_ever_stop_when_they_are_served() {
+    let server = serve(
+        |_, n, stream| if n < 7 { say(stream, "HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n") } else { ok(stream) },
+    );
+    let population = "[[population]]\nname = \"a\"\narrival = { kind = \"burst\", count = 1 }\nretry = { forever = true, wait_s = 0.01 }";
+    let records = drive(&scenario(&server.url, "", population).replace("[arrival]\n\n", "")).records;
+    let tries: Vec<_> = records.iter().map(|record| (record.attempt, record.outcome == Came::Sound)).collect();
+    assert_eq!(tries, (0..8).map(|attempt| (attempt, attempt == 7)).collect::<Vec<_>>());
+}
+
+#[test]
+fn users_go_round_the_addresses_of_a_service() {
+    let servers = [(); 3].map(|()| serve(|_, _, stream| ok(stream)));
+    let urls = servers.each_ref().map(|server| server.url.as_str());
+    let ran = drive(&format!(
+        "[target]\nurls = {urls:?}\n[arrival]\nkind = \"closed\"\nusers = 6\nthink_s = 0.01\n[limits]\nrequests = 60\n[request]\n"
+    ));
+    assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 60)]));
+    let asked = servers.map(|server| server.asked.lock().expect("a log").len());
+    // Two users each, and each of them asks once before any asks again.
+    assert!(asked.iter().all(|asked| *asked >= 2) && asked.iter().sum::<usize>() == 60, "{asked:?}");
+}
+
+#[test]
+fn an_access_log_is_replayed_at_the_speed_that_is_asked_for() {
+    let server = serve(|_, _, stream| ok(stream));
+    let mut log = tempfile::NamedTempFile::new().expect("a file");
+    for n in 0..20 {
+        let second = 30 + n / 5;
+        writeln!(log, "127.0.0.1 - - [10/Oct/2000:13:55:{second} -0700] \"GET /page/{n} HTTP/1.1\" 200 5")
+            .expect("writes");
+    }
+    let arrival = format!("kind = \"replay\"\nfile = {:?}\nspeed = 8", log.path());
+    let ran = drive(&format!("[target]\nurl = \"{}\"\n[arrival]\n{arrival}\n", server.url));
+    assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 20)]));
+    let mut intended: Vec<i64> = ran.records.iter().map(|record| record.intended).collect();
+    intended.sort_unstable();
+    // Five a second, eight times as fast.
+    assert!(intended.windows(2).all(|pair| pair[1] - pair[0] == 25_000), "{intended:?}");
+    let asked: BTreeSet<String> = server.asked.lock().expect("a log").iter().cloned().collect();
+    assert_eq!(asked, (0..20).map(|n| format!("/page/{n}")).collect());
+}
+
+#[test]
 fn a_burst_begins_a_gap_after_the_last_answer_of_the_one_before() {
     let server = serve(|_, n, stream| {
         std::thread::sleep(Duration::from_millis(u64::from(n % 4) * 20));
