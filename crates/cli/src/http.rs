@@ -124,18 +124,28 @@ impl Server {
     }
 
     /// A stream of Server-Sent Events, from the one after `last` on.
-    pub fn events(&self, path: &[&str], last: Option<u64>) -> Result<impl Read + use<>, Failure> {
+    pub fn events(&self, path: &[&str], last: Option<u64>) -> Result<impl Read + use<>, NoEvents> {
         let mut request = self.agent.get(self.address(path, &[])).header("accept", "text/event-stream");
         if let Some(last) = last {
             request = request.header("last-event-id", last.to_string());
         }
-        let response = request.call().map_err(|e| self.unreachable(&e))?;
-        Ok(accept(response)?.into_body().into_with_config().limit(u64::MAX).reader())
+        let response = request.call().map_err(|e| NoEvents::NotNow(self.unreachable(&e)))?;
+        if response.status().is_success() {
+            return Ok(response.into_body().into_with_config().limit(u64::MAX).reader());
+        }
+        let status = response.status().as_u16();
+        let (why, problem) = refused(response);
+        Err(match (status, problem["first"].as_u64()) {
+            (410, Some(first)) => NoEvents::Gone { first, why },
+            (429 | 502..=504, _) => NoEvents::NotNow(why),
+            _ => NoEvents::Refused(why),
+        })
     }
 
-    /// Removes a thing.
-    pub fn delete(&self, path: &[&str]) -> Result<(), Failure> {
-        accept(self.agent.delete(self.address(path, &[])).call().map_err(|e| self.unreachable(&e))?).map(drop)
+    /// Removes a thing; `false` where there is none (404).
+    pub fn delete(&self, path: &[&str]) -> Result<bool, Failure> {
+        let response = self.agent.delete(self.address(path, &[])).call().map_err(|e| self.unreachable(&e))?;
+        Ok(response.status() != 404 && accept(response).map(|_| true)?)
     }
 
     /// Asks with a JSON document for work that may take long, and gives the answer's bytes as they come.
@@ -177,22 +187,39 @@ impl Server {
     }
 }
 
-/// Lets a good answer pass and turns a refusal into its sentence.
-fn accept(response: Response<Body>) -> Result<Response<Body>, Failure> {
-    let status = response.status();
-    if status.is_success() {
-        return Ok(response);
-    }
-    let body = response.into_body().into_with_config().limit(1 << 20).read_to_vec().unwrap_or_default();
-    Err(Failure::Refused(match refusal(&body) {
-        Some(reason) => format!("refused ({}): {reason}", status.as_u16()),
-        None => format!("refused ({status})"),
-    }))
+/// Why a stream of events could not be had.
+#[derive(Debug)]
+pub enum NoEvents {
+    /// What was asked for is kept no longer: this is the first number that can be had.
+    Gone { first: u64, why: Failure },
+    /// It may be had later: the server cannot be reached, or is too busy.
+    NotNow(Failure),
+    /// The server has said no.
+    Refused(Failure),
 }
 
-/// The sentence of a problem document (RFC 9457).
-fn refusal(body: &[u8]) -> Option<String> {
-    let problem: Value = serde_json::from_slice(body).ok()?;
+/// Lets a good answer pass and turns a refusal into its sentence.
+fn accept(response: Response<Body>) -> Result<Response<Body>, Failure> {
+    match response.status().is_success() {
+        true => Ok(response),
+        false => Err(refused(response).0),
+    }
+}
+
+/// The sentence of a refusal, and its problem document (RFC 9457); `null` where it has none.
+fn refused(response: Response<Body>) -> (Failure, Value) {
+    let status = response.status();
+    let body = response.into_body().into_with_config().limit(1 << 20).read_to_vec().unwrap_or_default();
+    let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let failure = Failure::Refused(match reason(&problem) {
+        Some(reason) => format!("refused ({}): {reason}", status.as_u16()),
+        None => format!("refused ({status})"),
+    });
+    (failure, problem)
+}
+
+/// The sentence of a problem document.
+fn reason(problem: &Value) -> Option<String> {
     let text = |key: &str| problem.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
     let detail = text("detail").or(text("title"))?;
     let line = problem.get("line").and_then(Value::as_u64).map(|n| format!("line {n}: ")).unwrap_or_default();

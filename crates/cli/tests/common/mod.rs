@@ -1,6 +1,7 @@
 //! The real program, run as a user runs it.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod relay;
 pub mod source;
 
 use serde_json::Value;

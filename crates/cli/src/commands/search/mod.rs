@@ -1,16 +1,21 @@
 //! `meridian search`: asks a running server's sources, and shows results as they arrive.
 //!
 //! `question.rs` is what is asked, `packets.rs` the stream of answers, over broken connections as well, `show.rs` what a person
-//! or a script sees of them.
+//! or a script sees of them; `follow.rs` follows a saved search, `saved.rs` makes or finds it.
 
+mod follow;
+mod interrupt;
 mod packets;
 mod question;
+mod saved;
 mod show;
 
 use crate::failure::Failure;
 use crate::http::Server;
 use clap::Args;
-use packets::Packets;
+use follow::FollowArgs;
+use interrupt::{INTERRUPTED, at_interrupt};
+use packets::{Came, Packets};
 use question::QuestionArgs;
 use serde_json::Value;
 use show::Show;
@@ -26,16 +31,26 @@ Examples:
   meridian search '\"high tide\" OR flood' --start 2026-01-01 --provider wikipedia --provider meridian
   meridian search --near 121.9,24.7 --radius 200000 --format ndjson > found.ndjson
   meridian search flood --keep floods --keep-hours 48
+  meridian search flood --follow                   what is new from now on, as it comes
+  meridian search flood --follow --name floods     the same, and the saved search stays
+  meridian search --follow --name floods           one that is there, by its name or id
 
 Words must all be in the text; \"a phrase\", OR, NOT or -word and parentheses work. Results are
 printed as they arrive, one a line; what each source gave is said at the end, on standard error.
 Ctrl-C ends the search on the server as well.
 
 Exit code 0: all sources that were asked gave all that they have; 1: some did not; 2: the question
-is wrong; 3: no server.")]
+is wrong; 3: no server.
+
+With --follow the question becomes a saved search of the server: what is printed is what comes
+in after it. A connection that breaks is made again, and nothing is lost or repeated by that. Ctrl-C
+ends it: exit code 0, or 1 where something was lost, as is told on standard error then. The saved
+search is deleted in the end, unless it has a --name.")]
 pub struct SearchArgs {
     #[command(flatten)]
     pub question: QuestionArgs,
+    #[command(flatten)]
+    pub following: FollowArgs,
     /// text: a line for a person; ndjson: a GeoJSON feature a line, with its provider
     #[arg(long, default_value = "text", value_parser = ["text", "ndjson"])]
     pub format: String,
@@ -46,17 +61,18 @@ pub struct SearchArgs {
 
 /// Runs the command.
 pub fn run(args: &SearchArgs) -> Result<(), Failure> {
+    if args.following.follow {
+        return follow::run(args);
+    }
     let question = args.question.read()?;
-    let from_environment = || std::env::var("MERIDIAN_URL").ok().filter(|url| !url.is_empty());
-    let url = args.url.clone().or_else(from_environment).unwrap_or_else(|| SERVER.to_owned());
-    let server = Server::at(&url)?;
+    let (url, server) = server_of(args)?;
     let begun = server.ask(&["searches"], &question)?;
     let id = begun["search"]
         .as_str()
         .ok_or_else(|| Failure::Refused(format!("{url} answered without the name of a search: {begun}")))?;
     stop_at_interrupt(&server, id)?;
     let mut show = Show::new(&args.format, &begun);
-    let outcome = follow(&server, id, &mut show);
+    let outcome = show_all(&server, id, &mut show);
     show.end();
     if outcome.is_err() || show.reader_has_gone() {
         // Nobody reads it any more. Where this fails, the server notices by itself.
@@ -69,12 +85,21 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
     }
 }
 
+/// The server that is asked, and its address.
+fn server_of(args: &SearchArgs) -> Result<(String, Server), Failure> {
+    let from_environment = || std::env::var("MERIDIAN_URL").ok().filter(|url| !url.is_empty());
+    let url = args.url.clone().or_else(from_environment).unwrap_or_else(|| SERVER.to_owned());
+    let server = Server::at(&url)?;
+    Ok((url, server))
+}
+
 /// Shows packets until the last, which it gives; `None` where nobody reads what is shown.
-fn follow(server: &Server, id: &str, show: &mut Show) -> Result<Option<Value>, Failure> {
+fn show_all(server: &Server, id: &str, show: &mut Show) -> Result<Option<Value>, Failure> {
     let path = ["searches", id, "packets"];
-    let mut packets = Packets::open(server, &path)?;
+    let mut packets = Packets::of_search(server, &path);
     while !show.reader_has_gone() {
-        let packet = packets.next()?;
+        // Nothing is lost by a connection that breaks, so there is nothing to tell.
+        let Came::Packet(packet) = packets.next()? else { continue };
         match packet["kind"].as_str() {
             Some("results") => show.results(&packet),
             Some("provider") => show.state(&packet),
@@ -85,24 +110,12 @@ fn follow(server: &Server, id: &str, show: &mut Show) -> Result<Option<Value>, F
     Ok(None)
 }
 
-/// At Ctrl-C ends the search on the server: its last packet then comes, and is shown as any other. A second one ends this
-/// program.
+/// At Ctrl-C ends the search on the server: its last packet then comes, and is shown as any other.
 fn stop_at_interrupt(server: &Server, id: &str) -> Result<(), Failure> {
     let (server, id) = (server.clone(), id.to_owned());
-    let failed = |e: std::io::Error| Failure::Refused(format!("cannot watch for signals: {e}"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    // Watched from here on: a signal that comes early must not find the default handler.
-    let mut interrupt = {
-        let _inside = runtime.enter();
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).map_err(failed)?
-    };
-    std::thread::spawn(move || {
-        runtime.block_on(interrupt.recv());
-        if server.delete(&["searches", &id]).is_err() {
-            std::process::exit(130);
+    at_interrupt(move || {
+        if !matches!(server.delete(&["searches", &id]), Ok(true)) {
+            std::process::exit(INTERRUPTED);
         }
-        runtime.block_on(interrupt.recv());
-        std::process::exit(130);
-    });
-    Ok(())
+    })
 }

@@ -1,15 +1,20 @@
-//! The packets of a search, as Server-Sent Events: a connection that breaks is made again, and goes on where it was.
+//! The packets of a search, or of a saved one, as Server-Sent Events: a connection that breaks is made again, and goes on where
+//! it was.
 
 use crate::failure::Failure;
-use crate::http::Server;
+use crate::http::{NoEvents, Server};
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Connections that may break one after the other without a packet between.
-const BREAKS_MAX: u32 = 8;
-/// Wait before the first new connection; it doubles.
-const WAIT: Duration = Duration::from_millis(100);
+/// Pause before a broken connection is made again; it doubles with each further try.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Longest pause. A connection that held for longer was a good one.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Time for which the connection of a search is tried to be made again.
+const SEARCH_PATIENCE: Duration = Duration::from_secs(25);
+/// The same for a saved search: servers are repaired and updated meanwhile.
+const SAVED_PATIENCE: Duration = Duration::from_secs(3_600);
 /// Longest line of an event; a server's packets are far shorter.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
@@ -17,52 +22,98 @@ const LINE_BYTES_MAX: u64 = 16 << 20;
 pub struct Packets<'a> {
     server: &'a Server,
     path: &'a [&'a str],
+    patience: Duration,
     lines: Option<Box<dyn BufRead>>,
-    last: Option<u64>,
-    breaks: u32,
+    /// Since when `lines` are there.
+    connected: Instant,
+    /// Number of the next packet; `None` where any may be the first.
+    due: Option<u64>,
+    /// Whether packets may be missing: those of a saved search, which keeps the newest only.
+    may_lack: bool,
+    /// Since when, and how often, it was tried to go on.
+    broken: Option<(Instant, u32)>,
+}
+
+/// What comes of a stream.
+pub enum Came {
+    /// The next packet: each once, in order.
+    Packet(Value),
+    /// The connection broke, for this reason.
+    Broke(String),
+    /// It is made again.
+    Mended,
+    /// The packet of number `due` is kept no longer; the next one has number `first`.
+    Gap { due: u64, first: u64 },
 }
 
 impl<'a> Packets<'a> {
-    /// From the first packet on.
-    pub fn open(server: &'a Server, path: &'a [&'a str]) -> Result<Packets<'a>, Failure> {
-        let mut packets = Packets { server, path, lines: None, last: None, breaks: 0 };
-        packets.connect()?;
-        Ok(packets)
+    /// Those of a search, from the first on: none is missing. After the last, a `complete` one, none is to be asked for.
+    pub fn of_search(server: &'a Server, path: &'a [&'a str]) -> Packets<'a> {
+        let (patience, connected) = (SEARCH_PATIENCE, Instant::now());
+        Packets { server, path, patience, lines: None, connected, due: Some(0), may_lack: false, broken: None }
     }
 
-    /// The next packet, each once and in order. After the last, a `complete` one, none is to be asked for.
-    pub fn next(&mut self) -> Result<Value, Failure> {
+    /// Those of a saved search, after the one of this number or from the oldest that is kept.
+    pub fn of_saved(server: &'a Server, path: &'a [&'a str], after: Option<u64>) -> Packets<'a> {
+        let due = after.map(|after| after.saturating_add(1));
+        Packets { due, may_lack: true, patience: SAVED_PATIENCE, ..Packets::of_search(server, path) }
+    }
+
+    /// What comes next; waits for it.
+    pub fn next(&mut self) -> Result<Came, Failure> {
         loop {
-            let broken = match self.lines.as_mut().map(|lines| event(&mut *lines)) {
-                Some(Ok(Some(data))) => match self.take(&data)? {
-                    Some(packet) => return Ok(packet),
+            let Some(lines) = &mut self.lines else {
+                match self.connect()? {
+                    Some(came) => return Ok(came),
+                    None => continue,
+                }
+            };
+            let why = match event(lines) {
+                Ok(Some(data)) => match self.take(&data)? {
+                    Some(packet) => return Ok(Came::Packet(packet)),
                     None => continue,
                 },
-                Some(Ok(None)) => "it ended before the last packet".to_owned(),
-                Some(Err(e)) => e.to_string(),
-                None => "it could not be made again".to_owned(),
+                Ok(None) => "it ended before the last packet".to_owned(),
+                Err(e) => e.to_string(),
             };
             self.lines = None;
-            self.breaks += 1;
-            if self.breaks > BREAKS_MAX {
-                return Err(Failure::Refused(format!("the connection broke {BREAKS_MAX} times, at last so: {broken}")));
+            if self.connected.elapsed() > PAUSE_MAX {
+                self.broken = None;
             }
-            std::thread::sleep(WAIT * (1 << (self.breaks - 1)));
-            match self.connect() {
-                Ok(()) => {}
-                // A refusal is an answer: the search is gone. A server that cannot be reached may come back.
-                Err(failure) if self.breaks == BREAKS_MAX || failure.to_string().starts_with("refused") => {
-                    return Err(failure);
-                }
-                Err(_) => {}
+            let (since, _) = self.broken.get_or_insert((Instant::now(), 0));
+            if since.elapsed() > self.patience {
+                return Err(Failure::Refused(format!("the connection broke again and again, at last so: {why}")));
             }
+            return Ok(Came::Broke(why));
         }
     }
 
-    fn connect(&mut self) -> Result<(), Failure> {
-        let stream = self.server.events(self.path, self.last)?;
-        self.lines = Some(Box::new(BufReader::new(stream)));
-        Ok(())
+    /// Makes the connection; what is to be told of that, if anything.
+    fn connect(&mut self) -> Result<Option<Came>, Failure> {
+        loop {
+            if let Some((_, tries)) = &mut self.broken {
+                std::thread::sleep((PAUSE * (1 << (*tries).min(10))).min(PAUSE_MAX));
+                *tries += 1;
+            }
+            let last = self.due.and_then(|due| due.checked_sub(1));
+            match self.server.events(self.path, last) {
+                Ok(stream) => {
+                    self.lines = Some(Box::new(BufReader::new(stream)));
+                    self.connected = Instant::now();
+                    return Ok(self.broken.is_some().then_some(Came::Mended));
+                }
+                Err(NoEvents::Gone { first, why }) => match self.due.filter(|due| self.may_lack && first > *due) {
+                    Some(due) => {
+                        self.due = Some(first);
+                        return Ok(Some(Came::Gap { due, first }));
+                    }
+                    None => return Err(why),
+                },
+                // A server that cannot be reached may come back.
+                Err(NoEvents::NotNow(_)) if self.broken.is_some_and(|(since, _)| since.elapsed() < self.patience) => {}
+                Err(NoEvents::NotNow(why) | NoEvents::Refused(why)) => return Err(why),
+            }
+        }
     }
 
     /// A packet of an event's data; `None` of one that has been seen.
@@ -70,14 +121,14 @@ impl<'a> Packets<'a> {
         let wrong = || Failure::Refused("what came is no packet of a search".to_owned());
         let packet: Value = serde_json::from_str(data).map_err(|_| wrong())?;
         let seq = packet["seq"].as_u64().ok_or_else(wrong)?;
-        let due = self.last.map_or(0, |last| last + 1);
+        let due = self.due.unwrap_or(seq);
         if seq > due {
             return Err(Failure::Bad(format!("packet {due} is missing: {seq} came")));
         }
         if seq < due {
             return Ok(None);
         }
-        (self.last, self.breaks) = (Some(seq), 0);
+        (self.due, self.broken) = (Some(seq.saturating_add(1)), None);
         Ok(Some(packet))
     }
 }

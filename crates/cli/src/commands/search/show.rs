@@ -47,15 +47,21 @@ impl Show {
     /// Prints the results of a packet.
     pub fn results(&mut self, packet: &Value) {
         let provider = packet["provider"].as_str().unwrap_or_default();
+        // Of a moving object: whether it came, stayed or left.
+        let when = packet["when"].as_str();
+        let source = when.map_or_else(|| provider.to_owned(), |when| format!("{provider} {when}"));
         let width = self.providers.keys().map(String::len).max().unwrap_or(0);
         let mut lines = String::new();
         for feature in packet["features"].as_array().into_iter().flatten() {
             self.results += 1;
             match self.text {
-                true => lines.push_str(&line(provider, width, feature)),
+                true => lines.push_str(&line(&source, width, feature)),
                 false => {
                     let mut feature = feature.clone();
                     feature["provider"] = json!(provider);
+                    if let Some(when) = when {
+                        feature["when"] = json!(when);
+                    }
                     lines.push_str(&feature.to_string());
                 }
             }
@@ -81,8 +87,19 @@ impl Show {
     /// Says what a packet of another kind has to say.
     pub fn remark(&mut self, packet: &Value) {
         if let Some(detail) = packet["detail"].as_str() {
-            self.bar.suspend(|| eprintln!("{}", plain(detail)));
+            self.say(detail);
         }
+    }
+
+    /// Says something on standard error, in a line of its own.
+    pub fn say(&self, text: &str) {
+        self.bar.suspend(|| eprintln!("{}", plain(text)));
+    }
+
+    /// How many results were printed.
+    pub fn told(&self) -> String {
+        let noun = if self.results == 1 { "result" } else { "results" };
+        format!("{} {noun}", count_text(self.results))
     }
 
     /// Whether whoever read what is printed has gone.
@@ -111,8 +128,7 @@ impl Show {
             (Some(first), Some(last)) => format!(": the first after {first} ms, the last after {last} ms"),
             _ => String::new(),
         };
-        let noun = if self.results == 1 { "result" } else { "results" };
-        eprintln!("{} {noun}{times}", count_text(self.results));
+        eprintln!("{}{times}", self.told());
         if let Some(kept) = last["kept"].as_u64() {
             eprintln!("{} are kept", count_text(kept));
         }

@@ -1,0 +1,172 @@
+//! `meridian search --follow`: what is new for a question, as it comes, until Ctrl-C.
+//!
+//! One thread reads packets and makes broken connections again, one waits for signals; what either hears goes through one short
+//! queue to this one, which prints it.
+
+use super::interrupt::at_interrupt;
+use super::packets::{Came, Packets};
+use super::saved::Saved;
+use super::show::Show;
+use super::{SearchArgs, server_of};
+use crate::failure::Failure;
+use crate::http::Server;
+use clap::Args;
+use serde_json::{Map, Value};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// How a saved search is followed.
+#[derive(Args, Debug, Clone, Default)]
+pub struct FollowArgs {
+    /// Print what is new from now on, as it comes, until Ctrl-C
+    #[arg(long, help_heading = "Following")]
+    pub follow: bool,
+    /// Save the question under this name, to stay; without a question, follow the saved search of this name or id
+    #[arg(long, value_name = "NAME", requires = "follow", help_heading = "Following")]
+    pub name: Option<String>,
+    /// Ask outside sources as well, again at this interval, such as 5m
+    #[arg(long, value_name = "DURATION", requires = "follow", help_heading = "Following")]
+    pub poll: Option<String>,
+    /// What is told of moving objects: some of enter,inside,exit
+    #[arg(long, value_name = "WHEN", requires = "follow", value_delimiter = ',', help_heading = "Following")]
+    pub when: Vec<String>,
+    /// Go on after the packet of this number [default: from the oldest that the server keeps]
+    #[arg(long, value_name = "NUMBER", requires = "follow", help_heading = "Following")]
+    pub after: Option<u64>,
+}
+
+/// What there is to do next.
+enum Heard {
+    Came(Came),
+    Failed(Failure),
+    /// The user wants it to end.
+    Stop,
+}
+
+/// How far it came.
+#[derive(Default)]
+struct Progress {
+    /// Number of the last packet.
+    last: Option<u64>,
+    /// Whether something did not come, as was said then.
+    lacks: bool,
+    /// Whether the saved search was deleted by somebody.
+    deleted: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &SearchArgs) -> Result<(), Failure> {
+    let question = match args.question.read()? {
+        Value::Object(question) => question,
+        _ => Map::new(),
+    };
+    if question.contains_key("keep") {
+        return Err(Failure::Usage(
+            "--keep: what a saved search finds is not kept: expected --follow or --keep".to_owned(),
+        ));
+    }
+    let (_, server) = server_of(args)?;
+    let (send, heard) = sync_channel(1);
+    let stop = send.clone();
+    // Before anything is saved: whoever interrupts that is heard as well. Where nobody listens, the program is ending.
+    at_interrupt(move || drop(stop.send(Heard::Stop)))?;
+    let saved = Saved::of(&server, &args.following, question)?;
+    let mut show = Show::new(&args.format, &Value::Null);
+    show.say(&match saved.passing {
+        true => format!("follows saved search {}, which is deleted in the end; Ctrl-C ends it", saved.id),
+        false => format!("follows saved search {:?} ({}); Ctrl-C ends it", saved.name, saved.id),
+    });
+    let (reader, id, after) = (server.clone(), saved.id.clone(), args.following.after);
+    std::thread::spawn(move || read(&reader, &id, after, &send));
+    let mut progress = Progress::default();
+    let outcome = follow(&heard, &mut progress, &mut show);
+    show.end();
+    let outcome = outcome.and(match progress.lacks {
+        true => Err(Failure::Bad("this may not be all: what did not come is told above".to_owned())),
+        false => Ok(()),
+    });
+    eprintln!("{}: {}", show.told(), farewell(&server, &saved, &progress));
+    outcome
+}
+
+/// Hands on what comes of the stream, until it fails or nobody wants it any more.
+fn read(server: &Server, id: &str, after: Option<u64>, send: &SyncSender<Heard>) {
+    let path = ["saved-searches", id, "packets"];
+    let mut packets = Packets::of_saved(server, &path, after);
+    loop {
+        let (heard, last) = match packets.next() {
+            Ok(came) => {
+                let last = matches!(&came, Came::Packet(packet) if packet["kind"] == "complete");
+                (Heard::Came(came), last)
+            }
+            Err(failure) => (Heard::Failed(failure), true),
+        };
+        if send.send(heard).is_err() || last {
+            return;
+        }
+    }
+}
+
+/// Prints what comes until the user, the saved search or whoever reads what is printed ends it.
+fn follow(heard: &Receiver<Heard>, progress: &mut Progress, show: &mut Show) -> Result<(), Failure> {
+    while !show.reader_has_gone() {
+        let packet = match heard.recv() {
+            Ok(Heard::Came(Came::Packet(packet))) => packet,
+            Ok(Heard::Came(Came::Broke(why))) => {
+                show.say(&format!("the connection broke ({why}): it is made again"));
+                continue;
+            }
+            Ok(Heard::Came(Came::Mended)) => {
+                show.say("connected again");
+                continue;
+            }
+            Ok(Heard::Came(Came::Gap { due, first })) => {
+                progress.lacks = true;
+                show.say(&format!(
+                    "packet {due} is kept no longer: it goes on with {first}, and what was between, if anything, is lost"
+                ));
+                continue;
+            }
+            Ok(Heard::Failed(failure)) => return Err(failure),
+            Ok(Heard::Stop) | Err(_) => return Ok(()),
+        };
+        progress.last = packet["seq"].as_u64();
+        match packet["kind"].as_str() {
+            Some("results") => show.results(&packet),
+            Some("provider") => progress.lacks |= told(&packet, show),
+            Some("complete") => {
+                progress.deleted = true;
+                return Ok(());
+            }
+            _ => show.remark(&packet),
+        }
+    }
+    Ok(())
+}
+
+/// Says how a provider stands where it does not give all; whether something is lost by that. What a poll of an outside provider did
+/// not give, the next one may; an event that this server did not look at does not come again.
+fn told(packet: &Value, show: &Show) -> bool {
+    let text = |name: &str| packet[name].as_str().unwrap_or_default();
+    let (provider, state) = (text("provider"), text("state"));
+    if matches!(state, "complete" | "skipped") {
+        return false;
+    }
+    show.say(&format!("{provider}: {state}: {}", text("detail")));
+    provider == "meridian"
+}
+
+/// Deletes what was made for the time being, and says how to go on with what stays.
+fn farewell(server: &Server, saved: &Saved, progress: &Progress) -> String {
+    if progress.deleted {
+        return "the saved search was deleted on the server".to_owned();
+    }
+    if !saved.passing {
+        let after = progress.last.map(|last| format!(" --after {last}")).unwrap_or_default();
+        return format!("go on with: meridian search --follow --name {:?}{after}", saved.handle());
+    }
+    match server.delete(&["saved-searches", &saved.id]) {
+        Ok(true) => "the saved search is deleted".to_owned(),
+        Ok(false) => "the saved search is not on the server any more".to_owned(),
+        Err(why) => format!("the saved search {} could not be deleted, and may stay: {why}", saved.id),
+    }
+}

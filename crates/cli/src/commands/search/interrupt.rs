@@ -1,0 +1,33 @@
+//! Ctrl-C and SIGTERM, for commands that end well before they end.
+
+use crate::failure::Failure;
+use tokio::runtime::Builder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Exit code of a program that a second Ctrl-C ended.
+pub const INTERRUPTED: i32 = 130;
+
+/// Calls `first` at the first signal, on a thread of its own; a second signal ends this program, whatever it does.
+pub fn at_interrupt(first: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| Failure::Refused(format!("cannot watch for signals: {e}"));
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    // Watched from here on: a signal that comes early must not find the default handler.
+    let (mut interrupt, mut terminate) = {
+        let _inside = runtime.enter();
+        (signal(SignalKind::interrupt()).map_err(failed)?, signal(SignalKind::terminate()).map_err(failed)?)
+    };
+    std::thread::spawn(move || {
+        runtime.block_on(either(&mut interrupt, &mut terminate));
+        std::thread::spawn(first);
+        runtime.block_on(either(&mut interrupt, &mut terminate));
+        std::process::exit(INTERRUPTED);
+    });
+    Ok(())
+}
+
+async fn either(a: &mut Signal, b: &mut Signal) {
+    tokio::select! {
+        _ = a.recv() => {}
+        _ = b.recv() => {}
+    }
+}

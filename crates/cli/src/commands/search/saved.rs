@@ -1,0 +1,126 @@
+//! The saved search that is followed: made for the time being, made to stay, or there already.
+
+use super::follow::FollowArgs;
+use crate::failure::Failure;
+use crate::http::Server;
+use crate::units;
+use serde_json::{Map, Value, json};
+
+/// Saved searches on a page, while one is looked for by its name.
+const PAGE: usize = 10_000;
+/// Longest part of a question in the name of a saved search that is made for the time being, in bytes.
+const QUESTION_BYTES_MAX: usize = 120;
+
+/// A saved search, as far as who follows it needs to know.
+pub struct Saved {
+    /// Its name in addresses.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// Whether it goes when it is followed no longer.
+    pub passing: bool,
+}
+
+impl Saved {
+    /// Makes the saved search that the options ask for, or finds it.
+    pub fn of(server: &Server, args: &FollowArgs, question: Map<String, Value>) -> Result<Saved, Failure> {
+        let name = args.name.as_deref().map(str::trim);
+        match (name, question.is_empty()) {
+            (Some(""), _) => Err(Failure::Usage("--name: expected a name".to_owned())),
+            (Some(name), true) => Saved::there(server, args, name),
+            (None, true) => Err(Failure::Usage(
+                "--follow: nothing is asked: expected a question, or --name with the name or id of a saved search"
+                    .to_owned(),
+            )),
+            (_, false) if args.after.is_some() => Err(Failure::Usage(
+                "--after: a saved search that is new has no packets yet: leave it away, or the question".to_owned(),
+            )),
+            (Some(name), false) => match find(server, name)? {
+                Some(_) => Err(Failure::Usage(format!(
+                    "--name: there is a saved search {name:?} already: leave the question away to follow it, or take another name"
+                ))),
+                None => Saved::made(server, args, question, name.to_owned(), false),
+            },
+            (None, false) => {
+                let asked = question.get("keywords").and_then(Value::as_str).unwrap_or_default();
+                let asked = &asked[..asked.floor_char_boundary(QUESTION_BYTES_MAX)];
+                let name = format!("meridian search --follow {asked}").trim_end().to_owned();
+                Saved::made(server, args, question, name, true)
+            }
+        }
+    }
+
+    fn made(
+        server: &Server,
+        args: &FollowArgs,
+        mut question: Map<String, Value>,
+        name: String,
+        passing: bool,
+    ) -> Result<Saved, Failure> {
+        if !args.when.is_empty() {
+            question.insert("when".to_owned(), json!(args.when));
+        }
+        let mut asked = json!({ "name": name, "question": question });
+        if let Some(poll) = &args.poll {
+            let pause = units::duration(poll).map_err(|e| Failure::Usage(format!("--poll: {e}")))?;
+            asked["poll_s"] = json!(pause.as_secs());
+        }
+        let made = server.ask(&["saved-searches"], &asked)?;
+        Saved::read(&made, passing)
+    }
+
+    fn there(server: &Server, args: &FollowArgs, name: &str) -> Result<Saved, Failure> {
+        if args.poll.is_some() || !args.when.is_empty() {
+            let why = "--poll and --when are of a saved search that is new: without a question, one that is there is followed";
+            return Err(Failure::Usage(why.to_owned()));
+        }
+        let found = find(server, name)?;
+        let found = found.ok_or_else(|| Failure::Usage(format!("--name: there is no saved search {name:?}")))?;
+        let next = found["next_packet"].as_u64().unwrap_or(0);
+        match args.after {
+            Some(after) if after >= next => Err(Failure::Usage(format!(
+                "--after {after}: the next packet of this saved search has number {next}: expected a smaller number"
+            ))),
+            _ => Saved::read(&found, false),
+        }
+    }
+
+    fn read(status: &Value, passing: bool) -> Result<Saved, Failure> {
+        let text = |name: &str| status[name].as_str().map(str::to_owned);
+        let wrong = || Failure::Refused(format!("the server answered without the id of a saved search: {status}"));
+        Ok(Saved { id: text("id").ok_or_else(wrong)?, name: text("name").unwrap_or_default(), passing })
+    }
+
+    /// What `--name` takes for it.
+    pub fn handle(&self) -> &str {
+        if self.name.is_empty() { &self.id } else { &self.name }
+    }
+}
+
+/// The saved search of this id or name; `None` where there is none.
+fn find(server: &Server, name: &str) -> Result<Option<Value>, Failure> {
+    if name.len() == 32
+        && name.bytes().all(|b| b.is_ascii_hexdigit())
+        && let Some(found) = server.find_json(&["saved-searches", name], &[])?
+    {
+        return Ok(Some(found));
+    }
+    let (mut found, mut after) = (Vec::new(), String::new());
+    loop {
+        let parameters = [("limit", PAGE.to_string()), ("after", after)];
+        let page = server.find_json(&["saved-searches"], &parameters)?;
+        let page = page.ok_or_else(|| Failure::Refused("the server knows of no saved searches".to_owned()))?;
+        let list = page["saved_searches"].as_array().map(Vec::as_slice).unwrap_or_default();
+        found.extend(list.iter().filter(|search| search["name"] == name).cloned());
+        match list.last().and_then(|last| last["id"].as_str()) {
+            Some(last) if page["links"].as_array().is_some_and(|links| !links.is_empty()) => after = last.to_owned(),
+            _ => break,
+        }
+    }
+    if found.len() > 1 {
+        let ids: Vec<&str> = found.iter().filter_map(|search| search["id"].as_str()).collect();
+        let (count, ids) = (ids.len(), ids.join(", "));
+        return Err(Failure::Usage(format!("--name: {count} saved searches are called {name:?}: take an id: {ids}")));
+    }
+    Ok(found.pop())
+}

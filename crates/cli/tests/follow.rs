@@ -1,0 +1,165 @@
+//! `meridian search --follow` against a real server that is stopped and started again.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+mod common;
+
+use common::relay::Relay;
+use common::{PATIENCE, Server, command, meridian, send};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+
+/// `meridian search --follow`, running.
+struct Follow {
+    child: Child,
+    out: Receiver<String>,
+    err: Receiver<String>,
+}
+
+impl Follow {
+    /// Runs it, and waits until it says which saved search it follows.
+    fn start(url: &str, args: &[&str]) -> Follow {
+        let args = [&["search", "--url", url, "--follow"], args].concat();
+        let mut child = command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (out, err) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
+        let follow = Follow { child, out, err };
+        follow.says("follows saved search");
+        follow
+    }
+
+    /// Waits for a line on standard error that has this in it.
+    #[track_caller]
+    fn says(&self, part: &str) -> String {
+        loop {
+            let line = self.err.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("{part:?} was never said: {e}"));
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    /// The title of the next result.
+    #[track_caller]
+    fn title(&self) -> String {
+        let line = self.out.recv_timeout(PATIENCE).unwrap();
+        let feature: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((&feature["provider"], &feature["type"]), (&json!("meridian"), &json!("Feature")), "{line}");
+        feature["properties"]["title"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits for its end: the exit code, and that nothing more was printed.
+    #[track_caller]
+    fn ended(mut self) -> Option<i32> {
+        assert_eq!(self.out.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected));
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The lines of a stream as they come.
+fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (send, receive) = channel();
+    std::thread::spawn(move || {
+        BufReader::new(stream).lines().map_while(Result::ok).try_for_each(|line| send.send(line))
+    });
+    receive
+}
+
+fn write(server: &Server, title: &str) {
+    let feature = json!({"type": "Feature", "geometry": {"type": "Point", "coordinates": [4.8, 45.7]},
+        "properties": {"title": title}});
+    let (status, text) =
+        server.post("/collections/news/items", "application/geo+json", None, feature.to_string().as_bytes()).unwrap();
+    assert_eq!(status, 201, "{text}");
+}
+
+fn saved(server: &Server) -> Vec<String> {
+    let listed = server.json("/saved-searches");
+    listed["saved_searches"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_server_that_comes_back_is_followed_without_loss_or_repeat() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    server.create("news", "title:String,*geom:Point:srid=4326");
+    let relay = Relay::to(&server.url);
+    write(&server, "flood before");
+    let follow = Follow::start(&relay.url, &["flood", "--name", "floods", "--format", "ndjson"]);
+    write(&server, "flood one");
+    write(&server, "fire");
+    write(&server, "flood two");
+    assert_eq!([follow.title(), follow.title()], ["flood one", "flood two"]);
+
+    relay.cut();
+    assert_eq!(server.stop("TERM"), Some(0));
+    follow.says("the connection broke");
+    let server = Server::start(folder.path());
+    // It comes before the connection is made again, or after.
+    write(&server, "flood three");
+    relay.turn(&server.url);
+    follow.says("connected again");
+    write(&server, "flood four");
+    assert_eq!([follow.title(), follow.title()], ["flood three", "flood four"]);
+    send(follow.child.id(), "INT");
+    follow.says("4 results: go on with: meridian search --follow --name \"floods\" --after 3");
+    assert_eq!(follow.ended(), Some(0));
+
+    // It stays, and is followed from where that was, and then until it is deleted.
+    assert_eq!(saved(&server), ["floods"]);
+    write(&server, "flood five");
+    let follow = Follow::start(&relay.url, &["--name", "floods", "--after", "3", "--format", "ndjson"]);
+    assert_eq!(follow.title(), "flood five");
+    let id = server.json("/saved-searches")["saved_searches"][0]["id"].as_str().unwrap().to_owned();
+    common::agent().delete(format!("{}/saved-searches/{id}", server.url)).call().unwrap();
+    follow.says("1 result: the saved search was deleted on the server");
+    assert_eq!(follow.ended(), Some(0));
+}
+
+#[test]
+fn what_was_saved_to_be_followed_is_deleted_in_the_end() {
+    let server = Server::start_with(&["--ephemeral"]);
+    server.create("news", "title:String,*geom:Point:srid=4326");
+    let follow = Follow::start(&server.url, &["flood", "--near", "4.8,45.7"]);
+    assert_eq!(saved(&server), ["meridian search --follow flood"]);
+    write(&server, "flood one");
+    let line = follow.out.recv_timeout(PATIENCE).unwrap();
+    assert!(line.contains("meridian") && line.ends_with("flood one"), "{line}");
+    send(follow.child.id(), "TERM");
+    follow.says("1 result: the saved search is deleted");
+    assert_eq!(follow.ended(), Some(0));
+    assert!(saved(&server).is_empty());
+}
+
+#[test]
+fn what_cannot_be_followed_is_said() {
+    let server = Server::start_with(&["--ephemeral"]);
+    let run = |args: &[&str]| meridian(&[&["search", "--url", &server.url], args].concat());
+    let kept = json!({"name": "floods", "question": {"keywords": "flood"}}).to_string();
+    for n in 1..3 {
+        assert_eq!(server.post("/saved-searches", "application/json", None, kept.as_bytes()).unwrap().0, 201);
+        let words = if n == 1 { "already" } else { "2 saved searches" };
+        run(&["fire", "--follow", "--name", "floods"]).ended(2).says(&["--name", words]);
+    }
+    run(&["--follow"]).ended(2).says(&["--follow: nothing is asked"]);
+    run(&["--follow", "--name", "fires"]).ended(2).says(&["there is no saved search \"fires\""]);
+    run(&["fire", "--follow", "--after", "1"]).ended(2).says(&["--after"]);
+    run(&["fire", "--follow", "--keep", "x"]).ended(2).says(&["--keep"]);
+    run(&["fire", "--follow", "--poll", "soon"]).ended(2).says(&["--poll"]);
+    run(&["fire", "--follow", "--when", "leave"]).ended(2).says(&["enter, inside and exit"]);
+    run(&["fire", "--follow", "--provider", "bing"]).ended(2).says(&["providers", "bing"]);
+    run(&["fire", "--name", "fires"]).ended(2).says(&["--follow"]);
+    let listed = server.json("/saved-searches");
+    let id = listed["saved_searches"][0]["id"].as_str().unwrap();
+    run(&["--follow", "--name", id, "--after", "0"]).ended(2).says(&["--after 0", "has number 0"]);
+    assert_eq!(listed["numberReturned"], 2);
+    meridian(&["search", "fire", "--follow", "--url", "http://127.0.0.1:9"]).ended(3).says(&["cannot reach"]);
+}
