@@ -79,7 +79,7 @@ impl Own {
         let store = Arc::new(Store::open(Options::at(folder), seams.clone())?);
         // Nobody waits behind this request, so nothing but the user ends it.
         let patient = Duration::from_secs(7 * 86_400);
-        let config = ServerConfig {
+        let mut config = ServerConfig {
             timeout_default: patient,
             timeout_stream: patient,
             timeout_max: patient,
@@ -87,6 +87,8 @@ impl Own {
             shutdown_grace: Duration::from_secs(1),
             ..ServerConfig::default()
         };
+        // They wait for a server: this process asks its question and ends.
+        config.search.saved.stand = false;
         let failed = |e: io::Error| Failure::Refused(format!("cannot serve the folder to this command: {e}"));
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).map_err(failed)?;

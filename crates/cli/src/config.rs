@@ -282,6 +282,13 @@ const SETTINGS: &[Setting] = &[
         64 * KIB,
         TIB
     ),
+    count!(
+        "search.saved_catch_up",
+        "Events of a collection that came while nobody looked and are looked at after a start.",
+        server.search.saved.catch_up,
+        0,
+        100_000_000
+    ),
     size!(
         "search.saved_buffer_bytes",
         "Packets kept for each saved search; the oldest give way.",

@@ -179,10 +179,21 @@ impl Outbox {
         state.closed || state.sealed
     }
 
+    /// Whether the last packet is there.
+    pub fn is_sealed(&self) -> bool {
+        self.state.lock().sealed
+    }
+
     /// The number of the first packet kept, that of the next to come, and how many gave way before anybody had taken them.
     pub fn numbers(&self) -> (u64, u64, u64) {
         let state = self.state.lock();
         (state.first, state.next(), state.lost)
+    }
+
+    /// The number of the first packet kept, and that below which all packets have been taken by somebody.
+    pub fn taken(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.first, state.taken)
     }
 
     /// The packets kept, oldest first, and the number of the first.

@@ -12,6 +12,8 @@ pub struct Heard {
     pub tenant: Arc<str>,
     /// The collection that they were written to.
     pub collection: Arc<str>,
+    /// When that was made, in microseconds since 1970: another collection of its name has numbers of its own.
+    pub made: i64,
     /// Sequence number of the first event; those after it follow one by one.
     pub first: Seq,
     /// The events, in the order of their numbers, with all columns.

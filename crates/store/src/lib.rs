@@ -18,8 +18,8 @@
 //! `partition.rs` is the state machine: how a group of writes is committed. `stage.rs` works a group out (`latest.rs` for mode `latest`), `log/` makes
 //! it durable, `run.rs` and `segment/` hold events, `part.rs` is what readers see of both, `maintenance.rs` (with `choice.rs`, `pace.rs` and `install.rs`) moves
 //! events from memory to disk and keeps the number of segments small, `recovery.rs` opens what is there, `backup/`
-//! copies it out of a live store and makes a folder of the copy. `listeners.rs` tells others of what was written,
-//! `records.rs` keeps small things for them.
+//! copies it out of a live store and makes a folder of the copy. `listeners.rs` tells others of what was written, `since.rs` those who
+//! were away; `records.rs` keeps small things for them.
 //! `docs/format.md` has the byte layout of every file.
 
 mod backup;
@@ -59,6 +59,7 @@ mod run;
 pub mod seams;
 mod segment;
 mod sidecars;
+mod since;
 mod snapshot;
 mod stage;
 mod stats;
@@ -73,6 +74,7 @@ pub use options::{Durability, Options, Settings};
 pub use part::{CHUNK_ROWS, PartView, TimeOrder};
 pub use pending::{Pending, Turn};
 pub use records::Records;
+pub use since::Since;
 pub use snapshot::Snapshot;
 pub use stats::CollectionStats;
 pub use store::Store;

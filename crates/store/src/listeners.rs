@@ -1,5 +1,6 @@
 //! Whoever wants to hear of what is written.
 
+use crate::manifest::Manifest;
 use meridian_model::{Batch, Heard, Seq, Subscriber};
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -18,15 +19,16 @@ impl Listeners {
         !self.0.read().is_empty()
     }
 
-    /// Tells of writes at these positions. Who begins to listen while a write is made durable hears of it.
-    pub(crate) fn tell(&self, tenant: &str, collection: &str, written: Vec<(u64, Batch)>) {
+    /// Tells of writes to a collection at these positions. Who begins to listen while a write is made durable hears of it.
+    pub(crate) fn tell(&self, of: &Manifest, written: Vec<(u64, Batch)>) {
         if written.is_empty() || !self.0.read().iter().any(|subscriber| subscriber.listens()) {
             return;
         }
-        let (tenant, collection): (Arc<str>, Arc<str>) = (tenant.into(), collection.into());
+        let (tenant, collection): (Arc<str>, Arc<str>) = (of.tenant.as_str().into(), of.collection.as_str().into());
         for (position, batch) in written {
             let first = Seq::new(position, 0);
-            let heard = Heard { tenant: tenant.clone(), collection: collection.clone(), first, batch };
+            let (tenant, collection) = (tenant.clone(), collection.clone());
+            let heard = Heard { tenant, collection, made: of.created, first, batch };
             for subscriber in self.0.read().iter().filter(|subscriber| subscriber.listens()) {
                 subscriber.hear(heard.clone());
             }

@@ -238,7 +238,7 @@ impl Partition {
         self.shared.counters.add_bytes_taken(taken);
         self.shared.counters.add_groups(1);
         self.apply(staging, position);
-        self.shared.listeners.tell(&self.manifest.tenant, &self.manifest.collection, heard);
+        self.shared.listeners.tell(&self.manifest, heard);
         answers
     }
 

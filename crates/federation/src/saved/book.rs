@@ -1,12 +1,15 @@
-//! All saved searches of a server: kept over restarts, begun, ended, and shown. How they come and go is in `changes.rs`.
+//! All saved searches of a server: begun, ended, and shown. How they come and go is in `changes.rs`, how they come back from disk in
+//! `reading.rs`.
 
+use super::catch_up::Missed;
 use super::definition::Definition;
 use super::ear::Ear;
 use super::fence::Fences;
 use super::kept::{self, Kept, One};
+use super::looked::{self, Progress};
 use super::matcher::{Standing, listen};
-use super::poll::{self, Rounds, SEEN, seen_of};
-use super::search::{Counts, Polled, SavedSearch, Seen};
+use super::poll::{self, Rounds};
+use super::search::{Counts, Polled, SavedSearch};
 use super::settings::SavedSettings;
 use super::shelf::Shelf;
 use super::webhook::{Post, Postman};
@@ -16,7 +19,7 @@ use meridian_model::Invalid;
 use meridian_store::seams::{Clock, Random};
 use meridian_store::{Records, Store, StoreError};
 use parking_lot::{Mutex, RwLock};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -25,11 +28,13 @@ use std::time::Instant;
 use tokio::task::AbortHandle;
 
 /// Name of the records in the data folder.
-const RECORDS: &str = "saved";
+pub(super) const RECORDS: &str = "saved";
 
 /// The saved searches of a server.
 pub struct SavedSearches {
     pub(super) searches: Arc<Searches>,
+    pub(super) store: Arc<Store>,
+    pub(super) tenant: String,
     pub(super) records: Arc<Records>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) random: Arc<dyn Random>,
@@ -38,6 +43,10 @@ pub struct SavedSearches {
     pub(super) standing: RwLock<Standing>,
     pub(super) fences: Mutex<Fences>,
     pub(super) shelf: Shelf,
+    /// Up to where events were looked at.
+    pub(super) progress: Progress,
+    /// What came while nobody looked.
+    pub(super) missed: Mutex<Vec<Missed>>,
     postman: Arc<Postman>,
     pub(super) rounds: Rounds,
     pub(super) book: Mutex<Book>,
@@ -45,6 +54,8 @@ pub struct SavedSearches {
     pub(super) matches: AtomicU64,
     /// Events lost to a fault.
     pub(super) lost: AtomicU64,
+    /// Those that came while nobody looked, and were too many.
+    pub(super) left_out: AtomicU64,
     pub(super) polls: AtomicU64,
 }
 
@@ -54,9 +65,10 @@ pub(super) struct Book {
     /// Places taken by those that are being made.
     pub(super) making: usize,
     /// Records that cannot be read: name, and what is wrong.
-    damaged: BTreeMap<String, String>,
+    pub(super) damaged: BTreeMap<String, String>,
     running: bool,
-    poller: Option<AbortHandle>,
+    /// What polls, and what keeps on disk up to where events were looked at.
+    tasks: Vec<AbortHandle>,
     matcher: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -73,7 +85,7 @@ pub(super) struct Entry {
 pub struct SavedFigures {
     /// Saved searches.
     pub searches: usize,
-    /// Events heard of, and those of them that were dropped.
+    /// Events heard of, and those that nobody looked at.
     pub events: (u64, u64),
     /// Bytes of events that wait.
     pub queue_bytes: usize,
@@ -91,27 +103,31 @@ pub struct SavedFigures {
 
 impl SavedSearches {
     /// Those that the data folder has. What cannot be read of them is logged, listed and left as it is. Nothing is matched
-    /// or sent before [`SavedSearches::run`], but new events are heard from now on.
+    /// or sent before [`SavedSearches::run`], but new events are heard from now on. None where [`super::SavedSettings::stand`] says so.
     pub fn open(
         searches: Arc<Searches>,
-        store: &Store,
+        store: &Arc<Store>,
         tenant: String,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Arc<SavedSearches> {
         let settings = searches.settings().saved.clone();
-        let ear = Arc::new(Ear::new(tenant, settings.queue_bytes));
-        store.subscribe(ear.clone());
+        let ear = Arc::new(Ear::new(tenant.clone(), settings.queue_bytes));
         let saved = Arc::new(SavedSearches {
             records: Arc::new(store.records(RECORDS)),
+            store: store.clone(),
+            tenant,
             standing: RwLock::default(),
             fences: Mutex::new(Fences::new(settings.objects_max)),
             shelf: Shelf::new(settings.buffer_bytes_total),
+            progress: Progress::default(),
+            missed: Mutex::default(),
             postman: Arc::new(Postman::new(settings.webhook.clone(), clock.clone(), random.clone())),
             rounds: Rounds::new(settings.polls_at_once),
             book: Mutex::default(),
             matches: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            left_out: AtomicU64::new(0),
             polls: AtomicU64::new(0),
             searches,
             clock,
@@ -119,68 +135,11 @@ impl SavedSearches {
             settings,
             ear,
         });
-        saved.read_all();
+        if saved.settings.stand {
+            store.subscribe(saved.ear.clone());
+            saved.read_all();
+        }
         saved
-    }
-
-    fn read_all(&self) {
-        let damaged = |name: &str, why: String| {
-            tracing::error!(record = name, why, "a saved search cannot be read: it is left out");
-            self.book.lock().damaged.insert(name.to_owned(), why);
-        };
-        let names = self.records.names().unwrap_or_else(|e| {
-            damaged(RECORDS, e.to_string());
-            Vec::new()
-        });
-        let mut kept = self.take_kept().unwrap_or_else(|e| {
-            damaged(kept::RECORD, e.to_string());
-            None
-        });
-        for id in names.iter().filter(|name| is_id(name)) {
-            match self.read(id, kept.as_mut().and_then(|kept| kept.searches.remove(id))) {
-                Ok(search) => {
-                    let pause = search.definition.poll;
-                    self.enter(search);
-                    if let Some(pause) = pause {
-                        self.rounds.add(poll::spread(pause, self.random.next_u64()), id.clone());
-                    }
-                }
-                Err(why) => damaged(id, why),
-            }
-        }
-        self.fences.lock().restore(kept.unwrap_or_default().objects);
-        // A poll may have noted what it saw after its saved search was deleted.
-        let of_nobody = |name: &&String| {
-            name.strip_suffix(SEEN).is_some_and(|id| names.binary_search_by(|n| n.as_str().cmp(id)).is_err())
-        };
-        for name in names.iter().filter(of_nobody) {
-            if let Err(e) = self.records.remove(name) {
-                tracing::warn!(error = %e, "a record that nobody needs stays");
-            }
-        }
-    }
-
-    /// What was kept over a clean stop, once.
-    fn take_kept(&self) -> Result<Option<Kept>, StoreError> {
-        let Some(bytes) = self.records.get(kept::RECORD)? else { return Ok(None) };
-        self.records.remove(kept::RECORD)?;
-        let kept = serde_json::from_slice(&bytes);
-        kept.map(Some).map_err(|e| Invalid::new(format!("it does not read: {e}")).into())
-    }
-
-    fn read(&self, id: &str, kept: Option<One>) -> Result<SavedSearch, String> {
-        let bytes = self.records.get(id).map_err(|e| e.to_string())?.ok_or("it is gone")?;
-        let mut members: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
-        let created =
-            members.shift_remove("created").and_then(|created| created.as_i64()).ok_or("it has no created")?;
-        let definition =
-            Definition::read(&Value::Object(members), self.searches.settings()).map_err(|e| e.to_string())?;
-        let seen = self.records.get(&seen_of(id)).map_err(|e| e.to_string())?.unwrap_or_default();
-        // After a crash numbers go on above all that were given.
-        let kept = kept.unwrap_or_else(|| One { first: self.clock.now().max(0) as u64, ..One::default() });
-        let search = self.search(id.to_owned(), created, definition, kept);
-        search.polled.lock().seen = Seen::of(&seen);
-        Ok(search)
     }
 
     pub(super) fn search(&self, id: String, created: i64, definition: Definition, kept: One) -> SavedSearch {
@@ -198,6 +157,7 @@ impl SavedSearches {
             created,
             outbox,
             since: self.ear.newest(),
+            origins: Mutex::new(kept.origins.into()),
             post: definition.webhook.is_some().then(|| Mutex::new(post)),
             definition,
             polled: Mutex::new(Polled::default()),
@@ -207,6 +167,7 @@ impl SavedSearches {
                 result_packets: kept.result_packets.into(),
                 told_dropped: dropped.into(),
                 dropped_before: dropped.into(),
+                left_out: AtomicU64::new(0),
             },
             packet_bytes: self.searches.settings().packet_bytes,
         }
@@ -237,18 +198,22 @@ impl SavedSearches {
         tokio::spawn(self.postman.clone().run(search.clone())).abort_handle()
     }
 
-    /// Begins to match, to poll and to send. Once.
+    /// Begins to match, to poll and to send. Once. What came while nobody looked is matched first.
     ///
     /// # Errors
     /// What the system says where it has no thread to give.
     pub fn run(self: &Arc<SavedSearches>) -> std::io::Result<()> {
+        if !self.settings.stand {
+            return Ok(());
+        }
         let (ear, weak) = (self.ear.clone(), Arc::downgrade(self));
         let matcher =
             std::thread::Builder::new().name("meridian-saved".to_owned()).spawn(move || listen(&ear, &weak))?;
         let mut book = self.book.lock();
         book.running = true;
         book.matcher = Some(matcher);
-        book.poller = Some(tokio::spawn(poll::run(self.clone())).abort_handle());
+        book.tasks.push(tokio::spawn(poll::run(self.clone())).abort_handle());
+        book.tasks.push(tokio::spawn(looked::keep(self.clone())).abort_handle());
         for entry in book.all.values_mut().filter(|entry| entry.search.post.is_some()) {
             entry.sender = Some(self.sender(&entry.search));
         }
@@ -259,8 +224,8 @@ impl SavedSearches {
     pub fn close(&self) {
         let mut book = self.book.lock();
         book.running = false;
-        if let Some(poller) = book.poller.take() {
-            poller.abort();
+        for task in book.tasks.drain(..) {
+            task.abort();
         }
         for entry in book.all.values_mut() {
             if let Some(sender) = entry.sender.take() {
@@ -288,6 +253,7 @@ impl SavedSearches {
             let one = One {
                 first,
                 packets: packets.iter().map(|packet| packet.to_string()).collect(),
+                origins: search.untaken().iter().cloned().collect(),
                 results: load(&search.counts.results),
                 result_packets: load(&search.counts.result_packets),
                 post: search.post.as_ref().map(|post| post.lock().clone()),
@@ -300,7 +266,8 @@ impl SavedSearches {
         }
         let kept = Kept { searches, objects: self.fences.lock().list() };
         let bytes = serde_json::to_vec(&kept).map_err(|e| Invalid::new(e.to_string()))?;
-        self.records.put(kept::RECORD, &bytes)
+        self.records.put(kept::RECORD, &bytes)?;
+        self.write_looked(true)
     }
 
     /// The saved search of this name.
@@ -334,7 +301,7 @@ impl SavedSearches {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         SavedFigures {
             searches: self.book.lock().all.len(),
-            events: (self.ear.counts().0, self.dropped()),
+            events: (self.ear.counts().0, self.dropped() + load(&self.left_out)),
             queue_bytes: self.ear.bytes(),
             packet_bytes: self.shelf.budget.held(),
             matches: load(&self.matches),
@@ -354,8 +321,4 @@ impl Drop for SavedSearches {
     fn drop(&mut self) {
         self.ear.stop();
     }
-}
-
-fn is_id(name: &str) -> bool {
-    name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit())
 }

@@ -3,6 +3,7 @@
 use super::book::SavedSearches;
 use super::definition::Definition;
 use super::kept::One;
+use super::looked::places_of;
 use super::poll::seen_of;
 use super::search::SavedSearch;
 use crate::area::Area;
@@ -28,6 +29,7 @@ impl SavedSearches {
             let created = saved.clock.now();
             let mut record = definition.written();
             record.insert("created".to_owned(), created.into());
+            record.insert("since".to_owned(), json!(places_of(&saved.store, &saved.tenant)));
             let (records, name) = (saved.records.clone(), id.clone());
             let written =
                 tokio::task::spawn_blocking(move || records.put(&name, Value::Object(record).to_string().as_bytes()));

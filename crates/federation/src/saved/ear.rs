@@ -64,6 +64,11 @@ impl Ear {
         }
     }
 
+    /// Whether it hears no more.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.queue.lock().stopped
+    }
+
     /// Hears no more.
     pub(crate) fn stop(&self) {
         self.queue.lock().stopped = true;

@@ -1,9 +1,10 @@
 //! What saved searches keep over a clean stop: packets that wait, numbers, dead letters, who is where.
 //!
-//! It is written when the server stops and taken away when it starts, so that after a crash it is not there: then what waited is
-//! lost, and numbers go on from the microseconds since 1970, which are greater than any number given before. A reader who
-//! asks for what is lost hears so.
+//! It is written when the server stops and taken away when it starts, so that after a crash it is not there: then numbers go on
+//! from the microseconds since 1970, which are greater than any number given before, so that a reader who asks for what is lost
+//! hears so; what packets told of is looked at again (`looked.rs`).
 
+use super::search::Origin;
 use super::webhook::Post;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,6 +26,9 @@ pub(super) struct One {
     /// Number of the first packet that waits, or of the next to come.
     pub(super) first: u64,
     pub(super) packets: Vec<String>,
+    /// What those of them tell of that nobody has taken.
+    #[serde(default)]
+    pub(super) origins: Vec<Origin>,
     pub(super) results: u64,
     pub(super) result_packets: u64,
     pub(super) post: Option<Post>,

@@ -9,7 +9,7 @@ use super::index::Index;
 use super::search::SavedSearch;
 use crate::provider::Own;
 use meridian_formats::FeatureWriter;
-use meridian_model::Heard;
+use meridian_model::{Batch, Seq};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,52 +34,67 @@ struct Hit {
     row: usize,
 }
 
-/// Looks at what is heard until the ear is stopped. A panic costs the write that it happened in, and is counted.
+/// Looks at what came before, and then at what is heard until the ear is stopped.
 pub(super) fn listen(ear: &Ear, saved: &Weak<SavedSearches>) {
+    let Some(catching_up) = saved.upgrade() else { return };
+    match catch_unwind(AssertUnwindSafe(|| catching_up.catch_up())) {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(_) => {
+            tracing::error!("what came while saved searches did not look was lost for them to a panic");
+            catching_up.tell_unknown("a fault");
+        }
+    }
+    drop(catching_up);
     while let Some((number, heard)) = ear.next() {
         let Some(saved) = saved.upgrade() else { return };
-        let looked = catch_unwind(AssertUnwindSafe(|| saved.look(number, &heard)));
-        if looked.is_err() {
-            saved.lost.fetch_add(heard.batch.rows() as u64, Ordering::Relaxed);
-            tracing::error!(collection = &*heard.collection, "events were lost for saved searches to a panic");
-        }
+        // A write that came before a saved search is none of its new events.
+        saved.look(&heard.collection, &heard.batch, &heard.seqs(), &|search, _| number > search.since);
+        saved.progress.looked_at(&heard.collection, heard.made, heard.first.position());
     }
 }
 
+/// Whether an event is one of the new ones of a saved search.
+type Wants<'a> = &'a dyn Fn(&SavedSearch, Seq) -> bool;
+
 impl SavedSearches {
-    /// Tells saved searches of the events of a write.
-    fn look(&self, number: u64, heard: &Heard) {
-        let seqs = heard.seqs();
-        let writer = match FeatureWriter::new(heard.batch.schema(), None) {
-            Ok(writer) => writer,
-            Err(e) => {
-                self.lost.fetch_add(seqs.len() as u64, Ordering::Relaxed);
-                tracing::error!(collection = &*heard.collection, error = %e, "events cannot be shown to saved searches");
-                return;
-            }
-        };
-        let events = Events::of(&heard.collection, &heard.batch, &writer, &seqs);
-        for from in (0..seqs.len()).step_by(CHUNK) {
-            let hits = self.hits(number, &events, from..(from + CHUNK).min(seqs.len()));
-            self.matches.fetch_add(hits.len() as u64, Ordering::Relaxed);
-            self.tell(&events, hits);
+    /// Tells saved searches of events. A panic costs the events that it happened in, and is counted.
+    pub(super) fn look(&self, collection: &Arc<str>, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
+        let looked = catch_unwind(AssertUnwindSafe(|| self.look_at(collection, batch, seqs, wants)));
+        if looked.is_err() {
+            self.lost.fetch_add(seqs.len() as u64, Ordering::Relaxed);
+            tracing::error!(collection = &**collection, "events were lost for saved searches to a panic");
         }
     }
 
-    fn hits(&self, number: u64, events: &Events<'_>, rows: Range<usize>) -> Vec<Hit> {
+    fn look_at(&self, collection: &Arc<str>, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
+        let writer = match FeatureWriter::new(batch.schema(), None) {
+            Ok(writer) => writer,
+            Err(e) => {
+                self.lost.fetch_add(seqs.len() as u64, Ordering::Relaxed);
+                tracing::error!(collection = &**collection, error = %e, "events cannot be shown to saved searches");
+                return;
+            }
+        };
+        let events = Events::of(collection, batch, &writer, seqs);
+        for from in (0..seqs.len()).step_by(CHUNK) {
+            let hits = self.hits(&events, seqs, from..(from + CHUNK).min(seqs.len()), wants);
+            self.matches.fetch_add(hits.len() as u64, Ordering::Relaxed);
+            self.tell(collection, &events, seqs, hits);
+        }
+    }
+
+    fn hits(&self, events: &Events<'_>, seqs: &[Seq], rows: Range<usize>, wants: Wants<'_>) -> Vec<Hit> {
         let standing = self.standing.read();
         let mut fences = self.fences.lock();
         let mut hits = Vec::new();
         for row in rows {
             let event = events.event(row);
             let mut moving = Vec::new();
-            standing.index.answered(&event, |search| {
-                match search.definition.when {
-                    // A write that came before a saved search is none of its new events.
-                    _ if number <= search.since => {}
-                    None => hits.push(Hit { search: search.clone(), when: None, row }),
-                    Some(_) => moving.push(search.clone()),
-                }
+            standing.index.answered(&event, |search| match search.definition.when {
+                _ if !wants(search, seqs[row]) => {}
+                None => hits.push(Hit { search: search.clone(), when: None, row }),
+                Some(_) => moving.push(search.clone()),
             });
             passages(&standing, &mut fences, &event, moving, row, &mut hits);
         }
@@ -87,7 +102,7 @@ impl SavedSearches {
     }
 
     /// Sends hits to those whose they are.
-    fn tell(&self, events: &Events<'_>, mut hits: Vec<Hit>) {
+    fn tell(&self, collection: &str, events: &Events<'_>, seqs: &[Seq], mut hits: Vec<Hit>) {
         hits.sort_by_key(|hit| hit.search.number);
         let mut features: HashMap<usize, Option<Arc<str>>> = HashMap::new();
         for hits in hits.chunk_by(|a, b| a.search.number == b.search.number && a.when == b.when) {
@@ -100,7 +115,11 @@ impl SavedSearches {
             };
             let found: Vec<Arc<str>> = hits.iter().filter_map(&mut feature).collect();
             self.tell_dropped(search);
-            search.send(&self.shelf, Own::NAME, when, &found);
+            if !found.is_empty() {
+                search.send(&self.shelf, Own::NAME, when, &found);
+                search.note_origin(collection, seqs[hits[0].row].position());
+                self.progress.unread(search);
+            }
         }
     }
 

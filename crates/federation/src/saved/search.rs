@@ -5,7 +5,8 @@ use super::shelf::Shelf;
 use super::webhook::Post;
 use crate::delivery::Outbox;
 use meridian_model::time;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub struct SavedSearch {
     pub outbox: Arc<Outbox>,
     /// Writes up to this number came before it.
     pub(crate) since: u64,
+    /// What packets that nobody may have taken tell of, oldest first.
+    pub(crate) origins: Mutex<VecDeque<Origin>>,
     /// How sending to its webhook goes.
     pub(crate) post: Option<Mutex<Post>>,
     /// How asking outside providers goes.
@@ -49,6 +52,17 @@ pub(crate) struct Counts {
     pub(crate) told_dropped: AtomicU64,
     /// Those before it was made.
     pub(crate) dropped_before: AtomicU64,
+    /// Those that came while nobody looked, and were too many.
+    pub(crate) left_out: AtomicU64,
+}
+
+/// Which write packets tell of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    /// The packets have numbers below this one, and not below that of the origin before.
+    end: u64,
+    collection: String,
+    position: u64,
 }
 
 /// What is known of polls.
@@ -133,6 +147,43 @@ impl SavedSearch {
         }
     }
 
+    /// Notes that the packets sent last tell of the write at this position, or of later ones.
+    pub(crate) fn note_origin(&self, collection: &str, position: u64) {
+        let (_, end, _) = self.outbox.numbers();
+        let origin = Origin { end, collection: collection.to_owned(), position };
+        self.untaken().push_back(origin);
+    }
+
+    /// What packets that nobody has taken tell of, oldest first.
+    pub(crate) fn untaken(&self) -> MutexGuard<'_, VecDeque<Origin>> {
+        let taken = self.taken();
+        let mut origins = self.origins.lock();
+        while origins.front().is_some_and(|oldest| oldest.end <= taken) {
+            origins.pop_front();
+        }
+        origins
+    }
+
+    /// By collection the position behind which that begins.
+    pub(crate) fn behind(&self) -> BTreeMap<String, u64> {
+        let mut behind = BTreeMap::new();
+        for origin in self.untaken().iter() {
+            let before = origin.position.saturating_sub(1);
+            let least = behind.entry(origin.collection.clone()).or_insert(before);
+            *least = before.min(*least);
+        }
+        behind
+    }
+
+    /// Packets below this number were taken, by the webhook where there is one, or gave way; all of a deleted one.
+    fn taken(&self) -> u64 {
+        if self.outbox.is_sealed() {
+            return u64::MAX;
+        }
+        let (first, taken) = self.outbox.taken();
+        first.max(self.post.as_ref().map_or(taken, |post| post.lock().next()))
+    }
+
     /// Bytes that features have in a packet; what stands around them is names, kind, and a number of up to twenty digits.
     pub(crate) fn room(&self, provider: &str) -> usize {
         self.packet_bytes.saturating_sub(140 + self.id.len() + provider.len())
@@ -162,7 +213,8 @@ impl SavedSearch {
     pub(crate) fn status(&self, dropped: u64, letters: bool) -> Value {
         let (first, next, lost) = self.outbox.numbers();
         let mut status = json!({ "id": self.id });
-        let unseen = dropped.saturating_sub(self.counts.dropped_before.load(Ordering::Relaxed));
+        let unseen = dropped.saturating_sub(self.counts.dropped_before.load(Ordering::Relaxed))
+            + self.counts.left_out.load(Ordering::Relaxed);
         if let Value::Object(members) = &mut status {
             members.extend(self.definition.shown());
             for (name, value) in [

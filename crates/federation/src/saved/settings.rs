@@ -5,10 +5,14 @@ use std::time::Duration;
 /// Limits of saved searches, in memory and in what they do to others.
 #[derive(Debug, Clone)]
 pub struct SavedSettings {
+    /// Whether this process looks after them; where not, they stay on disk as they are.
+    pub stand: bool,
     /// Most saved searches.
     pub max: usize,
     /// Bytes of new events that wait to be looked at; what is over is dropped, counted and told.
     pub queue_bytes: usize,
+    /// Events of a collection that came while nobody looked, and are looked at when the server starts; of more the newest.
+    pub catch_up: usize,
     /// Bytes of packets kept for each saved search; the oldest give way.
     pub buffer_bytes: usize,
     /// The same for all together.
@@ -43,8 +47,10 @@ pub struct WebhookSettings {
 impl Default for SavedSettings {
     fn default() -> Self {
         SavedSettings {
+            stand: true,
             max: 100_000,
             queue_bytes: 64 << 20,
+            catch_up: 100_000,
             buffer_bytes: 256 << 10,
             buffer_bytes_total: 256 << 20,
             objects_max: 1_000_000,

@@ -59,6 +59,11 @@ impl Post {
         Post { next, ..Post::default() }
     }
 
+    /// The number of the packet that is sent next: those before it were taken or given up.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
     /// How it goes, for `GET /saved-searches`; with the dead letters themselves where they are wanted.
     pub(crate) fn report(&self, url: &str, letters: bool) -> Value {
         let mut report = json!({"url": url, "next_packet": self.next, "sent": self.sent, "lost": self.lost,

@@ -17,4 +17,5 @@ mod objects;
 mod pages;
 mod retention;
 mod sim;
+mod since;
 mod world;

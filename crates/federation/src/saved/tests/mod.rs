@@ -1,4 +1,5 @@
 //! Saved searches without a server.
 
 mod matching;
+mod missed;
 mod standing;

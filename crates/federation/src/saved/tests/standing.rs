@@ -20,18 +20,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 /// A test that hangs should say where.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-struct World {
-    store: Arc<Store>,
+pub(super) struct World {
+    pub(super) store: Arc<Store>,
     seams: Seams,
     collection: Arc<Collection>,
-    settings: Settings,
+    pub(super) settings: Settings,
     providers: Vec<Arc<dyn Provider>>,
 }
 
 impl World {
-    fn new(spec: &str) -> World {
+    pub(super) fn new(spec: &str) -> World {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
         let schema: Schema = schema_spec::parse(spec).unwrap();
@@ -40,7 +40,7 @@ impl World {
     }
 
     /// A server starts.
-    fn open(&self) -> Arc<SavedSearches> {
+    pub(super) fn open(&self) -> Arc<SavedSearches> {
         let (clock, random) = (self.seams.clock.clone(), self.seams.random.clone());
         let mut searches = Searches::new(
             self.settings.clone(),
@@ -58,7 +58,7 @@ impl World {
     }
 
     /// Writes an event: texts by field, a position.
-    fn write(&self, texts: &[(&str, &str)], second: i64, (lon, lat): (f64, f64)) {
+    pub(super) fn write(&self, texts: &[(&str, &str)], second: i64, (lon, lat): (f64, f64)) {
         let schema = self.collection.schema();
         let mut builder = BatchBuilder::new(schema.clone());
         for (name, text) in texts {
@@ -73,20 +73,20 @@ impl World {
     }
 }
 
-const NEWS: &str = "title:String,*geom:Point:srid=4326";
+pub(super) const NEWS: &str = "title:String,*geom:Point:srid=4326";
 
-async fn next(reader: &mut Reader) -> Value {
+pub(super) async fn next(reader: &mut Reader) -> Value {
     let (seq, packet) = tokio::time::timeout(PATIENCE, reader.next()).await.expect("in time").expect("a packet");
     let packet: Value = serde_json::from_str(&packet).expect("JSON");
     assert_eq!(packet["seq"], seq);
     packet
 }
 
-fn titles(packet: &Value) -> Vec<&str> {
+pub(super) fn titles(packet: &Value) -> Vec<&str> {
     packet["features"].as_array().unwrap().iter().map(|f| f["properties"]["title"].as_str().unwrap()).collect()
 }
 
-async fn stop(saved: &Arc<SavedSearches>) {
+pub(super) async fn stop(saved: &Arc<SavedSearches>) {
     let saved = saved.clone();
     tokio::task::spawn_blocking(move || saved.stop()).await.unwrap().unwrap();
 }
@@ -117,18 +117,20 @@ async fn new_events_are_told_and_a_saved_search_goes_on_after_a_restart() {
     world.write(&[("title", "flood three")], 0, (4.8, 45.7));
     stop(&saved).await;
     drop(saved);
-    world.write(&[("title", "flood while nobody listens")], 0, (4.8, 45.7));
+    world.write(&[("title", "flood meanwhile")], 0, (4.8, 45.7));
     let saved = world.open();
     let again = saved.get(&search.id).expect("it is still there");
     assert_eq!(again.definition.shown(), search.definition.shown());
     let mut reader = again.outbox.read(read).expect("numbers go on");
     world.write(&[("title", "flood four")], 0, (4.8, 45.7));
-    assert_eq!(titles(&next(&mut reader).await), ["flood three"]);
-    assert_eq!(titles(&next(&mut reader).await), ["flood four"]);
+    let expected = ["flood three", "flood meanwhile", "flood four"];
+    for title in expected {
+        assert_eq!(titles(&next(&mut reader).await), [title]);
+    }
     let (_, after, lost) = again.outbox.numbers();
-    assert_eq!((after, lost), (read + 2, 0));
+    assert_eq!((after, lost), (read + 3, 0));
 
-    // A crash: what is kept is lost, and whoever asks for it hears so; numbers never come twice.
+    // A crash: what was kept is lost, and whoever asks for it hears so; numbers never come twice.
     drop(reader);
     saved.close();
     drop(saved);
@@ -138,7 +140,13 @@ async fn new_events_are_told_and_a_saved_search_goes_on_after_a_restart() {
     assert!(gone.first > after + 1_000_000);
     let mut reader = again.outbox.read_kept();
     world.write(&[("title", "flood five")], 0, (4.8, 45.7));
-    assert_eq!(titles(&next(&mut reader).await), ["flood five"]);
+    // Before it that comes again of which the disk did not know yet that it was taken.
+    let mut told = Vec::new();
+    while told.last().is_none_or(|last| last != "flood five") {
+        told.extend(titles(&next(&mut reader).await).into_iter().map(str::to_owned));
+    }
+    told.pop();
+    assert!(expected.ends_with(&told.iter().map(String::as_str).collect::<Vec<_>>()), "{told:?}");
 
     assert!(saved.delete(&search.id).await.expect("deleted"));
     assert_eq!(next(&mut reader).await["kind"], "complete");

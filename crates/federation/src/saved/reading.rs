@@ -1,0 +1,105 @@
+//! What the data folder has of saved searches, read when the server starts.
+
+use super::book::{RECORDS, SavedSearches};
+use super::definition::Definition;
+use super::kept::{self, Kept, One};
+use super::looked::{self, Places};
+use super::poll::{self, SEEN, seen_of};
+use super::search::{SavedSearch, Seen};
+use meridian_model::Invalid;
+use meridian_store::StoreError;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+impl SavedSearches {
+    /// All of them, and what there is to catch up.
+    pub(super) fn read_all(&self) {
+        let damaged = |name: &str, why: String| {
+            tracing::error!(record = name, why, "a saved search cannot be read: it is left out");
+            self.book.lock().damaged.insert(name.to_owned(), why);
+        };
+        let names = self.records.names().unwrap_or_else(|e| {
+            damaged(RECORDS, e.to_string());
+            Vec::new()
+        });
+        let mut kept = self.read_kept().unwrap_or_else(|e| {
+            damaged(kept::RECORD, e.to_string());
+            None
+        });
+        let (was_kept, mut all) = (kept.is_some(), Vec::new());
+        for id in names.iter().filter(|name| is_id(name)) {
+            match self.read(id, kept.as_mut().and_then(|kept| kept.searches.remove(id))) {
+                Ok((search, since)) => {
+                    let pause = search.definition.poll;
+                    all.push((self.enter(search), since));
+                    if let Some(pause) = pause {
+                        self.rounds.add(poll::spread(pause, self.random.next_u64()), id.clone());
+                    }
+                }
+                Err(why) => damaged(id, why),
+            }
+        }
+        self.fences.lock().restore(kept.unwrap_or_default().objects);
+        self.go_on(&all, was_kept);
+        // A poll may have noted what it saw after its saved search was deleted.
+        let of_nobody = |name: &&String| {
+            name.strip_suffix(SEEN).is_some_and(|id| names.binary_search_by(|n| n.as_str().cmp(id)).is_err())
+        };
+        for name in names.iter().filter(of_nobody) {
+            if let Err(e) = self.records.remove(name) {
+                tracing::warn!(error = %e, "a record that nobody needs stays");
+            }
+        }
+    }
+
+    /// Finds out what came while nobody looked, and lets go of what was kept over a clean stop.
+    fn go_on(&self, all: &[(Arc<SavedSearch>, Option<Places>)], was_kept: bool) {
+        let looked = self.read_looked().map_err(|e| {
+            let why = e.to_string();
+            tracing::error!(record = looked::RECORD, why, "what saved searches have looked at is not known");
+            self.tell_unknown(&why);
+            self.book.lock().damaged.insert(looked::RECORD.to_owned(), why);
+        });
+        match looked {
+            Ok(looked) => self.note_missed(all, &looked),
+            Err(()) => self.take_all_for_looked_at(),
+        }
+        all.iter().for_each(|(search, _)| self.progress.unread(search));
+        if !was_kept {
+            return;
+        }
+        // In this order: after a crash between the two it is read again.
+        let gone = self.write_waiting().and_then(|()| self.records.remove(kept::RECORD));
+        if let Err(e) = gone {
+            tracing::error!(error = %e, "packets of saved searches that waited stay on disk: after a crash they come again");
+        }
+    }
+
+    /// What was kept over a clean stop.
+    fn read_kept(&self) -> Result<Option<Kept>, StoreError> {
+        let Some(bytes) = self.records.get(kept::RECORD)? else { return Ok(None) };
+        let kept = serde_json::from_slice(&bytes);
+        kept.map(Some).map_err(|e| Invalid::new(format!("it does not read: {e}")).into())
+    }
+
+    /// A saved search, and where collections stood when it was made.
+    fn read(&self, id: &str, kept: Option<One>) -> Result<(SavedSearch, Option<Places>), String> {
+        let bytes = self.records.get(id).map_err(|e| e.to_string())?.ok_or("it is gone")?;
+        let mut members: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+        let created =
+            members.shift_remove("created").and_then(|created| created.as_i64()).ok_or("it has no created")?;
+        let since = members.shift_remove("since").map(serde_json::from_value).transpose().map_err(|e| e.to_string())?;
+        let definition =
+            Definition::read(&Value::Object(members), self.searches.settings()).map_err(|e| e.to_string())?;
+        let seen = self.records.get(&seen_of(id)).map_err(|e| e.to_string())?.unwrap_or_default();
+        // After a crash numbers go on above all that were given.
+        let kept = kept.unwrap_or_else(|| One { first: self.clock.now().max(0) as u64, ..One::default() });
+        let search = self.search(id.to_owned(), created, definition, kept);
+        search.polled.lock().seen = Seen::of(&seen);
+        Ok((search, since))
+    }
+}
+
+fn is_id(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit())
+}

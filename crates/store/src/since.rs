@@ -1,0 +1,122 @@
+//! What was written after a position, in the order in which it was written: for whoever follows a collection and was away.
+
+use crate::collection::Collection;
+use crate::error::{Problem, StoreError};
+use crate::part::{CHUNK_ROWS, PartView};
+use crate::snapshot::Snapshot;
+use meridian_model::{Batch, Projection, Seq};
+use std::ops::{Range, RangeInclusive};
+
+/// Most events that are read at a time, and how many are at first.
+const EVENTS: usize = 16_384;
+const EVENTS_FIRST: usize = 1_024;
+/// About so many bytes of events are read at a time, going by those read before.
+const BYTES: usize = 16 << 20;
+
+/// Events of a collection that were written after one position and up to another, in the order of their numbers. What was
+/// deleted, was replaced or has expired since is not among them.
+#[derive(Debug)]
+pub struct Since {
+    snapshot: Snapshot,
+    /// Number, part and row of each.
+    found: Vec<(u64, u32, u32)>,
+    given: usize,
+    /// How many are read next.
+    at_once: usize,
+    left_out: u64,
+}
+
+impl Collection {
+    /// What was written after position `after`, up to and with `upto`, and is still there: in mode `latest` all of the history; of
+    /// more than `most` events the newest. Reads the numbers of all blocks that may hold such events; how many are noted at a time
+    /// is bounded by twice `most` and a block.
+    ///
+    /// # Errors
+    /// What the disk said, or [`StoreError::Corrupt`]; what is known to be damaged already is no error: see
+    /// [`Since::missing`].
+    pub fn written_since(&self, after: u64, upto: u64, most: usize) -> Result<Since, StoreError> {
+        let mut since =
+            Since { snapshot: self.history(), found: Vec::new(), given: 0, at_once: EVENTS_FIRST, left_out: 0 };
+        let numbers = Seq::end_of(after).0.saturating_add(1)..=Seq::end_of(upto).0;
+        let parts = since.snapshot.parts.clone();
+        for (number, part) in parts.iter().enumerate() {
+            for rows in part.blocks_of_numbers(&numbers) {
+                let (seqs, seen) = (part.seqs(rows.clone())?, part.visible(rows.clone())?);
+                let all = rows.zip(seqs).zip(seen.iter());
+                let some = all.filter(|((_, seq), seen)| *seen && numbers.contains(seq));
+                since.found.extend(some.map(|((row, seq), _)| (seq, number as u32, row)));
+                if since.found.len() > most.saturating_mul(2) {
+                    since.keep_newest(most);
+                }
+            }
+        }
+        since.keep_newest(most);
+        since.found.sort_unstable();
+        Ok(since)
+    }
+}
+
+impl Since {
+    fn keep_newest(&mut self, most: usize) {
+        let over = self.found.len().saturating_sub(most);
+        if over > 0 {
+            self.found.select_nth_unstable(over - 1);
+            self.found.drain(..over);
+            self.left_out += over as u64;
+        }
+    }
+
+    /// The next events with all their columns, and their numbers; `None` when all were given.
+    ///
+    /// # Errors
+    /// What the disk said, or [`StoreError::Corrupt`]: then no more can be had.
+    pub fn read(&mut self) -> Result<Option<(Batch, Vec<Seq>)>, StoreError> {
+        let rest = &self.found[self.given..];
+        let next = &rest[..rest.len().min(self.at_once)];
+        if next.is_empty() {
+            return Ok(None);
+        }
+        // Block by block, so that each is read once, and only what is wanted of it stays.
+        let block = |i: usize| (next[i].1, next[i].2 / CHUNK_ROWS);
+        let mut by_row: Vec<usize> = (0..next.len()).collect();
+        by_row.sort_unstable_by_key(|i| (next[*i].1, next[*i].2));
+        let (mut batches, mut picks) = (Vec::new(), vec![(0, 0); next.len()]);
+        for same in by_row.chunk_by(|a, b| block(*a) == block(*b)) {
+            let (part, number) = block(same[0]);
+            let (part, from) = (&self.snapshot.parts[part as usize], number * CHUNK_ROWS);
+            let rows: Vec<u32> = same.iter().map(|i| next[*i].2 - from).collect();
+            let whole = part.read(from..from.saturating_add(CHUNK_ROWS), &Projection::all(part.layout()))?;
+            for (row, i) in same.iter().enumerate() {
+                picks[*i] = (batches.len(), row);
+            }
+            batches.push(whole.take(&rows));
+        }
+        let batch = Batch::interleave(&batches.iter().collect::<Vec<_>>(), &picks)?;
+        let seqs = next.iter().map(|(seq, _, _)| Seq(*seq)).collect();
+        self.given += picks.len();
+        self.at_once = (BYTES / (batch.bytes() / picks.len()).max(1)).clamp(1, EVENTS);
+        Ok(Some((batch, seqs)))
+    }
+
+    /// Events that there would be besides, had more been asked for: all of them older.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// What of the collection is missing because it is damaged: events may have been in it.
+    pub fn missing(&self) -> &[Problem] {
+        &self.snapshot.missing
+    }
+}
+
+impl PartView {
+    /// The blocks that may hold events of these numbers.
+    fn blocks_of_numbers(&self, numbers: &RangeInclusive<u64>) -> impl Iterator<Item = Range<u32>> {
+        let part = &self.part;
+        let least = *numbers.start();
+        let any = part.seq_max >= least && part.seq_min <= *numbers.end();
+        let blocks = if any { part.rows.div_ceil(CHUNK_ROWS) } else { 0 };
+        let may = move |block: &u32| part.chunk_seq_max.get(*block as usize).is_none_or(|greatest| *greatest >= least);
+        (0..blocks).filter(may).map(move |block| block * CHUNK_ROWS..((block + 1) * CHUNK_ROWS).min(part.rows))
+    }
+}
