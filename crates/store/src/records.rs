@@ -29,6 +29,14 @@ impl Records {
         Records { disk, root: root.to_owned(), dir: root.join(name) }
     }
 
+    /// The same for a folder whose name comes from outside.
+    pub(crate) fn named(disk: Arc<dyn Disk>, root: &Path, name: &str) -> Result<Records, StoreError> {
+        match is_plain(name) && name != "tenants" {
+            true => Ok(Records::new(disk, root, name)),
+            false => Err(Invalid::new(format!("{name:?} cannot name a folder of records")).into()),
+        }
+    }
+
     /// Names of all records, sorted.
     pub fn names(&self) -> Result<Vec<String>, StoreError> {
         match self.disk.list(&self.dir) {
@@ -86,14 +94,19 @@ impl Records {
     }
 
     fn path(&self, name: &str) -> Result<PathBuf, StoreError> {
-        let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
-        if name.is_empty() || name.len() > 128 || !name.bytes().all(fits) {
+        if !is_plain(name) {
             return Err(
                 Invalid::new(format!("{name:?} cannot name a record: expected letters, digits, - and _")).into()
             );
         }
         Ok(self.dir.join(name))
     }
+}
+
+/// Whether it is letters, digits, `-` and `_`, and not too many.
+fn is_plain(name: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+    (1..=128).contains(&name.len()) && name.bytes().all(fits)
 }
 
 #[cfg(test)]

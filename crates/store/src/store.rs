@@ -193,6 +193,11 @@ impl Store {
         Records::new(self.inner.common.seams.disk.clone(), &self.inner.root, name)
     }
 
+    /// All records that somebody keeps, each kind with the name of its folder.
+    pub(crate) fn all_records(&self) -> Vec<(String, Records)> {
+        self.inner.all_records()
+    }
+
     /// What is damaged, found when the folder was opened.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.unopened();
@@ -209,7 +214,7 @@ impl Store {
         for collection in self.collections() {
             problems.extend(crate::check::check(&collection));
         }
-        problems.extend(self.inner.check_records());
+        problems.extend(self.all_records().iter().flat_map(|(_, records)| records.verify()));
         let mut seen = std::collections::BTreeSet::new();
         problems.retain(|p| seen.insert((p.path.clone(), p.detail.clone())));
         problems
@@ -329,13 +334,13 @@ impl Inner {
         disk.remove_dir(collection).map_err(StoreError::io("remove", collection))
     }
 
-    /// What is damaged of the records that others keep: each kind has a folder beside the collections.
-    fn check_records(&self) -> Vec<Problem> {
+    /// The records that others keep: each kind has a folder beside the collections, whose name comes first.
+    fn all_records(&self) -> Vec<(String, Records)> {
         let disk = &self.common.seams.disk;
-        let Ok(names) = disk.list(&self.root) else { return Vec::new() };
-        let folders = names.iter().filter(|name| !matches!(name.as_str(), "tenants" | "lost+found"));
+        let names = disk.list(&self.root).unwrap_or_default();
+        let folders = names.into_iter().filter(|name| !matches!(name.as_str(), "tenants" | "lost+found"));
         let records = folders.filter(|name| disk.list(&self.root.join(name)).is_ok());
-        records.flat_map(|name| Records::new(disk.clone(), &self.root, name).verify()).collect()
+        records.map(|name| (name.clone(), Records::new(disk.clone(), &self.root, &name))).collect()
     }
 
     fn start_threads(self: &Arc<Self>) -> Result<Vec<JoinHandle<()>>, StoreError> {

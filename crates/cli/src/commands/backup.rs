@@ -55,7 +55,7 @@ pub fn run(args: &BackupArgs) -> Result<(), Failure> {
     client.close()
 }
 
-/// Prints what a backup holds, a collection a line.
+/// Prints what a backup holds, a collection a line, and the records that a server keeps beside them: those of saved searches.
 pub fn list(backup: &Backup) {
     for saved in &backup.collections {
         say(&format!(
@@ -66,5 +66,9 @@ pub fn list(backup: &Backup) {
             saved.seq().to_id(),
             size_short(saved.bytes()),
         ));
+    }
+    let (records, bytes) = backup.records();
+    if records > 0 {
+        say(&format!("saved searches: {} records, {}", count_text(records as u64), size_short(bytes)));
     }
 }

@@ -10,6 +10,8 @@
 //! - `files/SEED-NUMBER-MARK.EXTENSION`: a file of a collection. Seed (of the collection), number and mark (taken from
 //!   the file's own checksums) make the name say what the file holds, so that one that is there need not be sent again:
 //!   a backup into the folder of an older one, or of one that was broken off, adds what is new.
+//! - `files/record-NAME-MARK`: a record that others keep beside the collections. They are sent first, so that what one says of a
+//!   collection is no newer than the collection is.
 //! - `BACKUP`: what belongs together. It is sent last and put in place last, and says where each collection stood and
 //!   the checksum of every file. A folder without it holds no backup.
 //!
@@ -49,6 +51,17 @@ pub struct Backup {
     pub made: i64,
     /// Its collections, in order of tenant and name.
     pub collections: Vec<Saved>,
+    /// What others keep beside the collections.
+    #[serde(default)]
+    records: Vec<SavedRecord>,
+}
+
+/// A record in a backup; the name in its file is that of the record.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct SavedRecord {
+    /// In the data folder.
+    folder: String,
+    file: SavedFile,
 }
 
 /// A collection in a backup: whole batches, up to one position.
@@ -62,7 +75,7 @@ pub struct Saved {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct SavedFile {
-    /// In the collection's folder of segments.
+    /// In its folder: of a collection that of its segments.
     name: String,
     /// In the backup's folder of files.
     stored: String,
@@ -113,9 +126,15 @@ impl Backup {
         serde_json::from_slice(content).map_err(|e| StoreError::corrupt(path, format!("it does not read: {e}")))
     }
 
-    /// The files of all collections.
+    /// How many records it has that are kept beside the collections, such as saved searches, and their bytes.
+    pub fn records(&self) -> (usize, u64) {
+        (self.records.len(), self.records.iter().map(|record| record.file.bytes).sum())
+    }
+
+    /// All files.
     fn files(&self) -> impl Iterator<Item = &SavedFile> {
-        self.collections.iter().flat_map(|saved| &saved.files)
+        let of_collections = self.collections.iter().flat_map(|saved| &saved.files);
+        of_collections.chain(self.records.iter().map(|record| &record.file))
     }
 }
 

@@ -1,12 +1,13 @@
 //! A data folder made from a backup.
 
 use super::folder::{BackupFolder, checksum_of, read_listing};
-use super::{Backup, FILES, Saved, checksum};
+use super::{Backup, FILES, Saved, SavedFile, SavedRecord, checksum};
 use crate::codec::{read_file, replace_file};
 use crate::error::StoreError;
 use crate::folder::{LOCK, MARKER, RESTORING, make_root, write_marker};
 use crate::manifest::{rest_name, rows_name, segment_name};
 use crate::options::Options;
+use crate::records::Records;
 use crate::recovery::make_folders;
 use crate::seams::{Disk, OpenMode, Seams};
 use crate::sidecars::sidecars;
@@ -16,6 +17,7 @@ use meridian_model::schema::validate_name;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Makes the data folder of `options` from the backup in `from`, and opens it once: what is served beside events at rest
 /// is made anew, and each collection must come out at the position and with the events that the backup says.
@@ -51,6 +53,9 @@ pub fn restore(
     })?;
     for saved in &backup.collections {
         restore_collection(disk.as_ref(), from, &root, saved, progress)?;
+    }
+    for record in &backup.records {
+        restore_record(&disk, from, &root, record, progress)?;
     }
     write_marker(&seams, &root)?;
     let begun = root.join(RESTORING);
@@ -109,21 +114,48 @@ fn restore_collection(
         let (source, path) = (from.join(FILES).join(&file.stored), segments.join(&file.name));
         let to = disk.open(&path, OpenMode::Create).map_err(StoreError::io("create", &path))?;
         let mut at = 0;
-        let (bytes, crc) = checksum_of(disk, &source, &mut |piece| {
+        copy(disk, &source, file, &mut |piece| {
             to.write_at(at, piece).map_err(StoreError::io("write", &path))?;
             at += piece.len() as u64;
             progress(piece.len() as u64);
             Ok(())
         })?;
-        if bytes != file.bytes {
-            let detail = format!("it has {bytes} bytes where the backup says {}", file.bytes);
-            return Err(StoreError::corrupt(&source, detail));
-        }
-        checksum(&source, crc, file.crc32c)?;
         to.sync().map_err(StoreError::io("sync", &path))?;
     }
     disk.sync_dir(&segments).map_err(StoreError::io("sync", &segments))?;
     saved.manifest.write(disk, &dir).map(|_| ())
+}
+
+/// Gives a file of the backup to `sink`, piece by piece; it must be what it was.
+fn copy(
+    disk: &dyn Disk,
+    source: &Path,
+    file: &SavedFile,
+    sink: &mut dyn FnMut(&[u8]) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let (bytes, crc) = checksum_of(disk, source, sink)?;
+    if bytes != file.bytes {
+        let detail = format!("it has {bytes} bytes where the backup says {}", file.bytes);
+        return Err(StoreError::corrupt(source, detail));
+    }
+    checksum(source, crc, file.crc32c)
+}
+
+fn restore_record(
+    disk: &Arc<dyn Disk>,
+    from: &Path,
+    root: &Path,
+    record: &SavedRecord,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), StoreError> {
+    let records = Records::named(disk.clone(), root, &record.folder)?;
+    let mut content = Vec::new();
+    copy(disk.as_ref(), &from.join(FILES).join(&record.file.stored), &record.file, &mut |piece| {
+        content.extend_from_slice(piece);
+        progress(piece.len() as u64);
+        Ok(())
+    })?;
+    records.put(&record.file.name, &content)
 }
 
 /// What of a collection cannot be made anew.

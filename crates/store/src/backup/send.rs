@@ -1,9 +1,11 @@
 //! A backup on its way out of a live store.
 
 use super::tar::TarWriter;
-use super::{Backup, COPY_BYTES, ERROR, FILES, LISTING, Saved, SavedFile};
+use super::{Backup, COPY_BYTES, ERROR, FILES, LISTING, Saved, SavedFile, SavedRecord};
 use crate::collection::Collection;
 use crate::error::StoreError;
+use crate::keys;
+use crate::records::Records;
 use crate::store::Store;
 use meridian_model::Invalid;
 use std::collections::BTreeMap;
@@ -43,9 +45,14 @@ impl Store {
         for collection in &collections {
             collection.core.lock().check_whole()?;
         }
+        let records = self.all_records();
+        if let Some(damaged) = records.iter().find_map(|(_, records)| records.verify().into_iter().next()) {
+            return Err(StoreError::corrupt(&damaged.path, damaged.detail));
+        }
         let made = self.now();
         let mut tar = TarWriter::new(out);
-        let sent = send(&mut tar, &collections, made, have, cancelled);
+        let sent = send_records(&mut tar, &records, made, have, cancelled)
+            .and_then(|records| send(&mut tar, &collections, records, made, have, cancelled));
         match sent {
             Ok(backup) => tar.finish().map(|()| backup).map_err(StoreError::io("send", Path::new(SENT))),
             Err(error) => {
@@ -61,11 +68,12 @@ impl Store {
 fn send(
     tar: &mut TarWriter<'_>,
     collections: &[std::sync::Arc<Collection>],
+    records: Vec<SavedRecord>,
     made: i64,
     have: &BTreeMap<String, u32>,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<Backup, StoreError> {
-    let mut backup = Backup { made, collections: Vec::new() };
+    let mut backup = Backup { made, collections: Vec::new(), records };
     for collection in collections {
         // One collection's files are open at a time.
         let pinned = match collection.pin() {
@@ -90,6 +98,35 @@ fn send(
     }
     tar.file(LISTING, &backup.encode()?, made / 1_000_000).map_err(StoreError::io("send", Path::new(SENT)))?;
     Ok(backup)
+}
+
+/// Sends the records that others keep.
+fn send_records(
+    tar: &mut TarWriter<'_>,
+    all: &[(String, Records)],
+    made: i64,
+    have: &BTreeMap<String, u32>,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Vec<SavedRecord>, StoreError> {
+    let mut sent = Vec::new();
+    for (folder, records) in all {
+        for name in records.names()? {
+            if cancelled() {
+                return Err(StoreError::Closed);
+            }
+            // One that was removed meanwhile is none.
+            let Some(content) = records.get(&name)? else { continue };
+            let crc32c = crc32c::crc32c(&content);
+            let stored = format!("record-{:016x}-{crc32c:08x}", keys::hash(0, format!("{folder}/{name}").as_bytes()));
+            if !have.contains_key(&stored) {
+                let written = tar.file(&format!("{FILES}/{stored}"), &content, made / 1_000_000);
+                written.map_err(StoreError::io("send", Path::new(SENT)))?;
+            }
+            let file = SavedFile { name, stored, bytes: content.len() as u64, crc32c };
+            sent.push(SavedRecord { folder: folder.clone(), file });
+        }
+    }
+    Ok(sent)
 }
 
 /// Sends a file and gives its checksum.

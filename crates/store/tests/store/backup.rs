@@ -35,6 +35,10 @@ fn store(world: &World) -> Store {
         let gone: Vec<String> = content(&c.snapshot()).into_iter().step_by(9).map(|(id, _, _)| id).collect();
         assert!(c.delete(&gone).unwrap().deleted > 0);
     }
+    let records = store.records("notes");
+    for (name, content) in [("a", &b"one"[..]), ("B_2-seen", &[0; 5_000]), ("empty", b"")] {
+        records.put(name, content).unwrap();
+    }
     let ephemeral = Settings { durability: Durability::Ephemeral, ..Settings::default() };
     let fleeting = store.create("t", "fleeting", schema(IdRole::Made), ephemeral).unwrap();
     fleeting.write(Write::new(batch(&fleeting.schema(), &events(0, 50)))).unwrap();
@@ -65,6 +69,12 @@ fn of(store: &Store, name: &str) -> Arc<Collection> {
     store.collection("t", name).unwrap()
 }
 
+/// The records of a store.
+fn notes(store: &Store) -> Vec<(String, Vec<u8>)> {
+    let records = store.records("notes");
+    records.names().unwrap().into_iter().map(|name| (name.clone(), records.get(&name).unwrap().unwrap())).collect()
+}
+
 type Content = Vec<(String, Vec<(String, u64, i64)>)>;
 
 fn all(store: &Store) -> Content {
@@ -79,8 +89,9 @@ fn all(store: &Store) -> Content {
 fn what_is_restored_is_what_was_there_and_goes_on_from_there() {
     let world = World::new();
     let store = store(&world);
-    let before = all(&store);
+    let (before, noted) = (all(&store), notes(&store));
     let tar = sent(&world, &store);
+    store.records("notes").put("later", b"x").unwrap();
     let positions: Vec<u64> = ["given", "made", "ships"].iter().map(|name| of(&store, name).position()).collect();
     // What comes after the backup has begun is not in it.
     of(&store, "made").write(Write::new(batch(&of(&store, "made").schema(), &events(7000, 7010)))).unwrap();
@@ -93,7 +104,8 @@ fn what_is_restored_is_what_was_there_and_goes_on_from_there() {
     drop(store);
     let options = restored(&world, "/restored").unwrap();
     let back = Store::open(options, world.seams()).unwrap();
-    assert_eq!(all(&back), before);
+    assert_eq!((all(&back), notes(&back)), (before, noted));
+    assert_eq!(received.backup.records(), (3, 5_003));
     assert_eq!(back.check(), []);
     assert_eq!(of(&back, "fleeting").stats().events, 0);
     for (name, position) in ["given", "made", "ships"].into_iter().zip(positions) {
@@ -136,12 +148,15 @@ fn a_later_backup_adds_what_is_new_and_takes_the_place_of_the_older_when_it_is_w
     let store = world.open();
     of(&store, "given").maintain().unwrap();
     receive(&world, &sent(&world, &store)).unwrap();
-    let listed: u64 =
-        receive(&world, &sent(&world, &store)).unwrap().backup.collections.iter().map(|s| s.bytes()).sum();
+    store.records("notes").put("a", b"another").unwrap();
+    let last = receive(&world, &sent(&world, &store)).unwrap();
+    assert_eq!((last.files, last.bytes), (1, 7), "the record that is new, and nothing else");
+    let listed = last.backup.collections.iter().map(|s| s.bytes()).sum::<u64>() + last.backup.records().1;
     assert_eq!(world.files("/kept/files/").iter().map(|(_, bytes)| bytes).sum::<u64>(), listed);
     restored(&world, "/restored").unwrap();
     let back = Store::open(Options { data: "/restored".into(), ..world.options.clone() }, world.seams()).unwrap();
-    assert_eq!(all(&back), then);
+    assert_eq!((all(&back), notes(&back)), (then, notes(&store)));
+    assert_eq!(notes(&back)[1].1, b"another");
 }
 
 #[test]
@@ -193,7 +208,7 @@ fn a_flipped_bit_in_a_backup_is_named_and_the_next_backup_mends_it() {
 #[test]
 fn damage_of_the_store_is_named_instead_of_being_copied() {
     let random = SeededRandom::new(4);
-    for kind in [".parquet", ".rows", ".segment", ".dead", ".keys", ".hidden"] {
+    for kind in [".parquet", ".rows", ".segment", ".dead", ".keys", ".hidden", "/notes/"] {
         let world = World::new();
         let store = store(&world);
         store.close().unwrap();
