@@ -1,8 +1,8 @@
-//! Packets as a client of Server-Sent Events gets them.
+//! Packets as a client of Server-Sent Events or of a WebSocket gets them.
 
 use crate::support::{Server, read_chunk, read_head, send};
 use serde_json::Value;
-use std::io::BufReader;
+use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 
 /// A stream of events, after its head.
@@ -48,5 +48,42 @@ impl Events {
 
     pub fn all(mut self) -> Vec<Value> {
         std::iter::from_fn(|| self.next()).collect()
+    }
+}
+
+/// A WebSocket (RFC 6455), after its head.
+pub struct Socket(BufReader<TcpStream>);
+
+impl Socket {
+    /// The packets at a path.
+    pub fn open(server: &Server, path: &str) -> Socket {
+        let mut stream = server.connect();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").unwrap();
+        let mut reader = BufReader::new(stream);
+        assert_eq!(read_head(&mut reader).unwrap().0, 101);
+        Socket(reader)
+    }
+
+    /// The next packet; `None` when the server closes it.
+    pub fn next(&mut self) -> Option<Value> {
+        loop {
+            let mut head = [0; 2];
+            self.0.read_exact(&mut head).unwrap();
+            let length = match head[1] {
+                126 => {
+                    let mut long = [0; 2];
+                    self.0.read_exact(&mut long).unwrap();
+                    usize::from(u16::from_be_bytes(long))
+                }
+                short => usize::from(short),
+            };
+            let mut body = vec![0; length];
+            self.0.read_exact(&mut body).unwrap();
+            match head[0] {
+                0x81 => return Some(serde_json::from_slice(&body).unwrap()),
+                0x88 => return None,
+                other => assert_eq!(other, 0x89, "a ping"),
+            }
+        }
     }
 }

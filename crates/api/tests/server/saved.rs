@@ -1,7 +1,8 @@
 //! Saved searches over HTTP.
 
-use crate::events::Events;
+use crate::events::{Events, Socket};
 use crate::support::{Server, point};
+use meridian_api::ServerConfig;
 use serde_json::{Value, json};
 
 const SPEC: &str = "title:String,*geom:Point:srid=4326;meridian.id='given'";
@@ -74,6 +75,65 @@ fn events_of_every_way_in_are_told() {
     for gone in [server.get(&path), server.get(&format!("{path}/packets")), server.ask("DELETE", &path, &[], b"")] {
         gone.problem(404);
     }
+}
+
+#[test]
+fn a_websocket_goes_on_where_an_older_one_was() {
+    let server = Server::start();
+    server.create("news", SPEC);
+    let saved = save(&server, &json!({"keywords": "flood"}));
+    let path = format!("/saved-searches/{}", saved["id"].as_str().unwrap());
+    let flood =
+        |n: u64| server.load("news", &[point(&n.to_string(), 4.8, 45.7, json!({"title": format!("flood {n}")}))]);
+    let heard = |socket: &mut Socket| {
+        let packet = socket.next().unwrap();
+        let title = packet["features"][0]["properties"]["title"].as_str().unwrap().to_owned();
+        (packet["seq"].as_u64().unwrap(), title)
+    };
+    let mut socket = Socket::open(&server, &format!("{path}/packets"));
+    (0..3).for_each(flood);
+    for n in 0..3 {
+        assert_eq!(heard(&mut socket), (n, format!("flood {n}")));
+    }
+    drop(socket);
+    (3..5).for_each(flood);
+    let mut socket = Socket::open(&server, &format!("{path}/packets?after=1"));
+    flood(5);
+    for n in 2..6 {
+        assert_eq!(heard(&mut socket), (n, format!("flood {n}")));
+    }
+    assert_eq!(server.ask("DELETE", &path, &[], b"").status, 204);
+    let last = socket.next().unwrap();
+    assert_eq!((last["kind"].as_str(), last["seq"].as_u64()), (Some("complete"), Some(6)));
+    assert!(socket.next().is_none());
+}
+
+#[test]
+fn who_was_away_too_long_is_told_what_is_lost() {
+    let mut config = ServerConfig::default();
+    config.search.saved.buffer_bytes = 4 << 10;
+    let server = Server::with(config);
+    server.create("news", SPEC);
+    let saved = save(&server, &json!({"keywords": "flood"}));
+    let path = format!("/saved-searches/{}", saved["id"].as_str().unwrap());
+    let flood =
+        |n: u64| server.load("news", &[point(&n.to_string(), 4.8, 45.7, json!({"title": format!("flood {n}")}))]);
+    flood(0);
+    assert_eq!(titles(&mut stream(&server, &saved, None), 1), ["flood 0"]);
+    (1..40).for_each(flood);
+    let shown = || server.json(&path);
+    assert!((0..100_000).any(|_| shown()["next_packet"] == 40), "all have been looked at");
+    let first = shown()["first_packet"].as_u64().unwrap();
+    // What was taken gave way as well, and is not lost.
+    let lost = shown()["lost_packets"].as_u64().unwrap();
+    assert!(first > 20 && lost < first, "{}", shown());
+    for from in [format!("{path}/packets?after=0"), format!("{path}/packets?after={}", first - 2)] {
+        let problem = server.get(&from).problem(410);
+        assert_eq!(problem["first"], first);
+    }
+    let mut events = stream(&server, &saved, Some(first - 1));
+    let expected: Vec<String> = (first..40).map(|n| format!("flood {n}")).collect();
+    assert_eq!(titles(&mut events, expected.len()), expected);
 }
 
 #[test]

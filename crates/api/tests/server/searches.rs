@@ -1,10 +1,9 @@
 //! Federated searches over real sources on the loopback.
 
-use crate::events::Events;
+use crate::events::{Events, Socket};
 use crate::sources::{Sources, config, json as answer_of, typed};
-use crate::support::{Server, point, read_head};
+use crate::support::{Server, point};
 use serde_json::{Value, json};
-use std::io::{BufReader, Read, Write};
 
 /// Begins a search; its id.
 fn begin(server: &Server, question: &Value) -> String {
@@ -160,38 +159,10 @@ fn a_broken_connection_loses_and_repeats_nothing() {
     got.dedup();
     assert_eq!(got.len(), 200);
     // The same over a WebSocket, from the middle on.
-    let socket = over_socket(&server, &format!("/searches/{id}/packets?after=2"));
-    assert_eq!(socket, packets[3..]);
+    let mut socket = Socket::open(&server, &format!("/searches/{id}/packets?after=2"));
+    assert_eq!(std::iter::from_fn(|| socket.next()).collect::<Vec<_>>(), packets[3..]);
     let gone = server.get(&format!("/searches/{id}/packets?after=x"));
     assert_eq!((gone.status, gone.json()["field"].as_str()), (400, Some("after")));
-}
-
-/// All packets over a WebSocket (RFC 6455).
-fn over_socket(server: &Server, path: &str) -> Vec<Value> {
-    let mut stream = server.connect();
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").unwrap();
-    let mut reader = BufReader::new(stream);
-    assert_eq!(read_head(&mut reader).unwrap().0, 101);
-    let mut packets = Vec::new();
-    loop {
-        let mut head = [0; 2];
-        reader.read_exact(&mut head).unwrap();
-        let length = match head[1] {
-            126 => {
-                let mut long = [0; 2];
-                reader.read_exact(&mut long).unwrap();
-                usize::from(u16::from_be_bytes(long))
-            }
-            short => usize::from(short),
-        };
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).unwrap();
-        match head[0] {
-            0x81 => packets.push(serde_json::from_slice(&body).unwrap()),
-            0x88 => return packets,
-            other => assert_eq!(other, 0x89, "a ping"),
-        }
-    }
 }
 
 #[test]

@@ -278,7 +278,10 @@ async fn hook(answers: &'static [u16]) -> (String, tokio::sync::mpsc::UnboundedR
             let status = answers[calls.min(answers.len() - 1)];
             calls += 1;
             let _ = send.send((head, body));
-            let answer = format!("HTTP/1.1 {status} So\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            // Only what redirects is followed there, and that should not be.
+            let answer = format!(
+                "HTTP/1.1 {status} So\r\nlocation: /elsewhere\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            );
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
@@ -303,6 +306,7 @@ async fn a_webhook_gets_every_packet_signed_and_in_order_however_often_it_fails_
             world.write(&[("title", "flood two")], 0, (0.0, 0.0));
         }
         let (head, body) = tokio::time::timeout(PATIENCE, calls.recv()).await.expect("in time").expect("a call");
+        assert!(head.starts_with("post /hook "), "no redirect is followed: {head}");
         let packet: Value = serde_json::from_str(&body).unwrap();
         let header = |name: &str| {
             let line = head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_default();
@@ -351,6 +355,31 @@ async fn what_a_webhook_never_takes_becomes_a_dead_letter() {
     let after = again.status(&again.get(&search.id).unwrap())["webhook"].clone();
     assert_eq!((&after["dead"], &after["dead_letters"]), (&before["dead"], &before["dead_letters"]));
     stop(&again).await;
+}
+
+#[tokio::test]
+async fn a_name_that_leads_to_a_private_address_is_not_called() {
+    let mut world = World::new(NEWS);
+    world.settings.saved.webhook.wait = Duration::from_millis(1);
+    world.settings.saved.webhook.tries = 2;
+    let saved = world.open();
+    let (url, mut calls) = hook(&[200]).await;
+    let asked = |url: &str| json!({"keywords": "flood", "webhook": {"url": url, "secret": "a secret of mine"}});
+    let refused = saved.create(&asked(&url)).await.expect_err("it is written out").to_string();
+    assert!(refused.contains("private address"), "{refused}");
+    // What a name leads to is seen when it is called.
+    let named = saved.create(&asked(&url.replace("127.0.0.1", "localhost"))).await.expect("made");
+    world.write(&[("title", "flood")], 0, (0.0, 0.0));
+    let given_up = async {
+        while saved.status(&named)["webhook"]["dead"] != 1 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, given_up).await.expect("in time");
+    let report = saved.status(&named)["webhook"].clone();
+    assert!(report["dead_letters"][0]["why"].as_str().unwrap().contains("private address"), "{report}");
+    assert!(calls.try_recv().is_err(), "nobody was called");
+    stop(&saved).await;
 }
 
 /// A source that has one more result at each call.
