@@ -1,9 +1,10 @@
 //! Packets on their way to whoever asked: numbered without gaps, kept for a reader that comes back, bounded in memory.
 //!
 //! A packet gets its number in the moment that it is kept, under one lock, so that no two have the same and none is
-//! missing. What a reader has taken stays until the room is needed; what nobody has taken is never thrown away: when there
-//! is no room, the packet is not taken in, and whoever made it says so in the state of its provider. Only of a question that
-//! stands, whose readers may stay away for days, the oldest packets give way; their numbers say what is missing.
+//! missing. What a reader has taken stays until its room is needed, be it by another search; what nobody has taken is never
+//! thrown away: when there is no room, the packet is not taken in, and whoever made it says so in the state of its provider.
+//! Only of a question that stands, whose readers may stay away for days, the oldest packets give way; their numbers say what
+//! is missing.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
@@ -29,6 +30,11 @@ impl Budget {
     /// Bytes kept now.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
+    }
+
+    /// Whether more than half of it is used: then what has been read gives way, so that the other half is for what has not.
+    pub fn is_short(&self) -> bool {
+        self.held() > self.most / 2
     }
 }
 
@@ -111,14 +117,12 @@ impl Outbox {
             return false;
         }
         let packet = make(state.next());
-        let held = self.budget.held.load(Ordering::Relaxed);
         let over = |bytes: usize| bytes + packet.len() > self.bytes_max;
         let floor = state.floor();
-        while (over(state.bytes) || held > self.budget.most) && state.first < floor {
+        while (over(state.bytes) || self.budget.is_short()) && state.first < floor {
             self.forget_first(&mut state);
         }
-        let held = self.budget.held.load(Ordering::Relaxed);
-        if over(state.bytes) || held + packet.len() > self.budget.most {
+        if over(state.bytes) || self.budget.held() + packet.len() > self.budget.most {
             return false;
         }
         self.keep(&mut state, packet);
@@ -263,6 +267,14 @@ impl Outbox {
         Reader { outbox: self.clone(), id }
     }
 
+    /// Whether nobody reads, and either all has been taken or nobody has read for `gone`; before the first reader has come, for
+    /// `wait`.
+    pub fn is_done_with(&self, gone: Duration, wait: Duration) -> bool {
+        let state = self.state.lock();
+        let Some(since) = state.alone else { return false };
+        state.taken == state.next() || since.elapsed() >= if state.came { gone } else { wait }
+    }
+
     /// Completes once nobody has read for `gone`; before the first reader has come, for `wait`.
     pub async fn abandoned(&self, gone: Duration, wait: Duration) {
         loop {
@@ -319,6 +331,11 @@ impl Reader {
                 if let Some(packet) = state.packets.get((at - state.first) as usize).cloned() {
                     state.readers.insert(self.id, at + 1);
                     state.taken = state.taken.max(at + 1);
+                    // A search that waits for a slow source makes no packets, and must not hold the room of those that do.
+                    let floor = state.floor();
+                    while self.outbox.budget.is_short() && state.first < floor {
+                        self.outbox.forget_first(&mut state);
+                    }
                     drop(state);
                     self.outbox.changed.notify_waiters();
                     return Some((at, packet));
@@ -403,6 +420,28 @@ mod tests {
             assert_eq!(outbox.budget.held(), 80);
             drop(reader);
             drop(Arc::into_inner(outbox));
+        });
+    }
+
+    #[test]
+    fn what_others_have_read_never_takes_the_room_of_what_is_new() {
+        block_on(async {
+            let budget = Arc::new(Budget::new(1_000));
+            let outboxes: Vec<Arc<Outbox>> =
+                (0..50).map(|_| Arc::new(Outbox::new(10_000, budget.clone(), Instant::now()))).collect();
+            let mut readers: Vec<Reader> = outboxes.iter().map(|outbox| outbox.read(0).expect("a reader")).collect();
+            for round in 0..3 {
+                for (outbox, reader) in outboxes.iter().zip(&mut readers) {
+                    assert!(outbox.push(|_| "x".repeat(100)) && outbox.push(|_| "x".repeat(100)));
+                    assert!(budget.held() <= 1_000);
+                    assert_eq!(reader.next().await.map(|(seq, _)| seq), Some(2 * round));
+                    assert_eq!(reader.next().await.map(|(seq, _)| seq), Some(2 * round + 1));
+                }
+            }
+            // As long as there is room, what was read stays for a reader that comes back.
+            assert!(budget.held() >= 400, "{}", budget.held());
+            drop((readers, outboxes));
+            assert_eq!(budget.held(), 0);
         });
     }
 

@@ -255,6 +255,9 @@ impl Searches {
                     book.all.remove(&oldest);
                 }
             }
+            if self.budget.is_short() {
+                self.make_room(&mut book, &search.id);
+            }
         }
         let id = search.id.clone();
         drop(search);
@@ -262,6 +265,20 @@ impl Searches {
         let mut book = self.book.lock();
         book.all.remove(&id);
         book.ended.retain(|ended| *ended != id);
+    }
+
+    /// Forgets searches that ended, the oldest first, until there is room for those that run; but not the `newest`, and none
+    /// whose asker may still come for what it has not read.
+    fn make_room(&self, book: &mut Book, newest: &str) {
+        let Book { all, ended, .. } = book;
+        ended.retain(|id| {
+            let done = |search: &Arc<Search>| search.outbox.is_done_with(self.settings.gone, self.settings.wait);
+            let goes = self.budget.is_short() && id != newest && all.get(id).is_some_and(done);
+            if goes {
+                all.remove(id);
+            }
+            !goes
+        });
     }
 
     /// The search of this name, if it runs or ended a moment ago.

@@ -92,6 +92,78 @@ fn hangs(sink: Sink) -> Asking<'static> {
     })
 }
 
+/// Ten packets.
+fn plenty(sink: Sink) -> Asking<'static> {
+    let one = |n: usize| Found {
+        id: format!("p{n}"),
+        title: Some("good".to_owned()),
+        text: Some("x".repeat(8_000)),
+        ..Found::default()
+    };
+    Box::pin(async move { sink.found((0..10).map(one).collect()).await })
+}
+
+#[tokio::test]
+async fn searches_that_ended_and_searches_that_wait_leave_room_for_those_that_come() {
+    // Enough for six, of which at most half may be what has been read.
+    let room = 512 << 10;
+    let settings = Settings { buffer_bytes_total: room, join: Duration::ZERO, ..Settings::default() };
+    let searches = searches(settings, &[("plenty", plenty), ("hangs", hangs)]);
+    let mut waiting = Vec::new();
+    for _ in 0..12 {
+        let question = json!({"keywords": "good", "timeout": 60_000, "providers": ["plenty", "hangs"]});
+        let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");
+        let mut reader = search.outbox.read(0).expect("a reader");
+        let told = loop {
+            let (_, packet) = reader.next().await.expect("a packet");
+            let packet: Value = serde_json::from_str(&packet).expect("JSON");
+            if packet["kind"] == "provider" {
+                break packet;
+            }
+        };
+        assert_eq!((&told["state"], &told["results"]), (&json!("complete"), &json!(10)), "{told}");
+        waiting.push((search, reader));
+        let all = packets(&searches, json!({"keywords": "good", "providers": ["plenty"]})).await;
+        let last = all.last().expect("a last packet");
+        assert_eq!((&last["state"], &last["result_packets"]), (&json!("complete"), &json!(10)), "{last}");
+        assert!(searches.bytes() <= room, "{}", searches.bytes());
+    }
+    // The newest that ended can still be read.
+    assert!(searches.running() == 12 && searches.bytes() > room / 4);
+    waiting.iter().for_each(|(search, _)| assert!(searches.stop(&search.id)));
+}
+
+#[tokio::test]
+async fn a_search_that_ended_before_its_asker_came_keeps_its_room() {
+    // More than half is taken by what nobody has read.
+    let settings = Settings {
+        buffer_bytes_total: 512 << 10,
+        join: Duration::ZERO,
+        wait: Duration::from_secs(60),
+        ..Settings::default()
+    };
+    let searches = searches(settings, &[("plenty", plenty)]);
+    let question = json!({"keywords": "good", "providers": ["plenty"]});
+    let mut unread = Vec::new();
+    for _ in 0..4 {
+        let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");
+        search.ended().await;
+        unread.push(search.id.clone());
+    }
+    assert!(searches.bytes() > 256 << 10, "{}", searches.bytes());
+    packets(&searches, question.clone()).await;
+    for id in &unread {
+        let search = searches.get(id).expect("not forgotten");
+        let mut reader = search.outbox.read(0).expect("a reader");
+        let mut last = None;
+        while let Some((_, packet)) = reader.next().await {
+            last = Some(serde_json::from_str::<Value>(&packet).expect("JSON"));
+        }
+        let last = last.expect("a last packet");
+        assert_eq!((&last["state"], &last["result_packets"]), (&json!("complete"), &json!(10)), "{last}");
+    }
+}
+
 #[tokio::test]
 async fn a_panic_and_a_hang_cost_their_own_results_only_and_nobody_dies() {
     let searches = searches(Settings::default(), &[("good", good), ("panics", panics), ("hangs", hangs)]);

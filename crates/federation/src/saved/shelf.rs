@@ -26,7 +26,8 @@ const SWEPT_MIN: usize = 4_096;
 impl Shelf {
     pub(crate) fn new(bytes_max: usize) -> Shelf {
         let line = Line { packets: VecDeque::new(), swept_at: SWEPT_MIN };
-        Shelf { budget: Arc::new(Budget::new(bytes_max)), bytes_max, line: Mutex::new(line) }
+        // The budget only counts: the line knows which packets give way.
+        Shelf { budget: Arc::new(Budget::new(usize::MAX)), bytes_max, line: Mutex::new(line) }
     }
 
     /// Keeps a packet; `false` where the outbox takes no more.
