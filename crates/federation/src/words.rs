@@ -53,8 +53,18 @@ impl Prepared {
 
 /// Appends the words of a text in lower case, each with a space after it.
 fn normalise(text: &str, out: &mut String) {
-    let mut inside = false;
-    for sign in text.chars() {
+    let (mut inside, mut rest) = (false, text);
+    loop {
+        // Most of most texts are runs of ASCII: what is done below to each sign, to all of them at once.
+        let run = rest.bytes().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        if run > 0 {
+            let from = out.len();
+            out.push_str(&rest[..run]);
+            out[from..].make_ascii_lowercase();
+            inside = true;
+        }
+        let Some(sign) = rest[run..].chars().next() else { break };
+        rest = &rest[run + sign.len_utf8()..];
         if !sign.is_alphanumeric() {
             // An apostrophe is part of its word: don't, l'eau.
             if inside && !matches!(sign, '\'' | '’') {
@@ -313,6 +323,33 @@ mod tests {
 
     fn finds(keywords: &str, text: &str) -> bool {
         Words::parse(keywords).expect(keywords).matches(&Prepared::of([text]))
+    }
+
+    /// What [`normalise`] says of each sign, one after the other.
+    fn sign_by_sign(text: &str) -> String {
+        let (mut out, mut inside) = (String::new(), false);
+        for sign in text.chars() {
+            if sign.is_alphanumeric() {
+                let alone = stands_alone(sign);
+                let between = if alone && inside { " " } else { "" };
+                let after = if alone { " " } else { "" };
+                out.extend(between.chars().chain(sign.to_lowercase()).chain(after.chars()));
+                inside = !alone;
+            } else if inside && !matches!(sign, '\'' | '’') {
+                out.push(' ');
+                inside = false;
+            }
+        }
+        out + if inside { " " } else { "" }
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_read_as_their_signs_are(text in "[a-cA-C0-9 '’.,éÉßİ東ก|-]{0,80}") {
+            let mut runs = String::new();
+            normalise(&text, &mut runs);
+            prop_assert_eq!(runs, sign_by_sign(&text));
+        }
     }
 
     #[test]

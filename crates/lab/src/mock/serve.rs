@@ -52,6 +52,8 @@ impl Mock {
                 accepted = listener.accept() => {
                     // A connection that was gone before it was accepted is no reason to end.
                     if let Ok((stream, _)) = accepted {
+                        // The delay is the log's: the end of a long page must not wait for the client's acknowledgement.
+                        let _ = stream.set_nodelay(true);
                         connections.spawn(Arc::clone(&self).connection(stream));
                     }
                 }

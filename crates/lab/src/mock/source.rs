@@ -171,7 +171,7 @@ pub(super) fn items(file: &SourceFile, random: &mut rand_pcg::Pcg64, page: (u64,
     let (page, here) = page;
     let item = |k: u64| {
         let id = random.random::<u32>();
-        let text: String = (0..file.item_bytes).map(|_| char::from(random.random_range(b'a'..=b'z'))).collect();
+        let text = letters(random, file.item_bytes);
         let (lon, lat) = (random.random_range(-180.0..180.0), random.random_range(-85.0..85.0));
         match changed {
             true => format!(r#"{{"key":{id},"title":"{text}"}}"#),
@@ -182,6 +182,19 @@ pub(super) fn items(file: &SourceFile, random: &mut rand_pcg::Pcg64, page: (u64,
         }
     };
     (0..here).map(item).collect::<Vec<_>>().join(",")
+}
+
+/// So many letters; twelve of each draw, for all sources wait while a page is made.
+fn letters(random: &mut rand_pcg::Pcg64, count: usize) -> String {
+    let mut text = String::with_capacity(count);
+    while text.len() < count {
+        let mut drawn: u64 = random.random();
+        for _ in 0..(count - text.len()).min(12) {
+            text.push(char::from(b'a' + u8::try_from(drawn % 26).unwrap_or(0)));
+            drawn /= 26;
+        }
+    }
+    text
 }
 
 /// Whether a fault of some share takes the n-th call: drawn apart from the delay, so that a fault changes no delay.
