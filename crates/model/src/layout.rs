@@ -166,6 +166,11 @@ impl Projection {
         }
     }
 
+    /// Whether no column is wanted.
+    pub fn is_none(&self) -> bool {
+        !self.0.contains(&true)
+    }
+
     /// Whether a column is wanted.
     pub fn has(&self, column: usize) -> bool {
         self.0.get(column).copied().unwrap_or(false)

@@ -128,6 +128,9 @@ impl Scan {
             return Ok(self.chunk(part, chunk, columns)?.slice_of(from as usize, rows.len(), columns));
         };
         let whole = columns.without(&paged);
+        if whole.is_none() {
+            return Ok(self.part(part).read(rows, &paged)?);
+        }
         let batch = self.chunk(part, chunk, &whole)?.slice_of(from as usize, rows.len(), &whole);
         Ok(batch.joined(self.part(part).read(rows, &paged)?))
     }
@@ -307,51 +310,56 @@ impl Scan {
 
     /// Reads events in the order given.
     pub(crate) fn read_picks(&mut self, picks: &[Pick], columns: &Projection) -> Result<Batch, QueryError> {
-        let (Some(first), Some(last)) = (picks.first(), picks.last()) else {
+        if picks.is_empty() {
             return Ok(Batch::empty(self.schema().clone()).project(columns));
-        };
-        // The usual case of a stream: rows of one chunk, ascending.
-        let end = chunk_end(first.row);
-        let paged = |scan: &Scan, pick: &Pick| scan.part(pick.part).paged(pick.row / CHUNK_ROWS, columns).is_some();
-        if picks.windows(2).all(|p| p[0].part == p[1].part && p[0].row < p[1].row)
-            && last.row < end
-            && !paged(self, first)
-        {
-            let batch = self.read(first.part, first.row..last.row + 1, columns)?;
-            if batch.rows() == picks.len() {
-                return Ok(batch);
+        }
+        // What is kept in pages is read leaf by leaf; putting many leaves together is worth it only for large values.
+        let mut paged = Projection::none(&self.layout);
+        let chunks = picks.chunk_by(|a, b| a.part == b.part && a.row / CHUNK_ROWS == b.row / CHUNK_ROWS);
+        for pick in chunks.filter_map(|chunk| chunk.first()) {
+            if let Some(more) = self.part(pick.part).paged(pick.row / CHUNK_ROWS, columns) {
+                paged.union(&more);
             }
-            return Ok(batch.take(&picks.iter().map(|p| p.row - first.row).collect::<Vec<_>>()));
         }
-        // Otherwise each chunk in use is read once, over the rows wanted of it; where it is in pages, leaf by leaf.
-        let mut grains: HashMap<(u32, u32), u32> = HashMap::new();
-        let mut spans: HashMap<(u32, u32), (Range<u32>, usize)> = HashMap::new();
-        let mut stretch_of = Vec::with_capacity(picks.len());
-        for pick in picks {
-            let chunk = (pick.part, pick.row / CHUNK_ROWS);
-            let grain =
-                *grains.entry(chunk).or_insert_with(|| if paged(self, pick) { LEAF_ROWS as u32 } else { CHUNK_ROWS });
-            let stretch = (pick.part, pick.row / grain * grain);
-            stretch_of.push(stretch);
-            let next = spans.len();
-            let (span, _) = spans.entry(stretch).or_insert_with(|| (pick.row..pick.row + 1, next));
-            *span = span.start.min(pick.row)..span.end.max(pick.row + 1);
+        let rest = self.gather(picks, &columns.without(&paged), CHUNK_ROWS)?;
+        if paged.is_none() {
+            return Ok(rest);
         }
-        let mut wanted: Vec<(usize, u32, Range<u32>)> =
-            spans.iter().map(|(&(part, _), (span, at))| (*at, part, span.clone())).collect();
-        wanted.sort_unstable_by_key(|(at, _, _)| *at);
-        let mut batches = Vec::with_capacity(wanted.len());
-        for (_, part, span) in wanted {
-            batches.push(self.read(part, span, columns)?);
+        Ok(rest.joined(self.gather(picks, &paged, LEAF_ROWS as u32)?))
+    }
+
+    /// Reads events in the order given: each stretch of `grain` rows in use once, over the rows wanted of it.
+    fn gather(&mut self, picks: &[Pick], columns: &Projection, grain: u32) -> Result<Batch, QueryError> {
+        let stretch_of = |pick: &Pick| (pick.part, pick.row / grain);
+        let mut numbers: HashMap<(u32, u32), usize> = HashMap::new();
+        let mut spans: Vec<(u32, Range<u32>)> = Vec::new();
+        let mut runs = Vec::new();
+        for run in picks.chunk_by(|a, b| stretch_of(a) == stretch_of(b)) {
+            let number = *numbers.entry(stretch_of(&run[0])).or_insert(spans.len());
+            if number == spans.len() {
+                spans.push((run[0].part, run[0].row..run[0].row + 1));
+            }
+            let (_, span) = &mut spans[number];
+            for pick in run {
+                *span = span.start.min(pick.row)..span.end.max(pick.row + 1);
+            }
+            runs.push((number, run));
         }
-        let places: Vec<(usize, usize)> = picks
-            .iter()
-            .zip(&stretch_of)
-            .map(|(pick, stretch)| {
-                let (span, at) = &spans[stretch];
-                (*at, (pick.row - span.start) as usize)
-            })
-            .collect();
+        let mut batches = Vec::with_capacity(spans.len());
+        for (part, span) in &spans {
+            batches.push(self.read(*part, span.clone(), columns)?);
+        }
+        if let ([batch], [(_, span)]) = (batches.as_slice(), spans.as_slice()) {
+            // The usual case of a stream: rows of one chunk, often all of a stretch.
+            if batch.rows() == picks.len() && picks.is_sorted_by(|a, b| a.row < b.row) {
+                return Ok(batch.clone());
+            }
+            return Ok(batch.take(&picks.iter().map(|pick| pick.row - span.start).collect::<Vec<_>>()));
+        }
+        let mut places = Vec::with_capacity(picks.len());
+        for (number, run) in runs {
+            places.extend(run.iter().map(|pick| (number, (pick.row - spans[number].1.start) as usize)));
+        }
         Ok(Batch::interleave(&batches.iter().collect::<Vec<_>>(), &places)?)
     }
 }
