@@ -85,8 +85,28 @@ struct Book {
     ended: VecDeque<String>,
     /// Those that may be joined: asker and question, to name.
     joinable: HashMap<(String, String), String>,
+    /// How long searches take: a mean in which the last ones weigh most.
+    takes: Option<Duration>,
     stopped: bool,
 }
+
+impl Book {
+    fn note_end(&mut self, took: Duration) {
+        self.takes = Some(self.takes.map_or(took, |mean| (mean * 7 + took) / 8));
+    }
+
+    /// When a place comes free: when the oldest search that runs has taken as long as they do, at its deadline at the latest.
+    fn free_in(&self, now: Instant) -> Duration {
+        let end = |search: &Arc<Search>| {
+            self.takes.map_or(search.deadline, |takes| search.deadline.min(search.arrived + takes))
+        };
+        let first = self.all.values().filter(|search| !search.is_over()).map(end).min();
+        first.map_or(Duration::ZERO, |at| at.saturating_duration_since(now)).max(RETRY_MIN)
+    }
+}
+
+/// Who is refused is never asked to come back sooner.
+const RETRY_MIN: Duration = Duration::from_secs(1);
 
 impl Searches {
     /// Over the collections of `tenant` and the outside providers of the settings. Nothing runs before the first search.
@@ -194,10 +214,7 @@ impl Searches {
         }
         if book.running >= self.settings.searches_max || book.stopped {
             self.tally.refused.fetch_add(1, Ordering::Relaxed);
-            // The oldest that runs ends first, at its deadline at the latest.
-            let ends = book.all.values().filter(|s| !s.is_over()).map(|s| s.deadline).min();
-            let retry = ends.map_or(Duration::from_secs(1), |at| at.saturating_duration_since(Instant::now()));
-            return Err(Refusal::TooMany { running: book.running, retry });
+            return Err(Refusal::TooMany { running: book.running, retry: book.free_in(Instant::now()) });
         }
         book.running += 1;
         Ok(Admitted::Place(Running(self.clone())))
@@ -243,6 +260,7 @@ impl Searches {
             () = search.outbox.abandoned(self.settings.gone, self.settings.wait) => "nobody was there to read any more",
         };
         search.seal(given_up);
+        self.book.lock().note_end(search.arrived.elapsed());
         drop(place);
         {
             let mut book = self.book.lock();

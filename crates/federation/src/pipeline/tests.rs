@@ -254,6 +254,13 @@ async fn who_leaves_stops_the_work_and_nobody_waits_past_the_limit() {
     }
     assert_eq!(search.status()["state"], "absent");
     assert!(searches.start(&question, "another", Instant::now()).await.is_ok());
+    // Who is refused hears when this one is likely to end, by how long the last took, not when it must.
+    match searches.start(&question, "a third", Instant::now()).await {
+        Err(Refusal::TooMany { running: 1, retry }) => {
+            assert!((Duration::from_secs(1)..Duration::from_secs(15)).contains(&retry), "{retry:?}");
+        }
+        other => panic!("{:?}", other.map(|(search, _)| search.id.clone())),
+    }
 }
 
 #[tokio::test]
