@@ -43,7 +43,8 @@ pub(crate) fn classify(found: &mut Found) {
     }
 }
 
-fn kind(found: &Found) -> &'static str {
+/// What kind of thing a result is.
+pub(crate) fn kind(found: &Found) -> &'static str {
     if !found.videos.is_empty() {
         "video"
     } else if !found.images.is_empty() {

@@ -1,7 +1,7 @@
 //! An event as standing questions are held against it: what a test needs is read when the first one asks for it.
 
 use crate::found::Found;
-use crate::pipeline::classify::classify;
+use crate::pipeline::classify::{classify, kind};
 use crate::pipeline::deduplicate::hash;
 use crate::pipeline::filter::{has_media, plain_author};
 use crate::provider::of_feature;
@@ -43,7 +43,14 @@ impl<'a> Events<'a> {
 
     /// One of them.
     pub(crate) fn event(&self, row: usize) -> Event<'_> {
-        Event { of: self, row, shape: OnceCell::new(), texts: OnceCell::new(), found: OnceCell::new() }
+        Event {
+            of: self,
+            row,
+            shape: OnceCell::new(),
+            texts: OnceCell::new(),
+            found: OnceCell::new(),
+            told: OnceCell::new(),
+        }
     }
 }
 
@@ -54,6 +61,7 @@ pub(crate) struct Event<'a> {
     shape: OnceCell<Option<Geometry<f64>>>,
     texts: OnceCell<Prepared>,
     found: OnceCell<Found>,
+    told: OnceCell<Found>,
 }
 
 impl Event<'_> {
@@ -93,13 +101,22 @@ impl Event<'_> {
         Some(hash(&[self.of.collection, &name]))
     }
 
-    /// As a result of a search.
-    pub(crate) fn found(&self) -> &Found {
-        self.found.get_or_init(|| {
+    /// As a result of a question. To tell the language that a text sounds like takes as long as all else that is done with an
+    /// event, so it is told to those who ask for one.
+    pub(crate) fn found(&self, question: &Question) -> &Found {
+        let plain = self.found.get_or_init(|| {
             let mut text = Vec::new();
             self.of.features.feature(self.row, &mut text);
             let feature = serde_json::from_slice(&text).unwrap_or_default();
             let mut found = of_feature(feature, self.of.collection, self.of.batch, self.row);
+            found.kind = Some(kind(&found));
+            found
+        });
+        if question.language.is_none() {
+            return plain;
+        }
+        self.told.get_or_init(|| {
+            let mut found = plain.clone();
             classify(&mut found);
             found
         })
@@ -117,9 +134,9 @@ impl Event<'_> {
         };
         let author = || question.author.as_ref().is_none_or(|sought| self.author() == Some(plain_author(sought)));
         let words = || question.keywords.as_ref().is_none_or(|words| words.matches(self.texts()));
-        let media = || question.media.is_none() || has_media(self.found(), question);
+        let media = || question.media.is_none() || has_media(self.found(question), question);
         let language =
-            || question.language.as_ref().is_none_or(|sought| self.found().language.as_ref() == Some(sought));
+            || question.language.as_ref().is_none_or(|sought| self.found(question).language.as_ref() == Some(sought));
         time() && place() && author() && words() && media() && language()
     }
 }

@@ -104,14 +104,14 @@ impl SavedSearches {
     /// Sends hits to those whose they are.
     fn tell(&self, collection: &str, events: &Events<'_>, seqs: &[Seq], mut hits: Vec<Hit>) {
         hits.sort_by_key(|hit| hit.search.number);
-        let mut features: HashMap<usize, Option<Arc<str>>> = HashMap::new();
+        let mut features: HashMap<(usize, bool), Option<Arc<str>>> = HashMap::new();
         for hits in hits.chunk_by(|a, b| a.search.number == b.search.number && a.when == b.when) {
             let (search, when) = (&hits[0].search, hits[0].when);
-            let room = search.room(Own::NAME);
+            let (room, question) = (search.room(Own::NAME), &search.definition.question);
             // Names of saved searches are of one length, so a feature that fits one packet fits all.
             let mut feature = |hit: &Hit| {
-                let make = || events.event(hit.row).found().clone().feature_within(room).map(Arc::from);
-                features.entry(hit.row).or_insert_with(make).clone()
+                let make = || events.event(hit.row).found(question).clone().feature_within(room).map(Arc::from);
+                features.entry((hit.row, question.language.is_some())).or_insert_with(make).clone()
             };
             let found: Vec<Arc<str>> = hits.iter().filter_map(&mut feature).collect();
             self.tell_dropped(search);
