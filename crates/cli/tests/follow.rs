@@ -125,6 +125,30 @@ fn a_server_that_comes_back_is_followed_without_loss_or_repeat() {
 }
 
 #[test]
+fn what_a_kill_of_the_server_may_have_cost_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    server.create("news", "title:String,*geom:Point:srid=4326");
+    let relay = Relay::to(&server.url);
+    let follow = Follow::start(&relay.url, &["flood", "--format", "ndjson"]);
+    write(&server, "flood one");
+    assert_eq!(follow.title(), "flood one");
+    relay.cut();
+    server.kill();
+    follow.says("the connection broke");
+    let server = Server::start(folder.path());
+    write(&server, "flood two");
+    relay.turn(&server.url);
+    follow.says("packet 1 is kept no longer");
+    // The first comes again where the disk did not know yet that it was taken.
+    while follow.title() != "flood two" {}
+    send(follow.child.id(), "INT");
+    follow.says("the saved search is deleted");
+    assert_eq!(follow.ended(), Some(1));
+    assert!(saved(&server).is_empty());
+}
+
+#[test]
 fn what_was_saved_to_be_followed_is_deleted_in_the_end() {
     let server = Server::start_with(&["--ephemeral"]);
     server.create("news", "title:String,*geom:Point:srid=4326");

@@ -44,7 +44,7 @@ is wrong; 3: no server.
 
 With --follow the question becomes a saved search of the server: what is printed is what comes
 in after it. A connection that breaks is made again, and nothing is lost or repeated by that. Ctrl-C
-ends it: exit code 0, or 1 where something was lost, as is told on standard error then. The saved
+ends it: exit code 0, or 1 where something may have been lost, as is told on standard error. The saved
 search is deleted in the end, unless it has a --name.")]
 pub struct SearchArgs {
     #[command(flatten)]
