@@ -169,7 +169,7 @@ fn the_words_say_what_failed_and_how() {
     let weak = told(steps(weak), Conclusion::Found);
     assert!(
         weak.shape.as_ref().unwrap().gives_way
-            && weak.sentence.contains("it gives way: at 400 90.0 sound answers a second")
+            && weak.sentence.contains("it gives way: at 400, 90.0 sound answers a second")
     );
     let above = told(vec![step(10.0, true, Some(1.0), &[("sound", 10)])], Conclusion::Above);
     assert!(above.sentence.starts_with("Every load held, up to 10 requests a second") && !above.is_good());

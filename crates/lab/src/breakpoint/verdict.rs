@@ -198,7 +198,7 @@ fn shape(steps: &[Step], at: Estimate, load: Load) -> Option<Shape> {
     if !load.ends() {
         let (out, how) = (furthest.sound_per_s, if gives_way { "it gives way" } else { "it keeps up its work" });
         words += &format!(
-            " Under more load {how}: at {} {out:.1} sound answers a second, {best:.1} at best.",
+            " Under more load {how}: at {}, {out:.1} sound answers a second, {best:.1} at best.",
             furthest.load
         );
     }

@@ -149,7 +149,7 @@ fn curve(machine: &Machine) -> Plot {
     let measured: Vec<(f64, f64)> = law.measured().collect();
     let fitted: Vec<(f64, f64)> =
         (0..=200).map(|i| 1.0 + (most - 1.0) * f64::from(i) / 200.0).map(|n| (n, law.throughput(n))).collect();
-    let x = Axis::over("users", Unit::Count, Scale::Linear, fitted.iter().map(|p| p.0));
+    let x = Axis::over("users", Unit::Whole, Scale::Linear, fitted.iter().map(|p| p.0));
     let y =
         Axis::over("sound answers a second", Unit::Count, Scale::Linear, measured.iter().chain(&fitted).map(|p| p.1));
     let mut plot = Plot::new("What one machine does, by how many ask it at once", x, y)

@@ -129,7 +129,10 @@ pub fn void(seen: &Watched, limits: &Limits, closed: bool, no_socket: u64) -> Ve
         why.push(format!("the host took {} of the machine's processor time", percent(seen.steal)));
     }
     if let Some(other) = seen.other_load.filter(|other| *other > limits.other_load) {
-        why.push(format!("neither the lab nor the target used {} of the machine's processor time", percent(other)));
+        why.push(format!(
+            "programs other than the lab and the target took {} of the machine's processor time",
+            percent(other)
+        ));
     }
     if no_socket > 0 {
         why.push(format!("for {no_socket} requests this machine had no port or descriptor left"));
@@ -151,7 +154,7 @@ mod tests {
             (sound.clone(), true, 0, "own core"),
             (Watched { driver_starved: 0.06, ..sound.clone() }, false, 0, "waited for a processor"),
             (Watched { steal: 0.06, ..sound.clone() }, false, 0, "host"),
-            (Watched { other_load: Some(0.06), ..sound.clone() }, false, 0, "neither"),
+            (Watched { other_load: Some(0.06), ..sound.clone() }, false, 0, "other than the lab"),
             (sound.clone(), false, 3, "no port or descriptor"),
         ] {
             let why = void(&seen, &limits, closed, no_socket);

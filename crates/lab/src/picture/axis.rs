@@ -5,6 +5,8 @@
 pub enum Unit {
     /// Plain numbers, written short: 12, 3.4k, 5M.
     Count,
+    /// Numbers of things, written as those, with nothing between two of them.
+    Whole,
     /// Microseconds, written in the unit that suits: 250 µs, 12 ms, 1.5 s, 3 min.
     Micros,
     /// A share of one, written as percent.
@@ -109,7 +111,7 @@ impl Axis {
 /// A value of a unit as people write it.
 pub fn label(value: f64, unit: Unit) -> String {
     match unit {
-        Unit::Count => short(value),
+        Unit::Count | Unit::Whole => short(value),
         Unit::Share => format!("{} %", trimmed(value * 100.0, 1)),
         Unit::Micros => {
             let size = value.abs();
@@ -171,6 +173,7 @@ fn nice_step(rough: f64, unit: Unit) -> f64 {
             return step;
         }
     }
+    let rough = if unit == Unit::Whole { rough.max(1.0) } else { rough };
     let power = 10f64.powf(rough.log10().floor());
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|s| s * power).find(|s| *s >= rough * 0.999_999).unwrap_or(power * 10.0)
 }
@@ -224,7 +227,7 @@ mod tests {
         fn ticks_lie_on_the_axis_in_order_and_are_few(
             values in prop::collection::vec(0.001f64..1e12, 1..20),
             log in any::<bool>(),
-            unit in prop::sample::select(vec![Unit::Count, Unit::Micros, Unit::Bytes, Unit::Money]),
+            unit in prop::sample::select(vec![Unit::Count, Unit::Whole, Unit::Micros, Unit::Bytes, Unit::Money]),
         ) {
             let scale = if log { Scale::Log } else { Scale::Linear };
             let axis = Axis::over("", unit, scale, values.iter().copied());

@@ -3,6 +3,8 @@
 use super::{Axis, Layer, MARKS_MAX, Marks, Plot};
 use std::fmt::Write;
 
+/// Of a label that stands among marks: a white rim, so that it can be read.
+const HALO: &str = r##"stroke="#ffffff" stroke-width="3" paint-order="stroke""##;
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 18.0;
 const TOP: f64 = 44.0;
@@ -248,7 +250,7 @@ fn marks(out: &mut String, frame: &Frame<'_>, layer: &Layer) {
             let (anchor, aside) = if x > frame.right() - 120.0 { ("end", -4.0) } else { ("start", 4.0) };
             let _ = write!(
                 out,
-                r#"<text x="{:.1}" y="{}" text-anchor="{anchor}" fill="{colour}">{}</text>"#,
+                r#"<text x="{:.1}" y="{}" text-anchor="{anchor}" fill="{colour}" {HALO}>{}</text>"#,
                 x + aside,
                 top + 12.0,
                 escaped(word)
@@ -260,7 +262,7 @@ fn marks(out: &mut String, frame: &Frame<'_>, layer: &Layer) {
             let _ = write!(out, r#"<path d="M{left} {y:.1}H{right}" stroke="{colour}" stroke-dasharray="3 3"/>"#);
             let _ = write!(
                 out,
-                r#"<text x="{}" y="{:.1}" text-anchor="end" fill="{colour}">{}</text>"#,
+                r#"<text x="{}" y="{:.1}" text-anchor="end" fill="{colour}" {HALO}>{}</text>"#,
                 right - 4.0,
                 y - 4.0,
                 escaped(word)

@@ -2,6 +2,7 @@
 
 use super::again::Again;
 use crate::record::{Micros, Outcome, Phase, Record};
+use crate::stats::slope::{Line, Sums};
 use crate::stats::{Estimate, percentile};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
@@ -83,15 +84,11 @@ pub(super) struct Bar {
     pub(super) outcome: Outcome,
 }
 
-/// Points, and the sums of a least-squares line through all of them.
+/// Points, and the least-squares line through all of them, kept or not.
 #[derive(Debug, Default)]
 pub(super) struct Scatter {
     pub(super) points: Thinned<(f64, f64)>,
-    n: f64,
-    x: f64,
-    y: f64,
-    xx: f64,
-    xy: f64,
+    sums: Sums,
 }
 
 /// At most some number of items, evenly chosen from all that came.
@@ -140,21 +137,12 @@ impl<T> Default for Thinned<T> {
 impl Scatter {
     fn add(&mut self, x: f64, y: f64) {
         self.points.add((x, y));
-        self.n += 1.0;
-        self.x += x;
-        self.y += y;
-        self.xx += x * x;
-        self.xy += x * y;
+        self.sums.add(x, y);
     }
 
-    /// Intercept and slope of the least-squares line; `None` where all points share an x.
-    pub(super) fn line(&self) -> Option<(f64, f64)> {
-        let spread = self.n * self.xx - self.x * self.x;
-        if self.n < 3.0 || spread <= 1e-9 * self.n * self.xx {
-            return None;
-        }
-        let slope = (self.n * self.xy - self.x * self.y) / spread;
-        Some(((self.y - slope * self.x) / self.n, slope))
+    /// The least-squares line; `None` where all points share an x.
+    pub(super) fn line(&self) -> Option<Line> {
+        self.sums.line()
     }
 }
 
@@ -379,8 +367,8 @@ mod tests {
     fn the_line_is_that_of_all_points_not_of_those_kept() {
         let mut digest = Digest::new();
         (0..50_000).for_each(|n| digest.add(&record(n, Micros::from(n), 1_000 + Micros::from(n % 7) * 500)));
-        let (at_none, slope) = digest.series[&(0, 0)].by_concurrency.line().unwrap();
-        assert!((at_none - 1_000.0).abs() < 1e-6 && (slope - 500.0).abs() < 1e-6, "{at_none} {slope}");
+        let line = digest.series[&(0, 0)].by_concurrency.line().unwrap();
+        assert!((line.intercept - 1_000.0).abs() < 1e-6 && (line.slope.value - 500.0).abs() < 1e-6, "{line:?}");
     }
 
     #[test]

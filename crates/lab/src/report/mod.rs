@@ -6,6 +6,7 @@
 mod again;
 mod digest;
 mod growing;
+mod modes;
 pub(crate) mod page;
 mod pictures;
 mod words;

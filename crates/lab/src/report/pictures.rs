@@ -1,10 +1,10 @@
 //! The pictures of a report.
 
-use super::digest::{CLASSES_PER_DECADE, CourseKey, Digest, Series, Thinned};
+use super::digest::{CLASSES_PER_DECADE, Digest, Series, Thinned};
 use crate::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, label};
-use crate::record::{Outcome, Phase, Record};
+use crate::record::{Outcome, Phase};
 use crate::results::{Run, Sample};
-use crate::stats::mode::{self, Mode};
+use crate::stats::Estimate;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) struct Picture {
 pub(super) fn all(run: &Run, digest: &Digest, samples: &[Sample]) -> Vec<Picture> {
     let mut pictures = vec![requests(digest)];
     pictures.extend(percentiles(run, digest));
-    pictures.extend(modes(run, digest));
+    pictures.extend(super::modes::modes(run, digest));
     pictures.extend(heat(digest));
     pictures.extend(flow(digest));
     pictures.extend(firsts_and_lasts(run, digest));
@@ -29,10 +29,10 @@ pub(super) fn all(run: &Run, digest: &Digest, samples: &[Sample]) -> Vec<Picture
         digest,
         "concurrency",
         "requests in flight when it was sent",
-        Unit::Count,
+        Unit::Whole,
         |series| &series.by_concurrency,
     ));
-    pictures.extend(scatter(run, digest, "size", "results in the answer", Unit::Count, |series| &series.by_results));
+    pictures.extend(scatter(run, digest, "size", "results in the answer", Unit::Whole, |series| &series.by_results));
     pictures.extend(sampled(samples));
     pictures
 }
@@ -53,7 +53,7 @@ fn colour(at: usize) -> &'static str {
     COLOURS[at % COLOURS.len()]
 }
 
-fn time_axis(values: impl Iterator<Item = f64>) -> Axis {
+pub(super) fn time_axis(values: impl Iterator<Item = f64>) -> Axis {
     Axis::over("time of the trial", Unit::Micros, Scale::Linear, values)
 }
 
@@ -64,7 +64,7 @@ fn latency_axis(title: &str, values: impl Iterator<Item = f64>) -> Axis {
 /// Each request as a bar: waiting to be sent, waiting for the first result, receiving.
 fn requests(digest: &Digest) -> Picture {
     let bars = &digest.bars.kept;
-    let y = Axis::over("number of the request", Unit::Count, Scale::Linear, bars.iter().map(|bar| bar.n + 1.0));
+    let y = Axis::over("number of the request", Unit::Whole, Scale::Linear, bars.iter().map(|bar| bar.n + 1.0));
     let x = time_axis(bars.iter().map(|bar| bar.done));
     let height = (y.range.1 - y.range.0) / bars.len().max(40) as f64 * 0.7;
     let rows = |from: fn(&super::digest::Bar) -> f64, to: fn(&super::digest::Bar) -> f64, of: fn(Outcome) -> bool| {
@@ -140,61 +140,6 @@ fn curve(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
     let (steps, depth) = (160, -(1.0 - last).log10());
     let at = |i: i32| 1.0 - 10f64.powf(-depth * f64::from(i) / f64::from(steps));
     (0..=steps).map(at).map(|q| (q, histogram.value_at_quantile(q).max(1) as f64)).collect()
-}
-
-/// The wait of each request of the first trial of each series, with its growth, and where requests got nothing.
-fn modes(run: &Run, digest: &Digest) -> Vec<Picture> {
-    let courses = super::words::first_trials(digest).into_iter();
-    courses.filter_map(|(key, records)| mode_of(&series_name(run, (key.1, key.2)), key, records)).collect()
-}
-
-fn mode_of(name: &str, key: CourseKey, records: &[Record]) -> Option<Picture> {
-    let course = mode::of(records);
-    let points: Vec<(f64, f64)> =
-        records.iter().filter_map(|record| Some((record.intended as f64, record.to_something()? as f64))).collect();
-    if points.len() < 3 {
-        return None;
-    }
-    let x = time_axis(records.iter().map(|record| record.intended as f64));
-    let y = Axis::over("wait for the first result", Unit::Micros, Scale::Linear, points.iter().map(|p| p.1));
-    let high = y.range.1;
-    let mut intended: Vec<(u32, f64)> = records.iter().map(|record| (record.n, record.intended as f64)).collect();
-    intended.sort_by_key(|(n, _)| *n);
-    let at = |n: f64| intended.get((n - 1.0).max(0.0) as usize).or(intended.last()).map_or(0.0, |(_, time)| *time);
-    let spans = course.bursts.iter().map(|burst| {
-        let end = at(f64::from(burst.after_n) + f64::from(burst.lost) + 1.0);
-        (burst.start_s * 1e6, 0.0, end, high, 0.22)
-    });
-    let colour = match course.mode {
-        Mode::Flat => GOOD,
-        Mode::Growing => "#e69f00",
-        Mode::TimingOut => BAD,
-    };
-    let mut plot = Plot::new(format!("{name}: {}", course.mode.word()), x, y);
-    if !course.bursts.is_empty() {
-        plot = plot.with("requests that got nothing", BAD, Marks::Heat(spans.collect()));
-    }
-    plot = plot.with("wait for the first result", colour, Marks::Points(points));
-    let mut caption = match course.mode {
-        Mode::Flat => "The wait stays what it is.".to_owned(),
-        Mode::Growing => "Each request waits longer than the one before.".to_owned(),
-        Mode::TimingOut => format!("Requests get nothing from number {} on.", course.first_failure.unwrap_or_default()),
-    };
-    if let Some(line) = course.growth.filter(|_| course.mode != Mode::Flat) {
-        let until = course.first_failure.map_or(intended.len() as f64, f64::from);
-        let wait = |n: f64| (line.intercept + line.slope.value * n) * 1e6;
-        plot = plot.with("growth", QUIET, Marks::Line(vec![(at(1.0), wait(1.0)), (at(until), wait(until))], true));
-        let [value, low, high] =
-            [line.slope.value, line.slope.low, line.slope.high].map(|s| label(s * 1e6, Unit::Micros));
-        caption += &format!(" It grows by {value} a request ({low} to {high}) before the first that got nothing.");
-    }
-    for burst in &course.bursts {
-        let restart = burst.restart_s.map_or("never came back".to_owned(), |s| {
-            format!("came back with a wait of {}", label(s * 1e6, Unit::Micros))
-        });
-        caption += &format!(" After {}: {} lost, {restart}.", burst.after_n, burst.lost);
-    }
-    Some(Picture { name: format!("mode-{}-{}", key.1, key.2), caption, plot })
 }
 
 /// Latency over time, as a heat map: humps and drifts that percentiles average away.
@@ -303,16 +248,23 @@ fn scatter(
     let mut text = Vec::new();
     for (at, (key, series)) in series.into_iter().enumerate() {
         let (scatter, name) = (of(series), series_name(run, *key));
-        let Some((at_none, slope)) = scatter.line() else { continue };
+        let Some(fitted) = scatter.line() else { continue };
         let (from, to) = plot.x.range;
-        let line = vec![(from, at_none + slope * from), (to, at_none + slope * to)];
+        let line = [from, to].map(|x| (x, fitted.intercept + fitted.slope.value * x)).to_vec();
         plot = plot
             .with(name.clone(), colour(at), Marks::Points(scatter.points.kept.clone()))
             .and(colour(at), Marks::Line(line, true));
-        let sign = if slope < 0.0 { "−" } else { "" };
-        text.push(format!("{name}: {sign}{} for each more.", label(slope.abs(), Unit::Micros)));
+        let Estimate { value, low, high } = fitted.slope;
+        text.push(match low > 0.0 || high < 0.0 {
+            true => format!("{name}: {} for each more ({} to {}).", signed(value), signed(low), signed(high)),
+            false => format!("{name}: no slope is seen."),
+        });
     }
     Some(Picture { name: name.to_owned(), caption: text.join(" "), plot })
+}
+
+fn signed(micros: f64) -> String {
+    format!("{}{}", if micros < 0.0 { "−" } else { "" }, label(micros.abs(), Unit::Micros))
 }
 
 /// Points of a line.

@@ -37,13 +37,17 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
             .collect();
         format!("{} of {} measured requests had a sound answer ({}).", count(sound), count(measured), rest.join(", "))
     });
+    // A sentence about one of several populations begins with its name.
+    let of = |key, words: &str| match digest.series.len() > 1 {
+        true => begun(&format!("{}: {}", series_name(run, key), with_first(words, char::to_lowercase))),
+        false => begun(words),
+    };
     for (key, series) in &digest.series {
         if series.latency.is_empty() {
             continue;
         }
-        let of = if digest.series.len() > 1 { format!("{}: ", series_name(run, *key)) } else { String::new() };
         let at = |q: f64| label(series.latency.value_at_quantile(q) as f64, Unit::Micros);
-        let mut sentence = format!("{of}half took at most {}, 95 % {}, 99 % {}", at(0.5), at(0.95), at(0.99));
+        let mut sentence = format!("half took at most {}, 95 % {}, 99 % {}", at(0.5), at(0.95), at(0.99));
         let naive = series.naive.value_at_quantile(0.99) as f64;
         let real = series.latency.value_at_quantile(0.99) as f64;
         if real > naive * 1.25 + 500.0 {
@@ -51,28 +55,30 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
             sentence +=
                 &format!(" (a client that waits for an answer before it asks again would have reported {naive})");
         }
-        let mut letters = sentence.chars();
-        let first = letters.next().map(char::to_uppercase).into_iter().flatten();
-        said.push(format!("{}.", first.chain(letters).collect::<String>()));
+        said.push(of(*key, &format!("{sentence}.")));
     }
     for ((_, target, population), records) in first_trials(digest) {
-        let of = if digest.series.len() > 1 {
-            format!("{}: ", series_name(run, (target, population)))
-        } else {
-            String::new()
-        };
-        said.push(format!("{of}{}", mode_in_words(&mode::of(records))));
+        said.push(of((target, population), &mode_in_words(&mode::of(records))));
     }
     for (key, series) in &digest.series {
-        let of = if digest.series.len() > 1 { format!("{}: ", series_name(run, *key)) } else { String::new() };
-        said.extend(shape_in_words(&series.over_time.kept).map(|words| format!("{of}{words}")));
-        said.extend(drift_in_words(&series.over_time.kept).map(|words| format!("{of}{words}")));
-        said.extend(digest.again.get(key).map(|again| format!("{of}{}", again.in_words(series))));
+        let more = [shape_in_words(&series.over_time.kept), drift_in_words(&series.over_time.kept)];
+        let again = digest.again.get(key).map(|again| again.in_words(series));
+        said.extend(more.into_iter().chain([again]).flatten().map(|words| of(*key, &words)));
     }
     if let Some(why) = &run.cut_short {
         said.push(format!("The run was cut short: {why}."));
     }
     said.join(" ")
+}
+
+fn begun(words: &str) -> String {
+    with_first(words, char::to_uppercase)
+}
+
+/// Words with their first letter changed.
+fn with_first<C: Iterator<Item = char>>(words: &str, change: fn(char) -> C) -> String {
+    let mut letters = words.chars();
+    letters.next().map(change).into_iter().flatten().chain(letters).collect()
 }
 
 /// The first trial of each target and population.
@@ -129,9 +135,10 @@ pub(super) fn table(run: &Run, digest: &Digest) -> (Vec<&'static str>, Vec<Vec<S
         };
         let latency = |q| {
             let interval = series.interval(q).map(|found| {
-                format!(" ({} to {})", label(found.low.max(0.0), Unit::Micros), label(found.high, Unit::Micros))
+                format!("\n({} to {})", label(found.low.max(0.0), Unit::Micros), label(found.high, Unit::Micros))
             });
-            format!("{}{}", at(&series.latency, q), interval.unwrap_or_default())
+            // A line each: they are not to be torn apart.
+            format!("{}{}", at(&series.latency, q), interval.unwrap_or_default()).replace(' ', "\u{a0}")
         };
         vec![
             series_name(run, *key),

@@ -34,6 +34,46 @@ pub fn fit(points: &[(f64, f64)]) -> Option<Line> {
     Some(Line { slope: Estimate { value: slope, low: slope - reach, high: slope + reach }, intercept, r2 })
 }
 
+/// The sums of a line through more points than are kept.
+#[derive(Debug, Default)]
+pub struct Sums {
+    n: usize,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+    yy: f64,
+}
+
+impl Sums {
+    /// Takes a point.
+    pub fn add(&mut self, x: f64, y: f64) {
+        self.n += 1;
+        self.x += x;
+        self.y += y;
+        self.xx += x * x;
+        self.xy += x * y;
+        self.yy += y * y;
+    }
+
+    /// The line through all of them, as [`fit`] has it.
+    pub fn line(&self) -> Option<Line> {
+        let n = self.n as f64;
+        let spread = |squares: f64, a: f64, b: f64| squares - a * b / n;
+        let sxx = spread(self.xx, self.x, self.x);
+        if self.n < 3 || sxx <= 1e-9 * self.xx {
+            return None;
+        }
+        let (sxy, syy) = (spread(self.xy, self.x, self.y), spread(self.yy, self.y, self.y).max(0.0));
+        let slope = sxy / sxx;
+        let rest = (syy - slope * sxy).max(0.0);
+        let reach = student(self.n - 2) * (rest / (n - 2.0) / sxx).sqrt();
+        let r2 = if syy > 0.0 { 1.0 - rest / syy } else { 1.0 };
+        let slope = Estimate { value: slope, low: slope - reach, high: slope + reach };
+        Some(Line { slope, intercept: (self.y - slope.value * self.x) / n, r2 })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

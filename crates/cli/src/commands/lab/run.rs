@@ -94,12 +94,14 @@ fn json(outcome: &Outcome, out: &Path) -> serde_json::Value {
 }
 
 fn table(outcome: &Outcome, out: &Path) {
+    let many = outcome.run.targets.len() > 1;
+    let width = outcome.groups.iter().map(|group| name(group, many).chars().count()).max().unwrap_or(0).max(28);
     say(&format!(
-        "{:<10} {:<28} {:>9} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "{:<10} {:<width$} {:>9} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8}",
         "phase", "population · request", "sound", "not sound", "per s", "p50 ms", "p95 ms", "p99 ms", "naive99"
     ));
     for group in &outcome.groups {
-        row(group, outcome.run.targets.len() > 1);
+        row(group, &name(group, many), width);
     }
     let lab = &outcome.run.lab;
     say("");
@@ -125,15 +127,17 @@ fn table(outcome: &Outcome, out: &Path) {
     say(&format!("results: {}", out.display()));
 }
 
-fn row(group: &Group, many_targets: bool) {
+fn name(group: &Group, many_targets: bool) -> String {
+    let target = if many_targets { format!("{} · ", group.target) } else { String::new() };
+    format!("{target}{} · {}", group.population, group.request)
+}
+
+fn row(group: &Group, name: &str, width: usize) {
     let sound = group.outcomes.get("sound").copied().unwrap_or(0);
     let others: u64 = group.outcomes.values().sum::<u64>() - sound;
-    let target = if many_targets { format!("{} · ", group.target) } else { String::new() };
-    let name = format!("{target}{} · {}", group.population, group.request);
-    let name: String = if name.chars().count() > 28 { name.chars().take(27).chain(['…']).collect() } else { name };
     let Quantiles { p50, p95, p99, .. } = group.latency_ms;
     say(&format!(
-        "{:<10} {name:<28} {sound:>9} {others:>9} {:>8.1} {p50:>8.2} {p95:>8.2} {p99:>8.2} {:>8.2}",
+        "{:<10} {name:<width$} {sound:>9} {others:>9} {:>8.1} {p50:>8.2} {p95:>8.2} {p99:>8.2} {:>8.2}",
         group.phase, group.sound_per_s, group.naive_ms.p99
     ));
     for (reason, count) in &group.reasons {
