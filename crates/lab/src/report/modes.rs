@@ -44,7 +44,7 @@ fn mode_of(name: &str, key: CourseKey, records: &[Record]) -> Option<Picture> {
         Mode::Growing => "Each request waits longer than the one before.".to_owned(),
         Mode::TimingOut => format!("Requests get nothing from number {} on.", course.first_failure.unwrap_or_default()),
     };
-    if let Some(line) = course.growth.filter(|_| course.mode != Mode::Flat) {
+    if let Some(line) = course.growth.filter(|line| course.mode != Mode::Flat && line.slope.low > 0.0) {
         let ends = [due.first(), course.first_failure.unwrap_or(due.last())];
         let wait = |n: u32| (line.intercept + line.slope.value * f64::from(n)) * 1e6;
         plot = plot.with("growth", QUIET, Marks::Line(ends.map(|n| (due.at(n), wait(n))).to_vec(), true));

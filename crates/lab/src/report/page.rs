@@ -11,10 +11,10 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-pub(super) const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#24292f;background:#fff;max-width:900px;margin:2em auto;\
+pub(super) const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#24292f;background:#fff;max-width:1000px;margin:2em auto;\
 padding:0 1em}h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}.first{font-size:1.12em}.void{border-left:4px solid #d55e00;\
-padding:.3em 1em;background:#fdf3ec}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9em}\
-th,td{padding:.25em .7em;text-align:right;vertical-align:top;white-space:pre-line;border-bottom:1px solid #e3e6ea}th:first-child,td:first-child{text-align:left}\
+padding:.3em 1em;background:#fdf3ec}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.85em}\
+th,td{padding:.25em .5em;text-align:right;vertical-align:top;white-space:pre-line;border-bottom:1px solid #e3e6ea}th:first-child,td:first-child{text-align:left}\
 svg{max-width:100%;height:auto}figure{margin:1.2em 0}figcaption{color:#57606a;font-size:.9em}pre{background:#f6f8fa;\
 padding:1em;overflow:auto;font-size:.85em}.scroll{overflow-x:auto}";
 

@@ -97,10 +97,11 @@ fn mode_in_words(course: &Course) -> String {
             format!("The wait grew by {} with each request.", label(growth * 1e6, Unit::Micros))
         }
         Mode::TimingOut => format!(
-            "Request {} was the first that got nothing; {} got nothing in all, in {} bursts.",
+            "Request {} was the first that got nothing; {} got nothing in all, in {} burst{}.",
             course.first_failure.unwrap_or_default(),
             count(u64::from(lost)),
-            course.bursts.len()
+            course.bursts.len(),
+            if course.bursts.len() == 1 { "" } else { "s" }
         ),
     }
 }
@@ -134,9 +135,7 @@ pub(super) fn table(run: &Run, digest: &Digest) -> (Vec<&'static str>, Vec<Vec<S
             false => label(histogram.value_at_quantile(q) as f64, Unit::Micros),
         };
         let latency = |q| {
-            let interval = series.interval(q).map(|found| {
-                format!("\n({} to {})", label(found.low.max(0.0), Unit::Micros), label(found.high, Unit::Micros))
-            });
+            let interval = series.interval(q).map(|found| format!("\n({})", span(found.low.max(0.0), found.high)));
             // A line each: they are not to be torn apart.
             format!("{}{}", at(&series.latency, q), interval.unwrap_or_default()).replace(' ', "\u{a0}")
         };
@@ -154,6 +153,15 @@ pub(super) fn table(run: &Run, digest: &Digest) -> (Vec<&'static str>, Vec<Vec<S
         ]
     });
     (header, rows.collect())
+}
+
+/// Two times, the unit once where it is the same.
+fn span(low: f64, high: f64) -> String {
+    let (low, high) = (label(low, Unit::Micros), label(high, Unit::Micros));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, unit)), Some((_, same))) if unit == same => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
 }
 
 /// A number with its thousands apart.

@@ -24,6 +24,18 @@ fn one_seed_gives_one_run_and_another_seed_another() {
 }
 
 #[test]
+fn a_worker_that_dies_is_missed_until_another_takes_its_place() {
+    let trial = |for_good: &str| {
+        run(&search(&["workers=16", "worker_death=true", "death.probability=1.0", "death.restart_s=30.0", for_good]))
+    };
+    // Every job that is dropped takes a worker with it, until there is none.
+    let gone = trial("death.for_good=1.0");
+    assert_eq!((gone.deaths, gone.dropped), (16, 16));
+    let back = trial("death.for_good=0.0");
+    assert!(back.deaths > 16 && back.deaths == back.dropped && back.jobs > gone.jobs, "{} {}", back.deaths, back.jobs);
+}
+
+#[test]
 fn a_search_alone_is_complete_and_its_record_says_so() {
     let pipeline = search(&["workers=8", "arrival.count=1"]);
     let trial = run(&pipeline);
