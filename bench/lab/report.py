@@ -35,4 +35,8 @@ def render(result):
     many = result.get("report")
     if many:
         out += [f"A report of {many['count']:,} requests, each recorded ({many['parquet_mib']:.0f} MiB), was there after {many['seconds']:.1f} s on one core (aim: 10 s).", ""]
+    jobs = result.get("simulated")
+    if jobs:
+        out += [f"{jobs['jobs']:,} simulated jobs ({jobs['requests']:,} searches of the study's pipeline with 64 workers) took {' and '.join(f'{s:.1f}' for s in jobs['seconds'])} s "
+                f"on one core (aim: a minute); two runs with one seed {'are the same to the byte' if jobs['same'] else 'DIFFER'}.", ""]
     return [*out, f"{void} of {3 * result['rounds']} runs of the lab are void: others, or the host, took more than 5 % of the machine. {quiet(result)}"]

@@ -5,6 +5,7 @@ its histograms and raw records. Open: 20,000 requests a second, and how many lef
 mock source whose answers take a log-normal time (median 5 ms), 1,000 requests a second from the lab and from oha with its latency correction.
 Streams: 10,000 WebSockets that bring a packet a second each, and the most memory that client and server had.
 Report: a million requests, recorded one by one, and the seconds until the page and pictures of them are there.
+Simulation: ten million jobs of the search study's pipeline, twice with one seed.
 Rounds interleave; a run in which others used more than 5 % of the machine, or the host took as much, is repeated, and marked where it stays so.
 """
 
@@ -27,6 +28,10 @@ CONNECTIONS = 50
 OPEN_RATE = 20_000
 AGREED_RATE = 1_000
 TRIES = 3
+PIPELINE = pathlib.Path(__file__).resolve().parent.parent / "studies" / "search-pipeline.toml"
+# A search of it is a job of the first two stages, one for each of 25 sources, for each of the 17 calls that bring something, and for each of 93 packets.
+PACKETS = 93
+JOBS = 2 + 25 + 17 + PACKETS
 K6 = TARGET / "bench-peers" / "k6"
 OHA = TARGET / "bench-peers" / "oha" / "bin" / "oha"
 MOCK = """
@@ -148,6 +153,20 @@ def reported(folder, url, count):
     return {"count": count, "seconds": seconds, "cpu": cpu, "parquet_mib": (out / "requests.parquet").stat().st_size / 2**20}
 
 
+def simulated(requests):
+    """So many searches of bench/studies/search-pipeline.toml, none of which may be lost, twice: seconds, and whether both runs are the same."""
+    command = ["taskset", "-c", "0", MERIDIAN, "lab", "simulate", PIPELINE, "--set", f"arrival.count={requests}", "--set", "workers=64", "--json"]
+    seconds, said = [], []
+    for _ in range(2):
+        began = time.monotonic()
+        said.append(subprocess.run(list(map(str, command)), capture_output=True, check=True).stdout)
+        seconds.append(time.monotonic() - began)
+    whole = sum(request["packets"] == PACKETS for request in json.loads(said[0])["requests"])
+    if whole != requests:
+        sys.exit(f"bench: {whole} of {requests} simulated searches are whole, so their jobs cannot be told")
+    return {"jobs": requests * JOBS, "requests": requests, "seconds": seconds, "same": said[0] == said[1]}
+
+
 def need_descriptors(count):
     """Raises the limit of open files as far as it goes; children have it too."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -163,6 +182,7 @@ def main():
     parser.add_argument("--streams", type=int, default=10_000, help="WebSockets at once; 0 leaves the part out")
     parser.add_argument("--packets", type=int, default=60, help="packets of each, one a second")
     parser.add_argument("--requests", type=int, default=1_000_000, help="requests of which a report is made; 0 leaves the part out")
+    parser.add_argument("--searches", type=int, default=-(-10_000_000 // JOBS), help="simulated searches; 0 leaves the part out")
     options = parser.parse_args()
     need("wrk", "taskset", MERIDIAN)
     with contextlib.ExitStack() as stack:
@@ -183,7 +203,8 @@ def main():
                 + f"; open: {found['open']['within_1ms']:.2%} within 1 ms")
         held = streams(stack, folder, options.streams, options.packets) if options.streams else None
         many = reported(folder, null, options.requests) if options.requests else None
-    save("lab", {"streams": held, "report": many, "seconds": options.seconds, "rounds": options.rounds, "connections": CONNECTIONS, "open_rate": OPEN_RATE,
+    jobs = simulated(options.searches) if options.searches else None
+    save("lab", {"streams": held, "report": many, "simulated": jobs, "seconds": options.seconds, "rounds": options.rounds, "connections": CONNECTIONS, "open_rate": OPEN_RATE,
                  "agreed_rate": AGREED_RATE, "runs": rounds, "quiet": quiet})
 
 
