@@ -63,7 +63,7 @@ deny() {
 
 echo "== what the tests need"
 scripts/need.sh ogr2ogr=gdal-bin wrk=wrk chromium=chromium curl=curl /usr/share/doc/python3-venv=python3-venv || exit 1
-scripts/need.sh pg_lsclusters=postgresql nginx=nginx-light nats-server=nats-server || exit 1
+scripts/need.sh pg_lsclusters=postgresql nginx=nginx-light nats-server=nats-server redis-server=redis-server || exit 1
 make --no-print-directory web || exit 1
 
 step "format" cargo fmt --all --check

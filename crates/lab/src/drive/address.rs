@@ -177,7 +177,7 @@ fn cut(url: &str) -> Result<Parts, String> {
     let (host, port) = host_and_port(place, scheme.port)?;
     let mut parts = Parts { scheme, host, port, base: String::new(), login: Login::default(), tls: scheme.tls };
     if let Some(who) = who {
-        if !matches!(scheme.protocol, Protocol::Postgres | Protocol::Nats) {
+        if !matches!(scheme.protocol, Protocol::Redis | Protocol::Postgres | Protocol::Nats) {
             return Err(format!("a name and password are not sent over {}://", scheme.name));
         }
         let (user, password) = who.split_once(':').map_or((who, None), |(user, password)| (user, Some(password)));

@@ -1,6 +1,6 @@
 //! RESP, the protocol of Redis and Tile38 (redis.io/docs/reference/protocol-spec): a command, a reply, one at a time.
 
-use super::address::Address;
+use super::address::{Address, Login};
 use super::fault::{CLOSED, Fault};
 use super::scan::BODY_MOST;
 use super::stream::Stream;
@@ -57,7 +57,9 @@ impl Resp {
 impl Wire for Resp {
     async fn open(&mut self) -> Result<(), Fault> {
         if self.stream.is_none() {
-            self.stream = Some(Stream::open(&self.address).await?);
+            let mut stream = Stream::open(&self.address).await?;
+            sign_in(&self.address.login, &mut stream).await?;
+            self.stream = Some(stream);
         }
         Ok(())
     }
@@ -68,7 +70,9 @@ impl Wire for Resp {
         self.open().await?;
         // Only a whole reply leaves a connection that can be asked again.
         let Some(mut stream) = self.stream.take() else { return Err(Fault::failed(CLOSED)) };
-        encode(question.body(), &mut self.command);
+        let words: Vec<&[u8]> =
+            question.body().split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+        encode(&words, &mut self.command);
         self.buffer.clear();
         record.sent = Some(clock.now());
         stream.send(&self.command).await?;
@@ -104,12 +108,38 @@ impl Wire for Resp {
     }
 }
 
+/// Says who asks, where the address has a name or a password (redis.io/docs/latest/commands/auth).
+async fn sign_in(login: &Login, stream: &mut Stream) -> Result<(), Fault> {
+    let mut words: Vec<&[u8]> = [&login.user, &login.password].into_iter().flatten().map(String::as_bytes).collect();
+    words.retain(|word| !word.is_empty());
+    if words.is_empty() {
+        return Ok(());
+    }
+    words.insert(0, b"AUTH");
+    let (mut bytes, mut reply) = (Vec::new(), Reply::new());
+    encode(&words, &mut bytes);
+    stream.send(&bytes).await?;
+    bytes.clear();
+    while !reply.is_whole() {
+        match stream.read_buf(&mut bytes).await {
+            Ok(0) => return Err(Fault::failed(CLOSED)),
+            Ok(_) => {}
+            Err(e) => return Err(Fault::broken(&e)),
+        }
+        let used = reply.feed(&bytes).map_err(Fault::failed)?;
+        bytes.drain(..used);
+    }
+    match reply.error {
+        Some(word) => Err(Fault::failed(format!("the server lets nobody in by this name and password: {word}"))),
+        None => Ok(()),
+    }
+}
+
 /// A command's words as an array of bulk strings.
-fn encode(text: &[u8], out: &mut Vec<u8>) {
-    let words = || text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+fn encode(words: &[&[u8]], out: &mut Vec<u8>) {
     out.clear();
-    out.extend_from_slice(format!("*{}\r\n", words().count()).as_bytes());
-    for word in words() {
+    out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+    for word in words {
         out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
         out.extend_from_slice(word);
         out.extend_from_slice(b"\r\n");
@@ -221,9 +251,9 @@ mod tests {
     }
 
     #[test]
-    fn a_command_goes_word_by_word_and_the_largest_array_counts() {
+    fn a_command_is_an_array_of_words_and_the_largest_array_counts() {
         let mut out = Vec::new();
-        encode(b"GET  key\n", &mut out);
+        encode(&[b"GET", b"key"], &mut out);
         assert_eq!(out, b"*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n");
         let mut reply = Reply::new();
         reply.feed(b"*2\r\n$1\r\n0\r\n*3\r\n:1\r\n:2\r\n:3\r\n").expect("RESP");

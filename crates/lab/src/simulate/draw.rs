@@ -30,6 +30,11 @@ impl Dice {
     pub fn fraction(&mut self) -> f64 {
         self.0.random()
     }
+
+    /// A wait for something that comes without memory, this often in the mean.
+    pub fn exponential(&mut self, mean: f64) -> f64 {
+        mean * -(1.0 - self.fraction()).ln()
+    }
 }
 
 /// A duration that varies: log-normal with this mean and coefficient of variation (0: always the mean). Service times and

@@ -122,6 +122,26 @@ fn users_go_round_the_addresses_of_a_service() {
 }
 
 #[test]
+fn users_think_as_long_as_they_are_told_from_the_answer_on() {
+    let server = serve(|_, _, stream| ok(stream));
+    let pauses = |think: &str, requests: u32| -> Vec<i64> {
+        let ran = drive(&format!(
+            "[target]\nurl = \"{}\"\n[arrival]\nkind = \"closed\"\nusers = 1\n{think}\n[limits]\nrequests = {requests}\n[request]\n",
+            server.url
+        ));
+        assert_eq!(ran.outcomes(), BTreeMap::from([("sound", requests as usize)]));
+        ran.records.windows(2).map(|pair| pair[1].intended - pair[0].done.expect("an end")).collect()
+    };
+    assert_eq!(pauses("think_s = 0.02", 20), vec![20_000; 19]);
+    // Five standard deviations of a mean of 400, and of the share of those above it.
+    let drawn = pauses("think_s = 0.004\nthink = \"exponential\"", 401);
+    let mean = drawn.iter().sum::<i64>() as f64 / 400.0;
+    assert!((3_000.0..=5_000.0).contains(&mean), "{mean}");
+    let long = drawn.iter().filter(|pause| **pause > 4_000).count();
+    assert!((99..=195).contains(&long), "{long}");
+}
+
+#[test]
 fn an_access_log_is_replayed_at_the_speed_that_is_asked_for() {
     let server = serve(|_, _, stream| ok(stream));
     let mut log = tempfile::NamedTempFile::new().expect("a file");

@@ -40,6 +40,9 @@ pub struct Pipeline {
     /// How workers die.
     #[serde(default)]
     pub death: Death,
+    /// How workers crash, whatever they do; left out: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crash: Option<Crash>,
     /// What arrives.
     pub arrival: Arrival,
     /// Stages in order.
@@ -64,6 +67,16 @@ impl Default for Death {
     fn default() -> Self {
         Death { probability: 0.02, restart_s: 30.0, for_good: 0.1 }
     }
+}
+
+/// Crashes of workers: the job in hand is lost, and a new worker takes the place after a while.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Crash {
+    /// Mean seconds between two crashes of one worker; they come without memory.
+    pub every_s: f64,
+    /// Seconds until a new worker has taken its place.
+    pub restart_s: f64,
 }
 
 /// How requests arrive.
@@ -196,6 +209,10 @@ impl Pipeline {
         share("death.probability", self.death.probability)?;
         share("death.for_good", self.death.for_good)?;
         not_negative("death.restart_s", self.death.restart_s)?;
+        if let Some(crash) = self.crash {
+            positive("crash.every_s", crash.every_s)?;
+            not_negative("crash.restart_s", crash.restart_s)?;
+        }
         for (name, x) in [
             ("arrival.interval_s", self.arrival.interval_s),
             ("arrival.submit_s", self.arrival.submit_s),

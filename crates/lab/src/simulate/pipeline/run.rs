@@ -21,6 +21,8 @@ pub struct Trial {
     pub calls: u64,
     /// Workers that died.
     pub deaths: u64,
+    /// Jobs that were lost because their worker crashed.
+    pub lost: u64,
     /// Time for which workers were held, summed over them.
     pub held: Micros,
     /// When the last job ended.
@@ -49,9 +51,17 @@ enum Worker {
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Arrive(u32),
-    Poll(u32),
-    Done(u32),
+    Poll(Life),
+    Done(Life),
+    Crash(Life),
     Restart(u32),
+}
+
+/// A worker between two crashes: what was due in the life before does not happen in the next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Life {
+    worker: u32,
+    number: u32,
 }
 
 struct Step {
@@ -76,9 +86,12 @@ struct Machine {
     suppliers: Vec<Supplier>,
     queues: Queues<Job>,
     workers: Vec<Worker>,
+    /// Of each worker how many lives it had before this one.
+    lives: Vec<u32>,
     poll: Micros,
     drop: Micros,
     death: Option<super::Death>,
+    crash: Option<super::Crash>,
     outstanding: u64,
     to_come: u64,
     trial: Trial,
@@ -115,9 +128,11 @@ impl Machine {
             // A simulated queue is bounded by the requests of its scenario, which has a limit.
             queues: Queues::new(usize::MAX),
             workers: vec![Worker::Idle; pipeline.workers as usize],
+            lives: vec![0; pipeline.workers as usize],
             poll: micros(pipeline.poll_s).max(1),
             drop: micros(pipeline.drop_s),
             death: pipeline.worker_death.then_some(pipeline.death),
+            crash: pipeline.crash,
             outstanding: 0,
             to_come: pipeline.arrival.requests(),
             trial: Trial::default(),
@@ -128,9 +143,10 @@ impl Machine {
             machine.agenda.at(start + submit, Event::Arrive(n as u32));
         }
         machine.trial.packets.resize(machine.trial.starts.len(), Vec::new());
-        for worker in 0..machine.workers.len() {
+        for worker in 0..pipeline.workers {
             let phase = micros(machine.dice.fraction() * pipeline.poll_s);
-            machine.agenda.at(phase, Event::Poll(worker as u32));
+            machine.agenda.at(phase, Event::Poll(machine.life(worker)));
+            machine.plan_crash(worker);
         }
         machine
     }
@@ -141,13 +157,48 @@ impl Machine {
                 self.to_come -= 1;
                 self.make(0, Job { request, stage: 0, source: 0, packets: 0 });
             }
-            Event::Poll(worker) => self.look(worker),
+            Event::Poll(life) if self.is_now(life) => self.look(life.worker),
+            Event::Done(life) if self.is_now(life) => self.done(life.worker),
+            Event::Crash(life) if self.is_now(life) => self.crash(life.worker),
+            Event::Poll(_) | Event::Done(_) | Event::Crash(_) => {}
             Event::Restart(worker) => {
                 self.workers[worker as usize] = Worker::Idle;
+                self.plan_crash(worker);
                 self.look(worker);
             }
-            Event::Done(worker) => self.done(worker),
         }
+    }
+
+    fn life(&self, worker: u32) -> Life {
+        Life { worker, number: self.lives[worker as usize] }
+    }
+
+    fn is_now(&self, life: Life) -> bool {
+        self.life(life.worker) == life
+    }
+
+    fn plan_crash(&mut self, worker: u32) {
+        if let Some(crash) = self.crash {
+            let after = micros(self.dice.exponential(crash.every_s));
+            self.agenda.after(after, Event::Crash(self.life(worker)));
+        }
+    }
+
+    /// A worker ends in the middle of whatever it does, with its job.
+    fn crash(&mut self, worker: u32) {
+        let Some(crash) = self.crash else { return };
+        self.trial.deaths += 1;
+        if matches!(self.workers[worker as usize], Worker::Busy { .. }) {
+            self.outstanding -= 1;
+            self.trial.lost += 1;
+        }
+        self.die(worker);
+        self.agenda.after(micros(crash.restart_s), Event::Restart(worker));
+    }
+
+    fn die(&mut self, worker: u32) {
+        self.workers[worker as usize] = Worker::Dead;
+        self.lives[worker as usize] += 1;
     }
 
     /// Makes the jobs of a stage out of the job before.
@@ -191,7 +242,7 @@ impl Machine {
         match self.queues.take(Duration::from_micros(self.agenda.now())) {
             None => {
                 self.workers[worker as usize] = Worker::Idle;
-                self.agenda.after(self.poll, Event::Poll(worker));
+                self.agenda.after(self.poll, Event::Poll(self.life(worker)));
             }
             Some(Taken::Due(job)) => self.begin(worker, job),
             Some(Taken::Expired(_)) => self.drop(worker),
@@ -212,7 +263,7 @@ impl Machine {
         }
         self.trial.held += time;
         self.workers[worker as usize] = Worker::Busy { job, calls_left };
-        self.agenda.after(time, Event::Done(worker));
+        self.agenda.after(time, Event::Done(self.life(worker)));
     }
 
     fn done(&mut self, worker: u32) {
@@ -232,7 +283,7 @@ impl Machine {
             self.trial.calls += 1;
             self.trial.held += time;
             self.workers[worker as usize] = Worker::Busy { job, calls_left: calls_left - 1 };
-            self.agenda.after(time, Event::Done(worker));
+            self.agenda.after(time, Event::Done(self.life(worker)));
             return;
         }
         self.outstanding -= 1;
@@ -246,14 +297,14 @@ impl Machine {
         self.trial.dropped += 1;
         if let Some(death) = self.death.filter(|death| self.dice.chance(death.probability)) {
             self.trial.deaths += 1;
-            self.workers[worker as usize] = Worker::Dead;
+            self.die(worker);
             if !self.dice.chance(death.for_good) {
                 self.agenda.after(micros(death.restart_s), Event::Restart(worker));
             }
             return;
         }
         self.workers[worker as usize] = Worker::Idle;
-        self.agenda.after(self.drop, Event::Poll(worker));
+        self.agenda.after(self.drop, Event::Poll(self.life(worker)));
     }
 }
 

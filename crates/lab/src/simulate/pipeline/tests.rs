@@ -36,6 +36,31 @@ fn a_worker_that_dies_is_missed_until_another_takes_its_place() {
 }
 
 #[test]
+fn a_worker_that_crashes_loses_its_job_and_is_missed_until_another_takes_its_place() {
+    let text = "kind = \"pipeline\"\nseed = 1\nworkers = 1\npoll_s = 1.0\nsource = []\n\
+        arrival = { kind = \"onoff\", count = 0, interval_s = 0.0, bursts = 1, per_burst = 10000 }\n\
+        crash = { every_s = 100.0, restart_s = 25.0 }\n\
+        [[stage]]\nname = \"work\"\nqueue = \"quick\"\nservice = { mean_s = 1.0 }\n";
+    let pipeline = |text: &str| match Scenario::read(text, &[]) {
+        Ok(Scenario::Pipeline(pipeline)) => pipeline,
+        other => panic!("{other:?}"),
+    };
+    let trial = run(&pipeline(text));
+    assert_eq!(trial, run(&pipeline(text)));
+    // One worker that always has work: each crash costs a job, and the time of whoever takes its place.
+    assert_eq!((trial.jobs + trial.lost, trial.dropped), (10_000, 0));
+    assert_eq!(trial.lost, trial.deaths);
+    let up = crate::simulate::agenda::seconds(trial.end) - 25.0 * trial.deaths as f64;
+    assert!((trial.jobs as f64 - 1.0..=10_001.0).contains(&up), "{up} s of work for {} jobs", trial.jobs);
+    // As many as an exponential law gives: five standard deviations either way.
+    assert!((50..=150).contains(&trial.deaths), "{}", trial.deaths);
+    let never = run(&pipeline(&text.replace("crash = { every_s = 100.0, restart_s = 25.0 }", "")));
+    assert_eq!((never.jobs, never.lost, never.deaths), (10_000, 0, 0));
+    let wrong = Scenario::read(&text.replace("every_s = 100.0", "every_s = 0.0"), &[]).map(|_| ());
+    assert!(wrong.as_ref().is_err_and(|e| e.to_string().contains("crash.every_s = 0")), "{wrong:?}");
+}
+
+#[test]
 fn a_search_alone_is_complete_and_its_record_says_so() {
     let pipeline = search(&["workers=8", "arrival.count=1"]);
     let trial = run(&pipeline);

@@ -1,8 +1,9 @@
-//! The wires against the servers that they are for: PostgreSQL, nginx and NATS, as `make test` installs them.
+//! The wires against the servers that they are for: PostgreSQL, nginx, NATS and Redis, as `make test` installs them.
 
 mod nats;
 mod nginx;
 mod postgres;
+mod redis;
 
 use super::tls::Authority;
 use super::*;
