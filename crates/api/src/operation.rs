@@ -36,6 +36,8 @@ pub async fn metrics(State(state): State<AppState>) -> Response {
 fn search_metrics(state: &AppState, out: &mut String) {
     let (searches, tally) = (&state.searches, state.searches.tally());
     gauge(out, "meridian_searches_running", "Searches that run.", searches.running());
+    let delay = searches.delay(Class::Background).as_secs_f64();
+    gauge(out, "meridian_search_delay_seconds", "For how long the oldest work has waited for a processor.", delay);
     gauge(out, "meridian_search_packet_bytes", "Bytes of packets kept for readers.", searches.bytes());
     for (name, help, count) in [
         ("meridian_searches_total", "Searches begun.", &tally.begun),

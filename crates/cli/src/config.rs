@@ -243,6 +243,13 @@ const SETTINGS: &[Setting] = &[
         set: |c, v| text(v).map(|t| c.providers = (!t.is_empty()).then(|| PathBuf::from(t))),
     },
     count!("search.searches_max", "Most searches at once; later ones get 429.", server.search.searches_max, 1, 100_000),
+    duration!(
+        "search.delay_max",
+        "While searches wait longer than this for a processor no other begins: 429.",
+        server.search.delay_max,
+        "1ms",
+        "1h"
+    ),
     duration!("search.deadline", "Deadline of a search that names none.", server.search.deadline, "1ms", "1h"),
     duration!(
         "search.deadline_max",

@@ -6,6 +6,7 @@ use crate::settings::Settings;
 use crate::shape;
 use crate::words::Words;
 use geo_types::Geometry;
+use meridian_model::policy::queue::Class;
 use meridian_model::{Interval, Invalid, geometry};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -55,6 +56,17 @@ pub enum Priority {
     Poll,
     /// Nobody waits for it.
     Background,
+}
+
+impl Priority {
+    /// How a queue calls it.
+    pub fn class(self) -> Class {
+        match self {
+            Priority::Quick => Class::Quick,
+            Priority::Poll => Class::Default,
+            Priority::Background => Class::Background,
+        }
+    }
 }
 
 /// The place of a question, as it was asked.

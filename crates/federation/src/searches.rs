@@ -11,6 +11,7 @@ use crate::question::{Place, Question};
 use crate::search::{Leg, Search, Tally};
 use crate::settings::Settings;
 use meridian_model::Invalid;
+use meridian_model::policy::queue::Class;
 use meridian_query::{CancelFlag, Control, QueryError};
 use meridian_store::Store;
 use meridian_store::seams::{Clock, Random};
@@ -34,6 +35,13 @@ pub enum Refusal {
         /// When a place may come free.
         retry: Duration,
     },
+    /// Those that run wait too long for this server's processors.
+    Busy {
+        /// For how long work of theirs has waited.
+        delay: Duration,
+        /// When to come again.
+        retry: Duration,
+    },
     /// There are as many saved searches as may be.
     TooManySaved {
         /// How many.
@@ -48,6 +56,9 @@ impl std::fmt::Display for Refusal {
         match self {
             Refusal::Invalid(invalid) => invalid.fmt(f),
             Refusal::TooMany { running, .. } => write!(f, "{running} searches run, as many as may"),
+            Refusal::Busy { delay, .. } => {
+                write!(f, "the searches that run wait {} ms for a processor", delay.as_millis())
+            }
             Refusal::TooManySaved { most } => write!(f, "there are {most} saved searches, as many as may be"),
             Refusal::Failed(why) => f.write_str(why),
         }
@@ -165,7 +176,7 @@ impl Searches {
         arrived: Instant,
     ) -> Result<(Arc<Search>, bool), Refusal> {
         let plan = plan(&question, &self.providers)?;
-        let place = match self.admit(&key)? {
+        let place = match self.admit(&key, question.priority.class())? {
             Admitted::Join(search) => return Ok((search, true)),
             Admitted::Place(place) => place,
         };
@@ -203,7 +214,8 @@ impl Searches {
         Ok((search, false))
     }
 
-    fn admit(self: &Arc<Searches>, key: &(String, String)) -> Result<Admitted, Refusal> {
+    fn admit(self: &Arc<Searches>, key: &(String, String), class: Class) -> Result<Admitted, Refusal> {
+        let delay = self.delay(class);
         let mut book = self.book.lock();
         if let Some(search) = book.joinable.get(key).and_then(|id| book.all.get(id))
             && search.arrived.elapsed() < self.settings.join
@@ -212,12 +224,21 @@ impl Searches {
             self.tally.joined.fetch_add(1, Ordering::Relaxed);
             return Ok(Admitted::Join(search.clone()));
         }
+        if delay > self.settings.delay_max {
+            self.tally.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(Refusal::Busy { delay, retry: RETRY_MIN });
+        }
         if book.running >= self.settings.searches_max || book.stopped {
             self.tally.refused.fetch_add(1, Ordering::Relaxed);
             return Err(Refusal::TooMany { running: book.running, retry: book.free_in(Instant::now()) });
         }
         book.running += 1;
         Ok(Admitted::Place(Running(self.clone())))
+    }
+
+    /// For how long work that goes before a new search of this class has waited for a processor.
+    pub fn delay(&self, class: Class) -> Duration {
+        self.pipeline.get().map_or(Duration::ZERO, |pipeline| pipeline.delay(class))
     }
 
     /// A question with its address looked up.
@@ -371,7 +392,7 @@ async fn feed(pipeline: Arc<Pipeline>, search: Arc<Search>, legs: Vec<Arc<Leg>>)
     let each = async {
         for leg in legs {
             if let Some(lane) = pipeline.ask(leg.provider.name()) {
-                lane.push(search.question.priority, Work { leg, body: () }).await;
+                lane.push(Work { leg, body: () }).await;
             }
         }
     };

@@ -12,6 +12,8 @@ pub struct Settings {
     pub providers: Vec<Arc<Declared>>,
     /// Most searches at once; later ones are refused at once.
     pub searches_max: usize,
+    /// While work waits longer than this for a processor no search begins.
+    pub delay_max: Duration,
     /// Deadline of a search that names none, from its arrival.
     pub deadline: Duration,
     /// Longest deadline that a search may ask for.
@@ -55,6 +57,7 @@ impl Default for Settings {
         Settings {
             providers: Vec::new(),
             searches_max: 256,
+            delay_max: Duration::from_millis(500),
             deadline: Duration::from_secs(20),
             deadline_max: Duration::from_secs(120),
             limit: 100,

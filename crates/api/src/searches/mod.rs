@@ -93,6 +93,9 @@ fn refused(refusal: Refusal, state: &AppState) -> Problem {
                 Err(_) => problem,
             }
         }
+        Refusal::Busy { retry, .. } => {
+            Problem::new(Kind::TooManySearches, format!("{refusal}: try again")).retry_after(retry)
+        }
         Refusal::TooManySaved { most } => Problem::new(
             Kind::TooManySearches,
             format!("there are {most} saved searches, as many as may be: delete one"),

@@ -30,7 +30,7 @@ impl Stage for Classify {
             leg.search.tally.unmatched.fetch_add((before - body.len()) as u64, Ordering::Relaxed);
         }
         if !body.is_empty() {
-            self.next.push(leg.search.question.priority, Work { leg, body }).await;
+            self.next.push(Work { leg, body }).await;
         }
     }
 }

@@ -44,7 +44,7 @@ impl Stage for Deduplicate {
         let room = leg.accept(body.len());
         body.truncate(room);
         if !body.is_empty() {
-            self.next.push(leg.search.question.priority, Work { leg, body }).await;
+            self.next.push(Work { leg, body }).await;
         }
     }
 }

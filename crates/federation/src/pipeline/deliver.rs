@@ -23,7 +23,7 @@ impl Stage for Deliver {
         let kept = (question.keep.is_some() && leg.provider.name() != Own::NAME).then(|| body.clone());
         deliver(&leg, body);
         if let Some(body) = kept {
-            self.keep.push(question.priority, Work { leg, body }).await;
+            self.keep.push(Work { leg, body }).await;
         }
     }
 }

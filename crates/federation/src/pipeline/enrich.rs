@@ -34,7 +34,7 @@ impl Stage for Enrich {
                 body.iter_mut().for_each(|found| enrich(found, &names));
             }
         }
-        self.next.push(leg.search.question.priority, Work { leg, body }).await;
+        self.next.push(Work { leg, body }).await;
     }
 }
 

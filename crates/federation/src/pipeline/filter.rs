@@ -22,7 +22,7 @@ impl Stage for Filter {
         body.retain(|found| matches(found, &question, leg.provider.sure_of()));
         leg.search.tally.unmatched.fetch_add((before - body.len()) as u64, Ordering::Relaxed);
         if !body.is_empty() {
-            self.next.push(question.priority, Work { leg, body }).await;
+            self.next.push(Work { leg, body }).await;
         }
     }
 }

@@ -1,74 +1,129 @@
 //! A bounded queue before a stage: quick before poll before background, each with room of its own, so that what waits
-//! patiently cannot shut out what does not.
+//! patiently cannot shut out what does not. Whose turn it is, and that what is late is dropped, are the rules of
+//! [`meridian_model::policy::queue`], by which the lab's simulator works as well.
 
-use crate::question::Priority;
+use meridian_model::policy::queue::{Class, Patience, Queues, Taken};
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// Work that waits, by priority.
+/// What waits in a queue.
+pub trait Urgent {
+    /// How urgent it is.
+    fn class(&self) -> Class;
+    /// From when on it is not worth doing.
+    fn deadline(&self) -> Instant;
+}
+
+/// Work that waits, by class.
 #[derive(Debug)]
 pub struct Lane<T> {
-    queues: Mutex<[VecDeque<T>; 3]>,
+    /// What times in the queues are counted from.
+    origin: Instant,
+    queues: Mutex<Queues<T>>,
     ready: Semaphore,
     space: [Semaphore; 3],
 }
 
-impl<T> Lane<T> {
-    /// A queue with room for so much work of each priority.
+impl<T: Urgent> Lane<T> {
+    /// A queue with room for so much work of each class.
     pub fn new(room: usize) -> Lane<T> {
-        let space = || Semaphore::new(room.max(1));
-        Lane { queues: Mutex::default(), ready: Semaphore::new(0), space: [space(), space(), space()] }
+        let room = room.max(1);
+        let space = || Semaphore::new(room);
+        Lane {
+            origin: Instant::now(),
+            queues: Mutex::new(Queues::new(room)),
+            ready: Semaphore::new(0),
+            space: [space(), space(), space()],
+        }
     }
 
     /// Adds work, once there is room.
-    pub async fn push(&self, priority: Priority, work: T) {
-        let at = priority as usize;
-        // Neither semaphore is ever closed.
-        if let Ok(permit) = self.space[at].acquire().await {
+    pub async fn push(&self, work: T) {
+        let came = self.origin.elapsed();
+        let (class, patience) = (work.class(), Patience::Deadline(work.deadline() - self.origin));
+        // Neither semaphore is ever closed, and who has a permit finds room.
+        if let Ok(permit) = self.space[class as usize].acquire().await {
             permit.forget();
         }
-        self.queues.lock()[at].push_back(work);
-        self.ready.add_permits(1);
+        if self.queues.lock().push(class, came, patience, work).is_ok() {
+            self.ready.add_permits(1);
+        }
     }
 
-    /// Takes the oldest work of the highest priority, once there is any.
-    pub async fn pop(&self) -> T {
+    /// Takes the oldest work of the most urgent class, once there is any.
+    pub async fn pop(&self) -> Taken<T> {
         loop {
             if let Ok(permit) = self.ready.acquire().await {
                 permit.forget();
             }
-            let mut queues = self.queues.lock();
-            if let Some((at, work)) =
-                queues.iter_mut().enumerate().find_map(|(at, queue)| Some((at, queue.pop_front()?)))
-            {
-                self.space[at].add_permits(1);
-                return work;
+            let taken = self.queues.lock().take(self.origin.elapsed());
+            if let Some(taken) = taken {
+                let (Taken::Due(work) | Taken::Expired(work)) = &taken;
+                self.space[work.class() as usize].add_permits(1);
+                return taken;
             }
         }
+    }
+}
+
+/// A queue, whatever waits in it.
+pub trait Waits: Send + Sync {
+    /// For how long the oldest work of a class, or of a more urgent one, has waited, the wait for room included.
+    fn oldest(&self, class: Class) -> Duration;
+}
+
+impl<T: Send> Waits for Lane<T> {
+    fn oldest(&self, class: Class) -> Duration {
+        let came = self.queues.lock().oldest(class);
+        came.map_or(Duration::ZERO, |came| self.origin.elapsed().saturating_sub(came))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+
+    #[derive(Debug, PartialEq)]
+    struct Job {
+        class: Class,
+        deadline: Instant,
+        n: u32,
+    }
+
+    impl Urgent for Job {
+        fn class(&self) -> Class {
+            self.class
+        }
+        fn deadline(&self) -> Instant {
+            self.deadline
+        }
+    }
 
     #[tokio::test]
     async fn who_waits_for_it_goes_first_and_room_is_bounded() {
         let lane = Lane::new(2);
-        for (priority, work) in
-            [(Priority::Background, 1), (Priority::Poll, 2), (Priority::Quick, 3), (Priority::Quick, 4)]
-        {
-            lane.push(priority, work).await;
+        let far = Instant::now() + Duration::from_secs(3_600);
+        let job = |class, n| Job { class, deadline: far, n };
+        for (class, n) in [(Class::Background, 1), (Class::Default, 2), (Class::Quick, 3), (Class::Quick, 4)] {
+            lane.push(job(class, n)).await;
         }
-        let full = tokio::time::timeout(Duration::from_millis(20), lane.push(Priority::Quick, 5)).await;
+        let full = tokio::time::timeout(Duration::from_millis(20), lane.push(job(Class::Quick, 5))).await;
         assert!(full.is_err());
-        lane.push(Priority::Poll, 6).await;
+        lane.push(job(Class::Default, 6)).await;
+        // What waited those milliseconds is told to those who come with as much patience, not to those who go first.
+        assert!(lane.oldest(Class::Background) >= Duration::from_millis(20));
         let mut order = Vec::new();
-        for _ in 0..5 {
-            order.push(lane.pop().await);
+        for n in 0..5 {
+            match lane.pop().await {
+                Taken::Due(job) => order.push(job.n),
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(lane.oldest(Class::Quick).is_zero(), n >= 1);
         }
         assert_eq!(order, [3, 4, 2, 6, 1]);
+        assert!(lane.oldest(Class::Background).is_zero());
+        lane.push(Job { class: Class::Quick, deadline: lane.origin, n: 7 }).await;
+        assert!(matches!(lane.pop().await, Taken::Expired(Job { n: 7, .. })));
     }
 }

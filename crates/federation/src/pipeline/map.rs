@@ -42,7 +42,7 @@ impl Stage for Map {
             Ok(Ok((next, found, unreadable))) => {
                 work.leg.unreadable(unreadable);
                 let items = found.len() + unreadable;
-                self.next.push(work.leg.search.question.priority, Work { leg: work.leg, body: found }).await;
+                self.next.push(Work { leg: work.leg, body: found }).await;
                 let _ = reply.send(Ok(Read { items, next }));
             }
             Ok(Err(why)) => drop(reply.send(Err(why))),

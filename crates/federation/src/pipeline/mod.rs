@@ -20,7 +20,7 @@ mod sink;
 mod tests;
 
 pub use deduplicate::Seen;
-pub use lane::Lane;
+pub use lane::{Lane, Urgent, Waits};
 pub use sink::Sink;
 
 use crate::found::Found;
@@ -30,6 +30,7 @@ use crate::provider::{Fault, Provider};
 use crate::search::{Leg, Tally};
 use crate::settings::Settings;
 use map::Answer;
+use meridian_model::policy::queue::{Class, Taken};
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,6 +38,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -46,6 +48,16 @@ pub struct Work<B> {
     pub leg: Arc<Leg>,
     /// What is to be done.
     pub body: B,
+}
+
+impl<B> Urgent for Work<B> {
+    fn class(&self) -> Class {
+        self.leg.search.question.priority.class()
+    }
+
+    fn deadline(&self) -> Instant {
+        self.leg.search.deadline
+    }
 }
 
 /// One step of the way. To add a stage: implement this, and put it between two others in [`Pipeline::new`].
@@ -67,6 +79,8 @@ pub struct Pipeline {
     asks: HashMap<String, WorkLane<()>>,
     map: WorkLane<Answer>,
     enrich: WorkLane<Vec<Found>>,
+    /// The queues before stages that need only this server's processors.
+    waits: Vec<Arc<dyn Waits>>,
     _stages: JoinSet<()>,
 }
 
@@ -83,13 +97,16 @@ impl Pipeline {
         let (queue, at_once) = (settings.queue, settings.at_once);
         let keep = start(&mut stages, Arc::new(keep::Keep { keeper }), queue, at_once, tally);
         let deliver = start(&mut stages, Arc::new(deliver::Deliver { keep }), queue, at_once, tally);
-        let classify = start(&mut stages, Arc::new(classify::Classify { next: deliver }), queue, at_once, tally);
-        let deduplicate =
-            start(&mut stages, Arc::new(deduplicate::Deduplicate { next: classify }), queue, at_once, tally);
-        let filter = start(&mut stages, Arc::new(filter::Filter { next: deduplicate }), queue, at_once, tally);
-        let enrich = enrich::Enrich { places: places.clone(), next: filter };
+        let classify = classify::Classify { next: deliver.clone() };
+        let classify = start(&mut stages, Arc::new(classify), queue, at_once, tally);
+        let deduplicate = deduplicate::Deduplicate { next: classify.clone() };
+        let deduplicate = start(&mut stages, Arc::new(deduplicate), queue, at_once, tally);
+        let filter = filter::Filter { next: deduplicate.clone() };
+        let filter = start(&mut stages, Arc::new(filter), queue, at_once, tally);
+        let enrich = enrich::Enrich { places: places.clone(), next: filter.clone() };
         let enrich = start(&mut stages, Arc::new(enrich), queue, at_once, tally);
         let map = start(&mut stages, Arc::new(map::Map { next: enrich.clone() }), queue, at_once, tally);
+        let waits: Vec<Arc<dyn Waits>> = vec![map.clone(), enrich.clone(), filter, deduplicate, classify, deliver];
         Arc::new_cyclic(|pipeline| {
             let ask = Arc::new(ask::Ask { pipeline: pipeline.clone() });
             // Admission bounds the searches, and each asks a provider once.
@@ -98,8 +115,14 @@ impl Pipeline {
                 .into_iter()
                 .map(|p| (p.name().to_owned(), start(&mut stages, ask.clone(), room, p.at_once(), tally)))
                 .collect();
-            Pipeline { asks, map, enrich, _stages: stages }
+            Pipeline { asks, map, enrich, waits, _stages: stages }
         })
+    }
+
+    /// For how long the oldest work that goes before a new one of this class has waited for a processor: a server that keeps
+    /// up has next to none.
+    pub(crate) fn delay(&self, class: Class) -> Duration {
+        self.waits.iter().map(|lane| lane.oldest(class)).max().unwrap_or_default()
     }
 
     /// The queue before a provider.
@@ -125,13 +148,15 @@ fn start<S: Stage>(
 /// goes on.
 async fn serve<S: Stage>(stage: Arc<S>, lane: WorkLane<S::Body>, places: Arc<Semaphore>, tally: Arc<Tally>) {
     while let Ok(place) = places.clone().acquire_owned().await {
-        let work = lane.pop().await;
+        let work = match lane.pop().await {
+            Taken::Due(work) if !work.leg.search.is_over() => work,
+            Taken::Due(work) | Taken::Expired(work) => {
+                tally.late.fetch_add(1, Ordering::Relaxed);
+                work.leg.end(Err(late()));
+                continue;
+            }
+        };
         let leg = work.leg.clone();
-        if leg.search.is_over() {
-            tally.late.fetch_add(1, Ordering::Relaxed);
-            leg.end(Err(late()));
-            continue;
-        }
         let (stage, tally) = (stage.clone(), tally.clone());
         tokio::spawn(async move {
             tokio::select! {

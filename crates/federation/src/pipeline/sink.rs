@@ -55,7 +55,7 @@ impl Sink {
     /// Hands on results.
     pub async fn found(&self, found: Vec<Found>) -> Result<(), Fault> {
         let work = Work { leg: self.leg.clone(), body: found };
-        self.pipeline.enrich.push(self.question().priority, work).await;
+        self.pipeline.enrich.push(work).await;
         Ok(())
     }
 
@@ -63,7 +63,7 @@ impl Sink {
     pub async fn answer(&self, declared: Arc<Declared>, raw: Raw) -> Result<Read, Fault> {
         let (reply, read) = oneshot::channel();
         let work = Work { leg: self.leg.clone(), body: Answer { declared, raw, reply } };
-        self.pipeline.map.push(self.question().priority, work).await;
+        self.pipeline.map.push(work).await;
         match read.await {
             Ok(Ok(read)) => Ok(read),
             Ok(Err(why)) => Err(Fault::Error(why)),

@@ -209,7 +209,7 @@ async fn a_stage_that_panics_does_the_rest_of_its_work() {
     let lane = start(&mut stages, Arc::new(Moody), 4, 2, &tally);
     let leg = search.begin(Arc::new(Told { name: "moody", does: good }));
     for body in 0..100 {
-        lane.push(crate::question::Priority::Quick, Work { leg: leg.clone(), body }).await;
+        lane.push(Work { leg: leg.clone(), body }).await;
     }
     leg.end(Ok(()));
     drop(leg);
@@ -261,6 +261,32 @@ async fn who_leaves_stops_the_work_and_nobody_waits_past_the_limit() {
         }
         other => panic!("{:?}", other.map(|(search, _)| search.id.clone())),
     }
+}
+
+#[tokio::test]
+async fn who_comes_while_work_waits_too_long_is_refused_until_it_does_not() {
+    let settings = Settings { delay_max: Duration::ZERO, at_once: 1, ..Settings::default() };
+    let searches = searches(settings, &[("plenty", plenty)]);
+    let question = |n: usize| json!({"keywords": format!("good OR n{n}"), "providers": ["plenty"]});
+    let mut begun = Vec::new();
+    let refusal = loop {
+        match searches.start(&question(begun.len()), "", Instant::now()).await {
+            Ok((search, _)) => begun.push(search),
+            Err(refusal) => break refusal,
+        }
+        assert!(begun.len() < 200, "work never waits");
+        tokio::task::yield_now().await;
+    };
+    assert!(matches!(refusal, Refusal::Busy { retry, .. } if retry == Duration::from_secs(1)), "{refusal:?}");
+    begun.iter().for_each(|search| assert!(searches.stop(&search.id)));
+    // What waited for them is thrown away.
+    let again = async {
+        while let Err(refusal) = searches.start(&question(begun.len()), "", Instant::now()).await {
+            assert!(matches!(refusal, Refusal::Busy { .. }), "{refusal:?}");
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), again).await.expect("a place");
 }
 
 #[tokio::test]

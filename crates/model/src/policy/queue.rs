@@ -92,6 +92,12 @@ impl<T> Queues<T> {
         Some(if over { Taken::Expired(waiting.job) } else { Taken::Due(waiting.job) })
     }
 
+    /// When the oldest job was created of those that would be taken before a new one of this class.
+    pub fn oldest(&self, class: Class) -> Option<Duration> {
+        let ahead = &self.classes[..=class as usize];
+        ahead.iter().filter_map(|queue| queue.front()).map(|waiting| waiting.created).min()
+    }
+
     /// Jobs that wait, of every class.
     pub fn len(&self) -> usize {
         self.classes.iter().map(VecDeque::len).sum()
