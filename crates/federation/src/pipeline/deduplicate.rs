@@ -85,19 +85,57 @@ pub(crate) fn hash(parts: &[&str]) -> u64 {
 }
 
 fn simhash(words: &[&str]) -> u64 {
-    let mut weights = [0_i32; 64];
-    for run in words.windows(3) {
-        let hash = hash(run);
-        for (bit, weight) in weights.iter_mut().enumerate() {
-            *weight += if hash >> bit & 1 == 1 { 1 } else { -1 };
-        }
+    let hashes: Vec<u64> = words.iter().map(|word| XxHash3_128::oneshot(word.as_bytes()) as u64).collect();
+    let mut votes = Votes::default();
+    for run in hashes.windows(3) {
+        votes.add(run[0] ^ run[1].rotate_left(21) ^ run[2].rotate_left(42));
     }
-    weights.iter().enumerate().fold(0, |bits, (bit, weight)| bits | u64::from(*weight > 0) << bit)
+    votes.majority()
+}
+
+/// How many of some numbers have each of 64 bits set: a counter for each bit, laid across words so that all count at once.
+#[derive(Default)]
+struct Votes {
+    /// The n-th bits of all counters, one word each.
+    digits: [u64; 32],
+    count: u32,
+}
+
+impl Votes {
+    fn add(&mut self, bits: u64) {
+        let mut carry = bits;
+        for digit in &mut self.digits {
+            if carry == 0 {
+                break;
+            }
+            (*digit, carry) = (*digit ^ carry, *digit & carry);
+        }
+        self.count += 1;
+    }
+
+    /// The bits that more than half have.
+    fn majority(&self) -> u64 {
+        let votes = |bit: u32| -> u32 { (0..32).map(|n| ((self.digits[n as usize] >> bit & 1) as u32) << n).sum() };
+        (0..64).fold(0, |bits, bit| bits | u64::from(votes(bit) > self.count / 2) << bit)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn votes_are_counted_as_one_by_one(numbers in proptest::collection::vec(any::<u64>(), 0..200)) {
+            let mut votes = Votes::default();
+            numbers.iter().for_each(|bits| votes.add(*bits));
+            for bit in 0..64 {
+                let set = numbers.iter().filter(|bits| *bits >> bit & 1 == 1).count();
+                prop_assert_eq!(votes.majority() >> bit & 1 == 1, 2 * set > numbers.len());
+            }
+        }
+    }
 
     #[test]
     fn the_same_and_nearly_the_same_are_sent_once() {
