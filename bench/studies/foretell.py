@@ -67,7 +67,7 @@ def foretell(options, folder, objective, seconds):
             study = served(stack, options.meridian, at_once)
             say(f"forecast: {at_once} calls at once, {rate} searches a second for {CALIBRATED_S} s")
             own = [*at(study), f"arrival.rate={rate}", f"phases.measured_s={CALIBRATED_S}", "objective.at_most=60000"]
-            study.meridian("lab", "run", FOLDER / "load.toml", "--out", folder / f"at-{at_once}", *sets(own + options.set))
+            study.lab_run(FOLDER / "load.toml", folder / f"at-{at_once}", own + options.set)
     figures = folder / "figures.toml"
     figures.write_text(FIGURES + "".join(TRIAL.format(at_once=at_once) for at_once in CALIBRATED))
     with contextlib.ExitStack() as stack:

@@ -120,7 +120,7 @@ def run(name, options):
         out = study.folder / "results"
         sets = [f"target.url={study.url}", *sets, *options.set]
         say(f"{name}: running")
-        study.meridian("lab", "run", HERE / scenario, "--out", out, *(part for one in sets for part in ("--set", one)))
+        study.lab_run(HERE / scenario, out, sets)
         words = study.meridian("lab", "report", out).splitlines()[0]
         say(f"{name}: {words}")
         kept = options.out / name
@@ -146,7 +146,7 @@ def main():
     unknown = [name for name in options.names if name not in names]
     if unknown:
         parser.error(f"no study is named {unknown[0]}: expected some of {', '.join(names)}")
-    need(options.meridian, "zstd")
+    need(options.meridian, "zstd", "taskset")
     for name in options.names or names:
         if name == FORECAST:
             forecast(options)
