@@ -7,6 +7,7 @@ use crate::state::AppState;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use meridian_model::policy::queue::Class;
 use serde_json::json;
 use std::sync::atomic::Ordering;
 
