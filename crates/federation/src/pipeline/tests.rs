@@ -103,6 +103,17 @@ fn plenty(sink: Sink) -> Asking<'static> {
     Box::pin(async move { sink.found((0..10).map(one).collect()).await })
 }
 
+/// More than a queue holds, one by one.
+fn flood(sink: Sink) -> Asking<'static> {
+    Box::pin(async move {
+        for n in 0..1_000 {
+            let one = Found { id: format!("p{n}"), title: Some("good".to_owned()), ..Found::default() };
+            sink.found(vec![one]).await?;
+        }
+        Ok(())
+    })
+}
+
 #[tokio::test]
 async fn searches_that_ended_and_searches_that_wait_leave_room_for_those_that_come() {
     // Enough for six, of which at most half may be what has been read.
@@ -266,8 +277,8 @@ async fn who_leaves_stops_the_work_and_nobody_waits_past_the_limit() {
 #[tokio::test]
 async fn who_comes_while_work_waits_too_long_is_refused_until_it_does_not() {
     let settings = Settings { delay_max: Duration::ZERO, at_once: 1, ..Settings::default() };
-    let searches = searches(settings, &[("plenty", plenty)]);
-    let question = |n: usize| json!({"keywords": format!("good OR n{n}"), "providers": ["plenty"]});
+    let searches = searches(settings, &[("flood", flood)]);
+    let question = |n: usize| json!({"keywords": format!("good OR n{n}"), "providers": ["flood"]});
     let mut begun = Vec::new();
     let refusal = loop {
         match searches.start(&question(begun.len()), "", Instant::now()).await {

@@ -29,7 +29,7 @@ use toml::{Table, Value};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scenario {
     /// Queues, workers and outside sources.
-    Pipeline(pipeline::Pipeline),
+    Pipeline(Box<pipeline::Pipeline>),
     /// Scan servers before shared storage.
     Scan(Box<scan::Tier>),
 }
@@ -56,7 +56,7 @@ impl Scenario {
             "pipeline" => {
                 let pipeline: pipeline::Pipeline = table.try_into().map_err(sentence)?;
                 pipeline.check()?;
-                Ok(Scenario::Pipeline(pipeline))
+                Ok(Scenario::Pipeline(Box::new(pipeline)))
             }
             "scan-tier" => {
                 let tier: scan::Tier = table.try_into().map_err(sentence)?;

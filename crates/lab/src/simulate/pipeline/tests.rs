@@ -10,7 +10,7 @@ const FIGURES: &str = include_str!("../../../../../bench/studies/search-pipeline
 fn search(sets: &[&str]) -> Pipeline {
     let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
     match Scenario::read(SEARCH, &sets).unwrap() {
-        Scenario::Pipeline(pipeline) => pipeline,
+        Scenario::Pipeline(pipeline) => *pipeline,
         other => panic!("expected a pipeline, found {other:?}"),
     }
 }
@@ -77,7 +77,7 @@ fn a_search_alone_is_complete_and_its_record_says_so() {
 
 #[test]
 fn the_json_has_the_keys_of_the_contract() {
-    let scenario = Scenario::Pipeline(search(&["workers=16"]));
+    let scenario = Scenario::Pipeline(Box::new(search(&["workers=16"])));
     let json: serde_json::Value = serde_json::from_str(&scenario.run().json().unwrap()).unwrap();
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     assert_eq!(keys(&json), "requests growth_per_request_s first_absent bursts");

@@ -33,9 +33,9 @@ fn a_real_redis_lets_in_who_has_the_password_and_counts_what_it_finds() {
     let found = drive(&of(
         "me:p%20ss",
         closed,
-        "[[request]]\nbody = \"ZRANGE places 0 -1\"\nresult = \"line\"\n\
-         [[request]]\nbody = \"GEOSEARCH places FROMLONLAT 10 10 BYRADIUS 1 km\"\nresult = \"line\"\n\
-         [[request]]\nbody = \"HGET places x\"\n",
+        "[[request]]\nname = \"all\"\nbody = \"ZRANGE places 0 -1\"\nresult = \"line\"\n\
+         [[request]]\nname = \"far\"\nbody = \"GEOSEARCH places FROMLONLAT 10 10 BYRADIUS 1 km\"\nresult = \"line\"\n\
+         [[request]]\nname = \"wrong\"\nbody = \"HGET places x\"\n",
     ));
     let due = [(Came::Sound, 100, ""), (Came::Sound, 0, ""), (Came::Failed, 0, "the server answered WRONGTYPE")];
     assert_eq!(found.records.len(), 300);
