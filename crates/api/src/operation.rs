@@ -47,6 +47,10 @@ fn search_metrics(state: &AppState, out: &mut String) {
         ("meridian_search_results_total", "Results sent.", &tally.results),
         ("meridian_search_unmatched_total", "Results left out because they do not match.", &tally.unmatched),
         ("meridian_search_duplicates_total", "Results left out because another was the same.", &tally.duplicates),
+        ("meridian_search_images_seen_total", "Images of results that the model looked at.", &tally.images_seen),
+        ("meridian_search_images_failed_total", "Images that could not be fetched or read.", &tally.images_failed),
+        ("meridian_search_images_late_total", "Images that took longer than results wait.", &tally.images_late),
+        ("meridian_search_images_passed_total", "Images not fetched: too many waited.", &tally.images_passed),
         ("meridian_search_late_total", "Work thrown away because its search was over.", &tally.late),
         ("meridian_search_lost_total", "Work lost to a panic.", &tally.lost),
     ] {

@@ -8,6 +8,7 @@ use crate::machine;
 use crate::units;
 use meridian_api::ServerConfig;
 use meridian_federation::provider::shipped;
+use meridian_federation::{Classifier, ImageSettings};
 use meridian_store::{Durability, Options};
 use std::path::{Path, PathBuf};
 use toml::Value;
@@ -26,6 +27,8 @@ pub struct Config {
     pub shipped: String,
     /// Folder of the operator's own providers.
     pub providers: Option<PathBuf>,
+    /// The model that looks at images of results.
+    pub images: ImageSettings,
 }
 
 impl Default for Config {
@@ -37,6 +40,7 @@ impl Default for Config {
             server: ServerConfig::default(),
             shipped: String::new(),
             providers: None,
+            images: ImageSettings::default(),
         }
     }
 }
@@ -105,6 +109,8 @@ macro_rules! duration {
         }
     };
 }
+
+mod images;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -388,6 +394,11 @@ const SETTINGS: &[Setting] = &[
     },
 ];
 
+/// All settings, in the order in which they are shown.
+fn all() -> impl Iterator<Item = &'static Setting> {
+    SETTINGS.iter().chain(images::SETTINGS)
+}
+
 fn text(value: &Value) -> Result<String, String> {
     value.as_str().map(str::to_owned).ok_or_else(|| "expected a text in quotes".to_owned())
 }
@@ -439,16 +450,30 @@ impl Config {
             let Value::Table(content) = content else {
                 return Err(format!("{section}: expected a section, as in [{section}]; sections: {}", sections()));
             };
-            for (name, value) in content {
-                let key = format!("{section}.{name}");
-                let setting = SETTINGS.iter().find(|s| s.key == key).ok_or_else(|| unknown(section, &key))?;
-                (setting.set)(&mut config, value).map_err(|e| format!("{key}: {e}"))?;
-            }
+            config.take(section, content)?;
         }
         config.server.search.providers =
             shipped::load(&config.shipped, config.providers.as_deref()).map_err(|e| format!("search: {e}"))?;
+        config.server.search.images = Classifier::load(&config.images).map_err(|e| format!("search.images.{e}"))?;
         config.check()?;
         Ok(config)
+    }
+
+    /// Sets what a section says, and what the sections within it say.
+    fn take(&mut self, section: &str, content: &toml::Table) -> Result<(), String> {
+        for (name, value) in content {
+            let key = format!("{section}.{name}");
+            let within = format!("{key}.");
+            match (all().find(|s| s.key == key), value) {
+                (Some(setting), _) => (setting.set)(self, value).map_err(|e| format!("{key}: {e}"))?,
+                (None, value) if all().any(|s| s.key.starts_with(&within)) => match value {
+                    Value::Table(content) => self.take(&key, content)?,
+                    _ => return Err(format!("{key}: expected a section, as in [{key}]")),
+                },
+                (None, _) => return Err(unknown(section, &key)),
+            }
+        }
+        Ok(())
     }
 
     /// What no single setting can say.
@@ -480,8 +505,8 @@ impl Config {
     pub fn show(&self) -> String {
         let mut out = String::new();
         let mut last = "";
-        for setting in SETTINGS {
-            let (section, name) = setting.key.split_once('.').unwrap_or(("", setting.key));
+        for setting in all() {
+            let (section, name) = setting.key.rsplit_once('.').unwrap_or(("", setting.key));
             if section != last {
                 let gap = if last.is_empty() { "" } else { "\n" };
                 out.push_str(&format!("{gap}[{section}]\n"));
@@ -494,14 +519,17 @@ impl Config {
 }
 
 fn sections() -> String {
-    let mut names: Vec<&str> = SETTINGS.iter().filter_map(|s| s.key.split('.').next()).collect();
+    let mut names: Vec<&str> = all().filter_map(|s| s.key.rsplit_once('.')).map(|(section, _)| section).collect();
     names.dedup();
     names.join(", ")
 }
 
 fn unknown(section: &str, key: &str) -> String {
     let prefix = format!("{section}.");
-    let near: Vec<&str> = SETTINGS.iter().map(|s| s.key).filter(|k| k.starts_with(&prefix)).collect();
+    // A section within this one is named once, not by all that is in it.
+    let named = |key: &'static str| key.strip_prefix(&prefix)?.split('.').next().map(|name| format!("{prefix}{name}"));
+    let mut near: Vec<String> = all().filter_map(|s| named(s.key)).collect();
+    near.dedup();
     if near.is_empty() {
         format!("{key}: there is no such setting; sections: {}", sections())
     } else {
@@ -543,6 +571,14 @@ mod tests {
             ("[search]\nshipped = \"bing\"", ["search", "wikipedia"]),
             ("[search]\nproviders = \"/nowhere\"", ["search", "/nowhere"]),
             ("[search]\nlimit = 2000", ["search.limit_max", "at least"]),
+            ("[search.images]\nmodel = \"/nowhere.onnx\"", ["search.images.labels", "one a line"]),
+            ("[search.images]\nlabels = \"/nowhere.txt\"", ["search.images.labels", "no model"]),
+            ("[search.images]\nmean = [1, 2]", ["search.images.mean", "three numbers"]),
+            ("[search.images]\nlayout = \"chw\"", ["search.images.layout", "nchw"]),
+            ("[search.images]\nat_least = 2", ["search.images.at_least", "0 to 1"]),
+            ("[search.images]\nside = 1", ["search.images.side", "search.images.size"]),
+            ("[search.pictures]\nsize = 1", ["search.pictures", "search.images"]),
+            ("[search]\nimages = 1", ["search.images", "as in [search.images]"]),
             ("[store", ["line 1", "store"]),
         ] {
             let error = Config::parse(text).err().unwrap();

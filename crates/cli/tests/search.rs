@@ -156,6 +156,66 @@ fn a_connection_that_breaks_again_and_again_loses_and_repeats_nothing() {
     assert!(broken.load(std::sync::atomic::Ordering::Relaxed) > 2, "the proxy cut nothing");
 }
 
+/// A server whose only source gives a result with a red image and one without, and that looks at images with `model`.
+fn looking(folder: &Path, sources: &Source, model: &Path) -> std::path::PathBuf {
+    let provider = format!(
+        "name = \"red\"\n[takes]\nkeywords = \"all\"\n[request]\nurl = \"http://{}/items\"\n[answer]\nformat = \"json\"\n\
+         items = \"items\"\n[answer.map]\nid = \"id\"\ntitle = \"title\"\nimages = \"image\"\n[limits]\nallow_private = true\n",
+        sources.address
+    );
+    std::fs::write(folder.join("red.toml"), provider).unwrap();
+    std::fs::write(folder.join("labels.txt"), "red\ngreen\nblue\n").unwrap();
+    let config = folder.join("config");
+    let text = format!(
+        "[search]\nproviders = {folder:?}\ngone = \"60s\"\nwait = \"60s\"\n[search.images]\nmodel = {model:?}\nlabels = {:?}\ntimeout = \"60s\"\n",
+        folder.join("labels.txt")
+    );
+    std::fs::write(&config, text).unwrap();
+    config
+}
+
+#[test]
+fn results_say_what_their_image_shows_where_a_model_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut png = std::io::Cursor::new(Vec::new());
+    image::RgbImage::from_pixel(80, 60, image::Rgb([255, 0, 0])).write_to(&mut png, image::ImageFormat::Png).unwrap();
+    let png = png.into_inner();
+    let sources = Source::start(move |request| match request.split(' ').nth(1).unwrap() {
+        "/red.png" => {
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", png.len());
+            [head.as_bytes(), &png].concat()
+        }
+        _ => {
+            let host = request.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
+            json(&format!(
+                r#"{{"items":[{{"id":"a","title":"flood a","image":"http://{host}/red.png"}},{{"id":"b","title":"flood b"}}]}}"#
+            ))
+        }
+    });
+    let model = common::root().join("crates/federation/fixtures/colours.onnx");
+    let config = looking(folder.path(), &sources, &model);
+    let server = Server::start_with(&["--ephemeral", "--config", config.to_str().unwrap()]);
+    let run = meridian(&["search", "flood", "--timeout", "100s", "--format", "ndjson", "--url", &server.url]).ended(0);
+    let features: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let labels = |id: &str| features.iter().find(|f| f["id"] == id).unwrap()["properties"]["image_labels"].clone();
+    assert_eq!(
+        (labels("a")[0]["label"].as_str(), labels("a").as_array().unwrap().len()),
+        (Some("red"), 1),
+        "{}",
+        run.out
+    );
+    assert!(labels("b").is_null());
+    assert!(server.get("/metrics").1.contains("meridian_search_images_seen_total 1\n"));
+
+    // What is no model is told before anything listens.
+    let broken = folder.path().join("broken.onnx");
+    std::fs::write(&broken, "<html>no model</html>").unwrap();
+    let config = looking(folder.path(), &sources, &broken);
+    meridian(&["serve", "--ephemeral", "--listen", "127.0.0.1:0", "--config", config.to_str().unwrap()])
+        .ended(2)
+        .says(&["search.images.model", "broken.onnx", "no ONNX model"]);
+}
+
 /// A proxy that lets 20,000 bytes of each answer through and then breaks the connection; how often it did.
 fn cutting(to: SocketAddr) -> (SocketAddr, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
     const BYTES: usize = 20_000;

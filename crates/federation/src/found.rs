@@ -1,5 +1,6 @@
 //! A result on its way through the pipeline.
 
+use crate::labels::Labels;
 use crate::words::Prepared;
 use geo_types::Geometry;
 use meridian_model::time;
@@ -30,6 +31,8 @@ pub struct Found {
     pub images: Vec<String>,
     /// Addresses of films.
     pub videos: Vec<String>,
+    /// What the first picture shows, as a model guesses.
+    pub image_labels: Option<Labels>,
     /// The name of the place, where `place` is a guess from the text.
     pub place_name: Option<String>,
     /// What kind of thing it is; set by the stage that classifies.
@@ -71,6 +74,11 @@ impl Found {
                 properties.insert(name.to_owned(), list.as_slice().into());
             }
         }
+        if let Some(Labels { model, labels }) = &self.image_labels {
+            let labels: Vec<Value> = labels.iter().map(|l| json!({ "label": l.label, "score": l.score })).collect();
+            properties.insert("image_labels".to_owned(), labels.into());
+            properties.insert("image_labels_from".to_owned(), model.as_str().into());
+        }
         for (name, value) in &self.more {
             properties.entry(name.as_str()).or_insert_with(|| value.clone());
         }
@@ -103,6 +111,7 @@ impl Found {
             match longest {
                 Some(text) => text.truncate(text.floor_char_boundary(text.len() / 2)),
                 None if shape_is_large && self.place.is_some() => self.place = None,
+                None if self.image_labels.is_some() => self.image_labels = None,
                 None if !self.images.is_empty() || !self.videos.is_empty() || self.link.is_some() => {
                     self.images.clear();
                     self.videos.clear();

@@ -67,6 +67,14 @@ pub struct Tally {
     pub duplicates: AtomicU64,
     /// Results left out because they do not match the question.
     pub unmatched: AtomicU64,
+    /// Images of results that a model looked at.
+    pub images_seen: AtomicU64,
+    /// Images that could not be fetched or read.
+    pub images_failed: AtomicU64,
+    /// Images that took longer than their results wait.
+    pub images_late: AtomicU64,
+    /// Images that were not asked for, because too many waited.
+    pub images_passed: AtomicU64,
 }
 
 /// A search, running or ended.

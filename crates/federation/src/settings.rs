@@ -1,5 +1,6 @@
 //! What an operator can set about searches; every limit that bounds their memory and time is here.
 
+use crate::labels::Classifier;
 use crate::provider::Declared;
 use crate::saved::SavedSettings;
 use std::sync::Arc;
@@ -48,6 +49,8 @@ pub struct Settings {
     pub gazetteer: String,
     /// Where it has a population: places with fewer people are left out.
     pub gazetteer_population: u64,
+    /// The model that looks at images of results; without one they are not fetched.
+    pub images: Option<Arc<Classifier>>,
     /// Saved searches.
     pub saved: SavedSettings,
 }
@@ -74,6 +77,7 @@ impl Default for Settings {
             addresses: "postal-places".to_owned(),
             gazetteer: "capitals".to_owned(),
             gazetteer_population: 100_000,
+            images: None,
             saved: SavedSettings::default(),
         }
     }

@@ -1,4 +1,5 @@
-//! The way of a search: plan, ask, map, enrich, filter, deduplicate, classify, deliver, and keep where the question says so.
+//! The way of a search: plan, ask, map, enrich, filter, deduplicate, classify, deliver, and keep where the question says so;
+//! before deliver stands images, where the operator names a model.
 //!
 //! Each stage is one file, a type that implements [`Stage`], with a bounded queue before it and so many pieces of work at
 //! once. All searches share the stages; each provider has an "ask" of its own, so that a slow one is waited for by nobody
@@ -10,6 +11,7 @@ pub(crate) mod deduplicate;
 mod deliver;
 mod enrich;
 pub(crate) mod filter;
+mod images;
 mod keep;
 mod lane;
 mod map;
@@ -39,7 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 /// Work for a stage, and the part of a search that it is done for.
@@ -97,7 +99,11 @@ impl Pipeline {
         let (queue, at_once) = (settings.queue, settings.at_once);
         let keep = start(&mut stages, Arc::new(keep::Keep { keeper }), queue, at_once, tally);
         let deliver = start(&mut stages, Arc::new(deliver::Deliver { keep }), queue, at_once, tally);
-        let classify = classify::Classify { next: deliver.clone() };
+        let images = settings.images.as_ref().map(|model| {
+            let images = images::Images::of(model, deliver.clone(), tally.clone());
+            start(&mut stages, Arc::new(images), queue, at_once, tally)
+        });
+        let classify = classify::Classify { next: images.as_ref().unwrap_or(&deliver).clone() };
         let classify = start(&mut stages, Arc::new(classify), queue, at_once, tally);
         let deduplicate = deduplicate::Deduplicate { next: classify.clone() };
         let deduplicate = start(&mut stages, Arc::new(deduplicate), queue, at_once, tally);
@@ -106,7 +112,8 @@ impl Pipeline {
         let enrich = enrich::Enrich { places: places.clone(), next: filter.clone() };
         let enrich = start(&mut stages, Arc::new(enrich), queue, at_once, tally);
         let map = start(&mut stages, Arc::new(map::Map { next: enrich.clone() }), queue, at_once, tally);
-        let waits: Vec<Arc<dyn Waits>> = vec![map.clone(), enrich.clone(), filter, deduplicate, classify, deliver];
+        let mut waits: Vec<Arc<dyn Waits>> = vec![map.clone(), enrich.clone(), filter, deduplicate, classify, deliver];
+        waits.extend(images.map(|images| images as Arc<dyn Waits>));
         Arc::new_cyclic(|pipeline| {
             let ask = Arc::new(ask::Ask { pipeline: pipeline.clone() });
             // Admission bounds the searches, and each asks a provider once.
@@ -156,22 +163,27 @@ async fn serve<S: Stage>(stage: Arc<S>, lane: WorkLane<S::Body>, places: Arc<Sem
                 continue;
             }
         };
-        let leg = work.leg.clone();
-        let (stage, tally) = (stage.clone(), tally.clone());
-        tokio::spawn(async move {
-            tokio::select! {
-                done = Contained(Box::pin(stage.run(work))) => if let Err(panic) = done {
-                    tally.lost.fetch_add(1, Ordering::Relaxed);
-                    tracing::error!(stage = S::NAME, provider = leg.provider.name(), panic, "work was lost to a panic");
-                    leg.lose(format!("a fault of this server in the stage {} lost some of its results", S::NAME));
-                },
-                () = leg.search.ended() => {
-                    tally.late.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-            drop(place);
-        });
+        begin(stage.clone(), work, place, tally.clone());
     }
+}
+
+/// Does a piece of work in a task of its own, from which nothing comes out but what it hands on; `place` is free again when it
+/// is done.
+fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, place: OwnedSemaphorePermit, tally: Arc<Tally>) {
+    let leg = work.leg.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            done = Contained(Box::pin(stage.run(work))) => if let Err(panic) = done {
+                tally.lost.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(stage = S::NAME, provider = leg.provider.name(), panic, "work was lost to a panic");
+                leg.lose(format!("a fault of this server in the stage {} lost some of its results", S::NAME));
+            },
+            () = leg.search.ended() => {
+                tally.late.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        drop(place);
+    });
 }
 
 fn late() -> Fault {

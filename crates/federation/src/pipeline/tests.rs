@@ -1,5 +1,7 @@
 //! Stages that go wrong, in searches without a server.
 
+mod images;
+
 use super::*;
 use crate::provider::Asking;
 use crate::question::Question;

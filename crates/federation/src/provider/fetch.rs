@@ -45,18 +45,26 @@ pub struct Failure {
 pub struct Http {
     public: OnceLock<Result<Client, String>>,
     any: OnceLock<Result<Client, String>>,
+    passing: bool,
 }
 
 impl Http {
+    /// Clients that keep no connection: for hosts that others name, of which there is no end.
+    pub(crate) fn passing() -> Http {
+        Http { passing: true, ..Http::default() }
+    }
+
     /// A client; the one for private addresses only where a declaration allows them.
     pub fn client(&self, allow_private: bool) -> Result<&Client, String> {
         let cell = if allow_private { &self.any } else { &self.public };
-        cell.get_or_init(|| build(allow_private)).as_ref().map_err(Clone::clone)
+        cell.get_or_init(|| build(allow_private, self.passing)).as_ref().map_err(Clone::clone)
     }
 }
 
-fn build(allow_private: bool) -> Result<Client, String> {
-    builder(allow_private).build().map_err(|e| format!("no HTTP client: {}", chain(&e)))
+fn build(allow_private: bool, passing: bool) -> Result<Client, String> {
+    let builder = builder(allow_private);
+    let builder = if passing { builder.pool_max_idle_per_host(0) } else { builder };
+    builder.build().map_err(|e| format!("no HTTP client: {}", chain(&e)))
 }
 
 /// A client that goes where it is sent and nowhere else: for webhooks.
@@ -192,7 +200,7 @@ mod tests {
         assert!(failure.why.contains("private address") && failure.again.is_none(), "{}", failure.why);
         assert_eq!(calls.load(Ordering::Relaxed), 1);
         // A name that resolves to a private address is not called at all.
-        let client = build(false).expect("a client");
+        let client = build(false, false).expect("a client");
         let failure =
             call(client.get(format!("http://localhost:{}/", address.port())), Duration::from_secs(20), 1 << 20).await;
         assert!(failure.expect_err("refused").why.contains("private address"));

@@ -28,7 +28,7 @@ mod tests;
 
 pub use declaration::{Declared, Keywords, Takes};
 pub use fetch::{Http, Raw};
-pub(crate) use fetch::{chain, client_of_webhooks};
+pub(crate) use fetch::{call, chain, client_of_webhooks};
 pub(crate) use guard::may_call;
 pub use mapping::{Mapped, Mapping};
 pub use outside::Outside;
@@ -68,6 +68,11 @@ pub trait Provider: Send + Sync + 'static {
 
     /// The parts of a question that its results need not be held against again.
     fn sure_of(&self) -> &[String];
+
+    /// Whether what its results lead to may be fetched from private addresses.
+    fn allows_private(&self) -> bool {
+        false
+    }
 
     /// How many searches may ask it at once; later ones wait, in the order of their priority.
     fn at_once(&self) -> usize;

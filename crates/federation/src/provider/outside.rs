@@ -308,6 +308,10 @@ impl Provider for Outside {
         &self.declared.sure_of
     }
 
+    fn allows_private(&self) -> bool {
+        self.declared.allow_private
+    }
+
     fn at_once(&self) -> usize {
         self.declared.at_once
     }

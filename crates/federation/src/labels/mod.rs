@@ -1,0 +1,32 @@
+//! Labels: what an image shows, as far as a model tells that the operator names. Bytes in, labels out: nothing here fetches or
+//! waits.
+//!
+//! The model is an ONNX file that sorts images into classes, run by [rten](https://docs.rs/rten) inside this process (why that
+//! one: decision 021).
+
+mod model;
+mod picture;
+mod settings;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use model::Classifier;
+pub use settings::{ImageSettings, Layout, Scores};
+
+/// What a model takes an image for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Label {
+    /// Name of the class.
+    pub label: String,
+    /// How sure the model is, from 0 to 1, to a thousandth.
+    pub score: f64,
+}
+
+/// All that a model has to say of an image. It is a guess, and says whose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Labels {
+    /// The model's name.
+    pub model: String,
+    /// Its labels, the surest first; none where it is sure enough of nothing.
+    pub labels: Vec<Label>,
+}

@@ -1,0 +1,295 @@
+//! A model at work.
+
+use super::picture;
+use super::settings::{ImageSettings, Layout, Scores};
+use super::{Label, Labels};
+use image::RgbImage;
+use rten::{DataType, Dimension, Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueType, ValueView};
+use std::fs::File;
+use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Side of the square where neither the model nor the operator says: that of most models made with ImageNet.
+const SIDE: usize = 224;
+/// Longest name of a class in bytes.
+const CLASS_BYTES_MAX: usize = 200;
+/// Largest file of names in bytes.
+const CLASSES_BYTES_MAX: u64 = 16 << 20;
+/// Largest file of a model in bytes: that of Protocol Buffers, in which it is written.
+const MODEL_BYTES_MAX: u64 = 2 << 30;
+
+/// A model with the names of its classes, ready to look at images. It can be asked from several threads at once; what it does
+/// is done on threads of its own, as many as the settings say.
+pub struct Classifier {
+    settings: ImageSettings,
+    name: String,
+    classes: Vec<String>,
+    model: Model,
+    input: NodeId,
+    output: NodeId,
+    shape: Shape,
+    softmax: bool,
+    threads: Arc<ThreadPool>,
+}
+
+/// What a model is given: one image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Shape {
+    layout: Layout,
+    height: usize,
+    width: usize,
+}
+
+impl Classifier {
+    /// Reads a model and the names of its classes, and tries it out. `None` where none is named. The error begins with the
+    /// setting to blame.
+    pub fn load(settings: &ImageSettings) -> Result<Option<Arc<Classifier>>, String> {
+        if settings.model.as_os_str().is_empty() {
+            return match settings.labels.as_os_str().is_empty() {
+                true => Ok(None),
+                false => Err("labels: there is no model that gives them: expected its file as model".to_owned()),
+            };
+        }
+        if settings.std.contains(&0.0) {
+            return Err("std: colours cannot be divided by 0".to_owned());
+        }
+        let classes = classes(&settings.labels).map_err(|e| format!("labels: {e}"))?;
+        let wrong = |e: String| format!("model: {}: {e}", settings.model.display());
+        // A file that is not what it should be is a mistake, not a reason to fall.
+        let read = catch_unwind(|| open(settings, classes)).unwrap_or_else(|_| Err("it cannot be read".to_owned()));
+        let mut classifier = read.map_err(wrong)?;
+        let tried = catch_unwind(AssertUnwindSafe(|| classifier.try_out()));
+        let scores = tried.unwrap_or_else(|_| Err("it fails at its first image".to_owned())).map_err(wrong)?;
+        if scores.len() != classifier.classes.len() {
+            let (path, names, scores) = (settings.labels.display(), classifier.classes.len(), scores.len());
+            return Err(format!("labels: {path}: it names {names} classes, but the model has {scores}"));
+        }
+        if scores.iter().any(|score| !score.is_finite()) {
+            return Err(wrong("it gives no numbers for a grey image: expected a score for each class".to_owned()));
+        }
+        classifier.softmax = match settings.scores {
+            Scores::Logits => true,
+            Scores::Probabilities => false,
+            Scores::Auto => !are_probabilities(&scores),
+        };
+        Ok(Some(Arc::new(classifier)))
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &ImageSettings {
+        &self.settings
+    }
+
+    /// Says what an image shows. The error is a sentence on why that cannot be told. Waits for one of the model's threads.
+    pub fn labels(&self, image: &[u8]) -> Result<Labels, String> {
+        let scores = self.threads.run(|| {
+            let Shape { height, width, .. } = self.shape;
+            let image = picture::middle(image, width as u32, height as u32, self.settings.pixels_max)?;
+            self.scores(&image)
+        })?;
+        let mut labels: Vec<Label> = self
+            .classes
+            .iter()
+            .zip(scores)
+            .filter(|(_, score)| *score >= self.settings.at_least)
+            .map(|(class, score)| Label { label: class.clone(), score: (score * 1_000.0).round() / 1_000.0 })
+            .collect();
+        labels.sort_by(|a, b| b.score.total_cmp(&a.score));
+        labels.truncate(self.settings.top);
+        Ok(Labels { model: self.name.clone(), labels })
+    }
+
+    /// Looks at a grey image, to see that all fits.
+    fn try_out(&self) -> Result<Vec<f32>, String> {
+        let Shape { height, width, .. } = self.shape;
+        self.raw(&RgbImage::from_pixel(width as u32, height as u32, image::Rgb([128; 3])))
+    }
+
+    /// A score from 0 to 1 for each class.
+    fn scores(&self, image: &RgbImage) -> Result<Vec<f64>, String> {
+        let raw = self.raw(image)?;
+        if raw.len() != self.classes.len() || raw.iter().any(|score| !score.is_finite()) {
+            return Err("the model makes no sense of it".to_owned());
+        }
+        let raw = raw.into_iter().map(f64::from);
+        if !self.softmax {
+            return Ok(raw.collect());
+        }
+        let greatest = raw.clone().fold(f64::NEG_INFINITY, f64::max);
+        let powers: Vec<f64> = raw.map(|score| (score - greatest).exp()).collect();
+        let sum: f64 = powers.iter().sum();
+        Ok(powers.into_iter().map(|power| power / sum).collect())
+    }
+
+    /// What the model gives for an image of its size.
+    fn raw(&self, image: &RgbImage) -> Result<Vec<f32>, String> {
+        let numbers = picture::numbers(image, self.shape.layout, self.settings.mean, self.settings.std);
+        let view = ValueView::from_shape(self.shape.dimensions(), numbers.as_slice()).map_err(|e| e.to_string())?;
+        let options = RunOptions::default().with_thread_pool(Some(self.threads.clone()));
+        let outputs = self.model.run_n(vec![(self.input, view.into())], [self.output], Some(options));
+        let [scores] = outputs.map_err(|e| format!("it does not run on one image: {e}"))?;
+        match scores {
+            Value::FloatTensor(scores) => Ok(scores.into_data()),
+            other => Err(format!("its output is {}: expected a number for each class", other.dtype())),
+        }
+    }
+}
+
+impl std::fmt::Debug for Classifier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Classifier").field("name", &self.name).field("shape", &self.shape).finish_non_exhaustive()
+    }
+}
+
+/// Reads the file of a model, and sees whether it takes an image and gives one output.
+fn open(settings: &ImageSettings, classes: Vec<String>) -> Result<Classifier, String> {
+    let path = &settings.model;
+    let bytes = read(path, MODEL_BYTES_MAX)?;
+    let model = ModelOptions::with_all_ops().load(bytes).map_err(|e| match e.to_string() {
+        why if why.contains("external data") => format!("it has its weights in other files, expected one file: {why}"),
+        why => format!("it is no ONNX model that runs here: {why}"),
+    })?;
+    let (Some(input), [output]) = (model.input_ids().first().copied(), model.output_ids()) else {
+        let (inputs, outputs) = (model.input_ids().len(), model.output_ids().len());
+        return Err(format!(
+            "it has {inputs} inputs and {outputs} outputs: expected an image, and a score for each class"
+        ));
+    };
+    let info = model.node_info(input);
+    if let Some(kind) = info.as_ref().and_then(|info| info.dtype())
+        && kind != ValueType::Tensor(DataType::Float)
+    {
+        return Err(format!("its input is {kind}: expected 32 bit floating point"));
+    }
+    let declared: Option<Vec<Option<usize>>> = info.and_then(|info| info.shape()).map(|dimensions| {
+        let size = |dimension| match dimension {
+            Dimension::Fixed(size) => Some(size),
+            Dimension::Symbolic(_) => None,
+        };
+        dimensions.into_iter().map(size).collect()
+    });
+    let shape = Shape::fit(declared.as_deref(), settings)?;
+    let output = *output;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let threads = Arc::new(ThreadPool::with_num_threads(settings.threads.max(1)));
+    Ok(Classifier { settings: settings.clone(), name, classes, model, input, output, shape, softmax: true, threads })
+}
+
+impl Shape {
+    /// What fits a model that declares its input so, as far as it does.
+    fn fit(declared: Option<&[Option<usize>]>, settings: &ImageSettings) -> Result<Shape, String> {
+        let open = [None; 4];
+        let shown = || {
+            let size = |size: &Option<usize>| size.map_or("?".to_owned(), |size| size.to_string());
+            declared.unwrap_or(&open).iter().map(size).collect::<Vec<_>>().join(",")
+        };
+        let expected = "expected one image in three colours, [N,3,H,W] or [N,H,W,3]";
+        let &[batch, second, third, fourth] = declared.unwrap_or(&open) else {
+            return Err(format!("its input is [{}]: {expected}", shown()));
+        };
+        let three = |size: Option<usize>| size.is_none_or(|size| size == 3);
+        let layout = match settings.layout {
+            Layout::Auto if second == Some(3) || fourth != Some(3) => Layout::Nchw,
+            Layout::Auto => Layout::Nhwc,
+            named => named,
+        };
+        let (colours, height, width) = match layout {
+            Layout::Nhwc => (fourth, second, third),
+            Layout::Auto | Layout::Nchw => (second, third, fourth),
+        };
+        if !three(colours) || batch.is_some_and(|batch| batch != 1) {
+            return Err(format!("its input is [{}]: {expected} ({})", shown(), layout.word()));
+        }
+        let side = |declared: Option<usize>| match (declared, settings.size) {
+            (None, 0) => Ok(SIDE),
+            (None, size) => Ok(size),
+            (Some(size), wanted) if wanted == 0 || wanted == size => Ok(size),
+            (Some(_), wanted) => Err(format!("its input is [{}]: images of size {wanted} do not fit", shown())),
+        };
+        let shape = Shape { layout, height: side(height)?, width: side(width)? };
+        // Far more than any model takes, and what an image costs stays in proportion.
+        let most = ImageSettings::SIZE_MAX;
+        match [shape.height, shape.width].iter().all(|side| (1..=most).contains(side)) {
+            true => Ok(shape),
+            false => Err(format!("its input is [{}]: expected sides of 1 to {most} pixels", shown())),
+        }
+    }
+
+    fn dimensions(self) -> [usize; 4] {
+        match self.layout {
+            Layout::Nhwc => [1, self.height, self.width, 3],
+            Layout::Auto | Layout::Nchw => [1, 3, self.height, self.width],
+        }
+    }
+}
+
+/// Whether numbers are from 0 to 1 and add up to 1, as what comes out of a softmax does.
+fn are_probabilities(scores: &[f32]) -> bool {
+    let sum: f64 = scores.iter().copied().map(f64::from).sum();
+    scores.iter().all(|score| (0.0..=1.0).contains(score)) && (sum - 1.0).abs() < 0.01
+}
+
+/// Reads the names of classes.
+fn classes(path: &Path) -> Result<Vec<String>, String> {
+    if path.as_os_str().is_empty() {
+        return Err("expected a file with the names of the model's classes, one a line".to_owned());
+    }
+    let of_path = |e: String| format!("{}: {e}", path.display());
+    let text = read(path, CLASSES_BYTES_MAX).map_err(of_path)?;
+    let text = String::from_utf8(text).map_err(|e| of_path(format!("it is no text in UTF-8: {e}")))?;
+    let mut classes = Vec::new();
+    for (line, name) in text.trim_end().lines().map(str::trim).enumerate() {
+        if name.is_empty() || name.len() > CLASS_BYTES_MAX {
+            let (path, line) = (path.display(), line + 1);
+            return Err(format!("{path}, line {line}: expected the name of a class, of 1 to {CLASS_BYTES_MAX} bytes"));
+        }
+        classes.push(name.to_owned());
+    }
+    match classes.is_empty() {
+        true => Err(format!("{}: it names no class", path.display())),
+        false => Ok(classes),
+    }
+}
+
+/// Reads a file of at most so many bytes.
+fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    let broken = |e: std::io::Error| format!("it cannot be read: {e}");
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)).map_err(broken)?;
+    match bytes.len() as u64 > most {
+        true => Err(format!("it is longer than {most} bytes")),
+        false => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_models_input_is_fitted_or_refused() {
+        let with = |size: usize, layout: Layout| ImageSettings { size, layout, ..ImageSettings::default() };
+        let fit = |declared: &[Option<usize>], size, layout| Shape::fit(Some(declared), &with(size, layout));
+        let shape = |layout, height, width| Ok(Shape { layout, height, width });
+        let (auto, nchw, nhwc) = (Layout::Auto, Layout::Nchw, Layout::Nhwc);
+        assert_eq!(Shape::fit(None, &with(0, auto)), shape(nchw, 224, 224));
+        assert_eq!(fit(&[None, Some(3), Some(96), Some(128)], 0, auto), shape(nchw, 96, 128));
+        assert_eq!(fit(&[Some(1), Some(160), Some(160), Some(3)], 160, auto), shape(nhwc, 160, 160));
+        assert_eq!(fit(&[Some(1), None, None, None], 64, nhwc), shape(nhwc, 64, 64));
+        let refused: [(&[Option<usize>], usize, Layout, &str); 7] = [
+            (&[Some(1), Some(1_000)], 0, auto, "[1,1000]"),
+            (&[Some(8), Some(3), None, None], 0, auto, "[8,3,?,?]"),
+            (&[None, Some(1), Some(28), Some(28)], 0, auto, "three colours"),
+            (&[None, Some(3), Some(224), Some(224)], 0, nhwc, "nhwc"),
+            (&[None, Some(3), Some(224), Some(224)], 256, auto, "size 256"),
+            (&[None, Some(3), Some(0), Some(224)], 0, auto, "pixels"),
+            (&[None, Some(3), Some(100_000), Some(224)], 0, auto, "pixels"),
+        ];
+        for (declared, size, layout, word) in refused {
+            let why = fit(declared, size, layout).expect_err(word);
+            assert!(why.contains(word), "{why}");
+        }
+    }
+}
