@@ -225,4 +225,14 @@ describe('sources and results', () => {
     const of = (properties) => titleOf({ type: 'Feature', id: 'i', geometry: null, properties });
     assert.deepEqual([of({ title: ' ', place: '5 km N of X' }), of({ text: 'long' }), of({}), of({ title: 5 })], ['5 km N of X', 'long', 'i', 'i']);
   });
+
+  it('say of a picture what a model guesses, and whose guess it is', () => {
+    const of = (image_labels, image_labels_from = 'mobilenet') => page.result.guessOf({ type: 'Feature', id: 'i', geometry: null, properties: { image_labels, image_labels_from } });
+    const castle = { label: 'castle', score: 0.874 };
+    assert.equal(of([castle, { label: 'moat', score: 0.2 }]), 'Picture, as mobilenet guesses: castle 87%, moat 20%');
+    assert.equal(of([null, 5, 'x', {}, castle]), 'Picture, as mobilenet guesses: castle 87%');
+    assert.equal(of(Array(9).fill({ label: 'x'.repeat(999), score: 1 })), `Picture, as mobilenet guesses: ${Array(5).fill(`${'x'.repeat(80)} 100%`).join(', ')}`);
+    for (const none of [undefined, null, [], 'castle', [{ label: 'castle' }], [{ score: 1 }]]) assert.equal(of(none), null);
+    assert.equal(of([castle], null), null, 'nobody says whose guess it is');
+  });
 });

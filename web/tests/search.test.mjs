@@ -275,6 +275,28 @@ describe('the search page', { timeout: 900_000 }, () => {
     }
   });
 
+  step('shows what a model takes a picture for, as the guess that it is', async () => {
+    const properties = { title: 'A castle', images: ['https://example.org/a.jpg'], image_labels: [{ label: 'castle', score: 0.874 }, { label: '<b>moat</b>', score: 0.2 }], image_labels_from: 'mobilenet' };
+    const told = [
+      { kind: 'results', provider: 'quick', features: [{ type: 'Feature', id: 'a', geometry: { type: 'Point', coordinates: [1, 2] }, properties }] },
+      { kind: 'provider', provider: 'quick', state: 'complete', detail: '', results: 1, ms: 5 },
+      { kind: 'complete', state: 'complete', packets: 3, result_packets: 1, providers: { quick: 'complete' }, ttfp_ms: 4, ttlp_ms: 4 },
+    ];
+    const body = told.map((packet, seq) => `id: ${seq}\ndata: ${JSON.stringify({ search: 's', seq, ...packet })}\n\n`).join('');
+    const address = /\/searches\/[^/]+\/packets$/;
+    await page.route(address, (route) => route.fulfill({ contentType: 'text/event-stream', body }));
+    try {
+      await show('q=castle&p=quick');
+      await ended();
+      const said = 'Picture, as mobilenet guesses: castle 87%, <b>moat</b> 20%';
+      assert.deepEqual(await page.locator('#list .result-guess').allTextContents(), [said]);
+      await page.click('#list .result');
+      assert.equal(await page.textContent('.event-popup .card .result-guess'), said);
+    } finally {
+      await page.unroute(address);
+    }
+  });
+
   it('says what is wrong with a question, in the words of the server, at its field', async () => {
     await show('');
     await page.click('#go');

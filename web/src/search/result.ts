@@ -7,6 +7,9 @@ import type { Titles } from './words';
 
 /** Longest text that is shown of a result, in characters. */
 const TEXT_MOST = 600;
+/** Most labels of a picture that are shown, and their length in characters. */
+const LABELS_MOST = 5;
+const LABEL_MOST = 80;
 
 const texts = (feature: Feature, ...names: string[]): string[] =>
   names.map((name) => feature.properties?.[name] as unknown).filter((value): value is string => typeof value === 'string' && value.trim() !== '');
@@ -30,6 +33,18 @@ export function titleOf(feature: Feature): string {
 
 /** Where the text named a place, and the source itself gave none. */
 export const placeNamed = (feature: Feature): string | null => (feature.properties?.['place_from'] === 'text' ? (texts(feature, 'place_name')[0] ?? 'a place') : null);
+
+/** What a model takes the picture for, in words that say that it is a guess and whose; null where none was asked. */
+export function guessOf(feature: Feature): string | null {
+  const [model] = texts(feature, 'image_labels_from');
+  const list: unknown = feature.properties?.['image_labels'];
+  if (!model || !Array.isArray(list)) return null;
+  const labels = list.slice(0, LABELS_MOST).flatMap((one: unknown) => {
+    const { label, score } = (one ?? {}) as Record<string, unknown>;
+    return typeof label === 'string' && typeof score === 'number' ? [`${label.slice(0, LABEL_MOST)} ${Math.round(score * 100)}%`] : [];
+  });
+  return labels.length ? `Picture, as ${model.slice(0, LABEL_MOST)} guesses: ${labels.join(', ')}` : null;
+}
 
 /** Leads to another's page, which hears nothing of ours. */
 function anchor(href: string, text: string): HTMLElement {
@@ -71,21 +86,24 @@ function body(feature: Feature): HTMLElement | null {
   return make('p', 'result-text', text.length > TEXT_MOST ? `${text.slice(0, TEXT_MOST)}…` : text);
 }
 
+/** All that is shown of a result, line by line. */
+function parts(result: Result, titles: Titles): HTMLElement[] {
+  const guess = guessOf(result.feature);
+  const text = body(result.feature);
+  return [heading(result), facts(result, titles), ...(guess ? [make('p', 'result-guess', guess)] : []), ...(text ? [text] : [])];
+}
+
 /** A row of the list. */
 export function row(result: Result, titles: Titles, firstAfter: string): HTMLLIElement {
   const item = make('li', 'result', '', { tabindex: '-1', 'data-key': result.key, 'data-source': result.provider });
   if (result.first) item.append(make('span', 'badge', `First, after ${firstAfter}`));
-  item.append(heading(result), facts(result, titles));
-  const text = body(result.feature);
-  if (text) item.append(text);
+  item.append(...parts(result, titles));
   return item;
 }
 
 /** What the map shows of a result. */
 export function card(result: Result, titles: Titles): HTMLElement {
   const out = make('div', 'card');
-  out.append(heading(result), facts(result, titles));
-  const text = body(result.feature);
-  if (text) out.append(text);
+  out.append(...parts(result, titles));
   return out;
 }
