@@ -100,6 +100,9 @@ pub struct Question {
     pub media: Option<Media>,
     /// Language as ISO 639-1: `en`.
     pub language: Option<String>,
+    /// Whether it is told in which language texts are, where their source does not say: where one is asked for, where any is
+    /// (`any`), and where results are kept. It takes longer than all else that is done with a result.
+    pub tells_language: bool,
     /// Most results of each provider.
     pub limit: usize,
     /// Time for the whole search from its arrival.
@@ -121,6 +124,8 @@ impl Question {
         }
         let keywords =
             text(members, "keywords", crate::words::KEYWORDS_BYTES_MAX)?.map(|t| Words::parse(&t)).transpose()?;
+        let keep = Keep::read(members)?;
+        let (language, tells_language) = language(members)?;
         let question = Question {
             keywords,
             place: place(members)?,
@@ -133,13 +138,14 @@ impl Question {
                 &[("images", Some(Media::Images)), ("videos", Some(Media::Videos)), ("any", None)],
             )?
             .flatten(),
-            language: language(members)?,
+            language,
+            tells_language: tells_language || keep.is_some(),
             limit: whole(members, "limit", 1, settings.limit_max as u64)?.map_or(settings.limit, |n| n as usize),
             deadline: whole(members, "timeout", 1, settings.deadline_max.as_millis() as u64)?
                 .map_or(settings.deadline, Duration::from_millis),
             priority: word(members, "priority", &[("quick", Priority::Quick), ("background", Priority::Background)])?
                 .unwrap_or(Priority::Quick),
-            keep: Keep::read(members)?,
+            keep,
         };
         if question.keywords.is_none() && question.place.is_none() && question.author.is_none() {
             return Err(Invalid::field("keywords", "nothing is asked: expected keywords, a place or an author"));
@@ -211,13 +217,16 @@ fn names(members: &Map<String, Value>) -> Result<Option<Vec<String>>, Invalid> {
     }
 }
 
-fn language(members: &Map<String, Value>) -> Result<Option<String>, Invalid> {
+/// The language sought, and whether languages are to be told.
+fn language(members: &Map<String, Value>) -> Result<(Option<String>, bool), Invalid> {
     match text(members, "language", TEXT_BYTES_MAX)? {
-        Some(code) if code.len() == 2 && code.bytes().all(|b| b.is_ascii_lowercase()) => Ok(Some(code)),
-        Some(code) => {
-            Err(Invalid::field("language", format!("{code:?}: expected two small letters as in ISO 639-1, such as en")))
-        }
-        None => Ok(None),
+        Some(code) if code == "any" => Ok((None, true)),
+        Some(code) if code.len() == 2 && code.bytes().all(|b| b.is_ascii_lowercase()) => Ok((Some(code), true)),
+        Some(code) => Err(Invalid::field(
+            "language",
+            format!("{code:?}: expected two small letters as in ISO 639-1, such as en, or any"),
+        )),
+        None => Ok((None, false)),
     }
 }
 
@@ -323,6 +332,21 @@ mod tests {
             (5, Duration::from_millis(1500), Some(Media::Images))
         );
         assert!(question.has_time() && question.priority == Priority::Background);
+    }
+
+    #[test]
+    fn a_language_is_sought_or_only_told_or_neither() {
+        for (more, sought, told) in [
+            (json!({}), None, false),
+            (json!({"language": "en"}), Some("en"), true),
+            (json!({"language": "any"}), None, true),
+            (json!({"keep": {"collection": "kept"}}), None, true),
+        ] {
+            let mut asked = json!({"keywords": "flood"});
+            asked.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            let question = Question::read(&asked, &Settings::default()).expect("a question");
+            assert_eq!((question.language.as_deref(), question.tells_language), (sought, told), "{asked}");
+        }
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Classify: what kind of thing a result is, and in which language. Where a language is asked for, others are left out here.
+//! Classify: what kind of thing a result is and, for questions that want to know, in which language. Where a language is asked
+//! for, others are left out here.
 
 use super::{Stage, Work, WorkLane};
 use crate::found::Found;
+use crate::question::Question;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use whatlang::Lang;
@@ -21,7 +23,7 @@ impl Stage for Classify {
 
     async fn run(self: Arc<Self>, work: Work<Vec<Found>>) {
         let Work { leg, mut body } = work;
-        body.iter_mut().for_each(classify);
+        body.iter_mut().for_each(|found| classify(found, &leg.search.question));
         if let Some(sought) = &leg.search.question.language
             && !leg.provider.sure_of().iter().any(|part| part == "language")
         {
@@ -35,10 +37,10 @@ impl Stage for Classify {
     }
 }
 
-/// Says of a result what it is, and in which language where its source does not.
-pub(crate) fn classify(found: &mut Found) {
+/// Says of a result what it is, and in which language where its source does not and the question wants it.
+pub(crate) fn classify(found: &mut Found, question: &Question) {
     found.kind = Some(kind(found));
-    if found.language.is_none() {
+    if found.language.is_none() && question.tells_language {
         found.language = language(found).map(str::to_owned);
     }
 }
@@ -158,5 +160,12 @@ mod tests {
         assert_eq!(language(&found(german)), Some("de"));
         assert_eq!(language(&found("OK!")), None);
         assert_eq!((kind(&found("x")), kind(&Found::default())), ("text", "event"));
+        for (asked, language) in [(None, None), (Some("any"), Some("de")), (Some("de"), Some("de"))] {
+            let asked = serde_json::json!({"keywords": "keller", "language": asked});
+            let question = Question::read(&asked, &crate::settings::Settings::default()).expect("a question");
+            let mut told = found(german);
+            classify(&mut told, &question);
+            assert_eq!((told.language.as_deref(), told.kind), (language, Some("text")), "{asked}");
+        }
     }
 }

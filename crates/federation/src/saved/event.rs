@@ -101,8 +101,7 @@ impl Event<'_> {
         Some(hash(&[self.of.collection, &name]))
     }
 
-    /// As a result of a question. To tell the language that a text sounds like takes as long as all else that is done with an
-    /// event, so it is told to those who ask for one.
+    /// As a result of a question.
     pub(crate) fn found(&self, question: &Question) -> &Found {
         let plain = self.found.get_or_init(|| {
             let mut text = Vec::new();
@@ -112,12 +111,12 @@ impl Event<'_> {
             found.kind = Some(kind(&found));
             found
         });
-        if question.language.is_none() {
+        if !question.tells_language {
             return plain;
         }
         self.told.get_or_init(|| {
             let mut found = plain.clone();
-            classify(&mut found);
+            classify(&mut found, question);
             found
         })
     }

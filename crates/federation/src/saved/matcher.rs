@@ -111,7 +111,7 @@ impl SavedSearches {
             // Names of saved searches are of one length, so a feature that fits one packet fits all.
             let mut feature = |hit: &Hit| {
                 let make = || events.event(hit.row).found(question).clone().feature_within(room).map(Arc::from);
-                features.entry((hit.row, question.language.is_some())).or_insert_with(make).clone()
+                features.entry((hit.row, question.tells_language)).or_insert_with(make).clone()
             };
             let found: Vec<Arc<str>> = hits.iter().filter_map(&mut feature).collect();
             self.tell_dropped(search);

@@ -38,7 +38,7 @@ pub struct QuestionArgs {
     /// Only results with images, or with videos
     #[arg(long, value_name = "KIND")]
     pub media: Option<String>,
-    /// Only results in this language, in two letters (ISO 639-1)
+    /// Only results in this language, in two letters (ISO 639-1); `any` leaves none out but tells the language of each
     #[arg(long, value_name = "CODE")]
     pub language: Option<String>,
     /// Most results of each source [default: 100]

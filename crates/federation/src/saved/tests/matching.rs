@@ -64,7 +64,7 @@ fn naive(question: &Question, event: &Told) -> bool {
         shape: event.place.clone(),
         ..Found::default()
     };
-    classify(&mut found);
+    classify(&mut found, question);
     let texts = [&event.title, &event.text, &event.author, &event.language];
     let texts = Prepared::of(texts.into_iter().flatten().map(String::as_str));
     question.keywords.as_ref().is_none_or(|words| words.matches(&texts))
