@@ -5,7 +5,7 @@ from tables import spread, table
 TITLE = "Searches: many sources, answers as they come, and the truth about what is missing"
 COMMAND = "make bench-searches"
 SET_A = ("Set A follows the published run: 25 sources of which 14 take the question, 17 calls, 93 packets of {} bytes of text, the first near 2.5 s and the last near 21.9 s. "
-         "(The text is letters without spaces: it is read and looked at for its language, but has no runs of words for the fingerprint that finds near duplicates.)")
+         "(The text is made of words of some five letters, so that the fingerprint which finds near duplicates costs what it does with real ones.)")
 SET_B = "Set B: 25 sources of 5 to 50 ms with two items of 500 bytes each."
 
 

@@ -171,7 +171,7 @@ pub(super) fn items(file: &SourceFile, random: &mut rand_pcg::Pcg64, page: (u64,
     let (page, here) = page;
     let item = |k: u64| {
         let id = random.random::<u32>();
-        let text = letters(random, file.item_bytes);
+        let text = words(random, file.item_bytes);
         let (lon, lat) = (random.random_range(-180.0..180.0), random.random_range(-85.0..85.0));
         match changed {
             true => format!(r#"{{"key":{id},"title":"{text}"}}"#),
@@ -184,14 +184,19 @@ pub(super) fn items(file: &SourceFile, random: &mut rand_pcg::Pcg64, page: (u64,
     (0..here).map(item).collect::<Vec<_>>().join(",")
 }
 
-/// So many letters; twelve of each draw, for all sources wait while a page is made.
-fn letters(random: &mut rand_pcg::Pcg64, count: usize) -> String {
+/// So many bytes of words that nobody knows, some five letters each; twelve signs of each draw, for all sources wait while a page
+/// is made.
+fn words(random: &mut rand_pcg::Pcg64, count: usize) -> String {
+    const SIGNS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz      ";
     let mut text = String::with_capacity(count);
     while text.len() < count {
         let mut drawn: u64 = random.random();
         for _ in 0..(count - text.len()).min(12) {
-            text.push(char::from(b'a' + u8::try_from(drawn % 26).unwrap_or(0)));
-            drawn /= 26;
+            let sign = char::from(SIGNS[(drawn % 32) as usize]);
+            // No two spaces in a row, and none at an end.
+            let apart = sign == ' ' && !text.is_empty() && !text.ends_with(' ') && text.len() + 1 < count;
+            text.push(if apart || sign != ' ' { sign } else { 'e' });
+            drawn /= 32;
         }
     }
     text
