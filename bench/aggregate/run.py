@@ -197,7 +197,7 @@ def one_size(options, rows):
                         if system.can(what):
                             runs.setdefault((what, name), []).append(timed(system, what, options.seconds, folder))
                 say(f"{rows:,} events, round {round_number + 1}/{options.rounds}: months, all: "
-                    + ", ".join(f"{n} {runs['months, all', n][-1]['p50_ms']:.2f} ms" for n in systems))
+                    + ", ".join(f"{n} {runs['months, all', n][-1]['p50_ms']:.2f} ms" for n in systems if ("months, all", n) in runs))
             explained = {what: systems["meridian"].ask(what, "&explain=true") for what in QUESTIONS}
             memory = {"meridian": resident_mb(ours.pid), "questdb": resident_mb(quest.pid)}
             session.close()
