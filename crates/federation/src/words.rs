@@ -38,6 +38,7 @@ impl Prepared {
     pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Prepared {
         let mut out = String::from(" ");
         for text in texts {
+            out.reserve(text.len() + 3);
             normalise(text, &mut out);
             // No word holds this sign, so no phrase crosses it.
             out.push_str("| ");

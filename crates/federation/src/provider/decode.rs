@@ -172,12 +172,13 @@ fn csv(text: &str) -> Result<Value, String> {
 
 /// A text without its markup: tags are dropped, entities read, white space is made one space.
 pub fn without_markup(text: &str) -> String {
-    if !text.contains(['<', '&']) {
+    let marked = |text: &str| memchr::memchr2(b'<', b'&', text.as_bytes());
+    if marked(text).is_none() {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(['<', '&']) {
+    while let Some(at) = marked(rest) {
         out.push_str(&rest[..at]);
         let tail = &rest[at..];
         let end = if tail.starts_with('<') { tail.find('>') } else { tail.find(';').filter(|end| *end <= 10) };
