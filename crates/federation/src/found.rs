@@ -1,7 +1,6 @@
 //! A result on its way through the pipeline.
 
 use crate::labels::Labels;
-use crate::words::Prepared;
 use geo_types::Geometry;
 use meridian_model::time;
 use serde_json::{Map, Value, json};
@@ -43,9 +42,9 @@ pub struct Found {
 
 impl Found {
     /// The texts that keywords are looked for in.
-    pub fn prepared(&self) -> Prepared {
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
         let own = self.title.iter().chain(&self.text).map(String::as_str);
-        Prepared::of(own.chain(self.more.values().filter_map(Value::as_str)))
+        own.chain(self.more.values().filter_map(Value::as_str))
     }
 
     /// As a GeoJSON feature.

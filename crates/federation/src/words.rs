@@ -39,7 +39,7 @@ impl Prepared {
         let mut out = String::from(" ");
         for text in texts {
             out.reserve(text.len() + 3);
-            normalise(text, &mut out);
+            read(text, &mut out);
             // No word holds this sign, so no phrase crosses it.
             out.push_str("| ");
         }
@@ -52,16 +52,81 @@ impl Prepared {
     }
 }
 
-/// Appends the words of a text in lower case, each with a space after it.
-fn normalise(text: &str, out: &mut String) {
+/// Hashes of the words of texts: of those that [`Prepared`] writes down, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Hashes {
+    words: Vec<u64>,
+    word: u64,
+}
+
+impl Hashes {
+    pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<u64> {
+        let mut hashes = Hashes::default();
+        texts.into_iter().for_each(|text| read(text, &mut hashes));
+        hashes.words
+    }
+
+    /// FNV-1a, but for where it begins.
+    fn byte(&mut self, byte: u8) {
+        self.word = (self.word ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+}
+
+/// What is made of a text while it is read.
+trait Reads {
+    /// Letters and digits of ASCII, within a word.
+    fn run(&mut self, ascii: &str);
+    /// Another sign of a word.
+    fn sign(&mut self, sign: char);
+    /// The end of a word.
+    fn end(&mut self);
+}
+
+/// Words in lower case, each with a space after it.
+impl Reads for String {
+    fn run(&mut self, ascii: &str) {
+        let from = self.len();
+        self.push_str(ascii);
+        self[from..].make_ascii_lowercase();
+    }
+
+    fn sign(&mut self, sign: char) {
+        self.extend(sign.to_lowercase());
+    }
+
+    fn end(&mut self) {
+        self.push(' ');
+    }
+}
+
+impl Reads for Hashes {
+    fn run(&mut self, ascii: &str) {
+        ascii.bytes().for_each(|byte| self.byte(byte.to_ascii_lowercase()));
+    }
+
+    fn sign(&mut self, sign: char) {
+        for sign in sign.to_lowercase() {
+            sign.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| self.byte(byte));
+        }
+    }
+
+    fn end(&mut self) {
+        // The finalizer of MurmurHash3 (Appleby 2011): each bit of a short word's sum tells of all its letters.
+        let mut mixed = std::mem::take(&mut self.word);
+        mixed = (mixed ^ mixed >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        mixed = (mixed ^ mixed >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        self.words.push(mixed ^ mixed >> 33);
+    }
+}
+
+/// Reads the words of a text.
+fn read(text: &str, out: &mut impl Reads) {
     let (mut inside, mut rest) = (false, text);
     loop {
         // Most of most texts are runs of ASCII: what is done below to each sign, to all of them at once.
         let run = rest.bytes().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
         if run > 0 {
-            let from = out.len();
-            out.push_str(&rest[..run]);
-            out[from..].make_ascii_lowercase();
+            out.run(&rest[..run]);
             inside = true;
         }
         let Some(sign) = rest[run..].chars().next() else { break };
@@ -69,23 +134,23 @@ fn normalise(text: &str, out: &mut String) {
         if !sign.is_alphanumeric() {
             // An apostrophe is part of its word: don't, l'eau.
             if inside && !matches!(sign, '\'' | '’') {
-                out.push(' ');
+                out.end();
                 inside = false;
             }
             continue;
         }
         let alone = stands_alone(sign);
         if alone && inside {
-            out.push(' ');
+            out.end();
         }
-        out.extend(sign.to_lowercase());
+        out.sign(sign);
         inside = !alone;
         if alone {
-            out.push(' ');
+            out.end();
         }
     }
     if inside {
-        out.push(' ');
+        out.end();
     }
 }
 
@@ -295,7 +360,7 @@ impl Reader {
             }
             Some(Token::Term(written)) => {
                 let mut sought = String::from(" ");
-                normalise(&written, &mut sought);
+                read(&written, &mut sought);
                 match sought.len() {
                     1 => Err(wrong(format!("{written:?} has no letter and no digit: expected a word"))),
                     _ => Ok(Words::Term { sought, written }),
@@ -326,7 +391,7 @@ mod tests {
         Words::parse(keywords).expect(keywords).matches(&Prepared::of([text]))
     }
 
-    /// What [`normalise`] says of each sign, one after the other.
+    /// What [`read`] says of each sign, one after the other.
     fn sign_by_sign(text: &str) -> String {
         let (mut out, mut inside) = (String::new(), false);
         for sign in text.chars() {
@@ -348,8 +413,19 @@ mod tests {
         #[test]
         fn runs_are_read_as_their_signs_are(text in "[a-cA-C0-9 '’.,éÉßİ東ก|-]{0,80}") {
             let mut runs = String::new();
-            normalise(&text, &mut runs);
+            read(&text, &mut runs);
             prop_assert_eq!(runs, sign_by_sign(&text));
+        }
+
+        #[test]
+        fn hashes_are_those_of_the_words(texts in proptest::collection::vec("[a-cA-C0-9 '’.,éÉßİ東ก|-]{0,40}", 0..3)) {
+            let prepared = Prepared::of(texts.iter().map(String::as_str));
+            let mut alone = Hashes::default();
+            for word in prepared.words() {
+                word.bytes().for_each(|byte| alone.byte(byte));
+                alone.end();
+            }
+            prop_assert_eq!(Hashes::of(texts.iter().map(String::as_str)), alone.words);
         }
     }
 

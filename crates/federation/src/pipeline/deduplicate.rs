@@ -5,6 +5,7 @@
 
 use super::{Stage, Work, WorkLane};
 use crate::found::Found;
+use crate::words::Hashes;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -55,10 +56,12 @@ impl Seen {
         if let Some(link) = &found.link {
             new &= self.exact.insert(hash(&["link", &bare(link)]));
         }
-        let prepared = found.prepared();
-        let words: Vec<&str> = prepared.words().collect();
-        if !new || words.len() < WORDS_MIN {
-            return new;
+        if !new {
+            return false;
+        }
+        let words = Hashes::of(found.texts());
+        if words.len() < WORDS_MIN {
+            return true;
         }
         let text = simhash(&words);
         if self.texts.iter().any(|other| (other ^ text).count_ones() <= BITS) {
@@ -84,10 +87,10 @@ pub(crate) fn hash(parts: &[&str]) -> u64 {
     XxHash3_128::oneshot(parts.join("\0").as_bytes()) as u64
 }
 
-fn simhash(words: &[&str]) -> u64 {
-    let hashes: Vec<u64> = words.iter().map(|word| XxHash3_128::oneshot(word.as_bytes()) as u64).collect();
+/// Of the hashes of a text's words.
+fn simhash(words: &[u64]) -> u64 {
     let mut votes = Votes::default();
-    for run in hashes.windows(3) {
+    for run in words.windows(3) {
         votes.add(run[0] ^ run[1].rotate_left(21) ^ run[2].rotate_left(42));
     }
     votes.majority()

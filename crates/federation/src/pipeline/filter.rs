@@ -3,6 +3,7 @@
 use super::{Stage, Work, WorkLane};
 use crate::found::Found;
 use crate::question::{Media, Question};
+use crate::words::Prepared;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -59,7 +60,9 @@ pub(crate) fn matches(found: &Found, question: &Question, sure_of: &[String]) ->
         sure("author") || found.author.as_ref().is_some_and(|name| plain_author(name) == plain_author(sought))
     });
     let media = has_media(found, question);
-    let words = || question.keywords.as_ref().is_none_or(|words| sure("keywords") || words.matches(&found.prepared()));
+    let words = || {
+        question.keywords.as_ref().is_none_or(|words| sure("keywords") || words.matches(&Prepared::of(found.texts())))
+    };
     place && time && author && media && words()
 }
 
