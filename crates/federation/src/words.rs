@@ -67,8 +67,8 @@ impl Hashes {
     }
 
     /// FNV-1a, but for where it begins.
-    fn byte(&mut self, byte: u8) {
-        self.word = (self.word ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    fn bytes(&mut self, bytes: impl Iterator<Item = u8>) {
+        self.word = bytes.fold(self.word, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     }
 }
 
@@ -101,12 +101,12 @@ impl Reads for String {
 
 impl Reads for Hashes {
     fn run(&mut self, ascii: &str) {
-        ascii.bytes().for_each(|byte| self.byte(byte.to_ascii_lowercase()));
+        self.bytes(ascii.bytes().map(|byte| byte.to_ascii_lowercase()));
     }
 
     fn sign(&mut self, sign: char) {
         for sign in sign.to_lowercase() {
-            sign.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| self.byte(byte));
+            self.bytes(sign.encode_utf8(&mut [0; 4]).bytes());
         }
     }
 
@@ -422,7 +422,7 @@ mod tests {
             let prepared = Prepared::of(texts.iter().map(String::as_str));
             let mut alone = Hashes::default();
             for word in prepared.words() {
-                word.bytes().for_each(|byte| alone.byte(byte));
+                alone.bytes(word.bytes());
                 alone.end();
             }
             prop_assert_eq!(Hashes::of(texts.iter().map(String::as_str)), alone.words);

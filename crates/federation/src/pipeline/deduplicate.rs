@@ -89,11 +89,8 @@ pub(crate) fn hash(parts: &[&str]) -> u64 {
 
 /// Of the hashes of a text's words.
 fn simhash(words: &[u64]) -> u64 {
-    let mut votes = Votes::default();
-    for run in words.windows(3) {
-        votes.add(run[0] ^ run[1].rotate_left(21) ^ run[2].rotate_left(42));
-    }
-    votes.majority()
+    let runs = words.windows(3).map(|run| run[0] ^ run[1].rotate_left(21) ^ run[2].rotate_left(42));
+    Votes::of(runs).majority()
 }
 
 /// How many of some numbers have each of 64 bits set: a counter for each bit, laid across words so that all count at once.
@@ -105,15 +102,43 @@ struct Votes {
 }
 
 impl Votes {
-    fn add(&mut self, bits: u64) {
+    fn of(mut numbers: impl Iterator<Item = u64>) -> Votes {
+        let (mut votes, mut eight) = (Votes::default(), [0; 8]);
+        loop {
+            let mut held = 0;
+            for (slot, bits) in eight.iter_mut().zip(&mut numbers) {
+                *slot = bits;
+                held += 1;
+            }
+            if held < eight.len() {
+                eight[..held].iter().for_each(|bits| votes.add(0, *bits));
+                votes.count += held as u32;
+                return votes;
+            }
+            votes.add_eight(eight);
+        }
+    }
+
+    /// Adds numbers that count for as much as the n-th digit does.
+    fn add(&mut self, n: usize, bits: u64) {
         let mut carry = bits;
-        for digit in &mut self.digits {
+        for digit in &mut self.digits[n..] {
             if carry == 0 {
                 break;
             }
             (*digit, carry) = (*digit ^ carry, *digit & carry);
         }
-        self.count += 1;
+    }
+
+    /// Adds eight numbers, of which one carry is left to be rippled up (Harley and Seal's way to count bits).
+    fn add_eight(&mut self, numbers: [u64; 8]) {
+        let [ones, twos, fours, ..] = &mut self.digits;
+        let [a, b, c, d, e, f, g, h] = numbers;
+        let [ab, cd, ef, gh] = [add_two(ones, a, b), add_two(ones, c, d), add_two(ones, e, f), add_two(ones, g, h)];
+        let [abcd, efgh] = [add_two(twos, ab, cd), add_two(twos, ef, gh)];
+        let eights = add_two(fours, abcd, efgh);
+        self.add(3, eights);
+        self.count += 8;
     }
 
     /// The bits that more than half have.
@@ -121,6 +146,14 @@ impl Votes {
         let votes = |bit: u32| -> u32 { (0..32).map(|n| ((self.digits[n as usize] >> bit & 1) as u32) << n).sum() };
         (0..64).fold(0, |bits, bit| bits | u64::from(votes(bit) > self.count / 2) << bit)
     }
+}
+
+/// Adds two numbers to a digit, bit by bit; what is carried.
+fn add_two(digit: &mut u64, a: u64, b: u64) -> u64 {
+    let half = *digit ^ a;
+    let carry = *digit & a | half & b;
+    *digit = half ^ b;
+    carry
 }
 
 #[cfg(test)]
@@ -131,8 +164,7 @@ mod tests {
     proptest! {
         #[test]
         fn votes_are_counted_as_one_by_one(numbers in proptest::collection::vec(any::<u64>(), 0..200)) {
-            let mut votes = Votes::default();
-            numbers.iter().for_each(|bits| votes.add(*bits));
+            let votes = Votes::of(numbers.iter().copied());
             for bit in 0..64 {
                 let set = numbers.iter().filter(|bits| *bits >> bit & 1 == 1).count();
                 prop_assert_eq!(votes.majority() >> bit & 1 == 1, 2 * set > numbers.len());

@@ -7,7 +7,7 @@ use rand::RngExt;
 use rand_distr::{Distribution, LogNormal};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// A source ready to answer.
@@ -184,20 +184,33 @@ pub(super) fn items(file: &SourceFile, random: &mut rand_pcg::Pcg64, page: (u64,
     (0..here).map(item).collect::<Vec<_>>().join(",")
 }
 
-/// So many bytes of words that nobody knows, some five letters each; twelve signs of each draw, for all sources wait while a page
-/// is made.
+/// Pieces of text that texts are made of.
+const PIECES: usize = 4_096;
+/// Bytes of each.
+const PIECE: usize = 64;
+
+/// Words that nobody knows, some five letters each, in pieces.
+static TEXT: LazyLock<String> = LazyLock::new(|| {
+    let mut random = stream(0, &[]);
+    let mut text = String::with_capacity(PIECES * PIECE);
+    while text.len() < PIECES * PIECE {
+        // A letter first and last, so that no two spaces meet where pieces do.
+        let inside = !matches!(text.len() % PIECE, 0 | 63) && !text.ends_with(' ');
+        let letter = char::from(b'a' + random.random_range(0..26_u8));
+        text.push(if inside && random.random_ratio(1, 5) { ' ' } else { letter });
+    }
+    text
+});
+
+/// A text of so many bytes. It is put together from pieces and not sign by sign, for all sources wait while a page is made.
 fn words(random: &mut rand_pcg::Pcg64, count: usize) -> String {
-    const SIGNS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz      ";
     let mut text = String::with_capacity(count);
     while text.len() < count {
-        let mut drawn: u64 = random.random();
-        for _ in 0..(count - text.len()).min(12) {
-            let sign = char::from(SIGNS[(drawn % 32) as usize]);
-            // No two spaces in a row, and none at an end.
-            let apart = sign == ' ' && !text.is_empty() && !text.ends_with(' ') && text.len() + 1 < count;
-            text.push(if apart || sign != ' ' { sign } else { 'e' });
-            drawn /= 32;
-        }
+        let piece = &TEXT[random.random_range(0..PIECES) * PIECE..][..PIECE];
+        text.push_str(&piece[..PIECE.min(count - text.len())]);
+    }
+    if text.ends_with(' ') {
+        text.replace_range(count - 1.., "e");
     }
     text
 }
