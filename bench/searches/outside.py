@@ -100,7 +100,7 @@ def load_of(tag, rig, run, calls, checked=A_CALLS):
     seconds = float(run.due.max() - run.due.min() + run.done[run.due.argmax()])
     asked = {call.word for call in calls}
     mine = [call for call in calls if call.word.startswith(tag)]
-    return {"searches": len(run.n), "outcomes": run.outcomes(), "calls": len(mine), "calls_due": checked * len(run.n), "words": len({w for w in asked if w.startswith(tag)}),
+    return {"searches": len(run.n), "outcomes": run.outcomes(), "failures": run.failures(), "calls": len(mine), "calls_due": checked * len(run.n), "words": len({w for w in asked if w.startswith(tag)}),
             "first_ms": quantiles(run.first), "last_ms": quantiles(run.last), "first_later_ms": quantiles(first), "last_later_ms": quantiles(last),
             "slope_first": slope(run.n, run.first), "slope_later": slope(run.n, first), "seconds": seconds, "in_flight": int(run.in_flight.max()) + 1,
             "server_cores": run.used["server_cpu_s"] / seconds, "mock_cores": run.used["mock_cpu_s"] / seconds, "lab_cores": run.lab["cpu"],
@@ -140,7 +140,7 @@ def edge(options):
             load = load_of("e", rig, run, rig.calls())
             load |= {"rate": rate, "flat": is_flat(load), "limits": buffers(options) | ROOM, "resident_peak_mb": peak_mb(rig.server.pid)}
             rates.append(load)
-            say(f"edge, set A: {rate:g}/s {'flat' if load['flat'] else 'not flat'}, {load['outcomes']}, {load['server_cores']:.2f} cores, {load['resident_peak_mb']:.0f} MB")
+            say(f"edge, set A: {rate:g}/s {'flat' if load['flat'] else 'not flat'}, {load['outcomes']} {load['failures'] or ''}, {load['server_cores']:.2f} cores, {load['resident_peak_mb']:.0f} MB")
         if not load["flat"]:
             break
     with contextlib.ExitStack() as stack:

@@ -27,6 +27,11 @@ def outcomes(found):
     return ", ".join(f"{count:,} {word}" for word, count in found.items())
 
 
+def ended(load):
+    """The same of a load, with what the lab says of those that failed."""
+    return outcomes(load["outcomes"]) + "".join(f"; {count:,} failed: {why}" for why, count in load.get("failures", {}).items())
+
+
 def calls(found):
     same = "as many as" if found["calls"] == found["calls_due"] else "but not the"
     return f"{found['calls']:,} calls at the sources, {same} {found['calls_due']:,} due"
@@ -62,7 +67,7 @@ def flat(found):
 
 
 def edge(found):
-    rows = [[f"{r['rate']:g}", outcomes(r["outcomes"]), "yes" if r["flat"] else "no", tilt(r["slope_first"]), f"{r['first_later_ms']['p50']:.1f} / {r['first_later_ms']['p99']:.1f}",
+    rows = [[f"{r['rate']:g}", ended(r), "yes" if r["flat"] else "no", tilt(r["slope_first"]), f"{r['first_later_ms']['p50']:.1f} / {r['first_later_ms']['p99']:.1f}",
              f"{r['last_later_ms']['p50']:.1f} / {r['last_later_ms']['p99']:.1f}", f"{r['in_flight']:,}", f"{r['server_cores']:.2f} / {r['mock_cores']:.2f} / {r['lab_cores']:.2f}",
              f"{r['resident_peak_mb']:,.0f}", f"{r['descriptors']:,}"] for r in found["slow"]]
     limits = ", ".join(f"`{key} = {value}`" for key, value in found["slow"][0]["limits"].items())

@@ -82,6 +82,7 @@ class Run:
         self.outcome = column("outcome")
         self.n, self.attempt, self.request, self.status = column("n"), column("attempt"), column("request"), column("status")
         self.packets, self.in_flight = column("packets"), column("in_flight")
+        self.detail = table["detail"].to_numpy(zero_copy_only=False)
         self.due = column("intended_us") / 1e6
         wait = lambda name: table[name].to_numpy(zero_copy_only=False).astype(float) / 1e6 - self.due
         self.first, self.last, self.done = wait("first_result_us"), wait("last_result_us"), wait("done_us")
@@ -101,6 +102,11 @@ class Run:
         """How many ended how."""
         chosen = self.outcome if where is None else self.outcome[where]
         return {OUTCOMES[code]: int(count) for code, count in zip(*numpy.unique(chosen, return_counts=True))}
+
+    def failures(self):
+        """What the lab says of those that failed, the most frequent first."""
+        failed = self.outcome == OUTCOMES.index("failed")
+        return dict(collections.Counter(self.detail[failed].tolist()).most_common(5))
 
     @property
     def sound(self):
