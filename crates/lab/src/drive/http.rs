@@ -101,6 +101,8 @@ impl Wire for Http {
     }
 
     async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+        // A request that may not be sent twice must not be lost to a connection that the server closed while it was idle.
+        self.stream.take_if(|stream| stream.has_ended());
         let reused = self.stream.is_some();
         let outcome = self.once(of).await;
         if outcome.is_err() {

@@ -49,6 +49,18 @@ impl Stream {
         }
     }
 
+    /// Whether the other side is known to have closed an idle connection, or has said something that nobody asked for. Within TLS
+    /// nothing is known: what waits there may be a ticket.
+    pub fn has_ended(&self) -> bool {
+        match self {
+            Stream::Plain(stream) => match stream.try_read(&mut [0]) {
+                Ok(_) => true,
+                Err(e) => e.kind() != io::ErrorKind::WouldBlock,
+            },
+            Stream::Tls(_) => false,
+        }
+    }
+
     /// Writes all of it and sees it off.
     pub async fn send(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         let sent = match self {
@@ -92,5 +104,27 @@ impl AsyncWrite for Stream {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
             Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(context),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn an_idle_connection_is_known_to_have_ended() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let plain = TcpStream::connect(listener.local_addr().expect("an address")).await.expect("a connection");
+        let (other, stream) = (listener.accept().await.expect("the other end"), Stream::Plain(plain));
+        assert!(!stream.has_ended());
+        drop(other);
+        let ended = async {
+            while !stream.has_ended() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), ended).await.expect("its end is seen");
     }
 }
