@@ -14,6 +14,11 @@ def middle(runs, key):
     return statistics.median(run[key] for run in runs)
 
 
+def apart(runs, *keys):
+    """How far the rounds lie apart: the widest of some figures, greatest less least in per cent of the median."""
+    return f"{max((max(r[k] for r in runs) - min(r[k] for r in runs)) / middle(runs, k) for k in keys):.0%}"
+
+
 def table(head, rows):
     """Lines of a Markdown table."""
     return ["| " + " | ".join(map(str, cells)) + " |" for cells in (head, ["---"] * len(head), *rows)]

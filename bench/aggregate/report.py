@@ -1,6 +1,6 @@
 """How the figures of bench-aggregate are drawn."""
 
-from tables import middle, quiet, table
+from tables import apart, middle, quiet, table
 
 TITLE = "Aggregates: count and average by hour, day and month"
 COMMAND = "python3 bench/aggregate/run.py --rows {rows_text} --seconds {seconds:g} --rounds {rounds}"
@@ -20,9 +20,10 @@ def render(result):
             best = min(peers, key=p50.get)
             scan = f"{p50['meridian, scan'] / p50['meridian']:.1f}x" if "meridian, scan" in p50 else ""
             rows.append([what, f"{cells[what, 'meridian']['windows']:,}", f"{cells[what, 'meridian']['events']:,}",
-                         *(f"{p50[s]:,.2f}" if s in p50 else "" for s in systems), f"{p50[best] / p50['meridian']:.1f}x {best}", scan])
+                         *(f"{p50[s]:,.2f}" if s in p50 else "" for s in systems), f"{p50[best] / p50['meridian']:.1f}x {best}", scan,
+                         ", ".join(apart(cells[what, s]["runs"], "p50_ms") for s in ("meridian", best))])
         out += [f"### {size['rows']:,} events", ""]
-        out += table(["question", "windows", "events counted", *systems, "best peer / Meridian", "scan of the matching blocks / Meridian"], rows)
+        out += table(["question", "windows", "events counted", *systems, "best peer / Meridian", "scan of the matching blocks / Meridian", "rounds apart: Meridian, best peer"], rows)
         loads = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in size["load_s"].items())
         memory = ", ".join(f"{name} {mb:,.0f} MB" for name, mb in size["resident_mb"].items())
         out += ["", f"Loading took: {loads}. Resident: {memory}.", "", "What Meridian read (`explain=true`):", ""]

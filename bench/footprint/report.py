@@ -22,7 +22,8 @@ def render(result):
                   f"{ours['at_rest'] / systems['postgis']['disk']:.2f} of PostGIS." if ours["at_rest"] else ""))
     opened, empty = ours["open"], result["empty"]
     cold = f"{spread(opened['cold_ms'])} ms with a cold page cache, " if opened["cold_ms"] else ""
-    out += ["", f"- From start to the first answer: {cold}{spread(opened['warm_ms'])} ms with a warm one; without data {spread(empty['start_ms'])} ms.",
+    without = (f"{spread(empty['cold_ms'])} ms cold, " if empty.get("cold_ms") else "") + f"{spread(empty['start_ms'])} ms warm"
+    out += ["", f"- From start to the first answer: {cold}{spread(opened['warm_ms'])} ms with a warm one; without data {without}.",
             f"- Idle: {spread(empty['idle_mb'], 1)} MB without data, {spread(opened['idle_mb'], 1)} MB with {rows:,} events after one answer.",
             f"- Loading took {ours['load_s']:,.0f} s and {ours['load_cpu_s'] / rows * 1e6:,.2f} s of processor time a million events; {ours['resident_loaded_mb']:,.0f} MB resident at its end.",
             f"- The binary has {result['binary_bytes'] / 1e6:,.1f} MB.", "", quiet(result)]

@@ -63,9 +63,14 @@ def opened(folder, rounds):
 
 def empty_idle(rounds):
     """Milliseconds from start to first answer, and memory, of a server without data."""
-    found = {"start_ms": [], "idle_mb": []}
+    found = {"start_ms": [], "cold_ms": [], "idle_mb": []}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
+            if drop_page_cache():
+                began = time.perf_counter()
+                with start_meridian(pathlib.Path(folder)) as server:
+                    http(server, "GET", "/healthz")
+                    found["cold_ms"].append((time.perf_counter() - began) * 1000)
             began = time.perf_counter()
             with start_meridian(pathlib.Path(folder)) as server:
                 http(server, "GET", "/healthz")

@@ -24,16 +24,16 @@ def render(result):
                          f"{middle(runs, 'p50_ms'):.2f} / {middle(runs, 'p99_ms'):.2f}", cpu, f"{client:.0%}"])
         out += table(["system", "how", "synced before the answer", "events/s", "p50 / p99 ms a batch", "server CPU per million", "client CPU of a core"], rows)
         out.append("")
-    out += ["### Bytes written for a byte taken (Meridian)", ""]
+    out += ["### Bytes written for a byte taken, until all is at rest (Meridian)", ""]
     rows = []
     for c in result["cells"]:
         chains = [r["chain"] for r in c["runs"] if "chain" in r]
         if chains:
             share = lambda stage: f"{sum(x.get(stage, 0) for x in chains) / sum(x['taken'] for x in chains):.2f}"
             disk = sum(r["written_bytes"] for r in c["runs"]) / sum(r["bytes_sent"] for r in c["runs"])
-            rows.append([f"{c['encoding']}, {c['batch']:,} x {c['connections']}", share("log"), share("flush"), share("merge"), share("rest_written"), f"{disk:.2f}",
+            rows.append([f"{c['encoding']}, {c['batch']:,} x {c['connections']}", share("log"), share("flush"), share("merge"), share("rest_written"), share("sidecar"), f"{disk:.2f}",
                          f"{middle(c['runs'], 'resident_mb'):,.0f} MB"])
-    out += table(["load", "log", "flushes", "merges", "to rest", "to disk for a byte on the wire", "resident after it"], rows)
+    out += table(["load", "log", "flushes", "merges", "to rest", "sidecars", "to disk for a byte on the wire", "resident after the load"], rows)
     return [*out, "", quiet(result)]
 
 

@@ -1,6 +1,6 @@
 """How the figures of bench-scaling are drawn."""
 
-from tables import quiet, table
+from tables import apart, quiet, table
 
 TITLE = "Scaling: what grows with the events"
 COMMAND = "python3 bench/scaling/run.py --rows {rows_text} --seconds {seconds:g} --rounds {rounds}"
@@ -15,8 +15,9 @@ def render(result):
     rows = []
     for what, fitted in result["exponents"].items():
         times = [f"{s['questions'][what]['p50_ms']:,.2f}" for s in sizes]
-        rows.append([what, *times, f"n^{fitted['exponent']:.2f}", f"n^{fitted['bytes_exponent']:.2f}"])
-    out += table(["question", *(f"{s['rows']:,}" for s in sizes), "time", "bytes answered"], rows)
+        widest = max((s["questions"][what]["runs"] for s in sizes), key=lambda runs: float(apart(runs, "p50_ms").rstrip("%")))
+        rows.append([what, *times, f"n^{fitted['exponent']:.2f}", f"n^{fitted['bytes_exponent']:.2f}", apart(widest, "p50_ms")])
+    out += table(["question", *(f"{s['rows']:,}" for s in sizes), "time", "bytes answered", "rounds apart, at most"], rows)
     rows = [["load, events/s", *(f"{s['rows'] / s['load_s']:,.0f}" for s in sizes)],
             ["server CPU s a million loaded", *(f"{s['load_cpu_s'] / s['rows'] * 1e6:,.2f}" for s in sizes)],
             ["start to first answer, ms", *(f"{s['open_ms']:,.0f}" for s in sizes)],
