@@ -420,7 +420,7 @@ impl Inner {
                 // Writers that wait for room must not turn this into a busy loop, so only the end cuts the pause short.
                 for _ in 0..AFTER_FAILURE_STEPS {
                     if !self.closed.load(Ordering::Acquire) {
-                        std::thread::sleep(AFTER_FAILURE / AFTER_FAILURE_STEPS);
+                        self.common.seams.clock.sleep(AFTER_FAILURE / AFTER_FAILURE_STEPS);
                     }
                 }
                 false

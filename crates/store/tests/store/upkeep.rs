@@ -5,12 +5,14 @@ use meridian_model::IdRole;
 use meridian_store::seams::{Clock, Seams};
 use meridian_store::{Collection, Settings, Store, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
-/// A clock on which a millisecond passes with every look at it.
+/// A clock on which a millisecond passes with every look at it, and which counts the rests that were taken.
 #[derive(Debug, Default)]
 struct Ticking {
     micros: AtomicI64,
+    rests: AtomicU64,
 }
 
 impl Clock for Ticking {
@@ -20,6 +22,11 @@ impl Clock for Ticking {
 
     fn elapsed(&self) -> i64 {
         self.micros.fetch_add(1_000, Ordering::SeqCst)
+    }
+
+    fn sleep(&self, time: Duration) {
+        self.rests.fetch_add(1, Ordering::SeqCst);
+        self.micros.fetch_add(time.as_micros() as i64, Ordering::SeqCst);
     }
 }
 
@@ -50,4 +57,22 @@ fn installs_say_for_how_long_no_write_was_committed() {
     let (both, longest) = installs();
     assert!(both >= first + 1_000, "{both} us after {first}");
     assert_eq!(longest, first.max(both - first));
+}
+
+#[test]
+fn a_merge_rests_while_somebody_holds_a_snapshot() {
+    let rests = |reading: bool| {
+        let clock = Arc::<Ticking>::default();
+        let (_store, c) = collection(&clock);
+        let reader = reading.then(|| c.snapshot());
+        (0..4).for_each(|flush| write_and_flush(&c, flush * 5000));
+        assert_eq!(clock.rests.load(Ordering::SeqCst), 0, "writers may wait for the memory that a flush frees");
+        assert!(c.maintain_segments().unwrap());
+        assert_eq!(c.stats().merge_rows, 20_000);
+        drop(reader);
+        clock.rests.load(Ordering::SeqCst)
+    };
+    assert_eq!(rests(false), 0);
+    // After each block of 4,096 rows.
+    assert_eq!(rests(true), 5);
 }
