@@ -212,7 +212,7 @@ fn operators_see_health_version_and_counters() {
 }
 
 #[test]
-fn operators_see_how_long_writes_were_held_up() {
+fn operators_see_what_a_question_meets_and_what_a_write_costs() {
     let server = Server::start();
     server.create("quakes", "mag:Double,dtg:Date,*geom:Point");
     let quakes = server.store.collection("default", "quakes").unwrap();
@@ -221,6 +221,13 @@ fn operators_see_how_long_writes_were_held_up() {
         quakes.flush().unwrap();
     }
     let (metrics, stats) = (Metrics::of(&server), quakes.stats());
+    // Two flushes over one day; three runs of the first tier may stay.
+    assert_eq!((metrics.value("meridian_depth"), metrics.value("meridian_depth_bound")), (2.0, 3.0));
+    let parts = ["log", "flush", "merge", "rest_written", "sidecar"];
+    let written: f64 = parts.iter().map(|part| metrics.value(&format!("meridian_{part}_bytes_total"))).sum();
+    let taken = metrics.value("meridian_bytes_taken_total");
+    assert!(written > 0.0 && taken > 0.0, "{written} bytes written, {taken} taken");
+    assert_eq!(metrics.value("meridian_write_amplification"), written / taken);
     assert_eq!(metrics.value("meridian_install_seconds_total"), stats.install_us as f64 / 1e6);
     assert_eq!(metrics.value("meridian_install_seconds_max"), stats.install_us_max as f64 / 1e6);
 }
