@@ -119,6 +119,18 @@ fn store_metrics(state: &AppState, out: &mut String) {
         "meridian_events_expired_total" "Events dropped because they were past the retention." expired;
         "meridian_commit_groups_total" "Groups of writes committed together." groups;
     );
+    counter(
+        out,
+        "meridian_install_seconds_total",
+        "Time in which no write was committed because the outcome of a flush or merge was put in place.",
+        stats.iter().map(|s| s.install_us).sum::<u64>() as f64 / 1e6,
+    );
+    gauge(
+        out,
+        "meridian_install_seconds_max",
+        "The longest such time of any collection, since the start.",
+        stats.iter().map(|s| s.install_us_max).max().unwrap_or(0) as f64 / 1e6,
+    );
     let (written, taken) = stats.iter().fold((0, 0), |(w, t), s| (w + s.bytes_written(), t + s.bytes_taken));
     let ratio = if taken == 0 { 0.0 } else { written as f64 / taken as f64 };
     gauge(out, "meridian_write_amplification", "Bytes written for each byte taken, since the start.", ratio);

@@ -174,7 +174,7 @@ const SETTINGS: &[Setting] = &[
     size!("store.log_file_bytes", "Size of one log file.", store.log_file_bytes, MIB, 4 * GIB),
     size!(
         "store.serving_bytes",
-        "Most Arrow rows kept on disk beside GeoParquet, for faster answers.",
+        "Most disk for what serves GeoParquet at rest: its trees, which stay, and its rows as Arrow, for faster answers.",
         store.serving_bytes,
         0,
         1024 * TIB

@@ -1,11 +1,17 @@
-//! `meridian check` on folders in which one byte of one file is wrong.
+//! `meridian check` on folders in which one byte of one file is wrong, and on folders that it must leave as they are.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 mod common;
 
 use common::{Server, meridian, meridian_with_input};
+use meridian_model::builder::Value;
+use meridian_model::{BatchBuilder, Field, FieldType, IdRole, Schema, TimeRole};
+use meridian_store::seams::Seams;
+use meridian_store::{Collection, Options, Settings, Store, Write};
+use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -13,6 +19,20 @@ fn files(folder: &Path, into: &mut Vec<PathBuf>) {
         if path.is_dir() { files(&path, into) } else { into.push(path) }
     }
     into.sort();
+}
+
+/// Name, length and hash of every file but the lock.
+fn state(folder: &Path) -> Vec<(PathBuf, usize, u64)> {
+    let mut all = Vec::new();
+    files(folder, &mut all);
+    all.retain(|path| !path.ends_with("LOCK"));
+    let described = |path: PathBuf| {
+        let bytes = std::fs::read(&path).unwrap();
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&bytes);
+        (path, bytes.len(), hasher.finish())
+    };
+    all.into_iter().map(described).collect()
 }
 
 /// Rows of CSV with ids that begin with this letter.
@@ -45,8 +65,10 @@ fn folder() -> tempfile::TempDir {
 fn check_names_the_file_in_which_a_byte_is_wrong() {
     let folder = folder();
     let at = folder.path().to_str().unwrap();
+    let before = state(folder.path());
     let sound = meridian(&["check", "--data", at]).ended(0);
     assert!(sound.out.contains("in order"), "{}", sound.out);
+    assert_eq!(state(folder.path()), before);
 
     let mut all = Vec::new();
     files(folder.path(), &mut all);
@@ -77,4 +99,56 @@ fn check_names_the_file_in_which_a_byte_is_wrong() {
     // A check changes nothing: all is as it was.
     meridian(&["check", "--data", at]).ended(0);
     assert_eq!(common::count_in_folder("spots", folder.path()), 339);
+}
+
+/// Opens a folder whose lists of files are over at once, without upkeep.
+fn open(folder: &Path) -> Store {
+    let options = Options { background: false, files_memory: Duration::ZERO, ..Options::at(folder) };
+    Store::open(options, Seams::real()).unwrap()
+}
+
+fn write(c: &Collection, ids: std::ops::Range<i64>) {
+    let mut builder = BatchBuilder::new(c.schema());
+    for id in ids {
+        builder.set_id(id.to_string()).unwrap();
+        builder.set(0, Value::Time(id * 1_000_000)).unwrap();
+        builder.end_event().unwrap();
+    }
+    c.write(Write::new(builder.finish().unwrap())).unwrap();
+}
+
+/// A folder in which upkeep is overdue: events past their retention, four segments to be merged, a file that only a list
+/// kept whose time is over, and a tail of log.
+fn overdue(folder: &Path) {
+    let store = open(folder);
+    let at = Field { name: "at".into(), kind: FieldType::Time, required: true, title: None };
+    let schema = Schema { fields: vec![at], time: TimeRole::Instant(0), id: IdRole::Given, ..Schema::default() };
+    let settings = Settings { retention: Some(Duration::from_secs(86_400)), ..Settings::default() };
+    let c = store.create("default", "old", schema, settings).unwrap();
+    let list = || c.files(Instant::now() + common::PATIENCE, &|| false).unwrap().paths;
+    write(&c, 0..1000);
+    let listed = list();
+    c.delete(&["7".to_owned()]).unwrap();
+    assert!(list().iter().all(|path| !listed.contains(path)) && listed.iter().all(|path| path.exists()));
+    for round in 1..5 {
+        write(&c, round * 1000..(round + 1) * 1000);
+        c.flush().unwrap();
+    }
+    write(&c, 5000..6000);
+}
+
+#[test]
+fn a_check_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    overdue(folder.path());
+    let before = state(folder.path());
+    meridian(&["check", "--data", folder.path().to_str().unwrap()]).ended(0);
+    assert_eq!(state(folder.path()), before);
+    // There was something to be let go all the while.
+    let expired = open(folder.path()).collection("default", "old").unwrap().expire().unwrap();
+    assert_eq!(expired.unwrap().expired, 5999);
+
+    let empty = tempfile::tempdir().unwrap();
+    meridian(&["check", "--data", empty.path().to_str().unwrap()]).ended(2).says(&["is empty"]);
+    assert!(std::fs::read_dir(empty.path()).unwrap().next().is_none());
 }

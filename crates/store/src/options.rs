@@ -27,8 +27,8 @@ pub struct Options {
     pub segment_rows_max: u32,
     /// Most events of one merge, which keeps four bytes of each in memory. Runs beyond a quarter of it stay as they are.
     pub merge_rows_max: u64,
-    /// Most bytes of Arrow rows kept on disk over all collections beside those at rest; beyond it the longest unused go,
-    /// and are read from GeoParquet.
+    /// Most bytes kept on disk over all collections to serve what is at rest: `.segment` files, which always stay, and Arrow
+    /// rows. Beyond it the Arrow rows that were unused longest go, and are read from GeoParquet.
     pub serving_bytes: u64,
     /// Least events of a segment that is written as GeoParquet without being asked for.
     pub rest_rows_min: u32,

@@ -55,7 +55,7 @@ impl<'a> Pace<'a> {
     pub(crate) fn block(&mut self) {
         if self.load.is_some_and(Load::is_busy) {
             let worked = Duration::from_micros((self.clock.elapsed() - self.began).max(0) as u64);
-            std::thread::sleep(worked.min(REST_MAX));
+            self.clock.sleep(worked.min(REST_MAX));
         } else {
             // Whoever shares the core goes first.
             std::thread::yield_now();
@@ -68,21 +68,22 @@ impl<'a> Pace<'a> {
 mod tests {
     use super::*;
     use crate::seams::ManualClock;
-    use std::time::Instant;
 
     #[test]
     fn work_rests_as_long_as_it_works_while_a_request_is_in_flight() {
         let (clock, load) = (ManualClock::new(0), Arc::new(Load::default()));
         let mut pace = Pace::new(&clock, Some(&load));
-        let request = load.enter();
-        let begun = Instant::now();
-        for _ in 0..10 {
-            clock.advance(2_000);
+        let mut passed = |worked: i64| {
+            let begun = clock.elapsed();
+            clock.advance(worked);
             pace.block();
-        }
-        // A sleep may take longer than asked for, never shorter.
-        assert!(begun.elapsed() >= Duration::from_millis(20));
+            clock.elapsed() - begun
+        };
+        assert_eq!(passed(2_000), 2_000);
+        let request = load.enter();
+        assert_eq!(passed(2_000), 4_000);
+        assert_eq!(passed(3_000_000), 3_050_000, "no longer than the longest rest");
         drop(request);
-        assert!(!load.is_busy());
+        assert_eq!(passed(2_000), 2_000);
     }
 }

@@ -151,7 +151,7 @@ impl Partition {
     fn open_files(&mut self) -> Result<(), StoreError> {
         let disk = self.shared.disk.clone();
         let dir = self.shared.segments_dir();
-        let known = files_of(&self.manifest, self.shared.seams.clock.now());
+        let known = files_of(&self.manifest);
         for name in disk.list(&dir).map_err(StoreError::io("list", &dir))? {
             // What no manifest names was being written, or not yet removed, when the process ended.
             if !known.contains(&name) {

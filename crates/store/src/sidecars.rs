@@ -100,12 +100,13 @@ pub(crate) fn sidecars(manifest: &Manifest) -> BTreeSet<String> {
     dead.chain(manifest.keys.iter().map(|k| keys_name(k.file))).chain(hidden).collect()
 }
 
-/// All files in the folder of segments that a manifest names at this time.
-pub(crate) fn files_of(manifest: &Manifest, now: i64) -> BTreeSet<String> {
+/// All files in the folder of segments that a manifest names. Those of lists whose time is over go with the upkeep
+/// ([`Partition::sweep_listed`]), not because somebody opens the folder.
+pub(crate) fn files_of(manifest: &Manifest) -> BTreeSet<String> {
     let mut files = sidecars(manifest);
     files.extend(manifest.segments.iter().flat_map(|s| [segment_name(s.file), rows_name(s.file)]));
     files.extend(manifest.segments.iter().filter(|s| s.rest.is_some()).map(|s| rest_name(s.file)));
-    files.extend(manifest.listed.iter().filter(|(_, until)| *until > now).map(|(file, _)| rest_name(*file)));
+    files.extend(manifest.listed.iter().map(|(file, _)| rest_name(*file)));
     files
 }
 

@@ -23,6 +23,21 @@ pub(crate) struct Counters {
     groups: AtomicU64,
     /// Events let go by retention.
     expired: AtomicU64,
+    /// Microseconds for which installs held the lock that commits take, and those of the longest.
+    install_us: AtomicU64,
+    install_us_max: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn add_install(&self, micros: u64) {
+        self.install_us.fetch_add(micros, Ordering::Relaxed);
+        self.install_us_max.fetch_max(micros, Ordering::Relaxed);
+    }
+
+    /// All installs together, and the longest.
+    pub(crate) fn installs_us(&self) -> (u64, u64) {
+        (self.install_us.load(Ordering::Relaxed), self.install_us_max.load(Ordering::Relaxed))
+    }
 }
 
 macro_rules! counters {
@@ -107,6 +122,10 @@ pub struct CollectionStats {
     pub groups: u64,
     /// Events let go because they were past the retention.
     pub expired: u64,
+    /// Microseconds for which no write could be committed because the outcome of a flush or merge was put in place.
+    pub install_us: u64,
+    /// Those of the longest such time.
+    pub install_us_max: u64,
     /// Why the collection takes no writes, if so.
     pub refuses: Option<String>,
 }

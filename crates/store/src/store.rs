@@ -9,7 +9,6 @@ use crate::options::{Durability, Options, Settings};
 use crate::records::Records;
 use crate::recovery::{self, Common};
 use crate::seams::{Disk, DiskLock, MemoryDisk, Seams};
-use crate::segment::Segment;
 use meridian_model::schema::validate_name;
 use meridian_model::{Invalid, Schema, Subscriber};
 use parking_lot::Mutex;
@@ -249,7 +248,7 @@ impl Store {
         (common.cache.bytes(), common.memory_all.load(Ordering::Acquire).max(0) as u64)
     }
 
-    /// Lets go of Arrow rows beyond `Options::serving_bytes`, the longest unused first, where the rows are at rest.
+    /// Lets go of Arrow rows at rest, the longest unused first, until what is served fits into `Options::serving_bytes`.
     /// For a simulator, and for the threads of the store.
     pub fn trim_serving(&self) {
         self.inner.trim_serving();
@@ -391,13 +390,19 @@ impl Inner {
 
     fn trim_serving(&self) {
         let views: Vec<_> = self.all().iter().flat_map(|c| c.shared.state.load().views.to_vec()).collect();
-        let held = |segment: &Segment| segment.rows_held().map(|(bytes, used)| (used, bytes));
-        let segments = views.iter().filter_map(|view| view.part.segment());
-        let mut held: Vec<_> = segments.filter_map(|s| held(s).map(|(used, bytes)| (used, bytes, s))).collect();
-        let mut total: u64 = held.iter().map(|(_, bytes, _)| bytes).sum();
-        held.retain(|(_, _, segment)| segment.rest().is_some() && !segment.is_rest_sick());
-        held.sort_by_key(|(used, _, _)| *used);
-        for (_, bytes, segment) in held {
+        let (mut total, mut rows) = (0, Vec::new());
+        for segment in views.iter().filter_map(|view| view.part.segment()) {
+            let at_rest = segment.rest().is_some();
+            // What is beside rows at rest is served as well, and cannot be done without: the floor of the total.
+            total += if at_rest { segment.index.bytes } else { 0 };
+            let Some((bytes, used)) = segment.rows_held() else { continue };
+            total += bytes;
+            if at_rest && !segment.is_rest_sick() {
+                rows.push((used, bytes, segment));
+            }
+        }
+        rows.sort_by_key(|(used, _, _)| *used);
+        for (_, bytes, segment) in rows {
             if total <= self.common.options.serving_bytes {
                 return;
             }
@@ -415,7 +420,7 @@ impl Inner {
                 // Writers that wait for room must not turn this into a busy loop, so only the end cuts the pause short.
                 for _ in 0..AFTER_FAILURE_STEPS {
                     if !self.closed.load(Ordering::Acquire) {
-                        std::thread::sleep(AFTER_FAILURE / AFTER_FAILURE_STEPS);
+                        self.common.seams.clock.sleep(AFTER_FAILURE / AFTER_FAILURE_STEPS);
                     }
                 }
                 false

@@ -212,6 +212,42 @@ fn operators_see_health_version_and_counters() {
 }
 
 #[test]
+fn operators_see_what_a_question_meets_and_what_a_write_costs() {
+    let server = Server::start();
+    server.create("quakes", "mag:Double,dtg:Date,*geom:Point");
+    let quakes = server.store.collection("default", "quakes").unwrap();
+    for mag in [5.5, 6.5] {
+        server.load("quakes", &[point("", 1.0, 2.0, json!({"mag": mag, "dtg": "2026-01-31T12:00:00Z"}))]);
+        quakes.flush().unwrap();
+    }
+    let (metrics, stats) = (Metrics::of(&server), quakes.stats());
+    // Two flushes over one day; three runs of the first tier may stay.
+    assert_eq!((metrics.value("meridian_depth"), metrics.value("meridian_depth_bound")), (2.0, 3.0));
+    let parts = ["log", "flush", "merge", "rest_written", "sidecar"];
+    let written: f64 = parts.iter().map(|part| metrics.value(&format!("meridian_{part}_bytes_total"))).sum();
+    let taken = metrics.value("meridian_bytes_taken_total");
+    assert!(written > 0.0 && taken > 0.0, "{written} bytes written, {taken} taken");
+    assert_eq!(metrics.value("meridian_write_amplification"), written / taken);
+    assert_eq!(metrics.value("meridian_install_seconds_total"), stats.install_us as f64 / 1e6);
+    assert_eq!(metrics.value("meridian_install_seconds_max"), stats.install_us_max as f64 / 1e6);
+}
+
+/// What `/metrics` says.
+struct Metrics(String);
+
+impl Metrics {
+    fn of(server: &Server) -> Metrics {
+        Metrics(server.get("/metrics").text())
+    }
+
+    #[track_caller]
+    fn value(&self, name: &str) -> f64 {
+        let value = self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("{name} is not in {}", self.0)).parse().unwrap()
+    }
+}
+
+#[test]
 fn requests_are_named_and_traced() {
     let server = Server::start();
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

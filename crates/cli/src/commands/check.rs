@@ -15,7 +15,8 @@ Examples:
   meridian check
   meridian check --data /srv/events
 
-Ends with 0 where all is well, with 1 and a list of what is bad otherwise. The folder must not be in use.")]
+Ends with 0 where all is well, with 1 and a list of what is bad otherwise. The folder must not be in use. A check
+changes nothing, but for what every start puts right after a crash: a torn tail of the log, half-made files.")]
 pub struct CheckArgs {
     /// Folder to check
     #[arg(long, value_name = "DIR", default_value = "./meridian-data")]
@@ -25,7 +26,13 @@ pub struct CheckArgs {
 /// Runs the command.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     folder_exists(&args.data)?;
-    let store = Store::open(Options::at(&args.data), Seams::real())?;
+    // Opening it would make it a data folder.
+    if std::fs::read_dir(&args.data).is_ok_and(|mut names| names.next().is_none()) {
+        return Err(Failure::Usage(format!("{} is empty: there is nothing to check", args.data.display())));
+    }
+    // Nothing is let go, flushed or merged meanwhile.
+    let options = Options { background: false, ..Options::at(&args.data) };
+    let store = Store::open(options, Seams::real())?;
     let problems = store.check();
     for problem in &problems {
         say(&problem.to_string());

@@ -178,6 +178,7 @@ impl Collection {
     pub fn stats(&self) -> CollectionStats {
         let state = self.state();
         let counters = &self.shared.counters;
+        let (install_us, install_us_max) = counters.installs_us();
         let mut stats = CollectionStats {
             position: state.position,
             log_tail_bytes: state.log_tail_bytes,
@@ -200,6 +201,8 @@ impl Collection {
             expired: counters.expired(),
             syncs: counters.syncs(),
             groups: counters.groups(),
+            install_us,
+            install_us_max,
             ..CollectionStats::default()
         };
         let mut bounds: Option<Bounds> = None;

@@ -115,7 +115,13 @@ impl Collection {
     /// Puts the outcome in place; on an error everything stays as it was.
     pub fn install(&self, mut work: Work) -> Result<(), StoreError> {
         let output = work.output.take().unwrap_or_else(|| work.job.run(&self.shared, &self.stop));
-        let result = self.core.lock().install(work.job, output);
+        let result = {
+            let (clock, mut core) = (&self.shared.seams.clock, self.core.lock());
+            let begun = clock.elapsed();
+            let result = core.install(work.job, output);
+            self.shared.counters.add_install((clock.elapsed() - begun).max(0) as u64);
+            result
+        };
         self.wake.wake();
         let _lock = self.room_lock.lock();
         self.room.notify_all();

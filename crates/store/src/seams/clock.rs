@@ -1,7 +1,7 @@
 //! Time.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A source of time.
 pub trait Clock: Send + Sync + std::fmt::Debug {
@@ -9,6 +9,8 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     fn now(&self) -> i64;
     /// Microseconds since some start; never goes back.
     fn elapsed(&self) -> i64;
+    /// Lets so much time pass, or a little more.
+    fn sleep(&self, time: Duration);
 }
 
 /// The machine's clocks.
@@ -38,9 +40,13 @@ impl Clock for SystemClock {
     fn elapsed(&self) -> i64 {
         self.start.elapsed().as_micros() as i64
     }
+
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
 }
 
-/// A clock that moves only when told to.
+/// A clock that moves only when told to: a sleep moves it and is over at once.
 #[derive(Debug)]
 pub struct ManualClock {
     now: AtomicI64,
@@ -72,5 +78,9 @@ impl Clock for ManualClock {
 
     fn elapsed(&self) -> i64 {
         self.elapsed.load(Ordering::SeqCst)
+    }
+
+    fn sleep(&self, time: Duration) {
+        self.advance(i64::try_from(time.as_micros()).unwrap_or(i64::MAX));
     }
 }

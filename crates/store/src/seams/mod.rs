@@ -1,8 +1,9 @@
 //! The seams through which the store meets the world: disk, clock and randomness.
 //!
-//! Nothing in this crate opens a file, reads a clock or draws a random number in any other way, so that a test (or a
-//! simulator) owns all three: it can stop time, repeat a run from a seed, lose every byte not yet synced, and make any
-//! call fail.
+//! Nothing in this crate opens a file, reads a clock, sleeps or draws a random number in any other way, so that a test (or
+//! a simulator) owns all three: it can stop time, repeat a run from a seed, lose every byte not yet synced, and make any
+//! call fail. Only waits of threads for one another, and the deadlines of their callers, are real time
+//! (`docs/simulation.md` lists them).
 
 mod clock;
 mod memory;

@@ -4,7 +4,7 @@ use crate::world::{DAY, Event, START, World, batch, content as seen};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int64Type};
 use bytes::Bytes;
-use meridian_model::IdRole;
+use meridian_model::{IdRole, Projection, Seq};
 use meridian_store::seams::{Disk, OpenMode, Random};
 use meridian_store::{Collection, Files, Settings, StoreError, Write};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -146,6 +146,42 @@ fn a_segment_at_rest_is_served_without_its_caches() {
     assert_eq!(seen(&c.snapshot()), before);
     assert_eq!(store.check(), []);
     assert_eq!(list(&c).paths, files.paths);
+}
+
+/// The trees of segments at rest count, and stay; of their Arrow rows those go first that were read longest ago.
+#[test]
+fn a_budget_for_two_of_three_keeps_the_rows_read_last() {
+    let total = |world: &World| -> u64 {
+        [".segment", ".rows"].iter().flat_map(|kind| world.files(kind)).map(|(_, bytes)| bytes).sum()
+    };
+    for nearly_three in [false, true] {
+        let mut world = World::new();
+        // One segment for each flush.
+        world.options.segment_rows_min = 1 << 16;
+        let (store, c) = world.with_collection(IdRole::Given);
+        for from in [0, 2000, 4000] {
+            c.write(Write::new(batch(&c.schema(), &events(from, from + 2000)))).unwrap();
+            c.flush().unwrap();
+        }
+        assert_eq!(list(&c).paths.len(), 3);
+        let (before, rows) = (seen(&c.snapshot()), world.files(".rows"));
+        let third = rows[1].1;
+        world.options.serving_bytes = total(&world) - if nearly_three { 1 } else { third };
+        drop((store, c));
+        let (store, c) = world.with_collection(IdRole::Given);
+        let snapshot = c.snapshot();
+        for at in [1, 2, 0] {
+            let part = &snapshot.parts[at];
+            part.read(0..part.rows(), &Projection::all(&snapshot.layout)).unwrap();
+            assert_eq!(Seq(part.seqs(0..1).unwrap()[0]).position(), at as u64 + 1);
+        }
+        c.maintain().unwrap();
+        store.trim_serving();
+        assert!(total(&world) <= world.options.serving_bytes);
+        assert_eq!(world.files(".rows"), [rows[0].clone(), rows[2].clone()]);
+        assert_eq!(seen(&c.snapshot()), before);
+        assert_eq!(store.check(), []);
+    }
 }
 
 #[test]

@@ -18,4 +18,5 @@ mod pages;
 mod retention;
 mod sim;
 mod since;
+mod upkeep;
 mod world;
