@@ -7,6 +7,7 @@ mod support;
 
 mod bad_input;
 mod events;
+mod faults;
 mod kept;
 mod metadata;
 mod modes;
