@@ -9,6 +9,7 @@ mod bad_input;
 mod events;
 mod faults;
 mod kept;
+mod lines;
 mod metadata;
 mod modes;
 mod overload;
