@@ -5,6 +5,7 @@
 
 mod support;
 
+mod alternatives;
 mod bad_input;
 mod events;
 mod faults;
@@ -17,6 +18,7 @@ mod places;
 mod reading;
 mod saved;
 mod searches;
+mod snapshots;
 mod sources;
 mod streaming;
 mod writing;
