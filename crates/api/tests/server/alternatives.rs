@@ -147,7 +147,8 @@ fn a_filter_of_many_boxes_and_windows_gives_each_event_once() {
     let server = filled(&events);
     let or = |parts: Vec<String>| parts.join(" OR ");
     let (places, times) = (or(sides.iter().map(Sides::cql).collect()), or(windows.iter().map(Window::cql).collect()));
-    let pairs = sides.iter().zip(&windows).map(|(s, w)| format!("({} AND {})", s.cql(), w.cql())).collect();
+    let pairs: Vec<String> =
+        sides.iter().zip(&windows).map(|(s, w)| format!("({} AND {})", s.cql(), w.cql())).collect();
     let somewhere = |e: &Event| sides.iter().any(|s| s.hold(e));
     let sometime = |e: &Event| windows.iter().any(|w| w.holds(e));
     // A pair is narrow: half of the events stand in one more alternative, so that pages are many.
