@@ -96,6 +96,12 @@ fn line(n: i64, vertices: i64) -> String {
     format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, vertices.join(","))
 }
 
+/// A straight line: of more than 17 vertices, it is indexed in pieces.
+fn diagonal(vertices: i64) -> String {
+    let vertices: Vec<String> = (0..vertices).map(|i| format!("[{0:.1},{0:.1}]", i as f64 / 10.0)).collect();
+    format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, vertices.join(","))
+}
+
 /// A line to and fro: long, and short where repetition is made use of.
 fn zigzag(n: i64, vertices: usize) -> String {
     let ends = format!("[{0},{0}],[{1},{1}]", n % 80, n % 80 + 1);
@@ -226,7 +232,8 @@ fn routes(store: &Store) -> Content {
         .map(|n| {
             let until = format_instant(NEW_YEAR - 700 * HOUR + n * HOUR);
             let id = format!("r{n}");
-            (id.clone(), n, feature(&id, &line(n, vertices(n)), n, &format!(r#","until":"{until}""#)))
+            let shape = if n == 7 { diagonal(vertices(n)) } else { line(n, vertices(n)) };
+            (id.clone(), n, feature(&id, &shape, n, &format!(r#","until":"{until}""#)))
         })
         .collect();
     maker.write(None, &events[..18]);
