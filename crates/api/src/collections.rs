@@ -18,7 +18,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_model::schema::validate_name;
 use meridian_model::{Bounds, Field, Invalid, Mode, Schema, schema_json, schema_spec, time};
-use meridian_store::{Collection, CollectionStats, Durability, Settings};
+use meridian_store::{Collection, CollectionStats, Durability, Settings, WriteError};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -107,6 +107,10 @@ pub async fn patch(
     let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
         let (settings, fields) = changed(&collection, change).map_err(Problem::invalid_body)?;
+        // What takes no writes takes no changes either, and the request is not to blame.
+        if let Some(why) = collection.stats().refuses {
+            return Err(edge::write_problem(&collection, WriteError::Refused(why)));
+        }
         collection.change(fields, settings).map_err(edge::store_problem)?;
         respond::json("application/json", &describe(&context, &collection))
     })

@@ -74,7 +74,8 @@ pub fn store_problem(error: StoreError) -> Problem {
 }
 
 /// A refused or failed write as the client sees it.
-pub fn write_problem(error: WriteError) -> Problem {
+pub fn write_problem(collection: &Collection, error: WriteError) -> Problem {
+    let no_writes = |why: &str| format!("the collection {} takes no writes: {why}", collection.name());
     match error {
         WriteError::Invalid(list) => Problem::invalid_bodies(list),
         WriteError::Conflict { ids, total } => {
@@ -97,14 +98,12 @@ pub fn write_problem(error: WriteError) -> Problem {
         )
         .with("limit_bytes", limit),
         WriteError::Busy(why) => Problem::new(Kind::Overloaded, why).retry_after(Duration::from_secs(1)),
-        WriteError::Refused(why) => {
-            Problem::new(Kind::StorageUnavailable, format!("the collection takes no writes: {why}"))
-        }
+        WriteError::Refused(why) => Problem::new(Kind::StorageUnavailable, no_writes(&why)),
         WriteError::Failed(why) => {
             tracing::error!(%why, "a write failed");
             Problem::new(
                 Kind::StorageUnavailable,
-                "the write failed on the server's disk; whether it is stored is known after a restart",
+                format!("{}; only then is it known whether this write is stored", no_writes(&why)),
             )
         }
         WriteError::Closed => {

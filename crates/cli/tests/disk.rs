@@ -121,6 +121,14 @@ fn a_disk_that_turns_read_only_stops_writes_and_nothing_is_lost() {
     for batch in 2..4 {
         let (status, text) = send(&server, batch, 400);
         assert!(matches!(status, 503 | 507) && text.contains("\"type\""), "{status} {text}");
+        // Which file could not be written or synced, and what the kernel said: EROFS, or EIO of a journal that is aborted.
+        assert!(text.contains("could not ") && text.contains("/notes/p0/log"), "{text}");
+        assert!(text.contains("(os error 30)") || text.contains("(os error 5)"), "{text}");
+        let what_now = match status {
+            503 => "nothing of the write is stored",
+            _ => "the collection notes takes no writes: could not ",
+        };
+        assert!(text.contains(what_now), "{status} {text}");
     }
     assert_eq!(count(&server), 400, "readers go on");
     server.kill();

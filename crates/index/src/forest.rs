@@ -54,16 +54,7 @@ impl Forest {
         self.trees.iter().map(Tree::bytes).sum::<usize>() + self.pieces.as_ref().map_or(0, Pieces::bytes)
     }
 
-    /// Writes the forest.
-    ///
-    /// Little-endian. A header of 16 bytes (magic `MFOR`, version, 3 zero bytes, number of fields and of
-    /// trees as `u32`); per field its index in the schema and 1 for floats or 0 for integers, as `u32`;
-    /// per tree its number of rows, its class, and 1 if it knows places or 0, as `u32`; the number of pieces of long
-    /// lines (`u32`). Then tree by tree the arrays west, south, east, north (`f64`), start, end (`i64`), and per field
-    /// count (`u32`), sum (`i128` or `f64`), least and greatest (`i64` or `f64`), each array starting at a multiple of
-    /// 64 bytes and holding the leaves first, then each level above; lengths follow from the numbers of rows. If there
-    /// are pieces, the same six arrays follow of a tree with the pieces as its rows, then per piece west, south, east,
-    /// north (`f32`, rounded outwards) and its row (`u32`).
+    /// Writes the forest. `docs/format.md` has the layout, under "Trees and pieces of lines".
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes() + 4096);
         bytes.extend_from_slice(&MAGIC);

@@ -103,7 +103,7 @@ impl Pieces {
         }
     }
 
-    /// Writes sides and rows, each array starting at a multiple of 64 bytes; the nodes are the caller's.
+    /// Writes sides and rows as `docs/format.md` has them; the nodes are the caller's.
     pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
         self.sides.0.iter().for_each(|side| write_array(bytes, side));
         write_array(bytes, &self.rows);

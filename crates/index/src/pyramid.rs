@@ -204,13 +204,7 @@ impl CountPyramid {
         Ok(builder.finish())
     }
 
-    /// Writes the pyramid.
-    ///
-    /// Little-endian: magic `MPYR`, version, 3 zero bytes, microseconds of a bin and points counted (64
-    /// bits each), number of layers (`u32`); per layer level, number of bins and number of cells (`u32`).
-    /// Then layer by layer the arrays of bins (`i64`), of where each bin's cells begin and the last one's end
-    /// (`u32`), of cells (`u32`, bits of column and row interleaved) and of counts (`u64`), each
-    /// starting at a multiple of 64 bytes.
+    /// Writes the pyramid. `docs/format.md` has the layout, under "Counts per map cell".
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes() + 4096);
         bytes.extend_from_slice(&MAGIC);

@@ -87,7 +87,7 @@ pub async fn put(
         let options = ReadOptions { id_if_absent: Some(id.clone()), ..ReadOptions::default() };
         let batch =
             read_batch(&received, meridian_formats::Format::GeoJson, &collection.schema(), &options, bytes_max)?;
-        replace(&context, &collection, &id, batch, None).map_err(Replaced::into_problem)
+        replace(&context, &collection, &id, batch, None).map_err(|why| why.into_problem(&collection))
     })
     .await
 }
@@ -127,10 +127,10 @@ pub async fn patch(
             // Another write of the event in between must not be undone by what was read before it.
             match replace(&context, &collection, &id, batch, Some(seq)) {
                 Err(Replaced::Write(WriteError::Changed)) => {}
-                done => return done.map_err(Replaced::into_problem),
+                done => return done.map_err(|why| why.into_problem(&collection)),
             }
         }
-        Err(edge::write_problem(WriteError::Changed))
+        Err(edge::write_problem(&collection, WriteError::Changed))
     })
     .await
 }
@@ -145,7 +145,8 @@ pub async fn delete(
     Params::parse(context.query.as_deref())?.finish()?;
     let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
-        let deleted = collection.delete(std::slice::from_ref(&id)).map_err(edge::write_problem)?;
+        let deleted = collection.delete(std::slice::from_ref(&id));
+        let deleted = deleted.map_err(|e| edge::write_problem(&collection, e))?;
         if deleted.deleted == 0 {
             return Err(no_event(&name, &id));
         }
@@ -171,10 +172,10 @@ enum Replaced {
 }
 
 impl Replaced {
-    fn into_problem(self) -> Problem {
+    fn into_problem(self, collection: &Collection) -> Problem {
         match self {
             Replaced::Problem(problem) => problem,
-            Replaced::Write(error) => edge::write_problem(error),
+            Replaced::Write(error) => edge::write_problem(collection, error),
         }
     }
 }

@@ -52,18 +52,19 @@ pub async fn post(
     let deadline = context.deadline(None, state.config.timeout_default)?;
     let run = Run::admit(&state, deadline).await?;
     let bytes_max = state.config.body_bytes_max;
+    let refuse = |e: WriteError| edge::write_problem(&collection, e);
     let written = if received.bytes.len() <= INLINE_BYTES && !is_compressed(&received.bytes) && collection.has_room() {
         let write = write_of(received, format, &collection, bytes_max, key)?;
-        let pending = collection.submit(write.write).map_err(edge::write_problem)?;
+        let pending = collection.submit(write.write).map_err(refuse)?;
         // While it waits for others it has no thread, and needs no place: the queue is bounded by itself.
         drop(run);
-        (write.single, write.given, in_turn(pending, deadline).await.map_err(edge::write_problem)?)
+        (write.single, write.given, in_turn(pending, deadline).await.map_err(refuse)?)
     } else {
         let collection = collection.clone();
         stream::run(run, move |control| {
             let mut read = write_of(received, format, &collection, bytes_max, key)?;
             read.write.deadline = Some(Instant::now() + control.time_left());
-            let written = collection.write(read.write).map_err(edge::write_problem)?;
+            let written = collection.write(read.write).map_err(|e| edge::write_problem(&collection, e))?;
             Ok((read.single, read.given, written))
         })
         .await?
@@ -179,7 +180,8 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
                     .with("deleted", n),
             };
             control.check().map_err(|e| partly(edge::problem(e), deleted.deleted))?;
-            let done = collection.delete_rows(&step).map_err(|e| partly(edge::write_problem(e), deleted.deleted))?;
+            let done = collection.delete_rows(&step);
+            let done = done.map_err(|e| partly(edge::write_problem(&collection, e), deleted.deleted))?;
             deleted = Deleted { deleted: deleted.deleted + done.deleted, position: done.position };
         }
         let document = json!({ "deleted": deleted.deleted, "position": deleted.position.to_string() });

@@ -249,7 +249,8 @@ pub async fn create(State(state): State<AppState>, context: Context, body: Body)
     let collection = collection(&state).await?;
     let batch = place.into_batch(&collection.schema(), &id)?;
     let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
-    stream::run(run, move |_| collection.write(Write::new(batch)).map_err(edge::write_problem)).await?;
+    stream::run(run, move |_| collection.write(Write::new(batch)).map_err(|e| edge::write_problem(&collection, e)))
+        .await?;
     see_other(&format!("{BASE}/{id}"))
 }
 
@@ -257,7 +258,7 @@ pub async fn create(State(state): State<AppState>, context: Context, body: Body)
 pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
     let collection = collection(&state).await?;
     let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
-    stream::run(run, move |_| collection.delete(&[id]).map_err(edge::write_problem)).await?;
+    stream::run(run, move |_| collection.delete(&[id]).map_err(|e| edge::write_problem(&collection, e))).await?;
     see_other(BASE)
 }
 

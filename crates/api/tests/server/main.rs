@@ -5,9 +5,12 @@
 
 mod support;
 
+mod alternatives;
 mod bad_input;
 mod events;
+mod faults;
 mod kept;
+mod lines;
 mod metadata;
 mod modes;
 mod overload;
@@ -15,6 +18,7 @@ mod places;
 mod reading;
 mod saved;
 mod searches;
+mod snapshots;
 mod sources;
 mod streaming;
 mod writing;

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 /// Longest wait for a byte: a test that hangs should say where.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server over a store in memory.
+/// A server over a store in memory, or over any other.
 pub struct Server {
     pub address: SocketAddr,
     pub store: Arc<Store>,
@@ -41,7 +41,10 @@ impl Server {
     }
 
     pub fn over(options: Options, config: ServerConfig) -> Server {
-        let seams = Seams::real();
+        Server::upon(Seams::real(), options, config)
+    }
+
+    pub fn upon(seams: Seams, options: Options, config: ServerConfig) -> Server {
         let store = Arc::new(Store::open(options, seams.clone()).unwrap());
         let state = AppState::new(store.clone(), &seams, config);
         let (stop, stopped) = oneshot::channel::<()>();

@@ -88,6 +88,19 @@ fn found(world: &World, predicate: &Predicate) -> (Vec<String>, crate::Stats) {
     (ids, answer.stats())
 }
 
+/// Ids and shapes of all events that match, as the answer holds them.
+fn shapes(world: &World, predicate: &Predicate) -> Vec<(String, Geometry<f64>)> {
+    let question = Items { predicate: predicate.clone(), ..Items::all(&world.schema) };
+    let mut shapes = Vec::new();
+    for hits in items(&world.collection.snapshot(), &question, &world.control()).unwrap() {
+        let batch = hits.unwrap().batch;
+        let shape = |row| (batch.ids().unwrap().value(row).to_owned(), batch.geometry(row).unwrap());
+        shapes.extend((0..batch.rows()).map(shape));
+    }
+    shapes.sort_by(|(a, _), (b, _)| a.cmp(b));
+    shapes
+}
+
 fn questions() -> impl Strategy<Value = Vec<String>> {
     let place = || (-170.0..160.0f64, -80.0..70.0f64);
     let bbox = || {
@@ -171,7 +184,8 @@ fn a_long_diagonal_line_is_not_looked_at_far_from_it() {
         start: 0,
         two: false,
     };
-    write(&world, &[diagonal(0), diagonal(1), diagonal(2)], 0);
+    let lines = [diagonal(0), diagonal(1), diagonal(2)];
+    write(&world, &lines, 0);
     for _ in 0..2 {
         // In the box of all three, on none of them.
         let (ids, stats) = found(&world, &Predicate::bbox(-50.0, 20.0, -40.0, 30.0));
@@ -179,6 +193,18 @@ fn a_long_diagonal_line_is_not_looked_at_far_from_it() {
         // Met by many pieces of each, found once.
         let (ids, stats) = found(&world, &Predicate::bbox(-15.0, -10.0, 15.0, 10.0));
         assert_eq!((ids, stats.events_tested), (vec!["w0".to_owned(), "w1".to_owned(), "w2".to_owned()], 3));
+        // Given back whole, every vertex once, though many pieces led to it.
+        let shapes = shapes(&world, &Predicate::bbox(-15.0, -10.0, 15.0, 10.0));
+        assert_eq!(shapes.len(), lines.len());
+        for ((id, shape), (number, walk)) in shapes.iter().zip(lines.iter().enumerate()) {
+            assert_eq!(*id, format!("w{number}"));
+            let (Geometry::LineString(given), Geometry::LineString(written)) = (shape, walk.geometry()) else {
+                panic!("{id} is no line");
+            };
+            assert_eq!(given.0.len(), 100_001, "{id}");
+            assert_eq!((given.0.first(), given.0.last()), (written.0.first(), written.0.last()), "{id}");
+            assert!(given.0 == written.0, "{id}: a vertex differs");
+        }
         world.collection.flush().unwrap();
     }
 }

@@ -3,6 +3,7 @@
 use super::world::*;
 use crate::aggregate::{Aggregate, ByValue, Function, FunctionValue, Group, aggregate, aggregate_in};
 use crate::windows::{Window, Windows};
+use meridian_index::LEAF_ROWS;
 use meridian_model::Seq;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -250,6 +251,54 @@ fn windows_in_a_box_read_a_block_once() {
         assert!(answer.stats.blocks_read <= rows.div_ceil(meridian_store::CHUNK_ROWS.into()), "{:?}", answer.stats);
         assert!(answer.stats.edge_blocks > 0 && answer.stats.events_tested < rows, "{:?}", answer.stats);
         world.apply(if round == 0 { &Op::Flush } else { &Op::Delete(1_777) });
+    }
+}
+
+/// Side by side across the world lie `sqrt(N / 64)` leaves of 64 neighbours on the curve. Of a box the leaves inside are taken
+/// from their summaries, and those that its edge runs through are tested: were leaves squares, `4 * share * sqrt(N / 64)` of
+/// them for a box of that share of the world's sides. So where the content is four times as much, because there are four
+/// times as many events or because the box is twice as wide and high, the cost doubles. Less than three times is asserted,
+/// and that the content, which is what a scan would test, does not pass for such a growth.
+#[test]
+fn a_box_costs_what_its_edge_meets_and_not_what_it_holds() {
+    let kind = Kind { places: Places::Points, times: Times::Instant, made_ids: true };
+    let spread = |count: i64| {
+        // At one instant, so that all that tells events apart is the place; even over the world without being a lattice.
+        let share = |n: i64, step: f64| (n as f64 * step).fract() - 0.5;
+        let place = |n| Spot::Point(share(n, 0.754_877_666) * 360.0, share(n, 0.569_840_291) * 180.0);
+        let mut world = World::new(kind);
+        world.apply(&Op::Write((0..count).map(|n| Event { spot: place(n), ..event(n, 3 * HOUR) }).collect()));
+        world
+    };
+    // Events in the box, and events tested for it.
+    let cost = |world: &World, share: f64| {
+        let filter = Filter::Bbox([-180.0 * share, -90.0 * share, 180.0 * share, 90.0 * share]);
+        let question = Aggregate {
+            predicate: filter.predicate(world),
+            functions: vec![Function::Sum(2), Function::Max(3)],
+            windows: None,
+            by: None,
+            empty: false,
+        };
+        let answer = aggregate(&world.collection.snapshot(), &question, &world.control()).unwrap();
+        let (held, tested) = (filter.matching(world).len() as u64, answer.stats.events_tested);
+        assert_eq!(answer.groups[0].count, held);
+        let leaves = (world.live.len() as f64 / LEAF_ROWS as f64).sqrt() * 4.0 * share;
+        // Leaves are no squares, and their boxes overlap: a few times as many are met. A scan tests more than this.
+        assert!(tested > 0 && tested as f64 <= 4.0 * leaves * LEAF_ROWS as f64, "{tested} of {held}, {share}");
+        (held, tested)
+    };
+    let grows_as_the_edge = |less: u64, more: u64| more < 3 * less;
+    let (mut few, mut many) = (spread(20_000), spread(80_000));
+    // First from a memory tree, then from a segment.
+    for _ in 0..2 {
+        let (small, dense, large) = (cost(&few, 1.0 / 3.0), cost(&many, 1.0 / 3.0), cost(&many, 2.0 / 3.0));
+        for (less, more) in [(small, dense), (dense, large)] {
+            assert!(grows_as_the_edge(less.1, more.1), "{} events tested, then {}", less.1, more.1);
+            assert!(!grows_as_the_edge(less.0, more.0), "the content grew from {} to {} only", less.0, more.0);
+        }
+        few.apply(&Op::Flush);
+        many.apply(&Op::Flush);
     }
 }
 

@@ -1,26 +1,49 @@
 //! Small stores written by each version, kept in `tests/fixtures/VERSION`, and opened by every run.
 //!
-//! `make fixture` writes that of the version at hand, once: from then on the files never change, and every later version
-//! must open them. Beside each stands `expected.json`: what is in it, counted by whoever wrote it and not by the store.
+//! `make fixture` writes that of the version at hand, once: from then on the files never change, and every later
+//! version must open them. Beside the `data` stand `expected.json` and `records.json`: what is in it, counted by whoever
+//! wrote it and not by the store; and `backup`, a backup of it. `0.1.0-early` is in forms from before the first release,
+//! and has no records and no backup.
 
+mod forms;
+
+use forms::{ALL, forms_in};
 use meridian_formats::{BatchLimits, Format, ReadOptions};
 use meridian_model::time::format_instant;
 use meridian_model::{Batch, Field, FieldColumn, FieldType, Projection, Schema, Seq, schema_spec};
 use meridian_store::seams::{Clock, ManualClock, RealDisk, Seams, SeededRandom};
-use meridian_store::{Collection, Options, Settings, Snapshot, Store, Write};
+use meridian_store::{BackupFolder, Collection, Options, Settings, Snapshot, Store, Write, restore};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 /// 2026-01-01T00:00:00Z.
 const NEW_YEAR: i64 = 1_767_225_600_000_000;
 const HOUR: i64 = 3_600_000_000;
 
+/// A saved search, what of outside sources it has sent, and what goes on from a stop.
+const SAVED: [(&str, &[u8]); 4] = [
+    (
+        "00112233445566778899aabbccddeeff",
+        br#"{"name":"floods","question":{"keywords":"flood","near":[-0.12,51.5],"radius":20000},
+            "created":1767225600000000,"since":{"sightings":{"made":1767225600000000,"position":3}}}"#,
+    ),
+    ("00112233445566778899aabbccddeeff-seen", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]),
+    (
+        "looked",
+        br#"{"collections":{"sightings":{"made":1767225600000000,"position":5}},
+            "waiting":{"00112233445566778899aabbccddeeff":{"sightings":4}}}"#,
+    ),
+    ("state", br#"{"searches":{},"objects":[]}"#),
+];
+
 /// What a version's store holds, by collection.
 type Expected = BTreeMap<String, Content>;
+/// The records of saved searches, by name.
+type Records = BTreeMap<String, Vec<u8>>;
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Content {
@@ -40,15 +63,21 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
+fn options(data: &Path) -> Options {
+    Options { background: false, segment_rows_min: 32, ..Options::at(data) }
+}
+
+fn seams(clock: Arc<dyn Clock>) -> Seams {
+    Seams { disk: Arc::new(RealDisk), clock, random: Arc::new(SeededRandom::new(1)) }
+}
+
+fn new_year() -> Arc<ManualClock> {
+    Arc::new(ManualClock::new(NEW_YEAR))
+}
+
 fn open(data: &Path) -> (Store, Arc<ManualClock>) {
-    let clock = Arc::new(ManualClock::new(NEW_YEAR));
-    let options = Options { background: false, segment_rows_min: 32, ..Options::at(data) };
-    let seams = Seams {
-        disk: Arc::new(RealDisk),
-        clock: clock.clone() as Arc<dyn Clock>,
-        random: Arc::new(SeededRandom::new(1)),
-    };
-    (Store::open(options, seams).unwrap(), clock)
+    let clock = new_year();
+    (Store::open(options(data), seams(clock.clone())).unwrap(), clock)
 }
 
 /// One event: a feature of GeoJSON in a line.
@@ -65,6 +94,18 @@ fn line(n: i64, vertices: i64) -> String {
     let vertex = |i: i64| format!("[{:.2},{:.2}]", n * 3 % 170 + i % 7, (i as f64) / 10.0 - 20.0);
     let vertices: Vec<String> = (0..vertices).map(vertex).collect();
     format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, vertices.join(","))
+}
+
+/// A straight line: of more than 17 vertices, it is indexed in pieces.
+fn diagonal(vertices: i64) -> String {
+    let vertices: Vec<String> = (0..vertices).map(|i| format!("[{0:.1},{0:.1}]", i as f64 / 10.0)).collect();
+    format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, vertices.join(","))
+}
+
+/// A line to and fro: long, and short where repetition is made use of.
+fn zigzag(n: i64, vertices: usize) -> String {
+    let ends = format!("[{0},{0}],[{1},{1}]", n % 80, n % 80 + 1);
+    format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, vec![ends; vertices / 2].join(","))
 }
 
 fn batch(schema: &Arc<Schema>, features: &[String]) -> Batch {
@@ -91,7 +132,10 @@ impl Maker {
     fn write(&mut self, key: Option<&str>, events: &[(String, i64, String)]) -> Vec<String> {
         let schema = self.collection.schema();
         let features: Vec<String> = events.iter().map(|(_, _, feature)| feature.clone()).collect();
-        let mut write = Write::new(batch(&schema, &features)).replacing();
+        let mut write = Write::new(batch(&schema, &features));
+        if events.iter().any(|(id, ..)| self.content.history.contains_key(id)) {
+            write = write.replacing();
+        }
         if let Some(key) = key {
             write = write.with_key(key);
             self.content.keys.insert(key.to_owned(), events.len() as u64);
@@ -188,13 +232,26 @@ fn routes(store: &Store) -> Content {
         .map(|n| {
             let until = format_instant(NEW_YEAR - 700 * HOUR + n * HOUR);
             let id = format!("r{n}");
-            (id.clone(), n, feature(&id, &line(n, vertices(n)), n, &format!(r#","until":"{until}""#)))
+            let shape = if n == 7 { diagonal(vertices(n)) } else { line(n, vertices(n)) };
+            (id.clone(), n, feature(&id, &shape, n, &format!(r#","until":"{until}""#)))
         })
         .collect();
     maker.write(None, &events[..18]);
     rest(&maker.collection);
     maker.write(None, &events[18..]);
     maker.content.vertices = (0..24).map(|n| vertices(n) as usize).sum();
+    maker.done()
+}
+
+/// Lines so long that 300 of them take two pages; nothing in the log, where they would take their full length.
+fn traces(store: &Store) -> Content {
+    let spec = "n:Long,at:Date,*geom:LineString:srid=4326;geomesa.index.dtg='at',meridian.id='made'";
+    let mut maker = Maker::new(store, "traces", spec, Settings::default());
+    // At one time, and so in one segment: 7 KB each are more than 256 KiB for each 256 of them.
+    let event = |n: i64| (String::new(), 3i64, feature("", &zigzag(n, 450), 3, ""));
+    maker.write(None, &(0..300).map(event).collect::<Vec<_>>());
+    rest(&maker.collection);
+    maker.content.vertices = 300 * 450;
     maker.done()
 }
 
@@ -224,11 +281,14 @@ fn write(dir: &Path) {
     expected.insert("sightings".into(), sightings(&store));
     expected.insert("ships".into(), ships(&store));
     expected.insert("routes".into(), routes(&store));
+    expected.insert("traces".into(), traces(&store));
     expected.insert("readings".into(), readings(&store));
+    SAVED.iter().for_each(|(name, content)| store.records("saved").put(name, content).unwrap());
+    let records = saved(&store);
     // Not closed: what is in memory stays in the log.
     drop(store);
     std::fs::remove_file(data.join("LOCK")).unwrap();
-    for entry in ["sightings", "ships", "routes", "readings"] {
+    for entry in expected.keys() {
         let log = data.join("tenants/default").join(entry).join("p0/log");
         for file in std::fs::read_dir(log).unwrap().map(|f| f.unwrap().path()) {
             // To be used again: what it holds means nothing.
@@ -238,6 +298,34 @@ fn write(dir: &Path) {
         }
     }
     std::fs::write(dir.join("expected.json"), serde_json::to_vec(&expected).unwrap()).unwrap();
+    std::fs::write(dir.join("records.json"), serde_json::to_vec(&records).unwrap()).unwrap();
+    back_up(&data, &dir.join("backup"));
+}
+
+/// Makes a backup of a folder, which stays as it is: a backup flushes, and so it is made of a copy.
+fn back_up(data: &Path, to: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    copy(data, folder.path());
+    let (store, _) = open(folder.path());
+    let backup = BackupFolder::open(Arc::new(RealDisk), to).unwrap();
+    let mut tar = Vec::new();
+    store.backup(&backup.have().unwrap(), &mut tar, &|| false).unwrap();
+    backup.receive(&mut tar.as_slice(), &mut |_| {}).unwrap();
+    drop(backup);
+    std::fs::remove_file(to.join("LOCK")).unwrap();
+}
+
+/// The store of this version; written first where that is asked for.
+fn ours() -> PathBuf {
+    static WRITTEN: Once = Once::new();
+    let dir = fixtures().join(env!("CARGO_PKG_VERSION"));
+    WRITTEN.call_once(|| {
+        if std::env::var_os("MERIDIAN_WRITE_FIXTURE").is_some() {
+            write(&dir);
+        }
+    });
+    assert!(dir.exists(), "there is no store of this version in {}: make fixture", fixtures().display());
+    dir
 }
 
 /// Copies a folder; gives the endings of its files.
@@ -274,6 +362,12 @@ fn shown(snapshot: &Snapshot) -> (BTreeMap<String, i64>, usize) {
     (found, vertices)
 }
 
+fn saved(store: &Store) -> Records {
+    let records = store.records("saved");
+    let get = |name: String| (name.clone(), records.get(&name).unwrap().unwrap());
+    records.names().unwrap().into_iter().map(get).collect()
+}
+
 fn content(collection: &Collection, keys: &BTreeMap<String, u64>) -> Content {
     let (shown_now, vertices) = shown(&collection.snapshot());
     let mut content = Content {
@@ -295,11 +389,7 @@ fn content(collection: &Collection, keys: &BTreeMap<String, u64>) -> Content {
 
 #[test]
 fn stores_of_every_version_hold_what_was_written_to_them_and_take_more() {
-    let ours = fixtures().join(env!("CARGO_PKG_VERSION"));
-    if std::env::var_os("MERIDIAN_WRITE_FIXTURE").is_some() {
-        write(&ours);
-    }
-    assert!(ours.exists(), "there is no store of this version in {}: make fixture", fixtures().display());
+    ours();
     for entry in std::fs::read_dir(fixtures()).unwrap() {
         let from = entry.unwrap().path();
         let folder = tempfile::tempdir().unwrap();
@@ -308,11 +398,14 @@ fn stores_of_every_version_hold_what_was_written_to_them_and_take_more() {
             assert!(endings.iter().any(|e| e == kind), "{} has no {kind}", from.display());
         }
         let expected: Expected = serde_json::from_slice(&std::fs::read(from.join("expected.json")).unwrap()).unwrap();
+        let records: Records = std::fs::read(from.join("records.json"))
+            .map_or_else(|_| Records::new(), |bytes| serde_json::from_slice(&bytes).unwrap());
         // As it lies there, after everything was flushed and merged, and after another start.
         for round in 0..3 {
             let (store, clock) = open(folder.path());
             assert_eq!(store.check(), [], "{}", from.display());
             assert_eq!(store.collections().len(), expected.len());
+            assert_eq!(saved(&store), records, "{}", from.display());
             for (name, expected) in &expected {
                 let collection = store.collection("default", name).unwrap();
                 let found = content(&collection, &expected.keys);
@@ -330,12 +423,52 @@ fn stores_of_every_version_hold_what_was_written_to_them_and_take_more() {
         for name in expected.keys() {
             let collection = store.collection("default", name).unwrap();
             let shape = match name.as_str() {
-                "routes" => line(1, 3),
+                "routes" | "traces" => line(1, 3),
                 "readings" => "null".to_owned(),
                 _ => point(1),
             };
             let more = batch(&collection.schema(), &[feature("more", &shape, 1, "")]);
             assert_eq!(collection.write(Write::new(more)).unwrap().written, 1, "{name} of {}", from.display());
+        }
+    }
+}
+
+#[test]
+fn the_store_of_this_version_is_in_the_forms_that_this_program_writes() {
+    let ours = ours();
+    let folder = tempfile::tempdir().unwrap();
+    let fresh = folder.path().join("fresh");
+    write(&fresh);
+    let of = |dir: &Path| [forms_in(&dir.join("data")), forms_in(&dir.join("backup"))];
+    let written = of(&fresh);
+    for form in ALL {
+        assert!(written.iter().flatten().any(|f| f.starts_with(form)), "nothing is {form:?}: {written:#?}");
+    }
+    assert_eq!(of(&ours), written, "the format changed since {} was written: docs/format.md, Versions", ours.display());
+}
+
+#[test]
+fn backups_of_every_version_are_restored_as_what_was_backed_up() {
+    ours();
+    for entry in std::fs::read_dir(fixtures()).unwrap() {
+        let from = entry.unwrap().path();
+        if from.file_name().is_some_and(|name| name == "0.1.0-early") {
+            continue;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (backup, data) = (folder.path().join("backup"), folder.path().join("data"));
+        copy(&from.join("backup"), &backup);
+        restore(&backup, options(&data), seams(new_year()), &mut |_| {}).unwrap();
+        let (store, _) = open(&data);
+        assert_eq!(store.check(), [], "{}", from.display());
+        let json = |name: &str| std::fs::read(from.join(name)).unwrap();
+        let records: Records = serde_json::from_slice(&json("records.json")).unwrap();
+        assert_eq!(saved(&store), records, "{}", from.display());
+        let expected: Expected = serde_json::from_slice(&json("expected.json")).unwrap();
+        assert_eq!(store.collections().len(), expected.len());
+        for (name, expected) in &expected {
+            let collection = store.collection("default", name).unwrap();
+            assert_eq!(&content(&collection, &expected.keys), expected, "{name} of {}", from.display());
         }
     }
 }

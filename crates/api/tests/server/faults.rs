@@ -1,0 +1,149 @@
+//! Disks that fail and files that are damaged, as clients meet them.
+
+use crate::support::{Answer, Server, point};
+use meridian_api::ServerConfig;
+use meridian_store::Options;
+use meridian_store::seams::{CrashStyle, FaultKind, MemoryDisk, Seams};
+use serde_json::{Value, json};
+use std::ops::Range;
+use std::sync::Arc;
+
+const GIVEN: &str = "n:Integer,*geom:Point;meridian.id='given'";
+const MADE: &str = "n:Integer,*geom:Point;meridian.id='made'";
+
+/// A server over a data folder on this disk. The store has no threads: requests alone meet the disk.
+fn over(disk: &MemoryDisk) -> Server {
+    let seams = Seams { disk: Arc::new(disk.clone()), ..Seams::real() };
+    let options = Options { background: false, ..Options::at("/data") };
+    Server::upon(seams, options, ServerConfig::default())
+}
+
+/// Events of a collection whose ids are given, or are not.
+fn features(range: Range<u32>, given: bool) -> Vec<Value> {
+    let id = |n: u32| if given { format!("n{n}") } else { String::new() };
+    range.map(|n| point(&id(n), f64::from(n), 1.0, json!({ "n": n }))).collect()
+}
+
+fn post(server: &Server, range: Range<u32>) -> Answer {
+    let body = json!({ "type": "FeatureCollection", "features": features(range, true) }).to_string();
+    server.post("/collections/notes/items", "application/geo+json", body)
+}
+
+/// The sentence of a write that was refused because of the disk.
+#[track_caller]
+fn refusal(answer: &Answer) -> String {
+    let problem = answer.problem(507);
+    assert_eq!(problem["type"], "urn:meridian:problem:storage-unavailable");
+    problem["detail"].as_str().unwrap().to_owned()
+}
+
+/// The `n` of all events, in order; the answer is whole.
+fn ns(server: &Server) -> Vec<u64> {
+    let answer = server.get("/collections/notes/items?limit=1000");
+    assert_eq!((answer.status, answer.header("meridian-missing")), (200, ""), "{}", answer.text());
+    let page = answer.json();
+    assert_eq!(page.get("missing"), None);
+    let features = page["features"].as_array().unwrap();
+    let mut ns: Vec<u64> = features.iter().map(|f| f["properties"]["n"].as_u64().unwrap()).collect();
+    ns.sort_unstable();
+    ns
+}
+
+#[test]
+fn after_a_failed_sync_writes_are_refused_with_the_reason_and_reads_go_on() {
+    let disk = MemoryDisk::new();
+    let server = over(&disk);
+    server.create("notes", GIVEN);
+    server.create("others", GIVEN);
+    server.load("notes", &features(0..10, true));
+    disk.inject(FaultKind::SyncFails, "/notes/p0/log/", 0);
+    let failed = refusal(&post(&server, 10..20));
+    // Well again, but what the kernel dropped is gone.
+    disk.heal();
+    let refused = refusal(&post(&server, 20..30));
+    let why = refused.strip_prefix("the collection notes takes no writes: ").unwrap_or_else(|| panic!("{refused}"));
+    assert!(why.starts_with("could not sync /data/tenants/default/notes/p0/log/"), "{why}");
+    assert!(why.contains("(os error 5)") && why.contains("restart"), "{why}");
+    let of_its_own = failed.strip_prefix(&refused).unwrap_or_else(|| panic!("{failed}"));
+    assert!(of_its_own.contains("whether this write is stored"), "{failed}");
+
+    let item = "/collections/notes/items/n3";
+    let event = features(3..4, true).remove(0).to_string();
+    let json = [("content-type", "application/json")];
+    for (method, path, body) in [
+        ("PUT", item, event.as_str()),
+        ("PATCH", item, r#"{"properties": {"n": 99}}"#),
+        ("DELETE", item, ""),
+        ("DELETE", "/collections/notes/items?filter=n%3C5", ""),
+        ("PATCH", "/collections/notes", r#"{"properties": {"later": {"type": "string"}}}"#),
+    ] {
+        let headers = if body.is_empty() { &json[..0] } else { &json[..] };
+        assert_eq!(refusal(&server.ask(method, path, headers, body.as_bytes())), refused, "{method} {path}");
+    }
+    let ready = server.get("/readyz").problem(503);
+    assert_eq!(ready["collections"], json!([format!("notes: {why}")]));
+    assert_eq!(server.get("/healthz").status, 200);
+    assert!(server.get("/metrics").text().contains("\nmeridian_collections_refusing_writes 1\n"));
+
+    assert_eq!(ns(&server), (0..10).collect::<Vec<u64>>(), "what was acknowledged, and nothing else");
+    assert_eq!(server.json(item)["properties"]["n"], 3);
+    assert_eq!(server.json("/collections/notes/aggregate?function=count,sum(n)")["groups"][0]["sum(n)"], 45);
+    server.load("others", &features(0..5, true));
+
+    disk.crash(CrashStyle::Lose);
+    drop(server);
+    let server = over(&disk);
+    assert_eq!(server.get("/readyz").status, 200);
+    assert_eq!(ns(&server), (0..10).collect::<Vec<u64>>());
+    assert_eq!(server.json("/collections/others")["itemCount"], 5);
+    assert_eq!(post(&server, 20..25).status, 201);
+    assert_eq!(ns(&server), (0..10).chain(20..25).collect::<Vec<u64>>());
+}
+
+#[test]
+fn what_a_damaged_segment_held_is_said_to_be_missing_and_the_rest_is_served() {
+    for spec in [GIVEN, MADE] {
+        let disk = MemoryDisk::new();
+        let server = over(&disk);
+        server.create("notes", spec);
+        for first in [0, 10] {
+            server.load("notes", &features(first..first + 10, spec == GIVEN));
+            server.store.collection("default", "notes").unwrap().flush().unwrap();
+        }
+        disk.crash(CrashStyle::Lose);
+        drop(server);
+        let mut segments = disk.files();
+        segments.retain(|(path, _)| path.extension().is_some_and(|e| e == "segment"));
+        assert_eq!(segments.len(), 2);
+        // In the last bytes, which say where all else is.
+        let (damaged, bytes) = &segments[0];
+        disk.flip_bit(damaged, (bytes - 20) * 8).unwrap();
+
+        let server = over(&disk);
+        let page = server.get("/collections/notes/items?limit=1000");
+        assert_eq!((page.status, page.header("meridian-missing")), (200, "1 damaged files"), "{}", page.text());
+        let page = page.json();
+        assert_eq!(page["numberReturned"], 10);
+        let ns: Vec<u64> =
+            page["features"].as_array().unwrap().iter().map(|f| f["properties"]["n"].as_u64().unwrap()).collect();
+        assert!(ns.iter().all(|n| *n < 10) || ns.iter().all(|n| *n >= 10), "{ns:?}");
+        let missing = page["missing"].as_array().unwrap();
+        assert_eq!(missing.len(), 1, "{missing:?}");
+        assert!(missing[0]["detail"].as_str().unwrap().contains("damaged"), "{missing:?}");
+        for (path, lines) in [("items?f=ndjson", 10), ("items?f=csv", 11), ("aggregate?function=count", 0)] {
+            let answer = server.get(&format!("/collections/notes/{path}"));
+            assert_eq!((answer.status, answer.header("meridian-missing")), (200, "1 damaged files"), "{path}");
+            assert!(lines == 0 || answer.text().lines().count() == lines, "{path}: {}", answer.text());
+        }
+        let ready = server.get("/readyz");
+        if spec == MADE {
+            assert_eq!(ready.status, 200);
+            server.load("notes", &features(20..21, false));
+            continue;
+        }
+        // Whether an id is in use cannot be known.
+        let refused = refusal(&post(&server, 20..21));
+        assert!(refused.starts_with("the collection notes takes no writes: a segment cannot be read"), "{refused}");
+        assert!(ready.problem(503)["collections"][0].as_str().unwrap().starts_with("notes: a segment cannot be read"));
+    }
+}
