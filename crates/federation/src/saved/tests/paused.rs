@@ -1,10 +1,14 @@
 //! What takes hours or must not happen at all, by a clock that goes on only when the test says so.
 
 use super::standing::{NEWS, PATIENCE, World, hook, stop};
+use crate::pipeline::Sink;
+use crate::provider::{Asking, Provider};
+use crate::question::{Priority, Question};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// A paused clock goes on by itself when nobody has anything to do. As long as this is kept it does not, for who waits for
@@ -81,5 +85,63 @@ async fn a_webhook_that_fails_for_a_day_costs_one_packet_and_what_there_is_no_ro
     let told = ["dead", "lost", "sent"].map(|name| report()[name].as_u64().expect("a number"));
     assert_eq!(told, [1, first - 1, written - first], "{}", report());
     assert!(first > 1 && report()["failing"].is_null(), "{}", report());
+    stop(&saved).await;
+}
+
+/// A source that answers when it is told to.
+struct Slow {
+    asked: AtomicUsize,
+    leave: Semaphore,
+}
+
+impl Provider for Slow {
+    fn name(&self) -> &str {
+        "slow"
+    }
+    fn title(&self) -> &str {
+        "Slow"
+    }
+    fn takes(&self, _: &Question) -> Result<(), String> {
+        Ok(())
+    }
+    fn sure_of(&self) -> &[String] {
+        &[]
+    }
+    fn at_once(&self) -> usize {
+        64
+    }
+    fn ask(&self, sink: Sink) -> Asking<'_> {
+        assert_eq!(sink.question().priority, Priority::Poll);
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            self.leave.acquire().await.expect("it is never closed").forget();
+            Ok(())
+        })
+    }
+    fn report(&self) -> Value {
+        json!({})
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_polls_run_at_once_than_may() {
+    let mut world = World::new(NEWS);
+    world.settings.saved.polls_at_once = 2;
+    let slow = Arc::new(Slow { asked: AtomicUsize::new(0), leave: Semaphore::new(0) });
+    world.providers.push(slow.clone());
+    let saved = world.open();
+    for n in 0..5 {
+        let asked = json!({"keywords": format!("flood{n}"), "providers": ["slow"], "poll_s": 3_600});
+        saved.create(&asked).await.expect("made");
+    }
+    for answered in 0..5_usize {
+        // The clock goes on when nobody can do anything else.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(slow.asked.load(Ordering::SeqCst), (2 + answered).min(5));
+        assert_eq!(saved.figures().polls, answered as u64);
+        slow.leave.add_permits(1);
+    }
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!((slow.asked.load(Ordering::SeqCst), saved.figures().polls), (5, 5));
     stop(&saved).await;
 }
