@@ -5,6 +5,7 @@
 
 mod support;
 
+mod asked;
 mod bad_input;
 mod events;
 mod kept;

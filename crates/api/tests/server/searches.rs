@@ -43,14 +43,15 @@ fn whole(packets: &[Value]) {
 }
 
 /// What a search got, by id.
-fn ids(packets: &[Value]) -> Vec<String> {
+pub fn ids(packets: &[Value]) -> Vec<String> {
     let features = packets.iter().filter_map(|p| p["features"].as_array()).flatten();
     let mut ids: Vec<String> = features.map(|f| f["id"].as_str().unwrap().to_owned()).collect();
     ids.sort();
     ids
 }
 
-fn of<'a>(packets: &'a [Value], provider: &str) -> &'a Value {
+/// How a provider was told.
+pub fn of<'a>(packets: &'a [Value], provider: &str) -> &'a Value {
     packets.iter().find(|p| p["kind"] == "provider" && p["provider"] == provider).unwrap()
 }
 

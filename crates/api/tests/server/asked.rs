@@ -1,0 +1,58 @@
+//! How outside sources are asked: again where they fail, page by page, within their limits; and in which formats they answer.
+
+use crate::searches::{ids, of, search};
+use crate::sources::{Sources, config, json as answer_of, typed};
+use crate::support::Server;
+use meridian_federation::Declared;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A server that asks these, and each question anew.
+fn asking(providers: Vec<Arc<Declared>>) -> Server {
+    let mut config = config(providers);
+    config.search.join = Duration::ZERO;
+    Server::with(config)
+}
+
+/// A source of JSON whose items have an id and a text; more of its request, and its limits.
+fn listed(request: &str, limits: &str) -> String {
+    format!(
+        "[request]\nurl = \"SOURCE\"\n{request}\n[answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"\n\
+         text = \"text\"\n[limits]\n{limits}"
+    )
+}
+
+/// An answer of such a source, with a result of this id.
+fn one(id: &str, more: &str) -> Vec<u8> {
+    answer_of(&format!(r#"{{"items":[{{"id":"{id}","text":"flood {id}"}}]{more}}}"#))
+}
+
+fn state<'a>(packets: &'a [Value], name: &str) -> (&'a str, &'a str) {
+    let told = of(packets, name);
+    (told["state"].as_str().unwrap(), told["detail"].as_str().unwrap())
+}
+
+#[test]
+fn a_call_that_failed_is_made_again_within_a_share_of_all_calls() {
+    let sources = Sources::start();
+    let server = asking(vec![sources.declared("weak", &listed("", "retries = 1\nfailures = 0"))]);
+    let fails = typed("500 No", "text/plain", b"");
+    sources.tell("weak", &[fails.clone(), one("0", "")]);
+    let packets = search(&server, &json!({"keywords": "flood", "providers": ["weak"]}));
+    assert_eq!(state(&packets, "weak"), ("complete", ""));
+    assert_eq!(ids(&packets), ["0"]);
+    assert_eq!(sources.calls_of("weak").len(), 2);
+
+    // Nobody makes it worse for a source that always fails: three retries in hand, and one for ten calls.
+    let searches = 20;
+    sources.tell("weak", &[fails]);
+    for _ in 0..searches {
+        let packets = search(&server, &json!({"keywords": "flood", "providers": ["weak"]}));
+        assert_eq!(state(&packets, "weak").0, "error");
+        assert!(state(&packets, "weak").1.contains("500"), "{packets:?}");
+    }
+    let calls = sources.calls_of("weak").len();
+    let again = calls - 2 - searches;
+    assert!((1..=3 + calls / 10).contains(&again), "{again} of {calls}");
+}
