@@ -56,3 +56,35 @@ fn a_call_that_failed_is_made_again_within_a_share_of_all_calls() {
     let again = calls - 2 - searches;
     assert!((1..=3 + calls / 10).contains(&again), "{again} of {calls}");
 }
+
+#[test]
+fn csv_is_read_by_declaration_alone() {
+    let sources = Sources::start();
+    let declaration = "[takes]\nneeds = [\"place\"]\n[request]\nurl = \"SOURCE\"\n[answer]\nformat = \"csv\"\nitems = \"\"\n[answer.map]\n\
+        id = \"station\"\ntitle = \"name\"\ntime = \"measured\"\ntime_format = \"unix\"\nlon = \"lon\"\nlat = \"lat\"\n\
+        [answer.more]\nlevel = \"level\"\n[limits]";
+    let server = asking(vec![sources.declared("gauges", declaration)]);
+    let table = "station,name,measured,lon,lat,level\r\n7,\"Flood gauge, old bridge\",1767607200,4.83,45.76,2.5\r\n\
+        8,Flood gauge far away,1767607200,9.9,45.76,0.1\r\n9,Rain gauge,1767607200,4.83,45.76,\r\n";
+    let csv = |text: &str| typed("200 OK", "text/csv; charset=utf-8", text.as_bytes());
+    let header = table.lines().next().unwrap();
+    sources.tell("gauges", &[csv(table), csv(header), typed("200 OK", "text/html", b"<html>Sign in</html>")]);
+    let ask = |radius: u32| {
+        let question = json!({"keywords": "flood", "near": [4.8, 45.75], "radius": radius, "providers": ["gauges"]});
+        search(&server, &question)
+    };
+    let packets = ask(20_000);
+    assert_eq!(state(&packets, "gauges"), ("complete", ""));
+    let mut found = packets.iter().filter_map(|p| p["features"].as_array()).flatten();
+    let feature = found.next().unwrap();
+    assert_eq!((&feature["id"], &feature["geometry"]["coordinates"]), (&json!("7"), &json!([4.83, 45.76])));
+    let of_it = ["title", "time", "level"].map(|name| feature["properties"][name].as_str().unwrap());
+    assert_eq!(of_it, ["Flood gauge, old bridge", "2026-01-05T10:00:00Z", "2.5"]);
+    assert_eq!(found.next(), None);
+    // A table without rows is nothing found; a page is no table.
+    let nothing = ask(20_001);
+    assert_eq!(state(&nothing, "gauges"), ("complete", ""));
+    assert!(ids(&nothing).is_empty());
+    let broken = ask(20_002);
+    assert_eq!(state(&broken, "gauges"), ("error", "an HTML page came where CSV was due"));
+}
