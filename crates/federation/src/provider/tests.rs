@@ -234,6 +234,35 @@ fn every_shipped_declaration_maps_its_recorded_answer() {
 }
 
 #[test]
+fn a_feed_may_be_atom_or_rss_1_as_well() {
+    let point = json!({"type": "Point", "coordinates": [4.83, 45.76]});
+    let flood = json!({"title": "Flood & storm", "text": "Stay home", "link": "https://example.org/w1", "author": "Ann",
+        "time": "2026-01-05T10:00:00Z"});
+    // Of its links the one that is its page, its picture of another; XHTML is not read, what sums it up is.
+    let mut with_picture = flood.clone();
+    with_picture["images"] = json!(["https://example.org/w1.jpg"]);
+    let bridge = json!({"title": "The old bridge", "text": "It is closed", "link": "https://example.org/w2", "time": "2026-01-05T10:00:00Z"});
+    assert_eq!(
+        features("rss", include_bytes!("../../fixtures/atom.xml")),
+        [
+            json!({"type": "Feature", "id": "tag:example.org,2026:w1", "geometry": point, "properties": with_picture}),
+            json!({"type": "Feature", "id": "urn:uuid:1225c695-cfb8-4ebb-aaaa-80da344efa6a", "geometry": null, "properties": bridge}),
+        ]
+    );
+    let bridge = json!({"title": "The old bridge", "link": "https://example.org/w2"});
+    assert_eq!(
+        features("rss", include_bytes!("../../fixtures/rss-1.xml")),
+        [
+            json!({"type": "Feature", "id": "https://example.org/w1", "geometry": point, "properties": flood}),
+            json!({"type": "Feature", "id": "https://example.org/w2", "geometry": null, "properties": bridge}),
+        ]
+    );
+    for nothing in ["<feed><title>x</title></feed>", "<rdf:RDF><channel><title>x</title></channel></rdf:RDF>"] {
+        assert!(features("rss", nothing.as_bytes()).is_empty(), "{nothing}");
+    }
+}
+
+#[test]
 fn what_ships_is_on_only_where_it_is_named() {
     assert_eq!(shipped::load("", None).expect("none").len(), 0);
     let all = shipped::load("all", None).expect("all");
