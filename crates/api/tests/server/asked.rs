@@ -58,6 +58,34 @@ fn a_call_that_failed_is_made_again_within_a_share_of_all_calls() {
 }
 
 #[test]
+fn further_pages_are_behind_a_text_of_the_answer() {
+    let sources = Sources::start();
+    let request = "[request.query]\nbehind = \"{cursor}\"\n[paging]\nkind = \"cursor\"\npath = \"next\"";
+    let server = asking(vec![sources.declared("behind", &listed(request, ""))]);
+    sources.tell("behind", &[one("a", r#","next":"2/x&y""#), one("b", r#","next":3"#), one("c", r#","next":null"#)]);
+    let packets = search(&server, &json!({"keywords": "flood", "providers": ["behind"]}));
+    assert_eq!(state(&packets, "behind"), ("complete", ""));
+    assert_eq!(ids(&packets), ["a", "b", "c"]);
+    let calls = sources.calls_of("behind");
+    assert_eq!(calls, ["/behind ", "/behind?behind=2%2Fx%26y ", "/behind?behind=3 "]);
+}
+
+#[test]
+fn further_pages_are_where_a_link_leads_but_on_no_other_host() {
+    let sources = Sources::start();
+    let request = "[paging]\nkind = \"link\"\npath = \"next\"";
+    let server = asking(vec![sources.declared("linked", &listed(request, ""))]);
+    let elsewhere = format!(r#","next":"http://127.0.0.2:{}/stolen""#, sources.address.port());
+    sources.tell("linked", &[one("a", r#","next":"?page=2""#), one("b", &elsewhere)]);
+    let packets = search(&server, &json!({"keywords": "flood", "providers": ["linked"]}));
+    // What came before is delivered, and nobody takes it for the whole.
+    assert_eq!(ids(&packets), ["a", "b"]);
+    assert_eq!(state(&packets, "linked"), ("error", "its next page is on another host"));
+    assert_eq!(packets.last().unwrap()["state"], "partial");
+    assert_eq!(*sources.calls.lock().unwrap(), ["/linked ", "/linked?page=2 "]);
+}
+
+#[test]
 fn csv_is_read_by_declaration_alone() {
     let sources = Sources::start();
     let declaration = "[takes]\nneeds = [\"place\"]\n[request]\nurl = \"SOURCE\"\n[answer]\nformat = \"csv\"\nitems = \"\"\n[answer.map]\n\
