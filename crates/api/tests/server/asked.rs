@@ -86,6 +86,40 @@ fn further_pages_are_where_a_link_leads_but_on_no_other_host() {
 }
 
 #[test]
+fn a_source_has_its_own_patience_and_its_own_rate() {
+    let sources = Sources::start();
+    let names = ["hang", "seldom", "often"];
+    let server = asking(vec![
+        sources.provider("hang", "timeout_ms = 300"),
+        sources.provider("seldom", "rate = 0.01"),
+        sources.provider("often", "rate = 1"),
+    ]);
+    let first = search(&server, &json!({"keywords": "flood", "providers": names}));
+    // Long before the search would have given it up.
+    assert_eq!(state(&first, "hang"), ("timeout", "no whole answer came within 300 ms"));
+    assert_eq!((state(&first, "seldom").0, state(&first, "often").0), ("complete", "complete"));
+    let second = search(&server, &json!({"keywords": "flood", "providers": ["seldom", "often"]}));
+    assert_eq!(state(&second, "seldom"), ("refused", "its rate limit leaves no call before the deadline"));
+    // It waits until it may be called.
+    assert_eq!(state(&second, "often"), ("complete", ""));
+    assert_eq!((sources.calls_of("seldom").len(), sources.calls_of("often").len()), (1, 2));
+}
+
+#[test]
+fn answers_are_remembered_only_where_a_declaration_says_so() {
+    let sources = Sources::start();
+    let server = asking(vec![sources.provider("kept", "cache_s = 3600"), sources.provider("asked", "")]);
+    for _ in 0..2 {
+        let packets = search(&server, &json!({"keywords": "flood", "providers": ["kept", "asked"]}));
+        assert_eq!((state(&packets, "kept").0, state(&packets, "asked").0), ("complete", "complete"));
+        assert_eq!((&of(&packets, "kept")["results"], &of(&packets, "asked")["results"]), (&json!(1), &json!(1)));
+    }
+    // Another question is another call.
+    search(&server, &json!({"keywords": "bridge", "providers": ["kept", "asked"]}));
+    assert_eq!((sources.calls_of("kept").len(), sources.calls_of("asked").len()), (2, 3));
+}
+
+#[test]
 fn csv_is_read_by_declaration_alone() {
     let sources = Sources::start();
     let declaration = "[takes]\nneeds = [\"place\"]\n[request]\nurl = \"SOURCE\"\n[answer]\nformat = \"csv\"\nitems = \"\"\n[answer.map]\n\
