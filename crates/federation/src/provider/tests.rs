@@ -1,7 +1,8 @@
 //! The shipped declarations over recorded answers.
 
-use super::{Declared, shipped};
+use super::{Declared, Own, shipped};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// Pattern values for those that need some.
 fn declared(name: &str) -> Declared {
@@ -259,6 +260,27 @@ fn a_feed_may_be_atom_or_rss_1_as_well() {
     );
     for nothing in ["<feed><title>x</title></feed>", "<rdf:RDF><channel><title>x</title></channel></rdf:RDF>"] {
         assert!(features("rss", nothing.as_bytes()).is_empty(), "{nothing}");
+    }
+}
+
+#[test]
+fn everybody_who_can_be_asked_has_a_page_and_a_row() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let read = |path: &Path| std::fs::read_to_string(path).expect("a page");
+    let mut named: Vec<String> = Vec::new();
+    for page in std::fs::read_dir(docs.join("providers")).expect("the pages") {
+        let text = read(&page.expect("a page").path());
+        // What stands between backticks in the first line.
+        let head = text.lines().next().unwrap_or_default();
+        named.extend(head.split('`').skip(1).step_by(2).map(str::to_owned));
+    }
+    named.sort();
+    let mut all: Vec<&str> = shipped::all().chain([Own::NAME]).collect();
+    all.sort_unstable();
+    assert_eq!(named, all);
+    let table = read(&docs.join("searches.md"));
+    for name in all {
+        assert!(table.contains(&format!("\n| `{name}` | ")), "{name} has no row");
     }
 }
 
