@@ -17,5 +17,6 @@ mod reading;
 mod saved;
 mod searches;
 mod sources;
+mod stages;
 mod streaming;
 mod writing;
