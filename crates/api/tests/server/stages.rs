@@ -79,3 +79,15 @@ fn what_is_not_in_the_language_or_of_the_kind_that_is_asked_for_is_left_out() {
     assert_eq!(ids(&ask(&server, json!({"media": "videos"}))), ["video"]);
     assert_eq!(ids(&ask(&server, json!({"media": "images"}))), ["image"]);
 }
+
+#[test]
+fn a_limit_is_that_of_each_source_whatever_it_gives() {
+    let sources = Sources::start();
+    let server = server(&sources);
+    let items: Vec<Value> = (0..9).map(|n| json!({"id": n, "text": format!("flood {n}")})).collect();
+    sources.tell("one", &[answer_of(&json!({ "items": items }).to_string())]);
+    let packets = ask(&server, json!({"limit": 2}));
+    assert_eq!((&of(&packets, "one")["results"], &of(&packets, "two")["results"]), (&json!(2), &json!(2)));
+    assert_eq!(ids(&packets)[..2], ["0", "1"]);
+    assert_eq!(ids(&packets).len(), 4);
+}
