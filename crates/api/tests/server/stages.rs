@@ -91,3 +91,14 @@ fn a_limit_is_that_of_each_source_whatever_it_gives() {
     assert_eq!(ids(&packets)[..2], ["0", "1"]);
     assert_eq!(ids(&packets).len(), 4);
 }
+
+#[test]
+fn work_for_a_search_that_is_over_is_counted() {
+    let sources = Sources::start();
+    let server = Server::with(config(vec![sources.provider("hang", "")]));
+    let packets = search(&server, &json!({"keywords": "flood", "providers": ["hang"], "timeout": 300}));
+    assert_eq!(of(&packets, "hang")["state"], "timeout");
+    // It is thrown away a moment after its end is told.
+    let counted = |_: &i32| server.get("/metrics").text().contains("meridian_search_late_total 1\n");
+    assert!((0..10_000).find(counted).is_some());
+}
