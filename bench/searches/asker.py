@@ -36,7 +36,8 @@ def ask(port, word, patience=60, **members):
     answer = Answer(word)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=patience)
     answer.sent = time.monotonic()
-    connection.request("POST", "/searches", json.dumps({"keywords": word, **members}), {"Content-Type": "application/json"})
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {word}"}
+    connection.request("POST", "/searches", json.dumps({"keywords": word, **members}), headers)
     response = connection.getresponse()
     answer.status, answer.headers, body = response.status, dict(response.headers), response.read()
     if answer.status != 202:
@@ -78,14 +79,38 @@ class Probe(threading.Thread):
     def __init__(self, port, tag, every, **members):
         super().__init__(daemon=True)
         self.port, self.tag, self.every, self.members = port, tag, every, members
-        self.answers, self.stopped = [], threading.Event()
+        self.answers, self.asked, self.stopped = [], 0, threading.Event()
 
     def run(self):
         while not self.stopped.wait(self.every):
-            self.answers.append(ask(self.port, f"{self.tag}{len(self.answers)}", **self.members))
+            word, self.asked = f"{self.tag}{self.asked}", self.asked + 1
+            try:
+                self.answers.append(ask(self.port, word, **self.members))
+            except (OSError, http.client.HTTPException) as e:
+                # What came of it is not known, and counts against the server.
+                answer = Answer(word)
+                answer.faults.append(f"the connection broke: {e}")
+                self.answers.append(answer)
 
     def end(self):
         """What it was answered; waits for what it is asking."""
         self.stopped.set()
         self.join()
         return self.answers
+
+
+class Probes:
+    """Some that ask at the same time, each one search after the other."""
+
+    def __init__(self, count, port, tag, every, **members):
+        self.each = [Probe(port, f"{tag}{n}x", every, **members) for n in range(count)]
+
+    def start(self):
+        for probe in self.each:
+            probe.start()
+
+    def end(self):
+        """What all were answered."""
+        for probe in self.each:
+            probe.stopped.set()
+        return [answer for probe in self.each for answer in probe.end()]

@@ -19,6 +19,8 @@ NEAR_S = 0.25
 DESCRIPTORS = 20_000
 ROOM = {"search.searches_max": DESCRIPTORS}
 WINDOW_S = 0.25
+# What users do who are refused.
+AGAIN = {"never": "", "at once": "times = 6, wait_s = 0.25, factor = 2", "when told": "times = 6, wait_s = 0.25, factor = 2, after = true"}
 
 
 def rig_a(stack, options, time=1.0, **settings):
@@ -48,6 +50,9 @@ def whole(answers, rig, calls, eligible):
     found = by_word(calls)
     for answer in answers:
         wrong += [f"{answer.word}: {fault}" for fault in answer.faults]
+        if answer.end is None:
+            wrong += [] if answer.faults else [f"{answer.word}: status {answer.status}"]
+            continue
         due = rig.ids(found[answer.word])
         for provider in eligible:
             came = answer.ids.get(provider, [])
@@ -56,6 +61,13 @@ def whole(answers, rig, calls, eligible):
             if state not in ("complete", "timeout") or len(set(came)) != len(came) or (state == "complete" and set(came) != due[provider]) or not set(came) <= due[provider]:
                 wrong.append(f"{answer.word}: {provider} is {state}, and its ids are not those of its answers")
     return wrong, ids
+
+
+def by_ids(answers, rig, calls):
+    """What searches that were asked beside a load say of it: those that were taken are held against the ids of the sources."""
+    taken = [answer for answer in answers if answer.status != 429]
+    wrong, ids = whole(taken, rig, calls, names(rig.kinds))
+    return {"probes": len(taken), "probes_refused": len(answers) - len(taken), "probe_ids": ids, "wrong": wrong[:10]}
 
 
 def isolated(options):
@@ -104,7 +116,7 @@ def load_of(tag, rig, run, calls, checked=A_CALLS):
             "first_ms": quantiles(run.first), "last_ms": quantiles(run.last), "first_later_ms": quantiles(first), "last_later_ms": quantiles(last),
             "slope_first": slope(run.n, run.first), "slope_later": slope(run.n, first), "seconds": seconds, "in_flight": int(run.in_flight.max()) + 1,
             "server_cores": run.used["server_cpu_s"] / seconds, "mock_cores": run.used["mock_cpu_s"] / seconds, "lab_cores": run.lab["cpu"],
-            "server_cpu_ms": run.used["server_cpu_s"] * 1e3 / len(run.n), "resident_mb": run.most("target", "resident_bytes") / 2**20,
+            "packet_bytes_s": float(run.bytes.sum()) / seconds, "server_cpu_ms": run.used["server_cpu_s"] * 1e3 / len(run.n), "resident_mb": run.most("target", "resident_bytes") / 2**20,
             "descriptors": int(run.most("target", "descriptors")), "lab_late_p99_ms": run.lab["late_p99_ms"], "void": run.void}
 
 
@@ -124,8 +136,7 @@ def flat(options):
         run = rig.lab("f", 'kind = "constant", rate = 1', seconds=options.minutes * 60, requests=search_request(check=A_CHECK))
         answers, calls = probe.end(), rig.calls()
         load = load_of("f", rig, run, calls)
-        wrong, ids = whole(answers, rig, calls, names(rig.kinds))
-        load |= {"item_bytes": options.item_bytes, "flat": is_flat(load), "probes": len(answers), "probe_ids": ids, "wrong": wrong[:10]}
+        load |= {"item_bytes": options.item_bytes, "flat": is_flat(load), **by_ids(answers, rig, calls)}
         say(f"flat: {load['slope_first']['slope'] * 1e3:+.3f} +- {load['slope_first']['half'] * 1e3:.3f} ms a search")
         return load
 
@@ -136,9 +147,14 @@ def edge(options):
     for rate in options.edge_rates:
         with contextlib.ExitStack() as stack:
             rig = rig_a(stack, options, **ROOM, **buffers(options))
+            probes = asker.Probes(4, rig.server.port, "p", 2)
+            probes.start()
             run = rig.lab("e", f'kind = "constant", rate = {rate:g}', seconds=options.edge_seconds, requests=search_request(check=A_CHECK), late_ms=100)
-            load = load_of("e", rig, run, rig.calls())
-            load |= {"rate": rate, "flat": is_flat(load), "limits": buffers(options) | ROOM, "resident_peak_mb": peak_mb(rig.server.pid)}
+            peak, answers, calls = peak_mb(rig.server.pid), probes.end(), rig.calls()
+            load = load_of("e", rig, run, calls)
+            load |= {"rate": rate, "flat": is_flat(load), "limits": buffers(options) | ROOM, "resident_peak_mb": peak, **by_ids(answers, rig, calls)}
+            # What was read may take half of the room.
+            load["resume_s"] = bytes_of(options.buffer) / 2 / max(load["packet_bytes_s"], 1)
             rates.append(load)
             say(f"edge, set A: {rate:g}/s {'flat' if load['flat'] else 'not flat'}, {load['outcomes']} {load['failures'] or ''}, {load['server_cores']:.2f} cores, {load['resident_peak_mb']:.0f} MB")
         if not load["flat"]:
@@ -150,8 +166,11 @@ def edge(options):
         found = rig.breakpoint("b", 'kind = "constant", rate = 200', "--within", "0.1", "--steps", options.steps, seconds=options.step_seconds, objectives=objectives, **ask)
         at = (found["breakpoint"] or {}).get("value") or found["most_held"] or 100
         rig.calls()
+        probe = asker.Probe(rig.server.port, "p", 0.2, limit=B_ITEMS)
+        probe.start()
         run = rig.lab("s", f'kind = "constant", rate = {0.8 * at:.0f}', seconds=2 * options.step_seconds, **ask)
-        load = load_of("s", rig, run, rig.calls(), B_SOURCES)
+        answers, calls = probe.end(), rig.calls()
+        load = load_of("s", rig, run, calls, B_SOURCES) | by_ids(answers, rig, calls)
         load["searches_per_cpu_s"] = load["searches"] / run.used["server_cpu_s"]
         say(f"edge, set B: {found['sentence']} {load['searches_per_cpu_s']:.0f} searches a CPU second")
     keep = ("conclusion", "sentence", "breakpoint", "within", "most_held", "unit")
@@ -163,6 +182,12 @@ def buffers(options):
     return {"search.buffer_bytes_total": options.buffer, "search.keep": "10s"}
 
 
+def bytes_of(size):
+    """A size as settings have it, in bytes."""
+    number, unit = size.split()
+    return float(number) * {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
+
+
 def bursts(options):
     """Many at once, again and again, with pauses."""
     found = []
@@ -170,23 +195,25 @@ def bursts(options):
         for gap in options.gaps:
             with contextlib.ExitStack() as stack:
                 rig = rig_a(stack, options, options.time, **ROOM, **buffers(options))
+                probe = asker.Probe(rig.server.port, "p", 0.5)
+                probe.start()
                 run = rig.lab("o", f'kind = "onoff", bursts = {options.bursts}, per_burst = {size}, gap_s = {gap:g}', requests=search_request(check=A_CHECK))
-                calls = rig.calls()
+                answers, calls = probe.end(), rig.calls()
                 first, _ = beside_truth("o", run, calls)
                 number = (run.n - 1) // size
                 each = [{"first_s": float(numpy.nanmedian(run.first[number == n])), "later_ms": float(numpy.nanmedian(first[number == n]) * 1e3)} for n in range(options.bursts)]
-                found.append({"size": size, "gap_s": gap, "bursts": each, "outcomes": run.outcomes(), "calls": len(calls), "calls_due": A_CALLS * len(run.n),
-                              "growth_first": slope(number, run.first), "growth_later": slope(number, first), "resident_peak_mb": peak_mb(rig.server.pid)})
+                found.append({"size": size, "gap_s": gap, "bursts": each, "outcomes": run.outcomes(), "calls": sum(call.word.startswith("o") for call in calls),
+                              "calls_due": A_CALLS * len(run.n), **by_ids(answers, rig, calls), "growth_first": slope(number, run.first), "growth_later": slope(number, first), "resident_peak_mb": peak_mb(rig.server.pid)})
                 say(f"{options.bursts} x {size} at once, gap {gap:g} s: {run.outcomes()}, {slope(number, first)['slope'] * 1e3:+.1f} ms a burst")
     return {"item_bytes": options.item_bytes, "time": options.time, "runs": found}
 
 
 class Refusals(threading.Thread):
-    """Asks a few times a second beside a load and looks at the headers of what is refused."""
+    """Asks a few times a second beside a load, looks at the headers of what is refused and keeps what is not."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
-        self.port, self.stopped, self.count, self.bare, self.after = port, threading.Event(), 0, 0, []
+        self.port, self.stopped, self.count, self.bare, self.after, self.taken = port, threading.Event(), 0, 0, [], []
 
     def run(self):
         n = 0
@@ -194,6 +221,8 @@ class Refusals(threading.Thread):
             n += 1
             with contextlib.suppress(OSError):
                 answer = asker.ask(self.port, f"r{n}", limit=B_ITEMS)
+                if answer.status == 202:
+                    self.taken.append(answer)
                 if answer.status == 429:
                     self.count += 1
                     after = answer.headers.get("retry-after")
@@ -202,23 +231,23 @@ class Refusals(threading.Thread):
 
 
 def overload(options, at):
-    """Half the edge, then past it, then half again; with users who leave and with users who try again."""
+    """Half the edge, then past it, then half again; with users who leave, with users who try again at once, and with users who wait as long as they are told."""
     found = []
     for times in (2, 5):
-        for retry in ("", "times = 6, wait_s = 0.25, factor = 2"):
+        for tries, retry in AGAIN.items():
             with contextlib.ExitStack() as stack:
                 rig = Rig(stack, set_b(), pinned=True)
                 looking = Refusals(rig.server.port)
                 looking.start()
-                tag, each = f"x{times}{'r' if retry else 'n'}", options.step_seconds
+                tag, each = f"x{times}{tries[0]}", options.step_seconds
                 rates = f"[{0.5 * at:.0f}, {times * at:.0f}, {0.5 * at:.0f}]"
                 run = rig.lab(tag, f'kind = "steps", rates = {rates}, each_s = {each:g}', seconds=3 * each, patience=50, retry=retry, late_ms=1000,
                               requests=search_request(check=B_CHECK, limit=B_ITEMS))
                 looking.stopped.set()
                 looking.join()
-                found.append({"times": times, "retries": bool(retry), **judged(run, each), "looked_at": looking.count, "without_retry_after": looking.bare,
+                found.append({"times": times, "retries": tries, **judged(run, each), **by_ids(looking.taken, rig, rig.calls()), "looked_at": looking.count, "without_retry_after": looking.bare,
                               "retry_after_s": sorted(looking.after)[len(looking.after) // 2] if looking.after else None})
-                say(f"{times} x the edge{', trying again' if retry else ''}: {found[-1]['accepted']} accepted, {found[-1]['whole']:.2%} whole, "
+                say(f"{times} x the edge, trying again: {tries}: {found[-1]['accepted']} accepted, {found[-1]['whole']:.2%} whole, "
                     f"refused in {found[-1]['refusal_ms']['p99'] if found[-1]['refusal_ms'] else 0:.0f} ms, recovered in {found[-1]['recovery_s']} s")
     return {"at": at, "each_s": options.step_seconds, "runs": found}
 

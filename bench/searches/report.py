@@ -13,7 +13,9 @@ def render(result):
     """One part after the other."""
     sizes = sorted({figures["item_bytes"] for figures in result["parts"].values() if "item_bytes" in figures}, reverse=True)
     set_a = SET_A.format(" or ".join(f"{size:,}" for size in sizes))
-    out = [f"Every search is a question that nobody asked before; the log of the mock sources is the truth. {set_a} {SET_B} Client, sources and server share the machine.", ""]
+    own = all(figures.get("users") for figures in result["parts"].values())
+    users = "Each is by a user of its own: an `Authorization` that no other has." if own else "Not in all parts can the server tell their users apart, but none may join another's: `search.join` is off."
+    out = [f"Every search is a question that nobody asked before. {users} The log of the mock sources is the truth. {set_a} {SET_B} Client, sources and server share the machine.", ""]
     for name, draw in DRAWN.items():
         figures = result["parts"].get(name)
         if figures:
@@ -39,6 +41,14 @@ def calls(found):
 
 def tilt(slope, unit="search"):
     return f"{slope['slope'] * 1e3:+.3f} ± {slope['half'] * 1e3:.3f} ms a {unit}"
+
+
+def beside(found):
+    """What searches said that were asked beside a load and judged by the ids of their events; older figures have none."""
+    if "probe_ids" not in found:
+        return "not judged by ids"
+    refused = f", {found['probes_refused']} refused" if found.get("probes_refused") else ""
+    return f"{found['probe_ids']:,} ids of {found['probes']}{refused}: {'; '.join(found['wrong']) or 'right'}"
 
 
 def void(found):
@@ -69,35 +79,38 @@ def flat(found):
 def edge(found):
     rows = [[f"{r['rate']:g}", ended(r), "yes" if r["flat"] else "no", tilt(r["slope_first"]), f"{r['first_later_ms']['p50']:.1f} / {r['first_later_ms']['p99']:.1f}",
              f"{r['last_later_ms']['p50']:.1f} / {r['last_later_ms']['p99']:.1f}", f"{r['in_flight']:,}", f"{r['server_cores']:.2f} / {r['mock_cores']:.2f} / {r['lab_cores']:.2f}",
-             f"{r['resident_peak_mb']:,.0f}", f"{r['descriptors']:,}"] for r in found["slow"]]
+             f"{r['resident_peak_mb']:,.0f}", f"{r['descriptors']:,}", beside(r)] for r in found["slow"]]
+    windows = [f"of the last {r['resume_s']:.1f} s at {r['rate']:g} a second ({r['packet_bytes_s'] / 1e6:.1f} MB/s)" for r in found["slow"] if "resume_s" in r]
+    room = f" They may take half of it, which holds those {', '.join(windows)}; an ended search stays for `search.keep` at most." if windows else ""
     limits = ", ".join(f"`{key} = {value}`" for key, value in found["slow"][0]["limits"].items())
     fast, below = found["fast"]["found"], found["fast"]["below"]
     at = fast["breakpoint"]
     return [
         f"Set A with {found['item_bytes']:,} bytes a packet, {found['seconds']:g} s at each rate, with {limits}:", "",
-        *table(["searches/s", "outcome", "flat", "slope of the first", "first later by, p50 / p99 ms", "last later by", "at once", "cores: server / sources / client", "resident MB, most", "descriptors"], rows), "",
+        *table(["searches/s", "outcome", "flat", "slope of the first", "first later by, p50 / p99 ms", "last later by", "at once", "cores: server / sources / client", "resident MB, most", "descriptors", "ids of searches beside it"], rows), "",
         "A search of set A holds one connection of its asker for its whole time and one to a source for each call that runs, 92 seconds of calls in all: at 100 a second some 2,200 and 9,200, "
         "of 28,232 ports to one address. Connections to sources are kept and used again. Packets that were read are kept for a reader whose connection breaks, as long as "
-        "`search.buffer_bytes_total` has room; nothing is spilled to disk.", "",
+        f"`search.buffer_bytes_total` has room.{room} Nothing is spilled to disk.", "",
         f"Set B, the server on one core, client and sources on the other: {fast['sentence']}" + (f" (95 %: {at['low']:.0f} to {at['high']:.0f})" if at else "")
         + f" At 0.8 of it, {below['searches']:,} searches: {outcomes(below['outcomes'])}; {calls(below)}; first result p50 {below['first_ms']['p50']:.1f} ms, whole p99 {below['last_ms']['p99']:.1f} ms; "
-        f"{below['server_cpu_ms']:.2f} ms of the server's processor a search: **{below['searches_per_cpu_s']:,.0f} searches a CPU second**, 25 calls each." + void(below)]
+        f"{below['server_cpu_ms']:.2f} ms of the server's processor a search: **{below['searches_per_cpu_s']:,.0f} searches a CPU second**, 25 calls each. Beside them, {beside(below)}." + void(below)]
 
 
 def overload(found):
-    rows = [[f"{r['times']}x", "yes" if r["retries"] else "no", f"{r['arrivals']:,}", f"{r['accepted']:,}", f"{r['whole']:.2%}", outcomes(r["outcomes"]), f"{r['answers_s']:,.0f}",
+    again = {False: "never", True: "at once"}
+    rows = [[f"{r['times']}x", again.get(r["retries"], r["retries"]), f"{r['arrivals']:,}", f"{r['accepted']:,}", f"{r['whole']:.2%}", outcomes(r["outcomes"]), f"{r['answers_s']:,.0f}",
              f"{r['refusal_ms']['p50']:.1f} / {r['refusal_ms']['p99']:.1f}" if r["refusal_ms"] else "none", f"{r['without_retry_after']} of {r['looked_at']}",
-             "not seen" if r["recovery_s"] is None else f"{r['recovery_s']:g}"] for r in found["runs"]]
-    return [f"Set B at half of {found['at']:.0f} searches a second, then so many times as much, then half again, {found['each_s']:g} s each; with users who leave, and with users who try "
-            "again up to six times.", "",
-            *table(["past the edge", "tried again", "questions", "accepted", "of these whole", "answers", "whole/s", "refused after, p50 / p99 ms", "without Retry-After", "recovered after s"], rows)]
+             "not seen" if r["recovery_s"] is None else f"{r['recovery_s']:g}", beside(r)] for r in found["runs"]]
+    return [f"Set B at half of {found['at']:.0f} searches a second, then so many times as much, then half again, {found['each_s']:g} s each; with users who leave, with users who try again up to six "
+            "times (after a quarter of a second, then twice as long each time), and with users who do so but not before `Retry-After`.", "",
+            *table(["past the edge", "tried again", "questions", "accepted", "of these whole", "answers", "whole/s", "refused after, p50 / p99 ms", "without Retry-After", "recovered after s", "ids of searches beside it"], rows)]
 
 
 def bursts(found):
     rows = [[r["size"], f"{r['gap_s']:g}", outcomes(r["outcomes"]), calls(r), ", ".join(f"{b['first_s']:.2f}" for b in r["bursts"]), tilt(r["growth_later"], "burst"),
-             f"{r['resident_peak_mb']:,.0f}"] for r in found["runs"]]
+             f"{r['resident_peak_mb']:,.0f}", beside(r)] for r in found["runs"]]
     return [f"Set A at {found['time']:g} of its time; the gap runs from a burst's last answer. Growth is that of the first result less what the quickest source took.", "",
-            *table(["at once", "gap s", "outcome", "calls", "first result of each burst, median s", "growth", "resident MB, most"], rows)]
+            *table(["at once", "gap s", "outcome", "calls", "first result of each burst, median s", "growth", "resident MB, most", "ids of searches beside it"], rows)]
 
 
 def faults(found):
@@ -118,11 +131,13 @@ def faults(found):
 
 
 def standing(found):
-    rows = [[f"{m['matches']:,}" if m["matches"] else "0 (one in a hundred: 1)", f"{m['events']:,}", f"{m['event_rate']:,.0f}", f"{m['matched']:,} of {m['matched_due']:,}", f"{m['dropped']:,}",
+    named = {0: "0 (one in a hundred: 1)", "fences": "ships through fences"}
+    rows = [[named.get(m["matches"]) or f"{m['matches']:,}", f"{m['events']:,}", f"{m['event_rate']:,.0f}", f"{m['matched']:,} of {m['matched_due']:,}", f"{m['dropped']:,}",
              f"{m['wait_ms']['p50']:.1f} / {m['wait_ms']['p99']:.1f}", f"{m['sent_wait_ms']['p50']:.1f} / {m['sent_wait_ms']['p99']:.1f}", f"{m['server_cpu_us']:.1f}",
              f"{m['checked_ids']:,}: {m['missing']} missing, {m['foreign']} foreign"] for m in found["modes"]]
-    ceiling = found["modes"][-1]
-    return [f"{found['standing']:,} saved searches (two fifths boxes, two fifths words, a tenth words that a thousand share, a tenth both), made in {found['made_s']:.1f} s "
+    ceiling = next(m for m in found["modes"] if m["matches"] == 1_000)
+    fences = (f"a twentieth both, a twentieth fences, {found['fences']:,} of them, that ask for `enter`, `inside`, `exit` or some of these of {found['ships']:,} ships" if "fences" in found else "a tenth both")
+    return [f"{found['standing']:,} saved searches (two fifths boxes, two fifths words, a tenth words that a thousand share, {fences}), made in {found['made_s']:.1f} s "
             f"({found['standing'] / found['made_s']:,.0f} a second, each synced); {found['resident_peak_mb']:,.0f} MB at most. Events come at {found['rate']:,.0f} a second in batches of 100, those that answer "
             f"a thousand as fast as they are acknowledged. From the acknowledged write to the packet at one of {found['read']} readers over SSE, whose ids are held against a matcher that tries each question.", "",
             *table(["matches an event", "events", "events/s", "matched", "dropped", "to the reader, p50 / p99 ms", "acknowledged after", "server CPU µs an event", "ids checked"], rows), "",

@@ -54,7 +54,7 @@ SEARCH = """
 name = "{name}"
 method = "POST"
 path = "/searches"
-headers = {{ content-type = "application/json" }}
+headers = {{ content-type = "application/json", authorization = "Bearer {{word}}" }}
 body = '{body}'
 follow = "/packets"
 result = "packet"
@@ -63,7 +63,7 @@ check = {{ {check} }}
 
 
 def search_request(name="search", check="", **members):
-    """A search for a word that nobody has asked for before."""
+    """A search for a word that nobody has asked for before, by a user of its own."""
     body = json.dumps({"keywords": "{word}", **members})
     return SEARCH.format(name=name, body=body, check=check)
 
@@ -81,7 +81,7 @@ class Run:
         column = lambda name: table[name].to_numpy()
         self.outcome = column("outcome")
         self.n, self.attempt, self.request, self.status = column("n"), column("attempt"), column("request"), column("status")
-        self.packets, self.in_flight = column("packets"), column("in_flight")
+        self.packets, self.in_flight, self.bytes = column("packets"), column("in_flight"), column("bytes")
         self.detail = table["detail"].to_numpy(zero_copy_only=False)
         self.due = column("intended_us") / 1e6
         wait = lambda name: table[name].to_numpy(zero_copy_only=False).astype(float) / 1e6 - self.due

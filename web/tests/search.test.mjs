@@ -172,6 +172,24 @@ describe('the search page', { timeout: 900_000 }, () => {
     assert.deepEqual(await facts(), first);
   });
 
+  step('copies a link to what the form says', async () => {
+    await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: url });
+    await show('q=storm&p=paged');
+    await ended();
+    await page.fill('#keywords', 'fire');
+    await page.click('#share');
+    await becomes(() => page.textContent('#toast'), 'Link copied');
+    const link = await page.evaluate(() => navigator.clipboard.readText());
+    assert.equal(link, page.url());
+    assert.deepEqual([hashValue('q'), hashValue('p')], ['fire', 'paged']);
+    // Nothing is asked by that; whoever follows the link asks.
+    assert.match(await headline(), /^Complete: 30 results/);
+    await page.goto('about:blank');
+    await page.goto(link);
+    await ended();
+    assert.equal(await page.inputValue('#keywords'), 'fire');
+  });
+
   step('asks in a drawn place', async () => {
     await show('q=storm&p=paged');
     await ended();

@@ -5,10 +5,12 @@
 mod common;
 
 use common::relay::Relay;
+use common::source::{self, Source};
 use common::{PATIENCE, Server, command, meridian, send};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 /// `meridian search --follow`, running.
@@ -40,12 +42,20 @@ impl Follow {
         }
     }
 
-    /// The title of the next result.
+    /// The next result.
     #[track_caller]
-    fn title(&self) -> String {
+    fn feature(&self) -> Value {
         let line = self.out.recv_timeout(PATIENCE).unwrap();
         let feature: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!((&feature["provider"], &feature["type"]), (&json!("meridian"), &json!("Feature")), "{line}");
+        assert_eq!(feature["type"], "Feature", "{line}");
+        feature
+    }
+
+    /// The title of the next result, which is of this server.
+    #[track_caller]
+    fn title(&self) -> String {
+        let feature = self.feature();
+        assert_eq!(feature["provider"], "meridian", "{feature}");
         feature["properties"]["title"].as_str().unwrap().to_owned()
     }
 
@@ -161,6 +171,61 @@ fn what_was_saved_to_be_followed_is_deleted_in_the_end() {
     follow.says("1 result: the saved search is deleted");
     assert_eq!(follow.ended(), Some(0));
     assert!(saved(&server).is_empty());
+}
+
+#[test]
+fn an_outside_source_is_asked_again_and_what_is_new_is_printed() {
+    let (folder, calls) = (tempfile::tempdir().unwrap(), AtomicUsize::new(0));
+    // It has one more result at each call.
+    let source = Source::start(move |_| {
+        let there = 0..=calls.fetch_add(1, Ordering::SeqCst);
+        let items: Vec<Value> = there.map(|n| json!({"id": n, "title": format!("flood {n}")})).collect();
+        source::json(&json!({ "items": items }).to_string())
+    });
+    let text = format!(
+        "name = \"growing\"\n[request]\nurl = \"http://{}/\"\n[answer]\nformat = \"json\"\nitems = \"items\"\n\
+         [answer.map]\nid = \"id\"\ntitle = \"title\"\n[limits]\nallow_private = true\n",
+        source.address
+    );
+    std::fs::write(folder.path().join("growing.toml"), text).unwrap();
+    let config = folder.path().join("config");
+    std::fs::write(&config, format!("[search]\nproviders = {:?}\npoll_least = \"1s\"\n", folder.path())).unwrap();
+    let server = Server::start_with(&["--ephemeral", "--config", config.to_str().unwrap()]);
+    let asked = ["flood", "--provider", "growing", "--poll", "1s", "--format", "ndjson"];
+    let mut follow = Follow::start(&server.url, &asked);
+    for n in 0..3 {
+        let feature = follow.feature();
+        let (provider, title) = (&feature["provider"], &feature["properties"]["title"]);
+        assert_eq!((provider, title), (&json!("growing"), &json!(format!("flood {n}"))));
+    }
+    // Meanwhile there may be a fourth.
+    send(follow.child.id(), "INT");
+    follow.says("the saved search is deleted");
+    assert_eq!(follow.child.wait().unwrap().code(), Some(0));
+    assert!(saved(&server).is_empty());
+}
+
+#[test]
+fn comings_and_leavings_are_printed_as_such() {
+    let server = Server::start_with(&["--ephemeral"]);
+    server.create("ships", "ship:String:object=true,title:String,at:Date,*geom:Point:srid=4326");
+    let when = ["--bbox", "0,0,1,1", "--when", "enter,exit", "--format", "ndjson"];
+    let follow = Follow::start(&server.url, &when);
+    for (second, lon) in [-1.0, 0.5, 0.6, 2.0, 0.4].into_iter().enumerate() {
+        let feature = json!({"type": "Feature", "geometry": {"type": "Point", "coordinates": [lon, 0.5]},
+            "properties": {"ship": "a", "title": format!("at {lon}"), "at": format!("2026-01-05T10:00:0{second}Z")}});
+        let (status, text) = server
+            .post("/collections/ships/items", "application/geo+json", None, feature.to_string().as_bytes())
+            .unwrap();
+        assert_eq!(status, 201, "{text}");
+    }
+    for (when, title) in [("enter", "at 0.5"), ("exit", "at 2"), ("enter", "at 0.4")] {
+        let feature = follow.feature();
+        assert_eq!((&feature["when"], &feature["properties"]["title"]), (&json!(when), &json!(title)));
+    }
+    send(follow.child.id(), "INT");
+    follow.says("3 results: the saved search is deleted");
+    assert_eq!(follow.ended(), Some(0));
 }
 
 #[test]

@@ -80,13 +80,28 @@ fn sources_that_want_credentials_are_asked_as_they_document() {
     const NEAR: &str = r#"{"keywords":"flood","near":[4.83,45.76],"radius":5000}"#;
     const EITHER: &str = r#"{"keywords":"flood OR storm","limit":3}"#;
     const JANUARY: &str = r#"{"keywords":"flood","start":"2026-01-01","end":"2026-01-31"}"#;
-    let cases: [(&str, &str, &[&str]); 16] = [
+    let cases: [(&str, &str, &[&str]); 18] = [
         ("reddit", EITHER, &["q=%28flood+OR+storm%29", "limit=3", "authorization: bearer short-lived"]),
         (
             "foursquare",
             NEAR,
             &["ll=45.76%2C4.83", "radius=5000", "limit=50", "authorization: Bearer of FOURSQUARE_API_KEY"],
         ),
+        (
+            "flickr",
+            NEAR,
+            &[
+                "/services/rest/?",
+                "method=flickr.photos.search&",
+                "text=flood",
+                "lat=45.76&",
+                "lon=4.83&",
+                "radius=5&",
+                "per_page=100",
+                "api_key=of+FLICKR_API_KEY&",
+            ],
+        ),
+        ("flickr", JANUARY, &["min_taken_date=2026-01-01+00%3A00%3A00", "max_taken_date=2026-01-31+23%3A59%3A59"]),
         ("youtube", NEAR, &["location=45.76%2C4.83", "locationRadius=5000m", "key=of+YOUTUBE_API_KEY"]),
         ("vimeo", FLOOD, &["query=flood", "page=1", "authorization: bearer of VIMEO_ACCESS_TOKEN"]),
         ("tumblr", FLOOD, &["tag=flood", "limit=20", "api_key=of+TUMBLR_API_KEY"]),
@@ -127,6 +142,7 @@ fn sources_that_want_credentials_are_asked_as_they_document() {
         for key in [
             "REDDIT_CLIENT_ID",
             "REDDIT_CLIENT_SECRET",
+            "FLICKR_API_KEY",
             "FOURSQUARE_API_KEY",
             "YOUTUBE_API_KEY",
             "VIMEO_ACCESS_TOKEN",

@@ -156,6 +156,49 @@ fn a_connection_that_breaks_again_and_again_loses_and_repeats_nothing() {
     assert!(broken.load(std::sync::atomic::Ordering::Relaxed) > 2, "the proxy cut nothing");
 }
 
+#[test]
+fn addresses_are_looked_up_in_the_places_that_ship() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, places) =
+        (folder.path().to_str().unwrap(), common::data("geonames-postal-places/postal_places.tsv.zst"));
+    meridian(&["load", "postal-places", places.to_str().unwrap(), "--data", data, "--quiet"]).ended(0);
+    let server = Server::start(folder.path());
+    server.create("news", "title:String,*geom:Point:srid=4326");
+    let mut features = Vec::new();
+    for (title, lon, lat) in [("Rhône", 4.84, 45.76), ("Sangamon", -89.65, 39.8), ("Šešupė", 23.42, 54.6)] {
+        features.push(format!(
+            r#"{{"type":"Feature","geometry":{{"type":"Point","coordinates":[{lon},{lat}]}},"properties":{{"title":"{title}, in flood"}}}}"#
+        ));
+    }
+    let body = format!(r#"{{"type":"FeatureCollection","features":[{}]}}"#, features.join(","));
+    let (status, text) = server.post("/collections/news/items", "application/geo+json", None, body.as_bytes()).unwrap();
+    assert_eq!(status, 201, "{text}");
+    let search = |address: &str| {
+        meridian(&[
+            "search",
+            "flood",
+            "--address",
+            address,
+            "--timeout",
+            "100s",
+            "--format",
+            "ndjson",
+            "--url",
+            &server.url,
+        ])
+    };
+    // By name, by code and country where others have the same code, by name and region.
+    for (address, river) in
+        [("Lyon", "Rhône"), ("69001, FR", "Rhône"), ("69001, lt", "Šešupė"), ("springfield, illinois", "Sangamon")]
+    {
+        let run = search(address).ended(0);
+        let titles: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(titles.len(), 1, "{address}: {}", run.out);
+        assert_eq!(titles[0]["properties"]["title"], format!("{river}, in flood"), "{address}");
+    }
+    search("Springfield, FR").ended(2).says(&["address", "\"Springfield, FR\" is not among the places"]);
+}
+
 /// A server whose only source gives a result with a red image and one without, and that looks at images with `model`.
 fn looking(folder: &Path, sources: &Source, model: &Path) -> std::path::PathBuf {
     let provider = format!(

@@ -76,7 +76,7 @@ pub enum Place {
     Area(Area),
     /// The surroundings of a place known by name, to be looked up.
     Address {
-        /// `Lyon` or `Springfield, IL` or `69001, FR`.
+        /// `Lyon` or `Springfield, Illinois` or `69001, FR`.
         name: String,
         /// Metres around it.
         radius_m: f64,
@@ -366,7 +366,11 @@ mod tests {
             (json!({"keywords": "a", "radius": 5}), Some("radius"), "goes with"),
             (json!({"near": [1, 2], "bbox": [0, 0, 1, 1]}), Some("bbox"), "one place"),
             (json!({"bbox": [0, 5, 1, 1]}), Some("bbox"), "north of the north"),
-            (json!({"polygon": {"type": "Polygon", "coordinates": [[[0, 0], [1, 0]]]}}), Some("polygon"), ""),
+            (
+                json!({"polygon": {"type": "Polygon", "coordinates": [[[0, 0], [1, 0]]]}}),
+                Some("polygon"),
+                "3 distinct points",
+            ),
             (json!({"polygon": {"type": "LineString", "coordinates": ring}}), Some("polygon"), "GeoJSON Polygon"),
             (json!({"polygon": "here"}), Some("polygon"), "GeoJSON"),
             (json!({"keywords": "a", "providers": "x"}), Some("providers"), "array"),

@@ -6,6 +6,7 @@
 mod support;
 
 mod alternatives;
+mod asked;
 mod bad_input;
 mod events;
 mod faults;
@@ -20,5 +21,6 @@ mod saved;
 mod searches;
 mod snapshots;
 mod sources;
+mod stages;
 mod streaming;
 mod writing;

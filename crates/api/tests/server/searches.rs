@@ -43,14 +43,15 @@ fn whole(packets: &[Value]) {
 }
 
 /// What a search got, by id.
-fn ids(packets: &[Value]) -> Vec<String> {
+pub fn ids(packets: &[Value]) -> Vec<String> {
     let features = packets.iter().filter_map(|p| p["features"].as_array()).flatten();
     let mut ids: Vec<String> = features.map(|f| f["id"].as_str().unwrap().to_owned()).collect();
     ids.sort();
     ids
 }
 
-fn of<'a>(packets: &'a [Value], provider: &str) -> &'a Value {
+/// How a provider was told.
+pub fn of<'a>(packets: &'a [Value], provider: &str) -> &'a Value {
     packets.iter().find(|p| p["kind"] == "provider" && p["provider"] == provider).unwrap()
 }
 
@@ -207,7 +208,21 @@ fn mistakes_name_what_they_are_about() {
         ("{\"keywords\":\"(a\"}", Some("keywords"), "not closed"),
         ("{\"keywords\":\"a\",\"providers\":[\"bing\"]}", Some("providers"), "expected some of meridian"),
         ("{\"keywords\":\"a\",\"address\":\"Lyon\"}", Some("address"), "no collection \"postal-places\""),
-        ("{\"polygon\":{\"type\":\"Polygon\",\"coordinates\":[[[0,0],[9,0],[0,0]]]}}", Some("polygon"), ""),
+        (
+            "{\"polygon\":{\"type\":\"Polygon\",\"coordinates\":[[[0,0],[9,0],[0,0]]]}}",
+            Some("polygon"),
+            "the polygon is not valid: the exterior ring must have at least 3 distinct points",
+        ),
+        (
+            "{\"polygon\":{\"type\":\"Polygon\",\"coordinates\":[[[0,0],[2,2],[2,0],[0,2],[0,0]]]}}",
+            Some("polygon"),
+            "the polygon is not valid: the exterior ring has a self-intersection",
+        ),
+        (
+            "{\"polygon\":{\"type\":\"Polygon\",\"coordinates\":[[[0,0],[9,0],[9,99],[0,0]]]}}",
+            Some("polygon"),
+            "latitude 99 is outside -90..90",
+        ),
     ] {
         let answer = server.post("/searches", "application/json", body);
         let problem = answer.json();

@@ -2,6 +2,7 @@
 
 use meridian_api::ServerConfig;
 use meridian_federation::{Declared, Settings, provider::shipped};
+use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -14,22 +15,45 @@ pub struct Sources {
     pub calls: Arc<Mutex<Vec<String>>>,
     /// Answers of the source `/switch`.
     pub switch: Arc<Mutex<Vec<u8>>>,
+    told: Arc<Mutex<Told>>,
 }
+
+/// What sources were told to answer, by name.
+type Told = HashMap<String, VecDeque<Vec<u8>>>;
 
 impl Sources {
     pub fn start() -> Sources {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (calls, switch) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(json(GOOD))));
-        let shared = (calls.clone(), switch.clone());
+        let told = Arc::new(Mutex::new(Told::new()));
+        let shared = (calls.clone(), switch.clone(), told.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (calls, switch) = shared.clone();
+                let (calls, switch, told) = shared.clone();
                 // Whoever leaves in the middle is no reason to end.
-                std::thread::spawn(move || drop(answer(stream, &calls, &switch)));
+                std::thread::spawn(move || drop(answer(stream, &calls, &switch, &told)));
             }
         });
-        Sources { address, calls, switch }
+        Sources { address, calls, switch, told }
+    }
+
+    /// Tells the source of this name what to answer, one a call; the last for all that follow.
+    pub fn tell(&self, name: &str, answers: &[Vec<u8>]) {
+        self.told.lock().unwrap().insert(name.to_owned(), answers.iter().cloned().collect());
+    }
+
+    /// What a source was asked.
+    pub fn calls_of(&self, name: &str) -> Vec<String> {
+        let calls = self.calls.lock().unwrap();
+        calls.iter().filter(|call| call[1..].split(['/', '?', ' ']).next() == Some(name)).cloned().collect()
+    }
+
+    /// A provider as declared, over the source of its name: `SOURCE` stands for its address, and `[limits]` are last.
+    pub fn declared(&self, name: &str, text: &str) -> Arc<Declared> {
+        let text = text.replace("SOURCE", &format!("http://{}/{name}", self.address));
+        let text = format!("name = \"{name}\"\n{text}\nallow_private = true\n");
+        Arc::new(Declared::parse(&text, &shipped::text).unwrap())
     }
 
     /// A provider over one of the sources.
@@ -82,7 +106,12 @@ pub fn typed(status: &str, kind: &str, body: &[u8]) -> Vec<u8> {
     out
 }
 
-fn answer(mut stream: TcpStream, calls: &Mutex<Vec<String>>, switch: &Mutex<Vec<u8>>) -> std::io::Result<()> {
+fn answer(
+    mut stream: TcpStream,
+    calls: &Mutex<Vec<String>>,
+    switch: &Mutex<Vec<u8>>,
+    told: &Mutex<Told>,
+) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut head, mut length) = (String::new(), 0);
     reader.read_line(&mut head)?;
@@ -100,6 +129,13 @@ fn answer(mut stream: TcpStream, calls: &Mutex<Vec<String>>, switch: &Mutex<Vec<
     let path = head.split(' ').nth(1).unwrap().to_owned();
     calls.lock().unwrap().push(format!("{path} {}", String::from_utf8_lossy(&body)));
     let source = path[1..].split(['/', '?']).next().unwrap().to_owned();
+    let next = |answers: &mut VecDeque<Vec<u8>>| {
+        if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
+    };
+    let told = told.lock().unwrap().get_mut(&source).and_then(next);
+    if let Some(bytes) = told {
+        return stream.write_all(&bytes);
+    }
     let bytes = match source.as_str() {
         "slow" => {
             std::thread::sleep(Duration::from_millis(300));

@@ -14,14 +14,14 @@ enum Step {
     Element(usize),
     /// Every element or member.
     Each,
-    /// The elements with a member of this value.
+    /// The elements with a member of this value; of none, those without it.
     Where(String, String),
 }
 
 impl Path {
     /// Reads a path: steps with dots between; a number is an element, `*` is every one, `[name=value]` those with
-    /// such a member; `|` stands between paths that are tried in turn. Empty: the value itself. The error is a sentence
-    /// about a path that could never lead anywhere.
+    /// such a member, `[name=]` those without; `|` stands between paths that are tried in turn. Empty: the value itself. The
+    /// error is a sentence about a path that could never lead anywhere.
     pub fn parse(text: &str) -> Result<Path, String> {
         if text.is_empty() {
             return Ok(Path(vec![Vec::new()]));
@@ -50,17 +50,7 @@ impl Path {
 
     /// What stands there, in order; nothing where the path leads nowhere or to null.
     pub fn all<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
-        for steps in &self.0 {
-            let mut here = vec![value];
-            for step in steps {
-                here = here.into_iter().flat_map(|value| follow(step, value)).collect();
-            }
-            here.retain(|value| !value.is_null());
-            if !here.is_empty() {
-                return here;
-            }
-        }
-        Vec::new()
+        self.0.iter().map(|steps| walk(steps, value)).find(|found| !found.is_empty()).unwrap_or_default()
     }
 
     /// The first of them.
@@ -68,9 +58,9 @@ impl Path {
         self.all(value).first().copied()
     }
 
-    /// The first of them as text; an empty text counts as none.
+    /// The first text: an alternative that leads to none is passed by, and an empty text counts as none.
     pub fn text(&self, value: &Value) -> Option<String> {
-        self.all(value).into_iter().find_map(text)
+        self.0.iter().find_map(|steps| walk(steps, value).into_iter().find_map(text))
     }
 
     /// Without its last step: where the things that it leads to are kept.
@@ -92,6 +82,16 @@ fn step(text: &str) -> Result<Step, String> {
     }
 }
 
+/// What stands at the end of these steps.
+fn walk<'a>(steps: &[Step], value: &'a Value) -> Vec<&'a Value> {
+    let mut here = vec![value];
+    for step in steps {
+        here = here.into_iter().flat_map(|value| follow(step, value)).collect();
+    }
+    here.retain(|value| !value.is_null());
+    here
+}
+
 fn follow<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
     match (step, value) {
         (Step::Member(name), Value::Object(members)) => members.get(name).into_iter().collect(),
@@ -100,7 +100,9 @@ fn follow<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
         // One element of XML is no list.
         (Step::Element(0), value) => vec![value],
         (Step::Where(..), Value::Array(list)) => list.iter().flat_map(|value| follow(step, value)).collect(),
-        (Step::Where(name, sought), value) if value.get(name).and_then(text).as_ref() == Some(sought) => vec![value],
+        (Step::Where(name, sought), value) if value.get(name).and_then(text).unwrap_or_default() == *sought => {
+            vec![value]
+        }
         (Step::Each, Value::Array(list)) => list.iter().collect(),
         (Step::Each, Value::Object(members)) => members.values().collect(),
         _ => Vec::new(),
@@ -133,15 +135,17 @@ mod tests {
         assert_eq!(read("a.b.*.c").all(&value).len(), 2);
         assert_eq!(read("a.b.c").all(&value).len(), 2);
         assert_eq!(text("e|nowhere|a.b.0.c").as_deref(), Some("1"));
-        assert_eq!(text("a.b.2.d"), None);
+        assert_eq!((text("a.b.2.d"), text("a.b.2.d|f").as_deref()), (None, Some("x")));
         assert_eq!((text("f").as_deref(), text("f.@id").as_deref()), (Some("x"), Some("3")));
         assert_eq!(
             (text("a.b.[c=2].c").as_deref(), text("f.[@id=3].$").as_deref(), text("f.[@id=4].$")),
             (Some("2"), Some("x"), None)
         );
+        assert_eq!(read("a.b.[c=]").all(&value), [&value["a"]["b"][2]]);
         assert_eq!(read("").first(&value), Some(&value));
         assert_eq!(read("a.b").parent().first(&value), Some(&value["a"]));
     }
+
     #[test]
     fn paths_that_lead_nowhere_are_refused() {
         for path in ["a..b", ".a", "a|", "a.", "a.[b]", "a.[b=c", "[ext=.jpg]", "a.{b}", "https://example.org/a"] {

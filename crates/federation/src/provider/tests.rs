@@ -1,7 +1,8 @@
 //! The shipped declarations over recorded answers.
 
-use super::{Declared, shipped};
+use super::{Declared, Own, shipped};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// Pattern values for those that need some.
 fn declared(name: &str) -> Declared {
@@ -231,6 +232,56 @@ fn every_shipped_declaration_maps_its_recorded_answer() {
     }
     tested.sort_unstable();
     assert_eq!(tested, shipped::all().collect::<Vec<_>>(), "each that ships has a recorded answer");
+}
+
+#[test]
+fn a_feed_may_be_atom_or_rss_1_as_well() {
+    let point = json!({"type": "Point", "coordinates": [4.83, 45.76]});
+    let flood = json!({"title": "Flood & storm", "text": "Stay home", "link": "https://example.org/w1", "author": "Ann",
+        "time": "2026-01-05T10:00:00Z"});
+    // Of its links the one that is its page, its picture of another; XHTML is not read, what sums it up is.
+    let mut with_picture = flood.clone();
+    with_picture["images"] = json!(["https://example.org/w1.jpg"]);
+    let bridge = json!({"title": "The old bridge", "text": "It is closed", "link": "https://example.org/w2", "time": "2026-01-05T10:00:00Z"});
+    assert_eq!(
+        features("rss", include_bytes!("../../fixtures/atom.xml")),
+        [
+            json!({"type": "Feature", "id": "tag:example.org,2026:w1", "geometry": point, "properties": with_picture}),
+            json!({"type": "Feature", "id": "urn:uuid:1225c695-cfb8-4ebb-aaaa-80da344efa6a", "geometry": null, "properties": bridge}),
+        ]
+    );
+    let bridge = json!({"title": "The old bridge", "link": "https://example.org/w2"});
+    assert_eq!(
+        features("rss", include_bytes!("../../fixtures/rss-1.xml")),
+        [
+            json!({"type": "Feature", "id": "https://example.org/w1", "geometry": point, "properties": flood}),
+            json!({"type": "Feature", "id": "https://example.org/w2", "geometry": null, "properties": bridge}),
+        ]
+    );
+    for nothing in ["<feed><title>x</title></feed>", "<rdf:RDF><channel><title>x</title></channel></rdf:RDF>"] {
+        assert!(features("rss", nothing.as_bytes()).is_empty(), "{nothing}");
+    }
+}
+
+#[test]
+fn everybody_who_can_be_asked_has_a_page_and_a_row() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let read = |path: &Path| std::fs::read_to_string(path).expect("a page");
+    let mut named: Vec<String> = Vec::new();
+    for page in std::fs::read_dir(docs.join("providers")).expect("the pages") {
+        let text = read(&page.expect("a page").path());
+        // What stands between backticks in the first line.
+        let head = text.lines().next().unwrap_or_default();
+        named.extend(head.split('`').skip(1).step_by(2).map(str::to_owned));
+    }
+    named.sort();
+    let mut all: Vec<&str> = shipped::all().chain([Own::NAME]).collect();
+    all.sort_unstable();
+    assert_eq!(named, all);
+    let table = read(&docs.join("searches.md"));
+    for name in all {
+        assert!(table.contains(&format!("\n| `{name}` | ")), "{name} has no row");
+    }
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub struct WebhookSettings {
     pub timeout: Duration,
     /// Pause after the first failure of a packet; it doubles with each further one, up to an hour.
     pub wait: Duration,
-    /// Calls made for one packet before it is given up.
+    /// Calls made for one packet before it is given up; as it is, `age` comes first.
     pub tries: u32,
     /// Time after the first call from which a packet is given up.
     pub age: Duration,
@@ -66,7 +66,7 @@ impl Default for WebhookSettings {
         WebhookSettings {
             timeout: Duration::from_secs(10),
             wait: Duration::from_secs(1),
-            tries: 12,
+            tries: 50,
             age: Duration::from_secs(86_400),
             at_once: 32,
             allow_private: false,

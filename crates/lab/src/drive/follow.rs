@@ -21,6 +21,7 @@ pub async fn ask(link: &mut Link, judge: &Judge, of: &mut Exchange<'_>) -> Resul
     link.ask(&mut first).await?;
     if !matches!(record.status, 200..=299) {
         // A refusal, and the status says which.
+        scan.retry_after = answer.retry_after;
         return Ok(());
     }
     let json = serde_json::from_slice::<serde_json::Value>(answer.body.as_deref().unwrap_or_default()).ok();

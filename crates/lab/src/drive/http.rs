@@ -29,6 +29,7 @@ struct Head {
     status: u16,
     framing: Framing,
     keep: bool,
+    retry_after: Option<u32>,
 }
 
 impl Http {
@@ -63,6 +64,7 @@ impl Http {
             record.first_byte.get_or_insert_with(|| clock.now());
         };
         record.status = head.status;
+        scan.retry_after = head.retry_after;
         let mut framing = head.framing;
         let mut now = clock.now();
         let mut at = head.length;
@@ -147,6 +149,7 @@ fn head(bytes: &[u8], of_head_request: bool) -> Result<Option<Head>, Fault> {
     };
     let status = answer.code.unwrap_or(0);
     let mut keep = answer.version == Some(1);
+    let mut retry_after = None;
     let mut framing = Framing::Close;
     for header in answer.headers.iter() {
         if header.name.eq_ignore_ascii_case("content-length") && framing == Framing::Close {
@@ -156,12 +159,14 @@ fn head(bytes: &[u8], of_head_request: bool) -> Result<Option<Head>, Fault> {
             framing = Framing::Chunked(Chunk::Size(0, 0));
         } else if header.name.eq_ignore_ascii_case("connection") {
             keep = if keep { !ends_with(header.value, b"close") } else { ends_with(header.value, b"keep-alive") };
+        } else if status >= 400 && header.name.eq_ignore_ascii_case("retry-after") {
+            retry_after = std::str::from_utf8(header.value).ok().and_then(|text| text.trim().parse().ok());
         }
     }
     if of_head_request || status < 200 || status == 204 || status == 304 {
         framing = Framing::Length(0);
     }
-    Ok(Some(Head { length, status, framing, keep }))
+    Ok(Some(Head { length, status, framing, keep, retry_after }))
 }
 
 fn ends_with(value: &[u8], word: &[u8]) -> bool {

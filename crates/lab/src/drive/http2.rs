@@ -193,6 +193,10 @@ async fn stream(sender: SendRequest<bytes::Bytes>, address: &Address, of: &mut E
     let answer = answer.await?;
     record.first_byte.get_or_insert_with(|| clock.now());
     record.status = answer.status().as_u16();
+    if record.status >= 400 {
+        let told = answer.headers().get(http::header::RETRY_AFTER);
+        scan.retry_after = told.and_then(|seconds| seconds.to_str().ok()?.trim().parse().ok());
+    }
     let mut download = answer.into_body();
     while let Some(piece) = download.data().await {
         let piece = piece?;

@@ -26,6 +26,8 @@ pub struct Scan {
     pub body: Option<Vec<u8>>,
     /// The body was larger than what is kept.
     pub too_large: bool,
+    /// Seconds after which one who was turned away may come again, as the answer says.
+    pub retry_after: Option<u32>,
     line_open: bool,
     matched: usize,
     line: Vec<u8>,

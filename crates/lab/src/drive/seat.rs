@@ -90,12 +90,14 @@ impl Seat {
                 intended,
                 ..Record::default()
             };
+            self.scan.retry_after = None;
             self.ask(&job.question, &mut record).await;
             let ended = record.done.unwrap_or(intended);
             let useful = matches!(record.outcome, Outcome::Sound | Outcome::Partial);
             shared.keep(record, &manner.limits);
             let again = manner.retry.forever || attempt < manner.retry.times;
-            let next = ended + micros(wait);
+            let told = self.scan.retry_after.filter(|_| manner.retry.after).unwrap_or_default();
+            let next = ended + micros(wait.max(f64::from(told)));
             if useful || !again || (next >= shared.plan.end && !manner.ends) || !shared.until(next).await {
                 return ended;
             }

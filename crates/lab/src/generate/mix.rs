@@ -98,7 +98,7 @@ struct Entry {
     body: Option<Template>,
     form: Form,
     /// What lies between path and body: the rest of the head, from ` HTTP/1.1` to before the content length, or a statement.
-    middle: String,
+    middle: Template,
     generators: Vec<usize>,
     /// The whole, where nothing in it is drawn.
     ready: Option<Question>,
@@ -187,7 +187,7 @@ impl Mix {
         let path_at = out.len();
         entry.path.render(&self.drawn, entry.form == Form::Http, out);
         let path = path_at..out.len();
-        out.extend_from_slice(entry.middle.as_bytes());
+        entry.middle.render(&self.drawn, entry.form == Form::Http, out);
         self.body.clear();
         if let Some(template) = &entry.body {
             match entry.form {
@@ -219,11 +219,12 @@ impl Entry {
         let path = Template::parse(&format!("{}{}", place.base, request.path), sources).map_err(named)?;
         let body = request.body.as_deref().map(|body| Template::parse(body, sources)).transpose().map_err(named)?;
         let middle = match (place.form, &body) {
-            (Form::Http, _) => headers(target, request, place.host),
-            (Form::Sql, Some(body)) => body.statement().map_err(named)?,
-            _ => String::new(),
+            (Form::Http, _) => Template::parse(&headers(target, request, place.host), sources).map_err(named)?,
+            (Form::Sql, Some(body)) => Template::plain(body.statement().map_err(named)?),
+            _ => Template::default(),
         };
-        let mut generators: Vec<usize> = path.generators().chain(body.iter().flat_map(Template::generators)).collect();
+        let templates = [&path, &middle].into_iter().chain(&body);
+        let mut generators: Vec<usize> = templates.flat_map(Template::generators).collect();
         generators.sort_unstable();
         generators.dedup();
         let request_index = u16::try_from(index).map_err(|_| "there are too many requests".to_owned())?;

@@ -43,6 +43,11 @@ impl Template {
         Ok(Template { pieces })
     }
 
+    /// A text without placeholders, whatever braces it has.
+    pub fn plain(text: String) -> Template {
+        Template { pieces: vec![Piece::Text(text)] }
+    }
+
     /// The generators that it names.
     pub fn generators(&self) -> impl Iterator<Item = usize> {
         self.pieces.iter().filter_map(|piece| match piece {
@@ -91,7 +96,8 @@ impl Template {
         }
     }
 
-    /// Writes the text with the values of this draw; `encode` percent-encodes them, as a path needs.
+    /// Writes the text with the values of this draw; `encode` percent-encodes them, as a path needs, and a header that no value
+    /// must break.
     pub fn render(&self, drawn: &[Vec<Value>], encode: bool, out: &mut Vec<u8>) {
         for piece in &self.pieces {
             match piece {

@@ -140,11 +140,11 @@ fn placeholders_of_a_statement_are_parameters_and_other_protocols_take_text_as_i
 }
 
 #[test]
-fn requests_are_rendered_with_values_encoded_in_paths_and_plain_in_bodies() {
+fn requests_are_rendered_with_values_encoded_in_heads_and_plain_in_bodies() {
     let text = r#"
         [target]
         url = "http://h:1"
-        headers = { Accept = "a/b" }
+        headers = { Accept = "a/b", X-Who = "of {w}" }
         [arrival]
         kind = "constant"
         rate = 1
@@ -164,7 +164,7 @@ fn requests_are_rendered_with_values_encoded_in_paths_and_plain_in_bodies() {
     assert_eq!(
         sent,
         format!(
-            "POST /base/x?q=a%20b%26c HTTP/1.1\r\nhost: h:1\r\nAccept: a/b\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST /base/x?q=a%20b%26c HTTP/1.1\r\nhost: h:1\r\nAccept: a/b\r\nX-Who: of a%20b%26c\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         )
     );

@@ -216,7 +216,7 @@ pub struct Request {
     /// Body, with the same placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// Headers beside the target's.
+    /// Headers beside the target's, with the same placeholders.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// What counts as one result in the answer's body.
@@ -287,6 +287,8 @@ pub struct Retry {
     pub wait_s: f64,
     /// Each pause is this many times the last; 0 counts as 1.
     pub factor: f64,
+    /// No pause is shorter than the seconds of the answer's `Retry-After`.
+    pub after: bool,
 }
 
 fn one() -> u64 {

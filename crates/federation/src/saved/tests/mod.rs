@@ -2,4 +2,5 @@
 
 mod matching;
 mod missed;
+mod paused;
 mod standing;

@@ -98,6 +98,31 @@ fn users_try_again_as_they_were_told_and_each_try_is_a_record() {
 }
 
 #[test]
+fn users_who_heed_what_they_are_told_come_back_no_sooner() {
+    let cases = [("", false), ("", true), ("follow = \"/packets\"\n", true)];
+    for (follow, after) in cases {
+        // The second refusal says no time; what an answer that is taken says is for nobody.
+        let server = serve(|_, n, stream| {
+            let (status, more) = match n {
+                0 => ("429 Busy", "Retry-After: 1\r\n"),
+                1 => ("429 Busy", ""),
+                _ => ("200 OK", "Retry-After: 9\r\n"),
+            };
+            let body = "{\"packets\":\"/stream\"}";
+            say(stream, &format!("HTTP/1.1 {status}\r\n{more}content-length: {}\r\n\r\n{body}", body.len()))
+        });
+        let population = format!(
+            "{follow}[[population]]\nname = \"a\"\narrival = {{ kind = \"burst\", count = 1 }}\nretry = {{ times = 2, wait_s = 0.05, after = {after} }}"
+        );
+        let records = drive(&scenario(&server.url, "", &population).replace("[arrival]\n\n", "")).records;
+        let outcomes: Vec<_> = records.iter().map(|record| record.outcome).collect();
+        assert_eq!(outcomes, [Came::Refused, Came::Refused, Came::Sound]);
+        let gaps: Vec<i64> = records.windows(2).map(|pair| pair[1].intended - pair[0].done.expect("an end")).collect();
+        assert_eq!(gaps, [if after { 1_000_000 } else { 50_000 }, 50_000], "{follow:?} {after}");
+    }
+}
+
+#[test]
 fn users_who_try_for_ever_stop_when_they_are_served() {
     let server = serve(
         |_, n, stream| if n < 7 { say(stream, "HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n") } else { ok(stream) },
