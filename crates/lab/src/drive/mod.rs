@@ -42,7 +42,7 @@ pub use verdict::Verdict;
 
 use crate::error::{LabError, Result};
 use crate::results::{Group, Run, Trial, Writer};
-use crate::sample::{Sampling, proc, wait_idle};
+use crate::sample::{Sampling, Service, wait_idle};
 use crate::scenario::{Order, Scenario};
 use clock::Clock;
 use crowd::Crowd;
@@ -163,10 +163,8 @@ impl<'a> Driver<'a> {
         prepared: &'a Prepared,
         recorder: Rc<Recorder>,
     ) -> Result<Self> {
-        let local = prepared.targets.iter().flatten().all(|address| address.socket.ip().is_loopback());
-        let pid = prepared.targets.first().and_then(|addresses| addresses.first()).filter(|_| local);
-        let pid = pid.and_then(|address| proc::listener_of(address.port)).filter(|pid| *pid != std::process::id());
-        let sampling = Sampling::start(&scenario.sampler, pid, &options.allow_public, recorder.samples())?;
+        let (services, all_known) = Service::of(scenario, &prepared.targets);
+        let sampling = Sampling::start(&scenario.sampler, &services, &options.allow_public, recorder.samples())?;
         let names = |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<_>>();
         let mut requests = names(&mut scenario.request.iter().map(|request| &request.name));
         if requests.is_empty() {
@@ -182,7 +180,7 @@ impl<'a> Driver<'a> {
             requests,
             ..Run::default()
         };
-        let watch = watch::Watch::new(pid, local);
+        let watch = watch::Watch::new(&services, all_known);
         let (counts, stop) = (Rc::new(Counts::new()), Rc::new(Stop::default()));
         Ok(Driver { scenario, options, prepared, recorder, counts, stop, sampling: Some(sampling), watch, run })
     }

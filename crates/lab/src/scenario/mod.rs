@@ -329,6 +329,11 @@ impl Request {
 }
 
 impl Scenario {
+    /// What samples of a target's processes are called.
+    pub(crate) fn sampled_as(&self, target: &Target) -> String {
+        if self.target.len() == 1 { "target".to_owned() } else { format!("target {}", target.name) }
+    }
+
     /// The resolved form, as TOML that [`Scenario::parse`] reads.
     pub fn to_toml(&self) -> Result<String> {
         toml::to_string(self).map_err(|e| LabError::scenario(format!("the scenario cannot be written: {e}")))

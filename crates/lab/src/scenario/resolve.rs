@@ -169,10 +169,11 @@ impl Scenario {
     }
 
     fn check_observers(&self) -> Check {
-        let mut names = BTreeSet::from(["lab", "machine", "target"]);
+        let mut names = BTreeSet::from(["lab", "machine", "target"].map(str::to_owned));
+        names.extend(self.target.iter().map(|target| self.sampled_as(target)));
         for sampler in &self.sampler {
             let (Sampler::Process { name, .. } | Sampler::Prometheus { name, .. }) = sampler;
-            if !names.insert(name) {
+            if !names.insert(name.clone()) {
                 return Err(format!("sampler: the name {name:?} is taken (lab, machine and target are the lab's own)"));
             }
             if let Sampler::Prometheus { every_s, metrics, .. } = sampler {
