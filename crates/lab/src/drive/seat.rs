@@ -88,6 +88,7 @@ impl Seat {
                 n: job.n,
                 attempt,
                 intended,
+                first_intended: (attempt > 0).then_some(job.intended),
                 ..Record::default()
             };
             self.ask(&job.question, &mut record).await;

@@ -87,7 +87,7 @@ pub struct Watched {
     pub driver_cpu: f64,
     /// Share of time that this thread was ready to run and did not.
     pub driver_starved: f64,
-    /// Processor time of the targets' processes on this machine and of all that came of them, as cores, where they are known.
+    /// Processor time of the targets' processes on this machine and of all that came of them, as cores, where known.
     #[serde(default)]
     pub target_cpu: Option<f64>,
     /// Share of the machine that its host took away.

@@ -90,11 +90,14 @@ fn users_try_again_as_they_were_told_and_each_try_is_a_record() {
         |_, n, stream| if n < 2 { say(stream, "HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n") } else { ok(stream) },
     );
     let text = scenario(&server.url, "", "[[population]]\nname = \"a\"\narrival = { kind = \"burst\", count = 1 }\nretry = { times = 5, wait_s = 0.05, factor = 2 }").replace("[arrival]\n\n", "");
-    let records = drive(&text).records;
+    let Ran { outcome, records } = drive(&text);
     let tries: Vec<_> = records.iter().map(|record| (record.n, record.attempt, record.outcome)).collect();
     assert_eq!(tries, [(1, 0, Came::Refused), (1, 1, Came::Refused), (1, 2, Came::Sound)]);
     let gaps: Vec<i64> = records.windows(2).map(|pair| pair[1].intended - pair[0].done.expect("an end")).collect();
     assert_eq!(gaps, [50_000, 100_000]);
+    // The pauses are part of the wait.
+    assert!(records.iter().all(|record| record.wanted() == records[0].intended));
+    assert!(outcome.groups[0].latency_ms.min >= 149.0, "{:?}", outcome.groups[0].latency_ms);
 }
 
 #[test]
