@@ -69,6 +69,20 @@ fn a_run_leaves_a_folder_that_can_be_run_again_and_says_whether_its_objectives_h
 }
 
 #[test]
+fn a_report_says_how_many_sound_answers_were_empty() {
+    let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&["--null"]));
+    let path = scenario(folder.path(), &mock.1, "");
+    let out = folder.path().join("out");
+    for (unit, said) in [("feature", true), ("body", false)] {
+        let unit = format!("request.result={unit}");
+        run(folder.path(), &path, &["--set", &unit, "--set", "arrival.rate=20"]).ended(0);
+        let shown = meridian(&["lab", "report", out.to_str().unwrap()]).ended(0);
+        assert_eq!(shown.out.contains("100 % of the sound answers held no result."), said, "{}", shown.out);
+        std::fs::remove_dir_all(&out).unwrap();
+    }
+}
+
+#[test]
 fn mistakes_end_with_their_code_and_leave_nothing() {
     let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&["--null"]));
     let good = scenario(folder.path(), &mock.1, "");

@@ -45,7 +45,7 @@ pub struct Record {
     pub done: Option<Micros>,
     /// Result packets (messages of a stream that carry results; 1 for a plain answer with results).
     pub packets: u32,
-    /// Results (features, rows) in the answer.
+    /// Results (features, rows) in the answer; what it says itself where a check believes that (`check.count`).
     pub results: u64,
     /// Bytes of the answer's body.
     pub bytes: u64,

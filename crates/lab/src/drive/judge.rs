@@ -45,7 +45,8 @@ impl Judge {
         self.check.same_as.as_deref().map(|target| (target, self.check.same_every.max(1)))
     }
 
-    /// Writes the outcome of an answer that came whole as far as the protocol is concerned.
+    /// Writes the outcome of an answer that came whole as far as the protocol is concerned, and how many results it counts itself
+    /// where the checks believe it.
     pub fn judge(&self, path: &str, scan: &Scan, record: &mut Record) {
         if let Err((outcome, detail)) = self.verdict(path, scan, record) {
             record.outcome = outcome;
@@ -55,7 +56,7 @@ impl Judge {
         }
     }
 
-    fn verdict(&self, path: &str, scan: &Scan, record: &Record) -> Result<(), Verdict> {
+    fn verdict(&self, path: &str, scan: &Scan, record: &mut Record) -> Result<(), Verdict> {
         self.status(record.status)?;
         match scan.state {
             Some(State::Partial) => return Err((Outcome::Partial, "the answer said that it is partial".to_owned())),
@@ -91,7 +92,13 @@ impl Judge {
         for field in &self.check.fields {
             field_is_there(json.as_ref(), field)?;
         }
-        self.counted(path, scan, json.as_ref())
+        let mut count = scan.results;
+        if let (Some(pointer), Some(json)) = (&self.check.count, &json) {
+            let own = json.pointer(pointer).and_then(Json::as_u64);
+            count = own.ok_or_else(|| (Outcome::Unsound, format!("{pointer} is no count")))?;
+            record.results = count;
+        }
+        self.counted(path, count)
     }
 
     fn status(&self, status: u16) -> Result<(), Verdict> {
@@ -107,14 +114,7 @@ impl Judge {
         }
     }
 
-    fn counted(&self, path: &str, scan: &Scan, json: Option<&Json>) -> Result<(), Verdict> {
-        let count = match (&self.check.count, json) {
-            (Some(pointer), Some(json)) => match json.pointer(pointer).and_then(Json::as_u64) {
-                Some(count) => count,
-                None => return Err((Outcome::Unsound, format!("{pointer} is no count"))),
-            },
-            _ => scan.results,
-        };
+    fn counted(&self, path: &str, count: u64) -> Result<(), Verdict> {
         if self.check.results_at_least.is_some_and(|least| count < least) {
             let outcome = if count == 0 { Outcome::Absent } else { Outcome::Unsound };
             return Err((outcome, "too few results".to_owned()));

@@ -62,6 +62,19 @@ fn an_answer_that_differs_from_what_the_lab_counts_itself_is_unsound() {
 }
 
 #[test]
+fn what_an_answer_counts_itself_are_its_results() {
+    let server = serve(|_, n, stream| {
+        let text = format!("{{\"numberMatched\":{}}}", if n % 4 == 0 { 0 } else { 7 });
+        say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len()))
+    });
+    let check = "[request.check]\ncount = \"/numberMatched\"\n";
+    let ran = drive(&scenario(&server.url, "kind = \"burst\"\ncount = 40", check));
+    assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 40)]));
+    let group = &ran.outcome.groups[0];
+    assert_eq!((group.results, group.without_results), (30 * 7, 10));
+}
+
+#[test]
 fn objectives_are_judged_over_all_who_asked() {
     let server =
         serve(
