@@ -166,10 +166,7 @@ impl<'a> Driver<'a> {
         let (services, all_known) = Service::of(scenario, &prepared.targets);
         let sampling = Sampling::start(&scenario.sampler, &services, &options.allow_public, recorder.samples())?;
         let names = |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<_>>();
-        let mut requests = names(&mut scenario.request.iter().map(|request| &request.name));
-        if requests.is_empty() {
-            requests.push("replay".to_owned());
-        }
+        let log = scenario.log();
         let run = Run {
             program: env!("CARGO_PKG_VERSION").to_owned(),
             name: scenario.name.clone(),
@@ -177,7 +174,7 @@ impl<'a> Driver<'a> {
             started: jiff::Timestamp::now().to_string(),
             targets: names(&mut scenario.target.iter().map(|target| &target.name)),
             populations: names(&mut scenario.population.iter().map(|population| &population.name)),
-            requests,
+            requests: names(&mut scenario.request.iter().chain(&log).map(|request| &request.name)),
             ..Run::default()
         };
         let watch = watch::Watch::new(&services, all_known);

@@ -328,7 +328,17 @@ impl Request {
     }
 }
 
+/// What the requests of access logs are called.
+pub(crate) const LOG: &str = "replay";
+
 impl Scenario {
+    /// The request that stands for the lines of access logs, where one is replayed: a line is checked by its status alone. Its
+    /// index is the one behind those of `request`.
+    pub(crate) fn log(&self) -> Option<Request> {
+        let replays = self.population.iter().any(|population| population.arrival.is_replay());
+        replays.then(|| Request { name: LOG.to_owned(), ..Request::plain("GET", "/") })
+    }
+
     /// What samples of a target's processes are called.
     pub(crate) fn sampled_as(&self, target: &Target) -> String {
         if self.target.len() == 1 { "target".to_owned() } else { format!("target {}", target.name) }

@@ -1,6 +1,6 @@
 //! Defaults filled in and sense checked: after this the rest of the lab may trust a scenario.
 
-use super::{Arrival, Population, Request, Retry, Sampler, Scenario};
+use super::{Arrival, LOG, Population, Request, Retry, Sampler, Scenario};
 use std::collections::BTreeSet;
 
 /// Most populations, requests and targets: indices are 16 bits wide in a record, and a report is for reading.
@@ -62,9 +62,15 @@ impl Scenario {
     }
 
     fn check_requests(&self) -> Check {
-        let replay = self.population.iter().any(|one| matches!(one.arrival, Arrival::Replay { .. }));
-        if self.request.is_empty() && !replay {
+        let log = self.log();
+        if self.request.is_empty() && log.is_none() {
             return Err("request is missing: expected a table such as [request] path = \"/\"".into());
+        }
+        if log.is_some_and(|log| self.request.iter().any(|request| request.name == log.name)) {
+            return Err(format!("request {LOG}: the lines of the access log are called so: expected another name"));
+        }
+        if !self.request.is_empty() && self.population.iter().all(|population| population.arrival.is_replay()) {
+            return Err("request: nobody asks it, an access log is replayed: expected none".into());
         }
         if !self.request.is_empty() {
             distinct("request", self.request.iter().map(|request| request.name.as_str()))?;
@@ -123,13 +129,16 @@ impl Scenario {
             {
                 return Err(format!("{whose}: target = {target:?}: no target has that name"));
             }
+            if population.arrival.is_replay() && !population.requests.is_empty() {
+                return Err(format!("{whose}: requests: it replays an access log: expected none"));
+            }
             for wanted in &population.requests {
                 if !self.request.iter().any(|request| request.name == *wanted) {
                     return Err(format!("{whose}: requests: no request is named {wanted:?}"));
                 }
             }
             let weight: f64 = self.requests_of(population).map(|(_, request)| request.weight).sum();
-            if weight <= 0.0 && !matches!(population.arrival, Arrival::Replay { .. }) {
+            if weight <= 0.0 && !population.arrival.is_replay() {
                 return Err(format!("{whose}: the weights of its requests are all 0"));
             }
             if let Some(patience) = population.patience_s {
@@ -199,7 +208,7 @@ impl Scenario {
                 (
                     "request",
                     &objective.request,
-                    self.request.iter().any(|o| Some(&o.name) == objective.request.as_ref()),
+                    self.request.iter().chain(&self.log()).any(|o| Some(&o.name) == objective.request.as_ref()),
                 ),
                 ("target", &objective.target, self.target.iter().any(|o| Some(&o.name) == objective.target.as_ref())),
             ];
@@ -214,10 +223,11 @@ impl Scenario {
         Ok(())
     }
 
-    /// The requests of a population's mix, each with its index in the scenario.
+    /// The requests of a population's mix, each with its index in the scenario; none where it replays an access log.
     pub fn requests_of<'a>(&'a self, population: &'a Population) -> impl Iterator<Item = (usize, &'a Request)> {
         let wanted = |name: &String| population.requests.is_empty() || population.requests.contains(name);
-        self.request.iter().enumerate().filter(move |(_, request)| wanted(&request.name))
+        let mix = self.request.iter().enumerate().filter(move |(_, request)| wanted(&request.name));
+        mix.filter(move |_| !population.arrival.is_replay())
     }
 }
 

@@ -165,6 +165,37 @@ fn an_access_log_is_replayed_at_the_speed_that_is_asked_for() {
 }
 
 #[test]
+fn the_lines_of_a_log_have_a_name_and_checks_of_their_own_beside_named_requests() {
+    let server = serve(|_, _, stream| ok(stream));
+    let mut log = tempfile::NamedTempFile::new().expect("a file");
+    for n in 0..12 {
+        writeln!(log, "127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] \"GET /page/{n} HTTP/1.1\" 200 5").expect("writes");
+    }
+    let text = format!(
+        "[target]\nurl = \"{}\"\n[[request]]\nname = \"probe\"\npath = \"/probe\"\nresult = \"feature\"\n[request.check]\nfields = [\"/due\"]\n\
+         [[population]]\nname = \"log\"\narrival = {{ kind = \"replay\", file = {:?}, speed = 10 }}\n\
+         [[population]]\nname = \"probes\"\narrival = {{ kind = \"burst\", count = 5 }}\n\
+         [[objective]]\nmetric = \"sound_share\"\nrequest = \"replay\"\nat_least = 1.0\n",
+        server.url,
+        log.path()
+    );
+    let ran = drive(&text);
+    let groups: Vec<_> = ran.outcome.groups.iter().map(|g| (g.request.as_str(), g.arrivals, g.results)).collect();
+    // The answer is {}: one body, no feature, and nothing at /due.
+    assert_eq!(groups, [("replay", 12, 12), ("probe", 5, 0)]);
+    assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 12), ("unsound", 5)]));
+    assert!(ran.outcome.verdicts[0].holds);
+    for (from, to, words) in [
+        ("name = \"probe\"", "name = \"replay\"", "called so"),
+        ("kind = \"burst\", count = 5", &format!("kind = \"replay\", file = {:?}", log.path()), "nobody asks it"),
+        ("name = \"log\"", "name = \"log\"\nrequests = [\"probe\"]", "expected none"),
+    ] {
+        let error = Scenario::parse(&text.replace(from, to), "t", &[]).expect_err("refused").to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
 fn a_burst_begins_a_gap_after_the_last_answer_of_the_one_before() {
     let server = serve(|_, n, stream| {
         std::thread::sleep(Duration::from_millis(u64::from(n % 4) * 20));
