@@ -212,7 +212,7 @@ pub async fn wait_idle(idle: &WaitIdle, allowed: &[String]) -> Result<Duration> 
         let page = tokio::task::spawn_blocking(move || fetch::page(&of)).await.unwrap_or_else(|e| Err(e.to_string()));
         let value = page.map_err(LabError::target)?;
         let value = fetch::metric(&value, &name)
-            .ok_or_else(|| LabError::scenario(format!("phases.wait_idle: {} has no metric {name}", idle.url)))?;
+            .ok_or_else(|| LabError::scenario(format!("wait_idle: {} has no metric {name}", idle.url)))?;
         if value <= idle.at_most {
             let since = *since.get_or_insert_with(Instant::now);
             if since.elapsed().as_secs_f64() >= idle.for_s {

@@ -85,7 +85,7 @@ pub struct Scenario {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Phases {
-    /// Wait before the load until the target is idle by its own metric.
+    /// Wait before the load of each trial until its target is idle by its own metric; each of several targets may have its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_idle: Option<WaitIdle>,
     /// Load before anything is counted.

@@ -1,6 +1,6 @@
 //! Defaults filled in and sense checked: after this the rest of the lab may trust a scenario.
 
-use super::{Arrival, LOG, Population, Request, Retry, Sampler, Scenario};
+use super::{Arrival, LOG, Population, Request, Retry, Sampler, Scenario, WaitIdle};
 use std::collections::BTreeSet;
 
 /// Most populations, requests and targets: indices are 16 bits wide in a record, and a report is for reading.
@@ -47,6 +47,7 @@ impl Scenario {
                 return Err(format!("target {name}: expected url, or urls for several addresses of one service"));
             }
             above_zero(&format!("target {name}: timeout_s"), target.timeout_s)?;
+            target.wait_idle.iter().try_for_each(|idle| idle.check(&format!("target {name}: wait_idle")))?;
             if !(1..=100_000).contains(&target.streams) {
                 return Err(format!("target {name}: streams = {}: expected 1 to 100000", target.streams));
             }
@@ -164,10 +165,7 @@ impl Scenario {
             not_negative(&format!("phases.{name}"), seconds)?;
         }
         above_zero("phases.measured_s", phases.measured_s)?;
-        if let Some(idle) = &phases.wait_idle {
-            not_negative("phases.wait_idle.for_s", idle.for_s)?;
-            above_zero("phases.wait_idle.limit_s", idle.limit_s)?;
-        }
+        phases.wait_idle.iter().try_for_each(|idle| idle.check("phases.wait_idle"))?;
         if self.trials.repeats == 0 {
             return Err("trials.repeats = 0: expected at least 1".into());
         }
@@ -228,6 +226,13 @@ impl Scenario {
         let wanted = |name: &String| population.requests.is_empty() || population.requests.contains(name);
         let mix = self.request.iter().enumerate().filter(move |(_, request)| wanted(&request.name));
         mix.filter(move |_| !population.arrival.is_replay())
+    }
+}
+
+impl WaitIdle {
+    fn check(&self, whose: &str) -> Check {
+        not_negative(&format!("{whose}.for_s"), self.for_s)?;
+        above_zero(&format!("{whose}.limit_s"), self.limit_s)
     }
 }
 
