@@ -53,7 +53,7 @@ pub struct Record {
     pub status: u16,
     /// What came of it.
     pub outcome: Outcome,
-    /// Why, where the outcome is not [`Outcome::Sound`]: one of few sentences, for counting.
+    /// Why, where the outcome is not [`Outcome::Sound`], or which check was left out: one of few sentences, for counting.
     pub detail: Option<String>,
 }
 

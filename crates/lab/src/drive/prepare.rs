@@ -149,7 +149,7 @@ impl Prepared {
         let others = others.into_iter().filter_map(|name| {
             let at = scenario.target.iter().position(|target| target.name == *name)?;
             // A target need not be compared with itself when it is its turn.
-            (at != index).then(|| Same::new(name, Link::new(&self.targets[at][0])))
+            (at != index).then(|| Rc::new(Same::new(name, Link::new(&self.targets[at][0]))))
         });
         let manner = Manner {
             target: u16::try_from(index).map_err(|_| "there are too many targets")?,
@@ -159,6 +159,8 @@ impl Prepared {
             limits: scenario.limits.clone(),
             ends: population.arrival.ends(),
             same_as: others.collect(),
+            waits: matches!(population.arrival, Arrival::Closed { .. }),
+            beside: RefCell::default(),
         };
         let again = u64::from(shared.plan.phase == Phase::Again);
         Ok(Crowd {

@@ -68,7 +68,7 @@ pub struct Group {
     pub retries: u64,
     /// Records by what came of them.
     pub outcomes: BTreeMap<String, u64>,
-    /// The most frequent reasons for not being sound.
+    /// The most frequent reasons for not being sound, and checks that were left out.
     pub reasons: BTreeMap<String, u64>,
     /// Sound answers a second, from the first intended time to the last end.
     pub sound_per_s: f64,

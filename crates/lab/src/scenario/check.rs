@@ -34,7 +34,7 @@ pub struct Check {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// Another target that must give the same count (or, without `count` and with `result = "body"`, the same body).
-    /// It is asked after the answer, one question at a time, and its time is not counted.
+    /// It is asked after the answer, one question at a time; its time is not counted and delays no open arrival.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_as: Option<String>,
     /// One in so many answers is compared with `same_as`; 0 counts as 1.
