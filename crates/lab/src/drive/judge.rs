@@ -147,10 +147,10 @@ impl Judge {
 
 fn field_is_there(json: Option<&Json>, field: &str) -> Result<(), Verdict> {
     let (pointer, kind) = field.split_once('=').map_or((field, None), |(pointer, kind)| (pointer, Some(kind)));
-    let Some(value) = json.and_then(|json| json.pointer(pointer)) else {
+    let Some(values) = json.and_then(|json| values_at(json, pointer)) else {
         return Err((Outcome::Unsound, format!("{pointer} is missing")));
     };
-    let is = match value {
+    let is = |value: &Json| match value {
         Json::Null => "null",
         Json::Bool(_) => "boolean",
         Json::Number(_) => "number",
@@ -159,9 +159,28 @@ fn field_is_there(json: Option<&Json>, field: &str) -> Result<(), Verdict> {
         Json::Object(_) => "object",
     };
     match kind {
-        Some(due) if due != is => Err((Outcome::Unsound, format!("{pointer} is not of type {due}"))),
+        Some(due) if values.iter().any(|value| is(value) != due) => {
+            Err((Outcome::Unsound, format!("{pointer} is not of type {due}")))
+        }
         _ => Ok(()),
     }
+}
+
+/// What a pointer leads to, where `*` is every element of a list; `None` where any of it is missing.
+fn values_at<'a>(json: &'a Json, pointer: &str) -> Option<Vec<&'a Json>> {
+    let mut found = vec![json];
+    for segment in pointer.split('/').skip(1) {
+        let step = format!("/{segment}");
+        let mut next: Vec<&Json> = Vec::new();
+        for value in found {
+            match value {
+                Json::Array(elements) if segment == "*" => next.extend(elements),
+                _ => next.push(value.pointer(&step)?),
+            }
+        }
+        found = next;
+    }
+    Some(found)
 }
 
 #[cfg(test)]
@@ -193,6 +212,20 @@ mod tests {
             ("fields = [\"/features/1\", \"/numberMatched=number\"]", 200, two, Outcome::Sound),
             ("fields = [\"/features/2\"]", 200, two, Outcome::Unsound),
             ("fields = [\"/numberMatched=string\"]", 200, two, Outcome::Unsound),
+            ("fields = [\"/features/*/type=string\"]", 200, two, Outcome::Sound),
+            ("fields = [\"/features/*/type=object\"]", 200, two, Outcome::Unsound),
+            ("fields = [\"/features/*/type\"]", 200, r#"{"features":[{"type":"Feature"},{}]}"#, Outcome::Unsound),
+            ("fields = [\"/features/*/type\"]", 200, r#"{"features":[]}"#, Outcome::Sound),
+            ("fields = [\"/features/*\"]", 200, "{}", Outcome::Unsound),
+            ("fields = [\"/features/*\"]", 200, r#"{"features":{"type":"Feature"}}"#, Outcome::Unsound),
+            (
+                "fields = [\"/a/*/b/*/c=number\"]",
+                200,
+                r#"{"a":[{"b":[{"c":1}]},{"b":[{"c":2},{"c":3}]}]}"#,
+                Outcome::Sound,
+            ),
+            ("fields = [\"/a/*/b/*/c=number\"]", 200, r#"{"a":[{"b":[{"c":1}]},{"b":[{"c":"2"}]}]}"#, Outcome::Unsound),
+            ("fields = [\"/x~1y/*=null\", \"/*\"]", 200, r#"{"x/y":[null],"*":1}"#, Outcome::Sound),
             ("fields = [\"\"]", 200, "{\"features\":", Outcome::Unsound),
             ("results_at_least = 2\nresults_at_most = 2", 200, two, Outcome::Sound),
             ("results_at_least = 3", 200, two, Outcome::Unsound),

@@ -10,8 +10,8 @@ pub struct Check {
     /// The status; any of 200 to 299 where it is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// JSON pointers (RFC 6901) that must be in the body, which must be JSON; `/features/0/geometry=object` also names the
-    /// type: null, boolean, number, string, array or object.
+    /// JSON pointers (RFC 6901) that must be in the body, which must be JSON. A segment `*` is every element of a list;
+    /// `/features/*/geometry=object` also names the type: null, boolean, number, string, array or object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
     /// Fewest results.
