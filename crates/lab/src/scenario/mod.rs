@@ -27,6 +27,7 @@ mod sampler;
 mod target;
 
 pub use arrival::{Arrival, Think};
+pub(crate) use beside::anchored;
 pub use check::Check;
 pub use generator::Generator;
 pub use objective::{Metric, Objective};
