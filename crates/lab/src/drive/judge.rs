@@ -239,4 +239,21 @@ mod tests {
             assert_eq!(judged(check, status, body).0, outcome, "{check} {status}");
         }
     }
+
+    #[test]
+    fn a_truth_file_says_how_many_results_are_due_at_a_path() {
+        let two = r#"{"features":[{"type":"Feature"},{"type":"Feature"}]}"#;
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let check = format!("truth = {:?}", file.path());
+        for (truth, outcome, why) in [
+            (r#"{"/":2,"/x":9}"#, Outcome::Sound, None),
+            (r#"{"/":3}"#, Outcome::Unsound, Some("fewer results than the truth")),
+            (r#"{"/":1}"#, Outcome::Unsound, Some("more results than the truth")),
+            (r#"{"/x":2}"#, Outcome::Unsound, Some("the truth file does not know this path")),
+        ] {
+            std::fs::write(file.path(), truth).expect("written");
+            let (came, detail) = judged(&check, 200, two);
+            assert_eq!((came, detail.as_deref()), (outcome, why), "{truth}");
+        }
+    }
 }

@@ -57,6 +57,26 @@ fn measured_delays_are_drawn_from_their_file_beside_the_mocks_own() {
 }
 
 #[test]
+fn error_pages_come_in_their_share_and_items_have_their_size() {
+    let mut source = source("error_share = 0.2\nerror_status = 503\nitems = 3\nitem_bytes = 777");
+    let mut errors = 0;
+    for n in 0..2_000 {
+        let reply = source.reply(n, "/a", Duration::ZERO);
+        let page: serde_json::Value = serde_json::from_str(&reply.body).expect("JSON");
+        if reply.status == 503 {
+            errors += 1;
+            assert!(reply.items == 0 && page["error"].is_string(), "{page}");
+            continue;
+        }
+        let items = page["items"].as_array().expect("items");
+        let sizes: Vec<usize> = items.iter().filter_map(|item| Some(item["text"].as_str()?.len())).collect();
+        assert_eq!((reply.status, sizes), (200, vec![777; 3]));
+    }
+    // Five standard deviations of a fifth of 2,000.
+    assert!((310..=490).contains(&errors), "{errors}");
+}
+
+#[test]
 fn faults_have_their_time_and_share_and_change_nothing_else() {
     let plain = "delay = { kind = \"lognormal\", median_ms = 10, sigma = 1.0 }\n";
     let mut whole = source(plain);

@@ -211,6 +211,19 @@ fn a_burst_begins_a_gap_after_the_last_answer_of_the_one_before() {
 }
 
 #[test]
+fn each_request_knows_how_many_were_in_flight_before_it() {
+    let server = serve(|_, _, stream| {
+        std::thread::sleep(Duration::from_millis(50));
+        ok(stream)
+    });
+    let records =
+        drive(&scenario(&server.url, "kind = \"onoff\"\nbursts = 2\nper_burst = 3\ngap_s = 0.01", "")).records;
+    let mut before: Vec<u32> = records.iter().map(|record| record.in_flight).collect();
+    before.sort_unstable();
+    assert_eq!(before, [0, 0, 1, 1, 2, 2]);
+}
+
+#[test]
 fn the_same_seed_asks_the_same_and_two_targets_are_asked_alike() {
     let servers = [serve(|_, _, stream| ok(stream)), serve(|_, _, stream| ok(stream))];
     let text = format!(
