@@ -2,8 +2,8 @@
 //!
 //! Times are microseconds from the start of the trial, as an `i64`, so that a record of a warm-up may lie before the zero of
 //! the measured phase of another. Latency is always counted from [`Record::intended`], the time at which the arrival process
-//! wanted the request sent (Tene, "How not to measure latency"), and of a question that is asked again from that of its first
-//! try; what a naive client would have seen is `done - sent`.
+//! wanted the request sent (Tene, "How not to measure latency"), and of a question that is asked again from that of its
+//! first try; what a naive client would have seen is `done - sent`.
 
 /// Microseconds from the start of the trial.
 pub type Micros = i64;
@@ -53,7 +53,7 @@ pub struct Record {
     pub status: u16,
     /// What came of it.
     pub outcome: Outcome,
-    /// Why, where the outcome is not [`Outcome::Sound`], or which check was left out: one of few sentences, for counting.
+    /// Why, where the outcome is not [`Outcome::Sound`], or what was not checked: one of few sentences, for counting.
     pub detail: Option<String>,
 }
 

@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::io::{Result, Write};
 use std::path::Path;
 
-/// Writes a file beside its place and gives it its name when it is whole: a full disk leaves the old one, or none, but never half of one.
+/// Writes a file beside its place and gives it its name when it is whole: a full disk leaves the old one, or none, but
+/// never half of one.
 pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".partial");

@@ -71,10 +71,10 @@ pub struct Prices {
     /// A gigabyte sent to users.
     #[serde(default)]
     pub gigabyte: f64,
-    /// Bytes of a result packet; of an answer where machines were measured, which are those of the runs where it is left out.
+    /// Bytes of a result packet. Where machines were measured, of an answer; left out, as many as in the runs.
     #[serde(default)]
     pub packet_bytes: f64,
-    /// Calls of outside sources that a request makes, where machines were measured: they do not say. The simulator counts its own.
+    /// Calls of outside sources that a request makes, where machines were measured; the simulator counts its own.
     pub calls_per_request: Option<f64>,
 }
 
@@ -235,7 +235,7 @@ impl Plan {
     fn check_measured(&self) -> Result<(), String> {
         if self.prices.outside_call > 0.0 && self.prices.calls_per_request.is_none() {
             return Err(
-                "prices.outside_call: runs do not say what a server asks of outside sources: expected calls_per_request beside it"
+                "prices.outside_call: runs do not say what a server asks of others: expected calls_per_request beside it"
                     .to_owned(),
             );
         }

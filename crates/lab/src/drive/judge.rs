@@ -45,8 +45,8 @@ impl Judge {
         self.check.same_as.as_deref().map(|target| (target, self.check.same_every.max(1)))
     }
 
-    /// Writes the outcome of an answer that came whole as far as the protocol is concerned, and how many results it counts itself
-    /// where the checks believe it.
+    /// Writes the outcome of an answer that came whole as far as the protocol is concerned, and how many results it
+    /// counts itself where a check believes it.
     pub fn judge(&self, path: &str, scan: &Scan, record: &mut Record) {
         if let Err((outcome, detail)) = self.verdict(path, scan, record) {
             record.outcome = outcome;

@@ -1,7 +1,8 @@
 //! "Same answer?": another target is asked what one target has answered, one question at a time, unhurried.
 //!
-//! That is nobody's wait: the answer has ended. Where arrivals do not wait for answers it goes on beside them, and an answer for which the
-//! other target has no time is not compared, and says so; a user who waits for answers waits for the comparison too, and thinks then.
+//! That is nobody's wait: the answer has ended. Where arrivals do not wait for answers it goes on beside them, and an
+//! answer for which the other target has no time is not compared, and says so; a user who waits for answers waits for
+//! the comparison too, and thinks then.
 
 use super::clock::Clock;
 use super::judge::Judge;
@@ -19,7 +20,7 @@ use tokio::sync::Mutex;
 /// Longest wait for the other target, and for its turn to be asked.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Bytes of answers that may wait for the other target.
+/// Where the answers that wait for the other target hold so many bytes, no more do.
 const HELD_MOST: usize = 64 << 20;
 
 /// What an answer holds beside its body.
@@ -62,15 +63,14 @@ impl Same {
         seen.is_multiple_of(every)
     }
 
-    /// Asks the same, writes an unsound outcome where the answers differ, and keeps the record. The other side's failure is no
-    /// fault of this one, but an answer that could not be compared does not count as sound either.
+    /// Asks the same, writes an unsound outcome where the answers differ, and keeps the record. The other side's
+    /// failure is no fault of this one, but an answer that could not be compared does not count as sound either.
     pub async fn settle(&self, shared: &Shared, mut comparison: Comparison, limits: &Limits) {
         let bytes = AROUND + comparison.scan.body.as_ref().map_or(0, Vec::len);
-        let held = self.held.get() + bytes;
-        let verdict = if held > HELD_MOST {
+        let verdict = if self.held.get() >= HELD_MOST {
             Err(self.left_out("too many answers wait for it"))
         } else {
-            self.held.set(held);
+            self.held.set(self.held.get() + bytes);
             let abort = shared.stop.abort.notified();
             let verdict = if shared.stop.is_aborted() {
                 Err(self.left_out(ENDED))
@@ -102,7 +102,8 @@ impl Same {
         let (mut theirs, clock) = (Record::default(), Clock::start());
         let mut exchange =
             Exchange { question, unit: judge.unit(), record: &mut theirs, scan: &mut other, clock: &clock };
-        let detail = match tokio::time::timeout(PATIENCE, link.ask(&mut exchange)).await {
+        let asked = tokio::time::timeout(PATIENCE, link.ask(&mut exchange)).await;
+        let detail = match asked {
             Ok(Ok(())) => {
                 other.end(clock.now());
                 if theirs.status != record.status {

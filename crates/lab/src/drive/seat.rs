@@ -100,8 +100,8 @@ impl Seat {
         Seat { shared, manner, user, link, scan: Scan::default(), timer, abort }
     }
 
-    /// Asks until it is answered, or the user has enough. Answers when the last try ended, or its comparison where the user waits
-    /// for that.
+    /// Asks until it is answered, or the user has enough. Answers when the last try ended, or its comparison where the
+    /// user waits for that.
     pub async fn serve(&mut self, job: Job) -> Micros {
         let (shared, manner) = (Rc::clone(&self.shared), Rc::clone(&self.manner));
         let mut intended = job.intended;

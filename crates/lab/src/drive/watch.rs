@@ -34,7 +34,8 @@ struct Reading {
 const BUSY: f64 = 0.95;
 
 impl Watch {
-    /// Watches the lab and the targets on this machine; `all_known` says that every address here has its process among them.
+    /// Watches the lab and the targets on this machine; `all_known` says that every address here has a process of
+    /// theirs.
     pub fn new(targets: &[Service], all_known: bool) -> Watch {
         let targets = targets.iter().flat_map(|target| &target.processes).copied().collect();
         Watch { targets, all_known, ..Watch::default() }

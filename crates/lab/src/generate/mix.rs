@@ -137,7 +137,7 @@ impl Mix {
         Ok(mix)
     }
 
-    /// A mix of given requests, such as the lines of a log: method and path of each. `index` is what their records name.
+    /// A mix of given requests, such as the lines of a log: method and path of each. Their records name `index`.
     pub fn fixed(index: usize, target: &Target, place: &Place<'_>, lines: &[(String, String)]) -> Result<Mix, String> {
         let entries = lines.iter().map(|(method, path)| {
             let request = Request::plain(method, path);

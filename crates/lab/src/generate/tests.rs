@@ -112,7 +112,7 @@ fn points_about_a_place_are_as_far_off_as_asked_even_across_the_antimeridian() {
         let squares = rows.iter().map(|row| (of(row) * 111.195).powi(2)).sum::<f64>();
         (squares / rows.len() as f64).sqrt()
     };
-    // Five standard errors of a standard deviation of 50 km from 4,000 draws; a degree of longitude is half as long there.
+    // Five standard errors of a deviation of 50 km from 4,000 draws; a degree of longitude is half as long there.
     for km in [deviation(&|row| number(&row[2]) - 60.0), deviation(&|row| east(row) / 2.0)] {
         assert!((km - 50.0).abs() < 2.8, "{km} km");
     }

@@ -178,7 +178,8 @@ const WORKERS_MOST: usize = 100_000;
 const PAGE_MOST: u64 = 64 << 20;
 
 impl MockFile {
-    /// Reads and checks a file, whose paths are relative to its own place; errors name file, line or key, and what was expected.
+    /// Reads and checks a file, whose paths are relative to its own place; errors name file, line or key, and what was
+    /// expected.
     pub fn load(path: &Path) -> Result<MockFile> {
         let shown = path.display();
         let text =

@@ -1,4 +1,4 @@
-//! Samplers: the lab itself, the machine, the targets' processes and their metrics, once a second on the trial's time line.
+//! Samplers: the lab itself, the machine, the targets' processes and metrics, once a second on the trial's time line.
 
 mod fetch;
 pub mod proc;

@@ -52,8 +52,9 @@ pub fn process(pid: u32) -> Option<Process> {
     reading(pid, entry(pid)?.cpu_s)
 }
 
-/// All processes of a service as one: the named ones and all that came of them. The time of those that have ended counts with whoever
-/// waited for them; memory that several share counts in each. `None` where none of the named is there (any more).
+/// All processes of a service as one: the named ones and all that came of them. The time of those that have ended
+/// counts with whoever waited for them; memory that several share counts in each. `None` where none of the named is
+/// there (any more).
 pub fn service(named: &BTreeSet<u32>) -> Option<Process> {
     if named.is_empty() {
         return None;
@@ -72,7 +73,8 @@ pub fn service(named: &BTreeSet<u32>) -> Option<Process> {
     )
 }
 
-/// The named processes and all that came of them. One that `lab` itself came of (a service manager that holds the port) stands alone.
+/// The named processes and all that came of them. One that `lab` itself came of (a service manager that holds the port)
+/// stands alone.
 fn family(named: &BTreeSet<u32>, lab: u32, all: &HashMap<u32, Entry>) -> BTreeSet<u32> {
     let above: BTreeSet<u32> = line(lab, all).collect();
     let heads = named - &above;
@@ -177,7 +179,8 @@ mod tests {
 
     #[test]
     fn a_family_is_all_that_came_of_the_named_but_for_the_lab() {
-        // 1 began 10 (a server with 11, which has 12) and 20 (a shell with the lab, 21); 30 and 31 were read while they changed.
+        // 1 began 10 (a server with 11, which has 12) and 20 (a shell with the lab, 21); 30 and 31 changed while they
+        // were read.
         let of = |(pid, parent): (u32, u32)| (pid, Entry { parent, cpu_s: 0.0, ended_s: 0.0 });
         let all = [(1, 0), (10, 1), (11, 10), (12, 11), (20, 1), (21, 20), (22, 21), (30, 31), (31, 30)];
         let all: HashMap<u32, Entry> = all.map(of).into();

@@ -20,7 +20,8 @@ pub struct Check {
     /// Most results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub results_at_most: Option<u64>,
-    /// JSON pointer of a number that counts instead of the results seen, for the two above, `truth` and `points`, and in records.
+    /// JSON pointer of a number that counts instead of the results seen: for the two above, `truth` and `points`, in
+    /// records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<String>,
     /// A JSON file that maps paths (as sent) to counts: the ground truth. A path that is not in it is unsound.

@@ -86,7 +86,7 @@ pub struct Scenario {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Phases {
-    /// Wait before the load of each trial until its target is idle by its own metric; each of several targets may have its own.
+    /// Wait before the load of each trial until its target is idle by its own metric; a target's own goes before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_idle: Option<WaitIdle>,
     /// Load before anything is counted.
@@ -333,8 +333,8 @@ impl Request {
 pub(crate) const LOG: &str = "replay";
 
 impl Scenario {
-    /// The request that stands for the lines of access logs, where one is replayed: a line is checked by its status alone. Its
-    /// index is the one behind those of `request`.
+    /// The request that stands for the lines of access logs, where one is replayed: a line is checked by its status
+    /// alone. Its index is the one behind those of `request`.
     pub(crate) fn log(&self) -> Option<Request> {
         let replays = self.population.iter().any(|population| population.arrival.is_replay());
         replays.then(|| Request { name: LOG.to_owned(), ..Request::plain("GET", "/") })
