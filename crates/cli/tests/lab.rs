@@ -5,11 +5,15 @@
 mod common;
 
 use common::{MERIDIAN, Mock, Run, command, meridian, send};
+use meridian_lab::results;
+use meridian_lab::sample::proc;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// A server that says the same to everybody, whatever it is asked; its URL.
 fn parrot(says: &'static [u8]) -> String {
@@ -62,6 +66,20 @@ fn a_run_leaves_a_folder_that_can_be_run_again_and_says_whether_its_objectives_h
     let shown = meridian(&[&args[..], &["--set", "objective.at_least=1.1"]].concat()).ended(1);
     assert!(shown.out.contains("FAILS: sound_share at least 1.1"), "{}", shown.out);
     run(folder.path(), &path, &[]).ended(2).says(&["is there already"]);
+}
+
+#[test]
+fn a_report_says_how_many_sound_answers_were_empty() {
+    let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&["--null"]));
+    let path = scenario(folder.path(), &mock.1, "");
+    let out = folder.path().join("out");
+    for (unit, said) in [("feature", true), ("body", false)] {
+        let unit = format!("request.result={unit}");
+        run(folder.path(), &path, &["--set", &unit, "--set", "arrival.rate=20"]).ended(0);
+        let shown = meridian(&["lab", "report", out.to_str().unwrap()]).ended(0);
+        assert_eq!(shown.out.contains("100 % of the sound answers held no result."), said, "{}", shown.out);
+        std::fs::remove_dir_all(&out).unwrap();
+    }
 }
 
 #[test]
@@ -130,4 +148,33 @@ fn a_run_whose_own_descriptors_ran_out_is_void_and_says_so() {
     let outcomes = &json["groups"][0]["outcomes"];
     let of = |name: &str| outcomes[name].as_u64().unwrap_or(0);
     assert!(of("timed out") > 0 && of("not sent") > 0 && of("timed out") + of("not sent") == 100, "{outcomes}");
+}
+
+#[test]
+fn what_two_targets_take_is_no_other_load_whosever_turn_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let mocks = [Mock::start(&["--null"]), Mock::start(&["--null"])];
+    let targets: String = ["a", "b"]
+        .iter()
+        .zip(&mocks)
+        .map(|(name, mock)| format!("[[target]]\nname = \"{name}\"\nurl = \"{}\"\n", mock.1))
+        .collect();
+    let path = folder.path().join("turns.toml");
+    let load = "[arrival]\nkind = \"closed\"\nusers = 4\n[request]\npath = \"/x\"\n[phases]\nmeasured_s = 1\n";
+    std::fs::write(&path, format!("{targets}{load}{CALM}")).unwrap();
+    let used = || mocks.iter().map(|mock| proc::process(mock.pid()).unwrap().cpu_s).sum::<f64>();
+    let (before, begun) = (used(), Instant::now());
+    let ran = run(folder.path(), path.to_str().unwrap(), &["--json"]).ended(0);
+    let (used, took_s) = (used() - before, begun.elapsed().as_secs_f64());
+    let json: Value = serde_json::from_str(&ran.out).unwrap();
+    let seen = &json["run"]["lab"];
+    assert!(seen["other_load"].is_number(), "{seen}");
+    // Each had half of the turns. The run took a little longer than its load, so this is no less than what was counted.
+    let counted = seen["target_cpu"].as_f64().unwrap() * took_s;
+    assert!(counted >= 0.7 * used, "{counted} of {used} s");
+    let results = results::open(&folder.path().join("out")).unwrap();
+    let samples = results.samples().unwrap().flat_map(Result::unwrap);
+    let resident = samples.filter(|sample| sample.metric == "resident_bytes" && sample.value > 0.0);
+    let sources: BTreeSet<String> = resident.map(|sample| sample.source).collect();
+    assert_eq!(sources, BTreeSet::from(["lab", "target a", "target b"].map(str::to_owned)));
 }

@@ -109,6 +109,38 @@ fn a_plan_is_priced_with_its_pictures_and_a_promise_that_no_size_keeps_ends_with
 }
 
 #[test]
+fn a_full_disk_leaves_no_half_of_a_page_or_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let few = simulated(folder.path(), "few", &["workers=16"]);
+    let many = simulated(folder.path(), "many", &["workers=48"]);
+    let difference = folder.path().join("difference");
+    let plan = format!(
+        "scenario = {:?}\nsize = 'workers'\nsizes = [60]\nset = {{ 'arrival.count' = 10 }}\n[prices]\ncurrency = 'EUR'\n\
+         machine_hour = 0.5\n[[promise]]\nname = 'soon'\nfirst_s = 9.0\nshare = 0.1\n[[pattern]]\nname = 'steady'\n\
+         [[pattern.part]]\nhours = 24\n",
+        study(SEARCH)
+    );
+    std::fs::write(folder.path().join("cost.toml"), plan).unwrap();
+    let (report, compare) =
+        (["lab", "report", few.as_str()], ["lab", "compare", &many, &few, "--out", text(&difference)]);
+    for (command, place, files) in [
+        (&report[..], Path::new(&few), &["pictures/requests.svg", "pictures/requests.png", "report.html"][..]),
+        (&compare, &difference, &["pictures/request-1.svg", "pictures/request-1.png", "report.html"]),
+        (&["lab", "cost", text(folder.path())], folder.path(), &["cost.json", "cost.svg", "cost.png"]),
+    ] {
+        meridian(command).ended(0);
+        for name in files {
+            // What is written there finds no room.
+            let (whole, partial) = (place.join(name), place.join(format!("{name}.partial")));
+            let before = std::fs::read(&whole).unwrap();
+            std::os::unix::fs::symlink("/dev/full", &partial).unwrap();
+            meridian(command).ended(3).says(&[name, "No space left"]);
+            assert!(!partial.is_symlink() && std::fs::read(&whole).unwrap() == before, "{name}");
+        }
+    }
+}
+
+#[test]
 fn numbers_are_taken_from_a_run_and_from_spans() {
     let folder = tempfile::tempdir().unwrap();
     let server = study("bench/studies/forecast/server.toml");

@@ -34,5 +34,6 @@ pub mod sample;
 pub mod scenario;
 pub mod simulate;
 pub mod stats;
+pub mod whole;
 
 pub use error::LabError;

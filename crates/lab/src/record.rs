@@ -2,7 +2,8 @@
 //!
 //! Times are microseconds from the start of the trial, as an `i64`, so that a record of a warm-up may lie before the zero of
 //! the measured phase of another. Latency is always counted from [`Record::intended`], the time at which the arrival process
-//! wanted the request sent (Tene, "How not to measure latency"); what a naive client would have seen is `done - sent`.
+//! wanted the request sent (Tene, "How not to measure latency"), and of a question that is asked again from that of its
+//! first try; what a naive client would have seen is `done - sent`.
 
 /// Microseconds from the start of the trial.
 pub type Micros = i64;
@@ -30,6 +31,8 @@ pub struct Record {
     pub in_flight: u32,
     /// When the arrival process wanted it sent.
     pub intended: Micros,
+    /// When the first try of the same question was; `None` where this is it.
+    pub first_intended: Option<Micros>,
     /// When its first byte was handed to the socket; `None` if it never was.
     pub sent: Option<Micros>,
     /// When the first byte of the answer was there.
@@ -42,7 +45,7 @@ pub struct Record {
     pub done: Option<Micros>,
     /// Result packets (messages of a stream that carry results; 1 for a plain answer with results).
     pub packets: u32,
-    /// Results (features, rows) in the answer.
+    /// Results (features, rows) in the answer; what it says itself where a check believes that (`check.count`).
     pub results: u64,
     /// Bytes of the answer's body.
     pub bytes: u64,
@@ -50,14 +53,24 @@ pub struct Record {
     pub status: u16,
     /// What came of it.
     pub outcome: Outcome,
-    /// Why, where the outcome is not [`Outcome::Sound`]: one of few sentences, for counting.
+    /// Why, where the outcome is not [`Outcome::Sound`], or what was not checked: one of few sentences, for counting.
     pub detail: Option<String>,
 }
 
 impl Record {
-    /// Time a user waited for the first result: from the intended time. `None` while nothing came.
+    /// Since when its user has waited: the intended time of the question's first try.
+    pub fn wanted(&self) -> Micros {
+        self.first_intended.unwrap_or(self.intended)
+    }
+
+    /// Time a user waited for the first byte of the answer. `None` while nothing came.
+    pub fn to_first_byte(&self) -> Option<Micros> {
+        Some(self.first_byte? - self.wanted())
+    }
+
+    /// Time a user waited for the first result. `None` while nothing came.
     pub fn to_first_result(&self) -> Option<Micros> {
-        Some(self.first_result? - self.intended)
+        Some(self.first_result? - self.wanted())
     }
 
     /// Time a user waited until there was something, or until it was sure that there is nothing: to the first result, or to the end of a sound
@@ -66,14 +79,14 @@ impl Record {
         self.to_first_result().or_else(|| self.latency().filter(|_| self.outcome == Outcome::Sound))
     }
 
-    /// Time a user waited for the last result: from the intended time.
+    /// Time a user waited for the last result.
     pub fn to_last_result(&self) -> Option<Micros> {
-        Some(self.last_result? - self.intended)
+        Some(self.last_result? - self.wanted())
     }
 
-    /// Duration a user felt: from the intended time to the end of the answer.
+    /// Duration a user felt: to the end of the answer.
     pub fn latency(&self) -> Option<Micros> {
-        Some(self.done? - self.intended)
+        Some(self.done? - self.wanted())
     }
 
     /// Duration that a client without an arrival schedule would report: from the real send.
@@ -171,5 +184,8 @@ mod tests {
         assert_eq!(record.latency(), Some(5_000));
         assert_eq!(record.naive_latency(), Some(1_000));
         assert_eq!(record.to_first_result(), None);
+        let again = Record { intended: 4_000, first_intended: Some(1_000), first_result: Some(5_500), ..record };
+        assert_eq!((again.latency(), again.to_first_result()), (Some(5_000), Some(4_500)));
+        assert_eq!(again.naive_latency(), Some(1_000));
     }
 }

@@ -269,6 +269,11 @@ impl Mock {
         let url = line.trim().rsplit_once(' ').unwrap().1.to_owned();
         Mock(child, url)
     }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
 }
 
 impl Drop for Mock {

@@ -6,6 +6,7 @@ use crate::error::{LabError, Result};
 use crate::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, png, stacked};
 use crate::report::Report;
 use crate::report::page;
+use crate::whole;
 use std::path::Path;
 
 /// Writes `report.html` and `pictures/` into a search's folder.
@@ -17,7 +18,7 @@ pub fn report(dir: &Path) -> Result<Report> {
     let bytes = png(&svg).map_err(|e| LabError::results(format!("breakpoint: {e}")))?;
     for (name, content) in [("breakpoint.svg", svg.as_bytes()), ("breakpoint.png", &bytes)] {
         let path = pictures.join(name);
-        std::fs::write(&path, content).map_err(|e| broken(&path, &e))?;
+        whole::write(&path, content).map_err(|e| broken(&path, &e))?;
     }
     let page = dir.join("report.html");
     page::write(&page, &html(&found, &svg))?;

@@ -4,6 +4,7 @@ use super::{Report, Row, Side};
 use crate::error::{LabError, Result};
 use crate::picture::{Axis, COLOURS, Marks, Plot, Scale, Unit, png};
 use crate::report::page;
+use crate::whole;
 use std::path::{Path, PathBuf};
 
 /// Most requests that get a picture.
@@ -29,7 +30,7 @@ pub fn write(dir: &Path, a: &Side, b: &Side, report: &Report) -> Result<PathBuf>
         let bytes = png(&svg).map_err(|e| LabError::results(format!("{request}: {e}")))?;
         for (extension, content) in [("svg", svg.as_bytes()), ("png", &bytes)] {
             let path = pictures.join(format!("request-{}.{extension}", n + 1));
-            std::fs::write(&path, content).map_err(|e| failed(&path, &e))?;
+            whole::write(&path, content).map_err(|e| failed(&path, &e))?;
         }
         let caption = "Where a curve ends before the right edge, the rest of its requests had no sound answer. A curve above the \
              other is slower.";

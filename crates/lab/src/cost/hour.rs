@@ -1,6 +1,6 @@
 //! An hour at one size: how many requests come, what they use, and how many of them are satisfied.
 
-use super::{Model, Part, Plan, Promise};
+use super::{Machine, Model, Part, Plan, Promise};
 use crate::simulate::{Scenario, agenda, pipeline, scan, settings};
 use toml::{Table, Value};
 
@@ -9,7 +9,8 @@ use toml::{Table, Value};
 pub(super) struct Hour {
     pub requests: f64,
     pub calls: f64,
-    pub packets: f64,
+    /// Sent to users.
+    pub bytes: f64,
     /// Share satisfied, for each promise.
     pub shares: Vec<f64>,
 }
@@ -35,7 +36,13 @@ impl Plan {
                 let rate = part.rate().unwrap_or(0.0);
                 let wait_s = machine.wait_s(rate / size as f64);
                 let kept = self.promise.iter().map(|promise| if promise.is_kept(wait_s, wait_s) { 1.0 } else { 0.0 });
-                Ok(Some(Hour { requests: rate * 3_600.0, calls: 0.0, packets: rate * 3_600.0, shares: kept.collect() }))
+                let requests = rate * 3_600.0;
+                Ok(Some(Hour {
+                    requests,
+                    calls: requests * self.prices.calls_per_request.unwrap_or(0.0),
+                    bytes: requests * self.answer_bytes(machine).unwrap_or(0.0),
+                    shares: kept.collect(),
+                }))
             }
         }
     }
@@ -54,7 +61,12 @@ impl Plan {
                 Scenario::Scan(tier) => tally.tier(&tier, &self.promise),
             }
         }
-        Ok(tally.hour())
+        Ok(tally.hour(self.prices.packet_bytes))
+    }
+
+    /// Bytes of an answer of a measured machine.
+    pub(super) fn answer_bytes(&self, machine: &Machine) -> Option<f64> {
+        Some(self.prices.packet_bytes).filter(|bytes| *bytes > 0.0).or(machine.answer_bytes)
     }
 }
 
@@ -90,12 +102,12 @@ impl Tally {
         }
     }
 
-    fn hour(self) -> Hour {
+    fn hour(self, packet_bytes: f64) -> Hour {
         let per_hour = 3_600.0 / self.span_s;
         Hour {
             requests: self.requests * per_hour,
             calls: self.calls * per_hour,
-            packets: self.packets * per_hour,
+            bytes: self.packets * per_hour * packet_bytes,
             shares: self.kept.iter().map(|kept| kept / self.requests).collect(),
         }
     }

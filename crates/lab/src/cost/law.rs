@@ -7,8 +7,8 @@
 
 use crate::breakpoint::Found;
 use crate::error::Result;
-use crate::record::Outcome;
-use crate::results::{self, Results};
+use crate::record::{Outcome, Phase};
+use crate::results::{self, Group, Results};
 use crate::scenario::{Arrival, Scenario};
 use crate::stats::usl::{self, Law, Point};
 use serde::Serialize;
@@ -21,6 +21,30 @@ pub struct Machine {
     pub law: Law,
     /// The most users at which it was measured: past them the law has no say.
     pub users_most: f64,
+    /// Mean bytes of what a request was answered with, where the runs say.
+    pub answer_bytes: Option<f64>,
+}
+
+/// What runs sent.
+#[derive(Default)]
+struct Sent {
+    bytes: u64,
+    requests: u64,
+}
+
+impl Sent {
+    fn add(&mut self, run: &Results) {
+        // A summary that cannot be read says nothing of sizes.
+        let groups: Vec<Group> = serde_json::from_value(run.summary.clone()).unwrap_or_default();
+        for group in groups.iter().filter(|group| group.phase == Phase::Measured.name()) {
+            self.bytes += group.bytes;
+            self.requests += group.arrivals;
+        }
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.requests > 0).then(|| self.bytes as f64 / self.requests as f64)
+    }
 }
 
 impl Machine {
@@ -31,25 +55,32 @@ impl Machine {
             let found = Found::open(dir).map_err(|e| e.to_string())?;
             let law =
                 found.law.ok_or("the search has no scalability law: expected one over users, of six steps or more")?;
-            let loads = found.steps.iter().filter(|step| step.void.is_empty()).map(|step| step.load);
-            return Ok(Machine { law, users_most: loads.fold(1.0, f64::max) });
+            let steps = || found.steps.iter().filter(|step| step.void.is_empty());
+            let mut sent = Sent::default();
+            // Steps may have been removed to save room.
+            steps().filter_map(|step| results::open(&dir.join(&step.folder)).ok()).for_each(|run| sent.add(&run));
+            let users_most = steps().map(|step| step.load).fold(1.0, f64::max);
+            return Ok(Machine { law, users_most, answer_bytes: sent.mean() });
         }
         let wrong = |e: std::io::Error| format!("it cannot be read: {e}");
         let entries = std::fs::read_dir(dir).map_err(wrong)?.collect::<std::io::Result<Vec<_>>>().map_err(wrong)?;
         let mut folders: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
         folders.retain(|folder| folder.join("run.json").is_file());
         folders.sort();
-        let points = folders.iter().map(|folder| {
+        let (mut points, mut sent) = (Vec::new(), Sent::default());
+        for folder in &folders {
             let run = results::open(folder).map_err(|e| e.to_string())?;
-            point(&run).map_err(|e| format!("{}: {e}", folder.display()))
-        });
-        Machine::of(&points.collect::<Result<Vec<_>, String>>()?)
+            points.push(point(&run).map_err(|e| format!("{}: {e}", folder.display()))?);
+            sent.add(&run);
+        }
+        Ok(Machine { answer_bytes: sent.mean(), ..Machine::of(&points)? })
     }
 
     /// Fits the law to throughput at numbers of users.
     pub fn of(points: &[Point]) -> Result<Machine, String> {
         let law = usl::fit(points)?;
-        Ok(Machine { law, users_most: points.iter().map(|point| point.n).fold(1.0, f64::max) })
+        let users_most = points.iter().map(|point| point.n).fold(1.0, f64::max);
+        Ok(Machine { law, users_most, answer_bytes: None })
     }
 
     /// The mean wait at a rate (requests a second), in seconds; `None` where the rate is more than what the machine was seen to hold.

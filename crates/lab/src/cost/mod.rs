@@ -71,9 +71,11 @@ pub struct Prices {
     /// A gigabyte sent to users.
     #[serde(default)]
     pub gigabyte: f64,
-    /// Bytes of a result packet.
+    /// Bytes of a result packet. Where machines were measured, of an answer; left out, as many as in the runs.
     #[serde(default)]
     pub packet_bytes: f64,
+    /// Calls of outside sources that a request makes, where machines were measured; the simulator counts its own.
+    pub calls_per_request: Option<f64>,
 }
 
 /// What a satisfied user gets.
@@ -179,7 +181,7 @@ impl Plan {
             return Err("seeds and prices.size_per_machine: expected at least 1".to_owned());
         }
         match (&self.scenario, &self.measured) {
-            (Some(_), None) => {}
+            (Some(_), None) => self.check_simulated()?,
             (None, Some(_)) => self.check_measured()?,
             _ => return Err("expected either scenario (to be simulated) or measured (runs of a server)".to_owned()),
         }
@@ -190,6 +192,7 @@ impl Plan {
             ("outside_call", prices.outside_call),
             ("gigabyte", prices.gigabyte),
             ("packet_bytes", prices.packet_bytes),
+            ("calls_per_request", prices.calls_per_request.unwrap_or(0.0)),
         ] {
             if !(price.is_finite() && price >= 0.0) {
                 return Err(format!("prices.{name} = {price}: expected at least 0"));
@@ -217,8 +220,25 @@ impl Plan {
         }
     }
 
+    fn check_simulated(&self) -> Result<(), String> {
+        if self.prices.calls_per_request.is_some() {
+            return Err("prices.calls_per_request: the simulator counts calls itself: expected it with measured only"
+                .to_owned());
+        }
+        if self.prices.gigabyte > 0.0 && self.prices.packet_bytes <= 0.0 {
+            return Err("prices.gigabyte: expected packet_bytes beside it, the bytes of a packet".to_owned());
+        }
+        Ok(())
+    }
+
     /// A machine is bought by the piece, and asked at a rate.
     fn check_measured(&self) -> Result<(), String> {
+        if self.prices.outside_call > 0.0 && self.prices.calls_per_request.is_none() {
+            return Err(
+                "prices.outside_call: runs do not say what a server asks of others: expected calls_per_request beside it"
+                    .to_owned(),
+            );
+        }
         if self.size != "machines" || !self.set.is_empty() {
             return Err("measured: expected size = \"machines\" and no [set]".to_owned());
         }

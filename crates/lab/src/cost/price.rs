@@ -56,6 +56,13 @@ impl Plan {
             let name = &promise.name;
             return Err(format!("promise {name}: first_s: only a pipeline has first packets: expected whole_s"));
         }
+        if let Model::Measured(machine) = model
+            && self.prices.gigabyte > 0.0
+            && self.answer_bytes(machine).is_none()
+        {
+            return Err("prices.gigabyte: the runs do not say how large answers are: expected packet_bytes beside it"
+                .to_owned());
+        }
         let mut offers = Vec::new();
         for pattern in &self.pattern {
             // Outer: sizes; inner: parts of the day.
@@ -87,8 +94,7 @@ impl Plan {
         let (mut requests, mut satisfied, mut worst) = (0.0, 0.0, 1.0f64);
         for (part, hour) in pattern.part.iter().zip(hours) {
             let Some(hour) = hour else { continue };
-            let gigabytes = hour.packets * prices.packet_bytes / 1e9;
-            per_day += part.hours * (hour.calls * prices.outside_call + gigabytes * prices.gigabyte);
+            per_day += part.hours * (hour.calls * prices.outside_call + hour.bytes / 1e9 * prices.gigabyte);
             requests += part.hours * hour.requests;
             satisfied += part.hours * hour.requests * hour.shares[promise];
             worst = worst.min(hour.shares[promise]);

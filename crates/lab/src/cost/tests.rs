@@ -49,6 +49,28 @@ fn a_bill_adds_up() {
 }
 
 #[test]
+fn a_gigabyte_has_its_price_whether_packets_are_simulated_or_answers_were_measured() {
+    let without = priced(&small(""), SEARCH).offers[0].bills[1].per_day;
+    let mut plan = small("");
+    (plan.prices.gigabyte, plan.prices.packet_bytes) = (0.1, 10_000.0);
+    let with = priced(&plan, SEARCH).offers[0].bills[1].per_day;
+    // 86,400 searches of 93 packets.
+    assert!((with - without - 86_400.0 * 93.0 * 10_000.0 / 1e9 * 0.1).abs() < 1e-6, "{with} {without}");
+    // Two machines are 48 a day for 43.2 million requests, of three calls and 2,000 bytes each.
+    let more = "machine_hour = 1.0\ngigabyte = 0.1\noutside_call = 0.00001\ncalls_per_request = 3";
+    let mut plan = Plan::read(&MACHINES.replace("machine_hour = 1.0", more)).unwrap();
+    let of = |plan: &Plan, answer_bytes: Option<f64>| {
+        let machine = Machine { answer_bytes, ..machine(100.0, 0.1) };
+        plan.price(&Model::Measured(machine)).map(|priced| priced.offers[0].bills[1].per_day)
+    };
+    let due = |bytes: f64| 48.0 + 43.2e6 * (3.0 * 0.00001 + bytes / 1e9 * 0.1);
+    assert!((of(&plan, Some(2_000.0)).unwrap() - due(2_000.0)).abs() < 1e-6);
+    assert!(of(&plan, None).unwrap_err().contains("expected packet_bytes"));
+    plan.prices.packet_bytes = 500.0;
+    assert!((of(&plan, Some(2_000.0)).unwrap() - due(500.0)).abs() < 1e-6);
+}
+
+#[test]
 fn idle_hours_cost_machines_but_no_calls() {
     let all_day = priced(&small(""), SEARCH).offers[0].bills[1].clone();
     let half = small("").pattern[0].clone();
@@ -86,6 +108,8 @@ fn mistakes_are_sentences_that_name_the_key() {
         ("hours = 24", "hours = 23", "23 hours: expected 24"),
         ("share = 0.9", "share = 1.9", "a share of (0, 1]"),
         ("currency", "money", "unknown field `money`"),
+        ("packet_bytes = 10240", "", "prices.gigabyte: expected packet_bytes"),
+        ("packet_bytes = 10240", "packet_bytes = 10240\ncalls_per_request = 3", "with measured only"),
     ] {
         assert!(PLAN.contains(from), "{from}");
         let error = Plan::read(&PLAN.replacen(from, to, 1)).unwrap_err();
@@ -102,6 +126,8 @@ fn mistakes_are_sentences_that_name_the_key() {
         ("'machines'", "'servers'", "expected size = \"machines\""),
         ("rate = 500", "clients = 5", "expected set = { rate"),
         ("whole_s = 0.013", "", "expected first_s or whole_s"),
+        ("machine_hour = 1.0", "machine_hour = 1.0\noutside_call = 0.01", "expected calls_per_request beside it"),
+        ("machine_hour = 1.0", "machine_hour = 1.0\ncalls_per_request = -1", "prices.calls_per_request = -1"),
     ] {
         let error = Plan::read(&MACHINES.replacen(from, to, 1)).unwrap_err();
         assert!(error.contains(expected), "{to}: {error}");
@@ -182,7 +208,7 @@ fn a_law_says_how_long_a_request_takes_at_a_rate() {
     assert_eq!((of.wait_s(700.0), of.wait_s(2_000.0)), (None, None));
     // With coherency there is a peak: 100 n / (1 + 0.01 n (n - 1)) has it at 10 users, with 526 a second.
     let law = crate::stats::usl::Law { g: 100.0, a: 0.0, b: 0.01, peak_n: Some(10.0), residuals: Vec::new() };
-    let peaked = Machine { law, users_most: 64.0 };
+    let peaked = Machine { law, users_most: 64.0, answer_bytes: None };
     assert!((peaked.wait_s(500.0 / 1.2).unwrap() * 1e3 - 12.0).abs() < 1e-9);
     assert_eq!(peaked.wait_s(527.0), None);
 }
@@ -234,7 +260,13 @@ fn measured(dir: &Path, users: u32, throughput: u32, void: &[&str]) {
         "[target]\nurl = \"http://127.0.0.1:1\"\n[arrival]\nkind = \"closed\"\nusers = {users}\n[request]\npath = \"/\"\n"
     );
     let mut writer = Writer::create(&dir.join(format!("at-{users}")), &scenario).unwrap();
-    let record = |done: i64, outcome| Record { phase: Phase::Measured, done: Some(done), outcome, ..Record::default() };
+    let record = |done: i64, outcome| Record {
+        phase: Phase::Measured,
+        done: Some(done),
+        bytes: 2_000,
+        outcome,
+        ..Record::default()
+    };
     let step = 2_000_000 / i64::from(2 * throughput);
     let mut records: Vec<Record> = (0..i64::from(2 * throughput)).map(|n| record(n * step, Outcome::Sound)).collect();
     records.extend([record(2_000_001, Outcome::Sound), record(5, Outcome::Failed)]);
@@ -253,7 +285,7 @@ fn a_folder_of_runs_at_several_numbers_of_users_is_a_machine() {
         measured(dir.path(), users, throughput, &[]);
     }
     let machine = Machine::read(dir.path()).unwrap();
-    assert_eq!(machine.users_most, 16.0);
+    assert_eq!((machine.users_most, machine.answer_bytes), (16.0, Some(2_000.0)));
     assert!((machine.law.g / 100.0 - 1.0).abs() < 0.02 && (machine.law.a / 0.1 - 1.0).abs() < 0.1, "{machine:?}");
     assert!((machine.wait_s(500.0).unwrap() / 0.018 - 1.0).abs() < 0.03);
     measured(dir.path(), 32, 700, &["the lab was late"]);

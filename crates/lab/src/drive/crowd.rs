@@ -118,6 +118,7 @@ impl Crowd {
             }
         }
         desk.drained().await;
+        self.manner.compared().await;
     }
 
     fn question(&self, n: u32, random: &mut Pcg64) -> Question {
@@ -142,6 +143,7 @@ impl Crowd {
             desk.drained().await;
             intended = desk.last_end.get().max(intended) + micros(gap_s);
         }
+        self.manner.compared().await;
     }
 }
 

@@ -45,7 +45,8 @@ impl Judge {
         self.check.same_as.as_deref().map(|target| (target, self.check.same_every.max(1)))
     }
 
-    /// Writes the outcome of an answer that came whole as far as the protocol is concerned.
+    /// Writes the outcome of an answer that came whole as far as the protocol is concerned, and how many results it
+    /// counts itself where a check believes it.
     pub fn judge(&self, path: &str, scan: &Scan, record: &mut Record) {
         if let Err((outcome, detail)) = self.verdict(path, scan, record) {
             record.outcome = outcome;
@@ -55,7 +56,7 @@ impl Judge {
         }
     }
 
-    fn verdict(&self, path: &str, scan: &Scan, record: &Record) -> Result<(), Verdict> {
+    fn verdict(&self, path: &str, scan: &Scan, record: &mut Record) -> Result<(), Verdict> {
         self.status(record.status)?;
         match scan.state {
             Some(State::Partial) => return Err((Outcome::Partial, "the answer said that it is partial".to_owned())),
@@ -91,7 +92,13 @@ impl Judge {
         for field in &self.check.fields {
             field_is_there(json.as_ref(), field)?;
         }
-        self.counted(path, scan, json.as_ref())
+        let mut count = scan.results;
+        if let (Some(pointer), Some(json)) = (&self.check.count, &json) {
+            let own = json.pointer(pointer).and_then(Json::as_u64);
+            count = own.ok_or_else(|| (Outcome::Unsound, format!("{pointer} is no count")))?;
+            record.results = count;
+        }
+        self.counted(path, count)
     }
 
     fn status(&self, status: u16) -> Result<(), Verdict> {
@@ -107,14 +114,7 @@ impl Judge {
         }
     }
 
-    fn counted(&self, path: &str, scan: &Scan, json: Option<&Json>) -> Result<(), Verdict> {
-        let count = match (&self.check.count, json) {
-            (Some(pointer), Some(json)) => match json.pointer(pointer).and_then(Json::as_u64) {
-                Some(count) => count,
-                None => return Err((Outcome::Unsound, format!("{pointer} is no count"))),
-            },
-            _ => scan.results,
-        };
+    fn counted(&self, path: &str, count: u64) -> Result<(), Verdict> {
         if self.check.results_at_least.is_some_and(|least| count < least) {
             let outcome = if count == 0 { Outcome::Absent } else { Outcome::Unsound };
             return Err((outcome, "too few results".to_owned()));
@@ -147,10 +147,10 @@ impl Judge {
 
 fn field_is_there(json: Option<&Json>, field: &str) -> Result<(), Verdict> {
     let (pointer, kind) = field.split_once('=').map_or((field, None), |(pointer, kind)| (pointer, Some(kind)));
-    let Some(value) = json.and_then(|json| json.pointer(pointer)) else {
+    let Some(values) = json.and_then(|json| values_at(json, pointer)) else {
         return Err((Outcome::Unsound, format!("{pointer} is missing")));
     };
-    let is = match value {
+    let is = |value: &Json| match value {
         Json::Null => "null",
         Json::Bool(_) => "boolean",
         Json::Number(_) => "number",
@@ -159,9 +159,28 @@ fn field_is_there(json: Option<&Json>, field: &str) -> Result<(), Verdict> {
         Json::Object(_) => "object",
     };
     match kind {
-        Some(due) if due != is => Err((Outcome::Unsound, format!("{pointer} is not of type {due}"))),
+        Some(due) if values.iter().any(|value| is(value) != due) => {
+            Err((Outcome::Unsound, format!("{pointer} is not of type {due}")))
+        }
         _ => Ok(()),
     }
+}
+
+/// What a pointer leads to, where `*` is every element of a list; `None` where any of it is missing.
+fn values_at<'a>(json: &'a Json, pointer: &str) -> Option<Vec<&'a Json>> {
+    let mut found = vec![json];
+    for segment in pointer.split('/').skip(1) {
+        let step = format!("/{segment}");
+        let mut next: Vec<&Json> = Vec::new();
+        for value in found {
+            match value {
+                Json::Array(elements) if segment == "*" => next.extend(elements),
+                _ => next.push(value.pointer(&step)?),
+            }
+        }
+        found = next;
+    }
+    Some(found)
 }
 
 #[cfg(test)]
@@ -193,6 +212,20 @@ mod tests {
             ("fields = [\"/features/1\", \"/numberMatched=number\"]", 200, two, Outcome::Sound),
             ("fields = [\"/features/2\"]", 200, two, Outcome::Unsound),
             ("fields = [\"/numberMatched=string\"]", 200, two, Outcome::Unsound),
+            ("fields = [\"/features/*/type=string\"]", 200, two, Outcome::Sound),
+            ("fields = [\"/features/*/type=object\"]", 200, two, Outcome::Unsound),
+            ("fields = [\"/features/*/type\"]", 200, r#"{"features":[{"type":"Feature"},{}]}"#, Outcome::Unsound),
+            ("fields = [\"/features/*/type\"]", 200, r#"{"features":[]}"#, Outcome::Sound),
+            ("fields = [\"/features/*\"]", 200, "{}", Outcome::Unsound),
+            ("fields = [\"/features/*\"]", 200, r#"{"features":{"type":"Feature"}}"#, Outcome::Unsound),
+            (
+                "fields = [\"/a/*/b/*/c=number\"]",
+                200,
+                r#"{"a":[{"b":[{"c":1}]},{"b":[{"c":2},{"c":3}]}]}"#,
+                Outcome::Sound,
+            ),
+            ("fields = [\"/a/*/b/*/c=number\"]", 200, r#"{"a":[{"b":[{"c":1}]},{"b":[{"c":"2"}]}]}"#, Outcome::Unsound),
+            ("fields = [\"/x~1y/*=null\", \"/*\"]", 200, r#"{"x/y":[null],"*":1}"#, Outcome::Sound),
             ("fields = [\"\"]", 200, "{\"features\":", Outcome::Unsound),
             ("results_at_least = 2\nresults_at_most = 2", 200, two, Outcome::Sound),
             ("results_at_least = 3", 200, two, Outcome::Unsound),
@@ -204,6 +237,23 @@ mod tests {
         ];
         for (check, status, body, outcome) in cases {
             assert_eq!(judged(check, status, body).0, outcome, "{check} {status}");
+        }
+    }
+
+    #[test]
+    fn a_truth_file_says_how_many_results_are_due_at_a_path() {
+        let two = r#"{"features":[{"type":"Feature"},{"type":"Feature"}]}"#;
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let check = format!("truth = {:?}", file.path());
+        for (truth, outcome, why) in [
+            (r#"{"/":2,"/x":9}"#, Outcome::Sound, None),
+            (r#"{"/":3}"#, Outcome::Unsound, Some("fewer results than the truth")),
+            (r#"{"/":1}"#, Outcome::Unsound, Some("more results than the truth")),
+            (r#"{"/x":2}"#, Outcome::Unsound, Some("the truth file does not know this path")),
+        ] {
+            std::fs::write(file.path(), truth).expect("written");
+            let (came, detail) = judged(&check, 200, two);
+            assert_eq!((came, detail.as_deref()), (outcome, why), "{truth}");
         }
     }
 }

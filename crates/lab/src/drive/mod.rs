@@ -42,8 +42,8 @@ pub use verdict::Verdict;
 
 use crate::error::{LabError, Result};
 use crate::results::{Group, Run, Trial, Writer};
-use crate::sample::{Sampling, proc, wait_idle};
-use crate::scenario::{Order, Scenario};
+use crate::sample::{Sampling, Service, wait_idle};
+use crate::scenario::{Order, Population, Scenario, WaitIdle};
 use clock::Clock;
 use crowd::Crowd;
 use live::Live;
@@ -163,15 +163,10 @@ impl<'a> Driver<'a> {
         prepared: &'a Prepared,
         recorder: Rc<Recorder>,
     ) -> Result<Self> {
-        let local = prepared.targets.iter().flatten().all(|address| address.socket.ip().is_loopback());
-        let pid = prepared.targets.first().and_then(|addresses| addresses.first()).filter(|_| local);
-        let pid = pid.and_then(|address| proc::listener_of(address.port)).filter(|pid| *pid != std::process::id());
-        let sampling = Sampling::start(&scenario.sampler, pid, &options.allow_public, recorder.samples())?;
+        let (services, all_known) = Service::of(scenario, &prepared.targets);
+        let sampling = Sampling::start(&scenario.sampler, &services, &options.allow_public, recorder.samples())?;
         let names = |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<_>>();
-        let mut requests = names(&mut scenario.request.iter().map(|request| &request.name));
-        if requests.is_empty() {
-            requests.push("replay".to_owned());
-        }
+        let log = scenario.log();
         let run = Run {
             program: env!("CARGO_PKG_VERSION").to_owned(),
             name: scenario.name.clone(),
@@ -179,10 +174,10 @@ impl<'a> Driver<'a> {
             started: jiff::Timestamp::now().to_string(),
             targets: names(&mut scenario.target.iter().map(|target| &target.name)),
             populations: names(&mut scenario.population.iter().map(|population| &population.name)),
-            requests,
+            requests: names(&mut scenario.request.iter().chain(&log).map(|request| &request.name)),
             ..Run::default()
         };
-        let watch = watch::Watch::new(pid, local);
+        let watch = watch::Watch::new(&services, all_known);
         let (counts, stop) = (Rc::new(Counts::new()), Rc::new(Stop::default()));
         Ok(Driver { scenario, options, prepared, recorder, counts, stop, sampling: Some(sampling), watch, run })
     }
@@ -249,11 +244,13 @@ impl<'a> Driver<'a> {
 
     async fn trial(&mut self, trial: (u16, u16), target: u16, progress: &mut dyn FnMut(&Progress)) -> Result<()> {
         let phases = &self.scenario.phases;
-        if let Some(idle) = &phases.wait_idle {
-            tokio::select! {
-                waited = wait_idle(idle, &self.options.allow_public) => drop(waited?),
-                () = self.stop.asked() => return Ok(()),
-            }
+        match self.idle(target).await {
+            // What was measured before is not thrown away.
+            Err(error) if trial.0 > 0 => self.stop.ask(format!("trial {} did not begin: {error}", trial.0 + 1)),
+            other => other?,
+        }
+        if self.stop.is_asked() {
+            return Ok(());
         }
         let clock = Clock::start();
         if let Some(sampling) = &self.sampling {
@@ -272,6 +269,30 @@ impl<'a> Driver<'a> {
         }
         if let Some(sampling) = &self.sampling {
             sampling.trial(None);
+        }
+        Ok(())
+    }
+
+    /// Waits until the targets of a trial are idle, or the run is to end.
+    async fn idle(&self, turn: u16) -> Result<()> {
+        let scenario = self.scenario;
+        let mut waits: Vec<&WaitIdle> = Vec::new();
+        for (index, target) in scenario.target.iter().enumerate() {
+            let is_asked = |population: &Population| match &population.target {
+                Some(own) => *own == target.name,
+                None => index == usize::from(turn),
+            };
+            let wait = target.wait_idle.as_ref().or(scenario.phases.wait_idle.as_ref());
+            if scenario.population.iter().any(is_asked) {
+                let new = wait.filter(|wait| !waits.contains(wait));
+                waits.extend(new);
+            }
+        }
+        for wait in waits {
+            tokio::select! {
+                waited = wait_idle(wait, &self.options.allow_public) => { waited?; }
+                () = self.stop.asked() => return Ok(()),
+            }
         }
         Ok(())
     }

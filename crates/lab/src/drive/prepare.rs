@@ -14,7 +14,7 @@ use crate::error::{LabError, Result};
 use crate::generate::{Form, Mix, Place};
 use crate::record::Phase;
 use crate::sample::proc;
-use crate::scenario::{Arrival, Order, Population, Request, Scenario, Target};
+use crate::scenario::{Arrival, Order, Population, Scenario, Target};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -49,10 +49,9 @@ impl Prepared {
                 return Err(LabError::scenario(format!("target {}: its addresses differ in their path", target.name)));
             }
         }
-        let plain = [Request::plain("GET", "/")];
-        let requests = if scenario.request.is_empty() { &plain[..] } else { &scenario.request };
-        let judges: Vec<Judge> =
-            requests.iter().map(Judge::new).collect::<Result<_, _>>().map_err(LabError::scenario)?;
+        let log = scenario.log();
+        let requests = scenario.request.iter().chain(&log);
+        let judges: Vec<Judge> = requests.map(Judge::new).collect::<Result<_, _>>().map_err(LabError::scenario)?;
         let lines = scenario.population.iter().map(|population| match &population.arrival {
             Arrival::Replay { file, .. } => replay::read(file).map_err(LabError::scenario),
             _ => Ok(Vec::new()),
@@ -100,7 +99,7 @@ impl Prepared {
             ));
         }
         let lines: Vec<(String, String)> = lines.iter().map(|line| (line.method.clone(), line.path.clone())).collect();
-        Mix::fixed(target, &place, &lines)
+        Mix::fixed(scenario.request.len(), target, &place, &lines)
     }
 
     /// Opens a connection to each address, as far as it goes without a question.
@@ -150,7 +149,7 @@ impl Prepared {
         let others = others.into_iter().filter_map(|name| {
             let at = scenario.target.iter().position(|target| target.name == *name)?;
             // A target need not be compared with itself when it is its turn.
-            (at != index).then(|| Same::new(name, Link::new(&self.targets[at][0])))
+            (at != index).then(|| Rc::new(Same::new(name, Link::new(&self.targets[at][0]))))
         });
         let manner = Manner {
             target: u16::try_from(index).map_err(|_| "there are too many targets")?,
@@ -160,6 +159,8 @@ impl Prepared {
             limits: scenario.limits.clone(),
             ends: population.arrival.ends(),
             same_as: others.collect(),
+            waits: matches!(population.arrival, Arrival::Closed { .. }),
+            beside: RefCell::default(),
         };
         let again = u64::from(shared.plan.phase == Phase::Again);
         Ok(Crowd {

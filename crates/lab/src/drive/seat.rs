@@ -4,16 +4,18 @@ use super::clock::micros;
 use super::fault::Fault;
 use super::follow;
 use super::link::Link;
-use super::same::Same;
+use super::same::{Comparison, Same};
 use super::scan::Scan;
 use super::shared::Shared;
 use super::wire::{Exchange, Wire};
 use crate::generate::Question;
 use crate::record::{Micros, Outcome, Record};
 use crate::scenario::{Limits, ResultUnit, Retry};
+use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 use tokio::sync::futures::OwnedNotified;
+use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
 /// A question with its due time.
@@ -43,7 +45,34 @@ pub struct Manner {
     /// Whether the arrival ends by itself.
     pub ends: bool,
     /// Those who are asked the same.
-    pub same_as: Vec<Same>,
+    pub same_as: Vec<Rc<Same>>,
+    /// Whether a user waits for answers: then for their comparison too.
+    pub waits: bool,
+    /// Comparisons beside arrivals that do not wait.
+    pub beside: RefCell<JoinSet<()>>,
+}
+
+impl Manner {
+    /// Who is asked the same as a sound answer was, where it is its turn.
+    fn other(&self, shared: &Shared, record: &Record) -> Option<&Rc<Same>> {
+        let judge = shared.judges.get(usize::from(record.request)).filter(|_| record.outcome == Outcome::Sound)?;
+        self.same_as.iter().find(|same| same.is_due(judge))
+    }
+
+    /// Compares beside the load.
+    fn compare(&self, shared: Rc<Shared>, same: Rc<Same>, comparison: Comparison) {
+        let limits = self.limits.clone();
+        let mut beside = self.beside.borrow_mut();
+        // What has ended makes room.
+        while beside.try_join_next().is_some() {}
+        beside.spawn_local(async move { same.settle(&shared, comparison, &limits).await });
+    }
+
+    /// Comes back when all comparisons have ended; nobody must ask any more.
+    pub async fn compared(&self) {
+        let mut beside = self.beside.take();
+        while beside.join_next().await.is_some() {}
+    }
 }
 
 /// A seat of a population.
@@ -71,7 +100,8 @@ impl Seat {
         Seat { shared, manner, user, link, scan: Scan::default(), timer, abort }
     }
 
-    /// Asks until it is answered, or the user has enough. Answers when the last try ended.
+    /// Asks until it is answered, or the user has enough. Answers when the last try ended, or its comparison where the
+    /// user waits for that.
     pub async fn serve(&mut self, job: Job) -> Micros {
         let (shared, manner) = (Rc::clone(&self.shared), Rc::clone(&self.manner));
         let mut intended = job.intended;
@@ -88,12 +118,22 @@ impl Seat {
                 n: job.n,
                 attempt,
                 intended,
+                first_intended: (attempt > 0).then_some(job.intended),
                 ..Record::default()
             };
             self.scan.retry_after = None;
-            self.ask(&job.question, &mut record).await;
+            let is_whole = self.ask(&job.question, &mut record).await;
             let ended = record.done.unwrap_or(intended);
             let useful = matches!(record.outcome, Outcome::Sound | Outcome::Partial);
+            if is_whole && let Some(same) = manner.other(&shared, &record) {
+                let comparison = Comparison { question: job.question, scan: std::mem::take(&mut self.scan), record };
+                if manner.waits {
+                    same.settle(&shared, comparison, &manner.limits).await;
+                    return shared.clock.now();
+                }
+                manner.compare(Rc::clone(&shared), Rc::clone(same), comparison);
+                return ended;
+            }
             shared.keep(record, &manner.limits);
             let again = manner.retry.forever || attempt < manner.retry.times;
             let told = self.scan.retry_after.filter(|_| manner.retry.after).unwrap_or_default();
@@ -107,22 +147,23 @@ impl Seat {
         }
     }
 
-    async fn ask(&mut self, question: &Question, record: &mut Record) {
+    /// Asks once; whether a whole answer came.
+    async fn ask(&mut self, question: &Question, record: &mut Record) -> bool {
         let shared = &self.shared;
         let give_up = record.intended + self.manner.patience;
         if shared.clock.now() >= give_up {
             record.outcome = Outcome::NotSent;
             record.detail = Some("every connection was taken until patience ended".to_owned());
             record.done = Some(give_up);
-            return;
+            return false;
         }
         if shared.stop.is_aborted() {
             record.outcome = Outcome::NotSent;
             record.detail = Some("the run was ended first".to_owned());
             record.done = Some(shared.clock.now());
-            return;
+            return false;
         }
-        let Some(judge) = shared.judges.get(usize::from(question.request)) else { return };
+        let Some(judge) = shared.judges.get(usize::from(question.request)) else { return false };
         self.scan.reset(judge.unit(), judge.needs_body());
         record.in_flight = shared.in_flight.get();
         shared.in_flight.set(record.in_flight + 1);
@@ -138,7 +179,8 @@ impl Seat {
         let now = shared.clock.now();
         shared.in_flight.set(shared.in_flight.get() - 1);
         record.done = Some(now);
-        if matches!(end, End::Answer(Ok(()))) {
+        let is_whole = matches!(end, End::Answer(Ok(())));
+        if is_whole {
             self.scan.end(now);
         }
         record.first_result = self.scan.first;
@@ -152,11 +194,6 @@ impl Seat {
                 // Nothing is a result of an answer that is none.
                 if !matches!(record.status, 0 | 101 | 200..=299) {
                     (record.first_result, record.last_result, record.results, record.packets) = (None, None, 0, 0);
-                }
-                for same in &self.manner.same_as {
-                    if record.outcome == Outcome::Sound {
-                        same.compare(question, judge, &self.scan, record).await;
-                    }
                 }
             }
             End::Answer(Err(fault)) => {
@@ -181,5 +218,6 @@ impl Seat {
                 record.detail = Some("the run was ended first".to_owned());
             }
         }
+        is_whole
     }
 }

@@ -2,15 +2,16 @@
 
 use super::shared::Counts;
 use crate::results::Watched;
-use crate::sample::proc;
+use crate::sample::{Service, proc};
 use crate::scenario::Limits;
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// Adds up what was used while load was on.
 #[derive(Debug, Default)]
 pub struct Watch {
-    target: Option<u32>,
-    local: bool,
+    targets: BTreeSet<u32>,
+    all_known: bool,
     begun: Option<Reading>,
     wall: f64,
     thread: (f64, f64),
@@ -33,9 +34,11 @@ struct Reading {
 const BUSY: f64 = 0.95;
 
 impl Watch {
-    /// Watches the lab and, where its process is known, the target; `local` says that the target is on this machine.
-    pub fn new(target: Option<u32>, local: bool) -> Watch {
-        Watch { target, local, ..Watch::default() }
+    /// Watches the lab and the targets on this machine; `all_known` says that every address here has a process of
+    /// theirs.
+    pub fn new(targets: &[Service], all_known: bool) -> Watch {
+        let targets = targets.iter().flat_map(|target| &target.processes).copied().collect();
+        Watch { targets, all_known, ..Watch::default() }
     }
 
     fn read(&self) -> Reading {
@@ -43,7 +46,7 @@ impl Watch {
             at: Instant::now(),
             thread: proc::thread(),
             own: proc::process(std::process::id()),
-            theirs: self.target.and_then(proc::process),
+            theirs: proc::service(&self.targets),
             machine: proc::machine(),
         }
     }
@@ -66,7 +69,7 @@ impl Watch {
             self.descriptors = self.descriptors.max(b.descriptors.unwrap_or(0));
         }
         if let (Some(a), Some(b)) = (before.theirs, now.theirs) {
-            self.theirs = Some(self.theirs.unwrap_or(0.0) + b.cpu_s - a.cpu_s);
+            self.theirs = Some(self.theirs.unwrap_or(0.0) + (b.cpu_s - a.cpu_s).max(0.0));
         }
         if let (Some(a), Some(b)) = (before.machine, now.machine) {
             let (busy, steal, total) = self.machine;
@@ -81,11 +84,8 @@ impl Watch {
         let per_wall = |seconds: f64| if self.wall > 0.0 { seconds / self.wall } else { 0.0 };
         let (busy, steal, total) = self.machine;
         let share = |seconds: f64| if total > 0.0 { (seconds / total).max(0.0) } else { 0.0 };
-        let rest = match self.theirs {
-            Some(theirs) => Some(busy - self.own - theirs),
-            None if !self.local => Some(busy - self.own),
-            None => None,
-        };
+        let told_apart = self.all_known && (self.targets.is_empty() || self.theirs.is_some());
+        let rest = told_apart.then(|| busy - self.own - self.theirs.unwrap_or(0.0));
         let over =
             if late.is_empty() { 0.0 } else { late.count_between(1_000, late.high()) as f64 / late.len() as f64 };
         Watched {
@@ -96,6 +96,7 @@ impl Watch {
             cpu: per_wall(self.own),
             driver_cpu: per_wall(self.thread.0),
             driver_starved: per_wall(self.thread.1),
+            target_cpu: self.theirs.map(per_wall),
             steal: share(steal),
             other_load: rest.map(share),
             descriptors: self.descriptors,
@@ -130,7 +131,7 @@ pub fn void(seen: &Watched, limits: &Limits, closed: bool, no_socket: u64) -> Ve
     }
     if let Some(other) = seen.other_load.filter(|other| *other > limits.other_load) {
         why.push(format!(
-            "programs other than the lab and the target took {} of the machine's processor time",
+            "programs other than the lab and the targets took {} of the machine's processor time",
             percent(other)
         ));
     }
@@ -143,6 +144,22 @@ pub fn void(seen: &Watched, limits: &Limits, closed: bool, no_socket: u64) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_targets_took_is_no_other_load_and_is_not_guessed_where_they_are_not_known() {
+        let seen = |targets: &[u32], all_known: bool, theirs: Option<f64>| {
+            let targets = targets.iter().copied().collect();
+            let (wall, own, machine) = (5.0, 1.0, (4.0, 0.0, 10.0));
+            let watch = Watch { targets, all_known, wall, own, theirs, machine, ..Watch::default() };
+            let seen = watch.seen(&Counts::new(), 0);
+            (seen.other_load, seen.target_cpu)
+        };
+        assert_eq!(seen(&[7, 8], true, Some(2.0)), (Some(0.1), Some(0.4)));
+        assert_eq!(seen(&[7, 8], false, Some(2.0)), (None, Some(0.4)));
+        assert_eq!(seen(&[7], true, None), (None, None));
+        // All targets are elsewhere.
+        assert_eq!(seen(&[], true, None), (Some(0.3), None));
+    }
 
     #[test]
     fn each_limit_of_the_lab_makes_a_run_void_and_says_which() {

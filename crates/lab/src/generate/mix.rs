@@ -137,11 +137,11 @@ impl Mix {
         Ok(mix)
     }
 
-    /// A mix of given requests, such as the lines of a log: method and path of each.
-    pub fn fixed(target: &Target, place: &Place<'_>, lines: &[(String, String)]) -> Result<Mix, String> {
+    /// A mix of given requests, such as the lines of a log: method and path of each. Their records name `index`.
+    pub fn fixed(index: usize, target: &Target, place: &Place<'_>, lines: &[(String, String)]) -> Result<Mix, String> {
         let entries = lines.iter().map(|(method, path)| {
             let request = Request::plain(method, path);
-            Entry::new(0, &request, target, place, &[])
+            Entry::new(index, &request, target, place, &[])
         });
         let mut mix = Mix {
             entries: entries.collect::<Result<_, _>>()?,

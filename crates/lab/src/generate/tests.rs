@@ -73,6 +73,12 @@ fn zipf_keys_follow_their_law_and_a_sequence_comes_round() {
     let mut ids = source("kind = \"id\"\nfrom = 3\nto = 5\nprefix = \"q\"\nsequence = true");
     let ids: Vec<String> = draws(&mut ids, 4, 0).iter().map(|row| format!("{:?}", row[0])).collect();
     assert_eq!(ids, ["Text(\"q3\")", "Text(\"q4\")", "Text(\"q5\")", "Text(\"q3\")"]);
+    let drawn = draws(&mut source("kind = \"id\"\nfrom = 3\nto = 5"), 3_000, 0);
+    for id in 3..=5 {
+        // Five standard deviations of a third of 3,000.
+        let times = drawn.iter().filter(|row| row[0] == Value::Whole(id)).count();
+        assert!((870..=1_130).contains(&times), "{id}: {times}");
+    }
 }
 
 #[test]
@@ -93,6 +99,39 @@ fn places_are_drawn_by_population_and_bad_lines_are_named() {
 }
 
 #[test]
+fn points_about_a_place_are_as_far_off_as_asked_even_across_the_antimeridian() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("cities.txt");
+    let line = "1\tEdge\tEdge\t\t60.0\t179.9\tP\tPPL\tXX\t\t\t\t\t\t1000\t\t\tAsia/X\t2020-01-01\n";
+    std::fs::write(&file, line).expect("written");
+    let mut places = Source::new(&Generator::Populated { file, spread_km: 50.0 }).expect("reads");
+    let rows = draws(&mut places, 4_000, 1);
+    assert!(rows.iter().all(|row| (-180.0..=180.0).contains(&number(&row[1]))));
+    let east = |row: &[Value]| (number(&row[1]) - 179.9 + 540.0).rem_euclid(360.0) - 180.0;
+    let deviation = |of: &dyn Fn(&[Value]) -> f64| {
+        let squares = rows.iter().map(|row| (of(row) * 111.195).powi(2)).sum::<f64>();
+        (squares / rows.len() as f64).sqrt()
+    };
+    // Five standard errors of a deviation of 50 km from 4,000 draws; a degree of longitude is half as long there.
+    for km in [deviation(&|row| number(&row[2]) - 60.0), deviation(&|row| east(row) / 2.0)] {
+        assert!((km - 50.0).abs() < 2.8, "{km} km");
+    }
+}
+
+#[test]
+fn polygons_of_several_parts_are_one() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("land.geojson");
+    let text = r#"{"features":[{"properties":{},"geometry":{"type":"MultiPolygon","coordinates":[
+        [[[0,0],[1,0],[1,1],[0,0]]],[[[5,5],[6,5],[6,7],[5,5]]]]}}]}"#;
+    std::fs::write(&file, text).expect("written");
+    let mut source = Source::new(&Generator::Polygons { file, name: "name".into() }).expect("reads");
+    let row = &draws(&mut source, 1, 1)[0];
+    let wkt = "MULTIPOLYGON(((0.000000 0.000000,1.000000 0.000000,1.000000 1.000000,0.000000 0.000000)),((5.000000 5.000000,6.000000 5.000000,6.000000 7.000000,5.000000 5.000000)))";
+    assert_eq!(row[..3], [Value::text("0"), Value::text(wkt), Value::text("0.000000,0.000000,6.000000,7.000000")]);
+}
+
+#[test]
 fn polygons_keep_their_names_holes_and_boxes() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("land.geojson");
@@ -110,6 +149,19 @@ fn polygons_keep_their_names_holes_and_boxes() {
 fn mix_of(scenario: &Scenario, form: Form) -> Result<Mix, String> {
     let place = Place { host: "h:1", base: "/base", form };
     Mix::new(scenario, &scenario.population[0], &scenario.target[0], &place)
+}
+
+#[test]
+fn a_mix_is_asked_by_its_weights() {
+    let request = |name: &str, weight: f64| format!("[[request]]\npath = \"/{name}\"\nweight = {weight}\n");
+    let requests = [request("rare", 1.0), request("often", 3.0), request("never", 0.0)].concat();
+    let text = format!("[target]\nurl = \"http://h:1\"\n[arrival]\nkind = \"constant\"\nrate = 1\n{requests}");
+    let scenario = Scenario::parse(&text, "t", &[]).expect("reads");
+    let (mut mix, mut random) = (mix_of(&scenario, Form::Http).expect("prepares"), stream(5, &[]));
+    let mut counts = [0_u32; 3];
+    (0..8_000).for_each(|_| counts[usize::from(mix.next(&mut random).request)] += 1);
+    // Five standard deviations of a quarter of 8,000.
+    assert!((1_806..=2_194).contains(&counts[0]) && counts[2] == 0, "{counts:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The file of `meridian lab mock`: sources, how fast they are and what goes wrong with them when.
 
 use crate::error::{LabError, Result};
+use crate::scenario::anchored;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -83,7 +84,7 @@ pub enum Delay {
     },
     /// Drawn evenly from measured delays.
     Empirical {
-        /// Milliseconds, one a line.
+        /// Milliseconds, one a line; relative to the file of the mock.
         file: PathBuf,
     },
 }
@@ -177,12 +178,19 @@ const WORKERS_MOST: usize = 100_000;
 const PAGE_MOST: u64 = 64 << 20;
 
 impl MockFile {
-    /// Reads and checks a file; errors name file, line or key, and what was expected.
+    /// Reads and checks a file, whose paths are relative to its own place; errors name file, line or key, and what was
+    /// expected.
     pub fn load(path: &Path) -> Result<MockFile> {
         let shown = path.display();
         let text =
             std::fs::read_to_string(path).map_err(|e| LabError::scenario(format!("{shown}: cannot be read: {e}")))?;
-        MockFile::parse(&text, &shown.to_string())
+        let mut file = MockFile::parse(&text, &shown.to_string())?;
+        for source in &mut file.source {
+            if let Delay::Empirical { file } = &mut source.delay {
+                anchored(path.parent().unwrap_or(Path::new("")), file);
+            }
+        }
+        Ok(file)
     }
 
     /// The same for a text; `shown` is what messages call it.

@@ -39,6 +39,44 @@ fn delays_follow_their_law() {
 }
 
 #[test]
+fn measured_delays_are_drawn_from_their_file_beside_the_mocks_own() {
+    let dir = tempfile::tempdir().expect("a folder");
+    std::fs::write(dir.path().join("delays"), "10\n20\n\n90\n").expect("written");
+    let path = dir.path().join("mock.toml");
+    std::fs::write(&path, "[[source]]\nname = \"a\"\ndelay = { kind = \"empirical\", file = \"delays\" }\n")
+        .expect("written");
+    let file = MockFile::load(&path).expect("a file");
+    let mut source = Source::new(&file.source[0], file.seed, 0).expect("ready");
+    let mut counts = std::collections::BTreeMap::new();
+    (0..3_000).for_each(|n| *counts.entry(source.reply(n, "/a", Duration::ZERO).delay.as_millis()).or_insert(0) += 1);
+    assert!(counts.keys().eq([&10, &20, &90]), "{counts:?}");
+    // Five standard deviations of a third of 3,000.
+    assert!(counts.values().all(|n| (870..=1_130).contains(n)), "{counts:?}");
+    std::fs::write(dir.path().join("delays"), "10\nsoon\n").expect("written");
+    assert!(Source::new(&file.source[0], 1, 0).expect_err("refused").contains("delays:2: expected milliseconds"));
+}
+
+#[test]
+fn error_pages_come_in_their_share_and_items_have_their_size() {
+    let mut source = source("error_share = 0.2\nerror_status = 503\nitems = 3\nitem_bytes = 777");
+    let mut errors = 0;
+    for n in 0..2_000 {
+        let reply = source.reply(n, "/a", Duration::ZERO);
+        let page: serde_json::Value = serde_json::from_str(&reply.body).expect("JSON");
+        if reply.status == 503 {
+            errors += 1;
+            assert!(reply.items == 0 && page["error"].is_string(), "{page}");
+            continue;
+        }
+        let items = page["items"].as_array().expect("items");
+        let sizes: Vec<usize> = items.iter().filter_map(|item| Some(item["text"].as_str()?.len())).collect();
+        assert_eq!((reply.status, sizes), (200, vec![777; 3]));
+    }
+    // Five standard deviations of a fifth of 2,000.
+    assert!((310..=490).contains(&errors), "{errors}");
+}
+
+#[test]
 fn faults_have_their_time_and_share_and_change_nothing_else() {
     let plain = "delay = { kind = \"lognormal\", median_ms = 10, sigma = 1.0 }\n";
     let mut whole = source(plain);

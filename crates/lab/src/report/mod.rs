@@ -18,6 +18,7 @@ use crate::breakpoint;
 use crate::error::{LabError, Result};
 use crate::picture::png;
 use crate::results;
+use crate::whole;
 use digest::Digest;
 pub use growing::Growing;
 use std::fs;
@@ -70,7 +71,7 @@ pub fn write(dir: &Path) -> Result<Report> {
         let bytes = png(&svg).map_err(|e| LabError::results(format!("{}: {e}", picture.name)))?;
         for (extension, content) in [("svg", svg.as_bytes()), ("png", &bytes)] {
             let path = folder.join(format!("{}.{extension}", picture.name));
-            fs::write(&path, content).map_err(|e| failed(&path, e))?;
+            whole::write(&path, content).map_err(|e| failed(&path, e))?;
         }
     }
     let page = dir.join("report.html");

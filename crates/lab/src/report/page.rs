@@ -7,8 +7,8 @@ use crate::error::{LabError, Result};
 use crate::picture::{Unit, escaped, label};
 use crate::record::{Outcome, Phase};
 use crate::results::{Group, Quantiles, Results};
+use crate::whole;
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
 
 pub(super) const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#24292f;background:#fff;max-width:1000px;margin:2em auto;\
@@ -140,11 +140,9 @@ pub(crate) fn tail(out: &mut String, title: &str, text: &str) {
     let _ = write!(out, "<h2>{}</h2><p>{}</p></html>", escaped(title), escaped(text));
 }
 
-/// Writes a page beside its place first: a full disk leaves the old page or the new one, never half of it.
+/// Writes a page.
 pub(crate) fn write(page: &Path, html: &str) -> Result<()> {
-    let partial = page.with_extension("html.partial");
-    fs::write(&partial, html)
-        .and_then(|()| fs::rename(&partial, page))
+    whole::write(page, html.as_bytes())
         .map_err(|e| LabError::results(format!("{}: cannot be written: {e}", page.display())))
 }
 

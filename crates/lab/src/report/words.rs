@@ -37,6 +37,7 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
             .collect();
         format!("{} of {} measured requests had a sound answer ({}).", count(sound), count(measured), rest.join(", "))
     });
+    said.extend(empty_in_words(digest));
     // A sentence about one of several populations begins with its name.
     let of = |key, words: &str| match digest.series.len() > 1 {
         true => begun(&format!("{}: {}", series_name(run, key), with_first(words, char::to_lowercase))),
@@ -69,6 +70,19 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
         said.push(format!("The run was cut short: {why}."));
     }
     said.join(" ")
+}
+
+/// Said where more than a tenth of the sound answers hold nothing: a rate of empty answers is no rate of answers.
+fn empty_in_words(digest: &Digest) -> Option<String> {
+    let (mut sound, mut empty) = (0.0, 0.0);
+    for series in digest.series.values() {
+        // A long run keeps one in so many.
+        let kept = &series.by_results.points.kept;
+        let without = kept.iter().filter(|(results, _)| *results == 0.0).count() as f64;
+        sound += series.sound as f64;
+        empty += series.sound as f64 * without / kept.len().max(1) as f64;
+    }
+    (empty > 0.1 * sound).then(|| format!("{:.0} % of the sound answers held no result.", empty / sound * 100.0))
 }
 
 fn begun(words: &str) -> String {

@@ -26,6 +26,7 @@ pub(super) fn record_schema() -> SchemaRef {
             ("attempt", UInt8, false),
             ("in_flight", UInt32, false),
             ("intended_us", Int64, false),
+            ("first_intended_us", Int64, false),
             ("sent_us", Int64, true),
             ("first_byte_us", Int64, true),
             ("first_result_us", Int64, true),
@@ -80,6 +81,7 @@ pub(super) fn record_batch(schema: &SchemaRef, records: &[Record]) -> Result<Rec
             column!(UInt8Array, |r| r.attempt),
             column!(UInt32Array, |r| r.in_flight),
             column!(Int64Array, |r| r.intended),
+            column!(Int64Array, Record::wanted),
             times(|r| r.sent),
             times(|r| r.first_byte),
             times(|r| r.first_result),
@@ -123,6 +125,8 @@ pub(super) fn records(batch: &RecordBatch) -> Result<Vec<Record>, String> {
     let (trial, phase, target, population) = (u16s("trial")?, u8s("phase")?, u16s("target")?, u16s("population")?);
     let (request, user, n, attempt) = (u16s("request")?, u32s("user")?, u32s("n")?, u8s("attempt")?);
     let (in_flight, intended, sent) = (u32s("in_flight")?, times("intended_us")?, times("sent_us")?);
+    // Folders of earlier versions have no such column: every try counts from its own time.
+    let first_intended = batch.column_by_name("first_intended_us").map(|_| times("first_intended_us")).transpose()?;
     let (first_byte, first_result) = (times("first_byte_us")?, times("first_result_us")?);
     let (last_result, done) = (times("last_result_us")?, times("done_us")?);
     let (packets, results, bytes) = (u32s("packets")?, u64s("results")?, u64s("bytes")?);
@@ -141,6 +145,7 @@ pub(super) fn records(batch: &RecordBatch) -> Result<Vec<Record>, String> {
                 attempt: attempt.value(i),
                 in_flight: in_flight.value(i),
                 intended: intended.value(i),
+                first_intended: first_intended.map(|of| of.value(i)).filter(|first| *first != intended.value(i)),
                 sent: at(sent, i),
                 first_byte: at(first_byte, i),
                 first_result: at(first_result, i),

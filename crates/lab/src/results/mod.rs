@@ -87,9 +87,12 @@ pub struct Watched {
     pub driver_cpu: f64,
     /// Share of time that this thread was ready to run and did not.
     pub driver_starved: f64,
+    /// Processor time of the targets' processes on this machine and of all that came of them, as cores, where known.
+    #[serde(default)]
+    pub target_cpu: Option<f64>,
     /// Share of the machine that its host took away.
     pub steal: f64,
-    /// Share of the machine that neither the lab nor the target (where it is known) used.
+    /// Share of the machine that neither the lab nor a target used, where all targets on it are known.
     pub other_load: Option<f64>,
     /// Descriptors open when the load had ended; `samples.parquet` has them over time.
     pub descriptors: u64,
@@ -108,7 +111,7 @@ pub struct Sample {
     pub trial: u16,
     /// When, on the trial's clock.
     pub at: crate::record::Micros,
-    /// Who was read: `lab`, `machine`, `target`, or a sampler's name.
+    /// Who was read: `lab`, `machine`, `target` (`target NAME` where there are several), or a sampler's name.
     pub source: String,
     /// What.
     pub metric: String,

@@ -68,19 +68,19 @@ pub struct Group {
     pub retries: u64,
     /// Records by what came of them.
     pub outcomes: BTreeMap<String, u64>,
-    /// The most frequent reasons for not being sound.
+    /// The most frequent reasons for not being sound, and checks that were left out.
     pub reasons: BTreeMap<String, u64>,
     /// Sound answers a second, from the first intended time to the last end.
     pub sound_per_s: f64,
-    /// Wait for the whole answer from the intended time, of sound answers.
+    /// Wait for the whole answer from the intended time of the question's first try, of sound answers.
     pub latency_ms: Quantiles,
     /// The same from the real send: what a client without a schedule would report.
     pub naive_ms: Quantiles,
-    /// Wait for the first byte of any answer.
+    /// Wait for the first byte of sound answers.
     pub first_byte_ms: Quantiles,
-    /// Wait for the first result of any answer.
+    /// Wait for the first result of sound answers, or for the end of those that hold none.
     pub first_result_ms: Quantiles,
-    /// Wait for the last result of any answer.
+    /// Wait for the last result of sound answers.
     pub last_result_ms: Quantiles,
     /// 95th percentile over all questions, where one that did not end sound waited for ever; `null` where that is the answer.
     pub p95_of_all_ms: Option<f64>,
@@ -212,11 +212,11 @@ impl Tally {
         if record.outcome == Outcome::Sound {
             put(&mut self.latency, record.latency());
             put(&mut self.naive, record.naive_latency());
+            put(&mut self.first_byte, record.to_first_byte());
+            put(&mut self.first_result, record.to_something());
+            put(&mut self.last_result, record.to_last_result());
             self.without_results += u64::from(record.results == 0);
         }
-        put(&mut self.first_byte, record.first_byte.map(|at| at - record.intended));
-        put(&mut self.first_result, record.to_first_result());
-        put(&mut self.last_result, record.to_last_result());
         if let Some(detail) = &record.detail {
             let known = self.details.contains_key(detail) || self.details.len() < REASONS;
             let reason = if known { detail } else { "other reasons" };

@@ -6,7 +6,8 @@ fn record() -> impl Strategy<Value = Record> {
     let time = || prop::option::of(-1_000_000_i64..10_000_000_000);
     let first =
         (any::<u16>(), 0..4_u8, 0..2_u16, 0..2_u16, 0..3_u16, any::<u32>(), any::<u32>(), any::<u8>(), any::<u32>());
-    let second = (0..10_000_000_i64, time(), time(), time(), time(), time());
+    let before = prop::option::of(-10_000_000..0_i64);
+    let second = (0..10_000_000_i64, before, time(), time(), time(), time(), time());
     let third = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u16>(), 0..8_u8, prop::option::of("[a-z ]{0,9}"));
     (first, second, third).prop_map(|(a, b, c)| Record {
         trial: a.0,
@@ -19,11 +20,12 @@ fn record() -> impl Strategy<Value = Record> {
         attempt: a.7,
         in_flight: a.8,
         intended: b.0,
-        sent: b.1,
-        first_byte: b.2,
-        first_result: b.3,
-        last_result: b.4,
-        done: b.5,
+        first_intended: b.1,
+        sent: b.2,
+        first_byte: b.3,
+        first_result: b.4,
+        last_result: b.5,
+        done: b.6,
         packets: c.0,
         results: u64::from(c.1),
         bytes: u64::from(c.2),
@@ -125,4 +127,54 @@ fn nobody_is_made_fast_by_failing() {
     let of = |share| summary.percentile_of_all(share, false, |_, _, _| true);
     assert_eq!(of(0.9).map(f64::round), Some(1.0));
     assert_eq!(of(0.91), None);
+}
+
+#[test]
+fn an_answer_that_is_not_sound_has_no_fast_first_result() {
+    let mut summary = Summary::default();
+    for n in 0..100 {
+        let (outcome, first) = if n < 90 { (Outcome::Sound, 9_000) } else { (Outcome::Unsound, 10) };
+        // Of a sound answer without a result its end says that there is none.
+        let first_result = (n % 2 == 0).then_some(first);
+        let record = Record { sent: Some(0), first_byte: Some(first), first_result, outcome, ..Record::default() };
+        summary.add(&Record { last_result: first_result, done: Some(9_000), ..record });
+    }
+    let of = |share| summary.percentile_of_all(share, true, |_, _, _| true);
+    assert_eq!(of(0.9).map(f64::round), Some(9.0));
+    assert_eq!(of(0.91), None);
+    let group = summary.groups(&Run::default()).remove(0);
+    for times in [group.first_byte_ms, group.first_result_ms, group.last_result_ms] {
+        assert!(times.count > 0 && times.min > 8.0, "{times:?}");
+    }
+}
+
+#[test]
+fn a_question_that_was_asked_again_has_waited_since_it_was_first_asked() {
+    let mut summary = Summary::default();
+    let refused = Record { sent: Some(0), done: Some(5_000), outcome: Outcome::Refused, ..Record::default() };
+    summary.add(&refused);
+    let (intended, done) = (30_000_000, Some(30_005_000));
+    summary.add(&Record {
+        attempt: 1,
+        intended,
+        first_intended: Some(0),
+        sent: Some(intended),
+        done,
+        ..Record::default()
+    });
+    let wait = summary.percentile_of_all(0.95, false, |_, _, _| true).expect("a wait");
+    assert!((wait - 30_005.0).abs() < 60.0, "{wait}");
+    let group = summary.groups(&Run::default()).remove(0);
+    assert_eq!((group.arrivals, group.retries, group.naive_ms.max.round()), (1, 1, 5.0));
+}
+
+#[test]
+fn a_folder_of_a_version_that_kept_no_first_time_is_read() {
+    let records = vec![Record { intended: 7, done: Some(9), ..Record::default() }];
+    let schema = columns::record_schema();
+    let batch = columns::record_batch(&schema, &records).expect("a batch");
+    let is_old = |at: &usize| schema.field(*at).name() != "first_intended_us";
+    let older: Vec<usize> = (0..schema.fields().len()).filter(is_old).collect();
+    assert_eq!(older.len() + 1, schema.fields().len());
+    assert_eq!(columns::records(&batch.project(&older).expect("columns")).expect("reads"), records);
 }

@@ -1,4 +1,4 @@
-//! Samplers: the lab itself, the machine, the target's process and its metrics, once a second on the trial's time line.
+//! Samplers: the lab itself, the machine, the targets' processes and metrics, once a second on the trial's time line.
 
 mod fetch;
 pub mod proc;
@@ -8,8 +8,9 @@ use crate::drive::clock::Clock;
 use crate::drive::recorder::Rows;
 use crate::error::Result;
 use crate::results::Sample;
-use crate::scenario::{Sampler, WaitIdle};
+use crate::scenario::{Sampler, Scenario, WaitIdle};
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -20,6 +21,34 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_secs(1);
 /// Time between two looks at whether anything is due.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// The processes of a target on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// What samples call it.
+    pub name: String,
+    /// Those that listen on its ports; all that came of them belongs to it.
+    pub processes: BTreeSet<u32>,
+}
+
+impl Service {
+    /// Those of a scenario's targets, and whether every address on this machine has one that is not the lab itself.
+    pub fn of(scenario: &Scenario, targets: &[Vec<Address>]) -> (Vec<Service>, bool) {
+        let mut all_known = true;
+        let mut services = Vec::new();
+        for (target, addresses) in scenario.target.iter().zip(targets) {
+            let mut processes = BTreeSet::new();
+            for address in addresses.iter().filter(|address| address.socket.ip().is_loopback()) {
+                let mut found = proc::listeners_of(address.port);
+                found.remove(&std::process::id());
+                all_known &= !found.is_empty();
+                processes.append(&mut found);
+            }
+            services.push(Service { name: scenario.sampled_as(target), processes });
+        }
+        (services, all_known)
+    }
+}
 
 /// The thread that samples.
 #[derive(Debug)]
@@ -44,15 +73,16 @@ struct Source {
 #[derive(Debug)]
 enum Kind {
     Process(u32),
+    Service(BTreeSet<u32>),
     Machine(Option<proc::Machine>),
     Metrics(Address, Vec<String>),
 }
 
 impl Sampling {
-    /// Starts sampling into `rows`; nothing is kept until a trial is on. `target` is the target's process, where it is known.
+    /// Starts sampling into `rows`; nothing is kept until a trial is on.
     pub fn start(
         samplers: &[Sampler],
-        target: Option<u32>,
+        targets: &[Service],
         allowed: &[String],
         rows: SyncSender<Rows>,
     ) -> Result<Sampling> {
@@ -67,7 +97,8 @@ impl Sampling {
             source("lab", Kind::Process(std::process::id()), EVERY),
             source("machine", Kind::Machine(None), EVERY),
         ];
-        sources.extend(target.map(|pid| source("target", Kind::Process(pid), EVERY)));
+        let known = targets.iter().filter(|target| !target.processes.is_empty());
+        sources.extend(known.map(|target| source(&target.name, Kind::Service(target.processes.clone()), EVERY)));
         for sampler in samplers {
             sources.push(match sampler {
                 Sampler::Process { name, pid } => source(name, Kind::Process(*pid), EVERY),
@@ -128,18 +159,12 @@ impl Source {
     fn read(&mut self) -> Vec<(String, f64)> {
         match &mut self.kind {
             Kind::Process(pid) => {
-                let Some(process) = proc::process(*pid) else { return Vec::new() };
-                let now = Instant::now();
-                let before = self.cpu_before.replace((now, process.cpu_s));
-                let cpu = before
-                    .map(|(then, cpu_s)| (process.cpu_s - cpu_s) / now.duration_since(then).as_secs_f64().max(1e-3));
-                #[expect(clippy::cast_precision_loss, reason = "bytes and descriptors")]
-                let rest = [
-                    ("resident_bytes", Some(process.resident as f64)),
-                    ("descriptors", process.descriptors.map(|n| n as f64)),
-                ];
-                let all = [("cpu_cores", cpu)].into_iter().chain(rest);
-                all.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+                let now = proc::process(*pid);
+                self.process(now)
+            }
+            Kind::Service(named) => {
+                let now = proc::service(named);
+                self.process(now)
             }
             Kind::Machine(before) => {
                 let Some(now) = proc::machine() else { return Vec::new() };
@@ -160,6 +185,21 @@ impl Source {
             },
         }
     }
+
+    fn process(&mut self, read: Option<proc::Process>) -> Vec<(String, f64)> {
+        let Some(process) = read else { return Vec::new() };
+        let now = Instant::now();
+        let before = self.cpu_before.replace((now, process.cpu_s));
+        let cpu = before.map(|(then, cpu_s)| {
+            // A process that nobody waited for takes its time with it.
+            (process.cpu_s - cpu_s).max(0.0) / now.duration_since(then).as_secs_f64().max(1e-3)
+        });
+        #[expect(clippy::cast_precision_loss, reason = "bytes and descriptors")]
+        let rest =
+            [("resident_bytes", Some(process.resident as f64)), ("descriptors", process.descriptors.map(|n| n as f64))];
+        let all = [("cpu_cores", cpu)].into_iter().chain(rest);
+        all.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
 }
 
 /// Waits until a target is idle by its own metric. Comes back with the time it took; errors are sentences.
@@ -172,7 +212,7 @@ pub async fn wait_idle(idle: &WaitIdle, allowed: &[String]) -> Result<Duration> 
         let page = tokio::task::spawn_blocking(move || fetch::page(&of)).await.unwrap_or_else(|e| Err(e.to_string()));
         let value = page.map_err(LabError::target)?;
         let value = fetch::metric(&value, &name)
-            .ok_or_else(|| LabError::scenario(format!("phases.wait_idle: {} has no metric {name}", idle.url)))?;
+            .ok_or_else(|| LabError::scenario(format!("wait_idle: {} has no metric {name}", idle.url)))?;
         if value <= idle.at_most {
             let since = *since.get_or_insert_with(Instant::now);
             if since.elapsed().as_secs_f64() >= idle.for_s {

@@ -97,6 +97,11 @@ impl Arrival {
         matches!(self, Arrival::Burst { .. } | Arrival::Onoff { .. } | Arrival::Replay { .. })
     }
 
+    /// Whether it is an access log that is replayed.
+    pub fn is_replay(&self) -> bool {
+        matches!(self, Arrival::Replay { .. })
+    }
+
     pub(super) fn check(&self, whose: &str) -> Result<(), String> {
         let rate = |name: &str, rate: f64| match rate {
             r if r > 0.0 && r <= RATE_MOST => Ok(()),

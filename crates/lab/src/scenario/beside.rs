@@ -3,15 +3,19 @@
 use super::{Arrival, Generator, Scenario};
 use std::path::{Path, PathBuf};
 
+/// Makes a relative path absolute, from `folder`. A folder that cannot be told (the current one is gone) leaves the
+/// path as it is; reading it says the rest.
+pub(crate) fn anchored(folder: &Path, file: &mut PathBuf) {
+    if let Ok(path) = std::path::absolute(folder.join(&*file)) {
+        *file = path;
+    }
+}
+
 impl Scenario {
     /// Makes relative paths absolute, from `folder`, so that the resolved form can be run again from anywhere.
     pub(super) fn files_beside(&mut self, folder: &Path) {
-        // A folder that cannot be told (the current one is gone) leaves the paths as they are; reading them says the rest.
-        let beside = |file: &mut PathBuf| {
-            if let Ok(path) = std::path::absolute(folder.join(&*file)) {
-                *file = path;
-            }
-        };
+        let beside = |file: &mut PathBuf| anchored(folder, file);
+        self.target.iter_mut().filter_map(|target| target.ca.as_mut()).for_each(beside);
         for generator in self.generate.values_mut() {
             if let Generator::Populated { file, .. } | Generator::Polygons { file, .. } = generator {
                 beside(file);
@@ -35,16 +39,17 @@ mod tests {
     fn a_scenario_finds_its_files_from_anywhere_and_so_does_its_resolved_form() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("load.toml");
-        let text = "[target]\nurl = \"http://127.0.0.1:1\"\n[arrival]\nkind = \"replay\"\nfile = \"logs/access.log\"\n\
+        let text = "[target]\nurl = \"https://127.0.0.1:1\"\nca = \"own.pem\"\n[arrival]\nkind = \"replay\"\nfile = \"logs/access.log\"\n\
                     [generate.country]\nkind = \"polygons\"\nfile = \"/data/countries.json\"\n";
         std::fs::write(&path, text).unwrap();
         let loaded = Scenario::load(&path, &[]).unwrap();
         let shown = loaded.to_toml().unwrap();
         assert!(shown.contains(&format!("{}/logs/access.log", dir.path().display())), "{shown}");
+        assert!(shown.contains(&format!("ca = \"{}/own.pem\"", dir.path().display())), "{shown}");
         assert!(shown.contains("\"/data/countries.json\""), "{shown}");
         let elsewhere = tempfile::tempdir().unwrap();
         std::fs::write(elsewhere.path().join("again.toml"), &shown).unwrap();
         let again = Scenario::load(&elsewhere.path().join("again.toml"), &[]).unwrap();
-        assert_eq!(again.population, loaded.population);
+        assert_eq!((again.population, again.target), (loaded.population, loaded.target));
     }
 }

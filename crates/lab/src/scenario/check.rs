@@ -10,8 +10,8 @@ pub struct Check {
     /// The status; any of 200 to 299 where it is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// JSON pointers (RFC 6901) that must be in the body, which must be JSON; `/features/0/geometry=object` also names the
-    /// type: null, boolean, number, string, array or object.
+    /// JSON pointers (RFC 6901) that must be in the body, which must be JSON. A segment `*` is every element of a list;
+    /// `/features/*/geometry=object` also names the type: null, boolean, number, string, array or object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
     /// Fewest results.
@@ -20,7 +20,8 @@ pub struct Check {
     /// Most results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub results_at_most: Option<u64>,
-    /// JSON pointer of a number that counts instead of the results seen, for the two above, `truth` and `points`.
+    /// JSON pointer of a number that counts instead of the results seen: for the two above, `truth` and `points`, in
+    /// records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<String>,
     /// A JSON file that maps paths (as sent) to counts: the ground truth. A path that is not in it is unsound.
@@ -34,7 +35,7 @@ pub struct Check {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// Another target that must give the same count (or, without `count` and with `result = "body"`, the same body).
-    /// It is asked after the answer, one question at a time, and its time is not counted.
+    /// It is asked after the answer, one question at a time; its time is not counted and delays no open arrival.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_as: Option<String>,
     /// One in so many answers is compared with `same_as`; 0 counts as 1.

@@ -27,6 +27,7 @@ mod sampler;
 mod target;
 
 pub use arrival::{Arrival, Think};
+pub(crate) use beside::anchored;
 pub use check::Check;
 pub use generator::Generator;
 pub use objective::{Metric, Objective};
@@ -85,7 +86,7 @@ pub struct Scenario {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Phases {
-    /// Wait before the load until the target is idle by its own metric.
+    /// Wait before the load of each trial until its target is idle by its own metric; a target's own goes before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_idle: Option<WaitIdle>,
     /// Load before anything is counted.
@@ -330,7 +331,22 @@ impl Request {
     }
 }
 
+/// What the requests of access logs are called.
+pub(crate) const LOG: &str = "replay";
+
 impl Scenario {
+    /// The request that stands for the lines of access logs, where one is replayed: a line is checked by its status
+    /// alone. Its index is the one behind those of `request`.
+    pub(crate) fn log(&self) -> Option<Request> {
+        let replays = self.population.iter().any(|population| population.arrival.is_replay());
+        replays.then(|| Request { name: LOG.to_owned(), ..Request::plain("GET", "/") })
+    }
+
+    /// What samples of a target's processes are called.
+    pub(crate) fn sampled_as(&self, target: &Target) -> String {
+        if self.target.len() == 1 { "target".to_owned() } else { format!("target {}", target.name) }
+    }
+
     /// The resolved form, as TOML that [`Scenario::parse`] reads.
     pub fn to_toml(&self) -> Result<String> {
         toml::to_string(self).map_err(|e| LabError::scenario(format!("the scenario cannot be written: {e}")))

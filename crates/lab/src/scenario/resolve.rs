@@ -1,6 +1,6 @@
 //! Defaults filled in and sense checked: after this the rest of the lab may trust a scenario.
 
-use super::{Arrival, Population, Request, Retry, Sampler, Scenario};
+use super::{Arrival, LOG, Population, Request, Retry, Sampler, Scenario, WaitIdle};
 use std::collections::BTreeSet;
 
 /// Most populations, requests and targets: indices are 16 bits wide in a record, and a report is for reading.
@@ -47,6 +47,7 @@ impl Scenario {
                 return Err(format!("target {name}: expected url, or urls for several addresses of one service"));
             }
             above_zero(&format!("target {name}: timeout_s"), target.timeout_s)?;
+            target.wait_idle.iter().try_for_each(|idle| idle.check(&format!("target {name}: wait_idle")))?;
             if !(1..=100_000).contains(&target.streams) {
                 return Err(format!("target {name}: streams = {}: expected 1 to 100000", target.streams));
             }
@@ -62,9 +63,15 @@ impl Scenario {
     }
 
     fn check_requests(&self) -> Check {
-        let replay = self.population.iter().any(|one| matches!(one.arrival, Arrival::Replay { .. }));
-        if self.request.is_empty() && !replay {
+        let log = self.log();
+        if self.request.is_empty() && log.is_none() {
             return Err("request is missing: expected a table such as [request] path = \"/\"".into());
+        }
+        if log.is_some_and(|log| self.request.iter().any(|request| request.name == log.name)) {
+            return Err(format!("request {LOG}: the lines of the access log are called so: expected another name"));
+        }
+        if !self.request.is_empty() && self.population.iter().all(|population| population.arrival.is_replay()) {
+            return Err("request: nobody asks it, an access log is replayed: expected none".into());
         }
         if !self.request.is_empty() {
             distinct("request", self.request.iter().map(|request| request.name.as_str()))?;
@@ -123,13 +130,16 @@ impl Scenario {
             {
                 return Err(format!("{whose}: target = {target:?}: no target has that name"));
             }
+            if population.arrival.is_replay() && !population.requests.is_empty() {
+                return Err(format!("{whose}: requests: it replays an access log: expected none"));
+            }
             for wanted in &population.requests {
                 if !self.request.iter().any(|request| request.name == *wanted) {
                     return Err(format!("{whose}: requests: no request is named {wanted:?}"));
                 }
             }
             let weight: f64 = self.requests_of(population).map(|(_, request)| request.weight).sum();
-            if weight <= 0.0 && !matches!(population.arrival, Arrival::Replay { .. }) {
+            if weight <= 0.0 && !population.arrival.is_replay() {
                 return Err(format!("{whose}: the weights of its requests are all 0"));
             }
             if let Some(patience) = population.patience_s {
@@ -155,10 +165,7 @@ impl Scenario {
             not_negative(&format!("phases.{name}"), seconds)?;
         }
         above_zero("phases.measured_s", phases.measured_s)?;
-        if let Some(idle) = &phases.wait_idle {
-            not_negative("phases.wait_idle.for_s", idle.for_s)?;
-            above_zero("phases.wait_idle.limit_s", idle.limit_s)?;
-        }
+        phases.wait_idle.iter().try_for_each(|idle| idle.check("phases.wait_idle"))?;
         if self.trials.repeats == 0 {
             return Err("trials.repeats = 0: expected at least 1".into());
         }
@@ -169,10 +176,11 @@ impl Scenario {
     }
 
     fn check_observers(&self) -> Check {
-        let mut names = BTreeSet::from(["lab", "machine", "target"]);
+        let mut names = BTreeSet::from(["lab", "machine", "target"].map(str::to_owned));
+        names.extend(self.target.iter().map(|target| self.sampled_as(target)));
         for sampler in &self.sampler {
             let (Sampler::Process { name, .. } | Sampler::Prometheus { name, .. }) = sampler;
-            if !names.insert(name) {
+            if !names.insert(name.clone()) {
                 return Err(format!("sampler: the name {name:?} is taken (lab, machine and target are the lab's own)"));
             }
             if let Sampler::Prometheus { every_s, metrics, .. } = sampler {
@@ -198,7 +206,7 @@ impl Scenario {
                 (
                     "request",
                     &objective.request,
-                    self.request.iter().any(|o| Some(&o.name) == objective.request.as_ref()),
+                    self.request.iter().chain(&self.log()).any(|o| Some(&o.name) == objective.request.as_ref()),
                 ),
                 ("target", &objective.target, self.target.iter().any(|o| Some(&o.name) == objective.target.as_ref())),
             ];
@@ -213,10 +221,18 @@ impl Scenario {
         Ok(())
     }
 
-    /// The requests of a population's mix, each with its index in the scenario.
+    /// The requests of a population's mix, each with its index in the scenario; none where it replays an access log.
     pub fn requests_of<'a>(&'a self, population: &'a Population) -> impl Iterator<Item = (usize, &'a Request)> {
         let wanted = |name: &String| population.requests.is_empty() || population.requests.contains(name);
-        self.request.iter().enumerate().filter(move |(_, request)| wanted(&request.name))
+        let mix = self.request.iter().enumerate().filter(move |(_, request)| wanted(&request.name));
+        mix.filter(move |_| !population.arrival.is_replay())
+    }
+}
+
+impl WaitIdle {
+    fn check(&self, whose: &str) -> Check {
+        not_negative(&format!("{whose}.for_s"), self.for_s)?;
+        above_zero(&format!("{whose}.limit_s"), self.limit_s)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One source of samples on the time line. The lab's own process and the machine are always sampled, and so is the
-/// process that listens on a loopback target's port, where it can be found.
+/// One source of samples on the time line. The lab's own process and the machine are always sampled, and so are the
+/// processes of each target on loopback: those that listen on its ports, where they can be found, and all that came of
+/// them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Sampler {

@@ -1,5 +1,6 @@
 //! Targets: which servers are asked, over what.
 
+use super::WaitIdle;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -31,6 +32,9 @@ pub struct Target {
     /// A file of certificate authorities (PEM) to trust beside the well-known ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<std::path::PathBuf>,
+    /// When it counts as idle; goes before `phases.wait_idle`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_idle: Option<WaitIdle>,
 }
 
 fn target() -> String {
@@ -58,6 +62,7 @@ impl Target {
             http2: false,
             streams: hundred(),
             ca: None,
+            wait_idle: None,
         }
     }
 

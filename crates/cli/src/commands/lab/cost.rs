@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
 use meridian_lab::cost::Plan;
+use meridian_lab::whole;
 use std::path::{Path, PathBuf};
 
 /// Price satisfied requests over sizes, by simulation or from measured runs
@@ -40,7 +41,7 @@ pub fn run(args: &CostArgs) -> Result<(), Failure> {
     let png = meridian_lab::picture::png(&svg).map_err(|e| Failure::Bad(e.to_string()))?;
     for (name, content) in [("cost.json", json.as_bytes()), ("cost.svg", svg.as_bytes()), ("cost.png", &png)] {
         let path = out.join(name);
-        std::fs::write(&path, content).map_err(|e| Failure::Refused(format!("{}: {e}", path.display())))?;
+        whole::write(&path, content).map_err(|e| Failure::Refused(format!("{}: {e}", path.display())))?;
     }
     match args.json {
         true => say(&json),

@@ -26,6 +26,70 @@ fn an_answer_that_differs_from_another_targets_is_unsound() {
     }
 }
 
+/// Two targets, of which the second takes its time; b is asked whether it says the same as a.
+fn compared(b: &Server, arrival: &str, every: u32, interrupt: Option<Arc<Notify>>) -> Ran {
+    let a = serve(|_, _, stream| ok(stream));
+    let text = format!(
+        "[[target]]\nname = \"a\"\nurl = \"{}\"\n[[target]]\nname = \"b\"\nurl = \"{}\"\n[[population]]\nname = \"p\"\ntarget = \"a\"\n{arrival}\n\
+         [request]\n[request.check]\nsame_as = \"b\"\nsame_every = {every}\n",
+        a.url, b.url
+    );
+    drive_with(&text, interrupt)
+}
+
+fn slow(pause: Duration) -> Server {
+    serve(move |_, _, stream| {
+        std::thread::sleep(pause);
+        ok(stream)
+    })
+}
+
+#[test]
+fn a_comparison_is_nobodys_wait() {
+    // One connection and little patience: with the second target's time in it, half of them would not be sent.
+    let b = slow(Duration::from_millis(200));
+    let open = "connections = 1\npatience_s = 2\narrival = { kind = \"burst\", count = 20, interval_s = 0.01 }";
+    let ran = compared(&b, open, 1, None);
+    assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 20)]));
+    assert_eq!(b.asked.lock().expect("a log").len(), 20);
+    // A user who waits for answers thinks when his answer has been compared.
+    let b = slow(Duration::from_millis(50));
+    let ran =
+        compared(&b, "arrival = { kind = \"closed\", users = 1, think_s = 0.01 }\n[limits]\nrequests = 8", 1, None);
+    let pauses = ran.records.windows(2).map(|pair| pair[1].intended - pair[0].done.expect("an end"));
+    assert!(ran.records.len() == 8 && pauses.clone().all(|us| us >= 60_000), "{:?}", pauses.collect::<Vec<_>>());
+}
+
+#[test]
+fn one_in_so_many_answers_is_compared() {
+    let b = slow(Duration::ZERO);
+    let ran = compared(&b, "arrival = { kind = \"burst\", count = 40 }", 10, None);
+    assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 40)]));
+    assert_eq!(b.asked.lock().expect("a log").len(), 4);
+}
+
+#[test]
+fn what_was_not_compared_when_the_run_was_ended_is_as_sound_as_it_was_and_says_so() {
+    let b = slow(Duration::from_secs(30));
+    let interrupt = Arc::new(Notify::new());
+    let (handle, asked) = (Arc::clone(&interrupt), Arc::clone(&b.asked));
+    let waiter = std::thread::spawn(move || {
+        while asked.lock().expect("a log").is_empty() {
+            std::thread::yield_now();
+        }
+        handle.notify_one();
+    });
+    let ran = compared(&b, "arrival = { kind = \"burst\", count = 3 }", 1, Some(interrupt));
+    waiter.join().expect("a thread");
+    assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 3)]));
+    let said = ran.records.iter().map(|record| record.detail.as_deref());
+    assert!(
+        said.clone().all(|why| why == Some("not compared with b: the run was ended first")),
+        "{:?}",
+        said.collect::<Vec<_>>()
+    );
+}
+
 #[test]
 fn an_answer_that_differs_from_what_the_lab_counts_itself_is_unsound() {
     let places: Vec<(i32, i32)> = (0..200).map(|n| (n * 37 % 100, n * 61 % 50)).collect();
@@ -59,6 +123,19 @@ fn an_answer_that_differs_from_what_the_lab_counts_itself_is_unsound() {
     assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 80), ("unsound", 20)]));
     let said = ran.records.iter().filter_map(|record| record.detail.as_deref());
     assert!(said.clone().count() == 20 && said.clone().all(|why| why == "more results than the truth"));
+}
+
+#[test]
+fn what_an_answer_counts_itself_are_its_results() {
+    let server = serve(|_, n, stream| {
+        let text = format!("{{\"numberMatched\":{}}}", if n % 4 == 0 { 0 } else { 7 });
+        say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len()))
+    });
+    let check = "[request.check]\ncount = \"/numberMatched\"\n";
+    let ran = drive(&scenario(&server.url, "kind = \"burst\"\ncount = 40", check));
+    assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 40)]));
+    let group = &ran.outcome.groups[0];
+    assert_eq!((group.results, group.without_results), (30 * 7, 10));
 }
 
 #[test]

@@ -90,11 +90,14 @@ fn users_try_again_as_they_were_told_and_each_try_is_a_record() {
         |_, n, stream| if n < 2 { say(stream, "HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n") } else { ok(stream) },
     );
     let text = scenario(&server.url, "", "[[population]]\nname = \"a\"\narrival = { kind = \"burst\", count = 1 }\nretry = { times = 5, wait_s = 0.05, factor = 2 }").replace("[arrival]\n\n", "");
-    let records = drive(&text).records;
+    let Ran { outcome, records } = drive(&text);
     let tries: Vec<_> = records.iter().map(|record| (record.n, record.attempt, record.outcome)).collect();
     assert_eq!(tries, [(1, 0, Came::Refused), (1, 1, Came::Refused), (1, 2, Came::Sound)]);
     let gaps: Vec<i64> = records.windows(2).map(|pair| pair[1].intended - pair[0].done.expect("an end")).collect();
     assert_eq!(gaps, [50_000, 100_000]);
+    // The pauses are part of the wait.
+    assert!(records.iter().all(|record| record.wanted() == records[0].intended));
+    assert!(outcome.groups[0].latency_ms.min >= 149.0, "{:?}", outcome.groups[0].latency_ms);
 }
 
 #[test]
@@ -187,6 +190,37 @@ fn an_access_log_is_replayed_at_the_speed_that_is_asked_for() {
 }
 
 #[test]
+fn the_lines_of_a_log_have_a_name_and_checks_of_their_own_beside_named_requests() {
+    let server = serve(|_, _, stream| ok(stream));
+    let mut log = tempfile::NamedTempFile::new().expect("a file");
+    for n in 0..12 {
+        writeln!(log, "127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] \"GET /page/{n} HTTP/1.1\" 200 5").expect("writes");
+    }
+    let text = format!(
+        "[target]\nurl = \"{}\"\n[[request]]\nname = \"probe\"\npath = \"/probe\"\nresult = \"feature\"\n[request.check]\nfields = [\"/due\"]\n\
+         [[population]]\nname = \"log\"\narrival = {{ kind = \"replay\", file = {:?}, speed = 10 }}\n\
+         [[population]]\nname = \"probes\"\narrival = {{ kind = \"burst\", count = 5 }}\n\
+         [[objective]]\nmetric = \"sound_share\"\nrequest = \"replay\"\nat_least = 1.0\n",
+        server.url,
+        log.path()
+    );
+    let ran = drive(&text);
+    let groups: Vec<_> = ran.outcome.groups.iter().map(|g| (g.request.as_str(), g.arrivals, g.results)).collect();
+    // The answer is {}: one body, no feature, and nothing at /due.
+    assert_eq!(groups, [("replay", 12, 12), ("probe", 5, 0)]);
+    assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 12), ("unsound", 5)]));
+    assert!(ran.outcome.verdicts[0].holds);
+    for (from, to, words) in [
+        ("name = \"probe\"", "name = \"replay\"", "called so"),
+        ("kind = \"burst\", count = 5", &format!("kind = \"replay\", file = {:?}", log.path()), "nobody asks it"),
+        ("name = \"log\"", "name = \"log\"\nrequests = [\"probe\"]", "expected none"),
+    ] {
+        let error = Scenario::parse(&text.replace(from, to), "t", &[]).expect_err("refused").to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
 fn a_burst_begins_a_gap_after_the_last_answer_of_the_one_before() {
     let server = serve(|_, n, stream| {
         std::thread::sleep(Duration::from_millis(u64::from(n % 4) * 20));
@@ -199,6 +233,19 @@ fn a_burst_begins_a_gap_after_the_last_answer_of_the_one_before() {
         let last = of(burst - 1).filter_map(|record| record.done).max().expect("an end");
         assert!(of(burst).all(|record| record.intended == last + 100_000));
     }
+}
+
+#[test]
+fn each_request_knows_how_many_were_in_flight_before_it() {
+    let server = serve(|_, _, stream| {
+        std::thread::sleep(Duration::from_millis(50));
+        ok(stream)
+    });
+    let records =
+        drive(&scenario(&server.url, "kind = \"onoff\"\nbursts = 2\nper_burst = 3\ngap_s = 0.01", "")).records;
+    let mut before: Vec<u32> = records.iter().map(|record| record.in_flight).collect();
+    before.sort_unstable();
+    assert_eq!(before, [0, 0, 1, 1, 2, 2]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod follow;
 mod goaway;
 mod http;
 mod http2;
+mod idle;
 mod live;
 mod load;
 mod nats;
