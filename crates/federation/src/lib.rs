@@ -16,10 +16,12 @@
 
 mod area;
 mod delivery;
+mod event;
 mod found;
 mod gazetteer;
 mod keep;
 mod labels;
+mod leg;
 mod pipeline;
 mod places;
 pub mod provider;

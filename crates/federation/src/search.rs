@@ -7,8 +7,9 @@
 
 use crate::area::Area;
 use crate::delivery::{Budget, Outbox};
+use crate::leg::Leg;
 use crate::pipeline::Seen;
-use crate::provider::{Fault, Provider};
+use crate::provider::Provider;
 use crate::question::Question;
 use crate::settings::Settings;
 use meridian_query::CancelFlag;
@@ -16,7 +17,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
@@ -174,14 +175,7 @@ impl Search {
     /// Notes a provider that is asked.
     pub(crate) fn begin(self: &Arc<Search>, provider: Arc<dyn Provider>) -> Arc<Leg> {
         self.ledger.lock().entries.insert(provider.name().to_owned(), Entry::default());
-        Arc::new(Leg {
-            search: self.clone(),
-            provider,
-            outcome: Mutex::default(),
-            lost: Mutex::default(),
-            accepted: AtomicUsize::new(0),
-            unreadable: AtomicUsize::new(0),
-        })
+        Arc::new(Leg::new(self.clone(), provider))
     }
 
     /// Tells that a provider is not asked.
@@ -217,7 +211,8 @@ impl Search {
         true
     }
 
-    fn tell(&self, provider: &str, state: State, detail: String) {
+    /// Tells how a provider's part ended.
+    pub(crate) fn tell(&self, provider: &str, state: State, detail: String) {
         let mut ledger = self.ledger.lock();
         if !ledger.sealed {
             self.tell_in(&mut ledger, provider, state, detail);
@@ -346,60 +341,5 @@ impl Ledger {
     fn states(&self) -> Map<String, Value> {
         let state = |entry: &Entry| entry.state.as_ref().map_or("timeout", |(state, _)| state.word());
         self.entries.iter().map(|(name, entry)| (name.clone(), state(entry).into())).collect()
-    }
-}
-
-/// One provider's part of a search.
-pub struct Leg {
-    /// The search.
-    pub search: Arc<Search>,
-    /// Who is asked.
-    pub provider: Arc<dyn Provider>,
-    outcome: Mutex<Option<Result<(), Fault>>>,
-    lost: Mutex<Option<String>>,
-    accepted: AtomicUsize,
-    unreadable: AtomicUsize,
-}
-
-impl Leg {
-    /// Notes how asking ended.
-    pub(crate) fn end(&self, outcome: Result<(), Fault>) {
-        *self.outcome.lock() = Some(outcome);
-    }
-
-    /// Notes that something did not come through; the first reason is told.
-    pub(crate) fn lose(&self, why: String) {
-        self.lost.lock().get_or_insert(why);
-    }
-
-    /// Notes results that could not be read.
-    pub(crate) fn unreadable(&self, results: usize) {
-        self.unreadable.fetch_add(results, Ordering::Relaxed);
-    }
-
-    /// Takes places for `wanted` results, and says how many there are up to the limit.
-    pub(crate) fn accept(&self, wanted: usize) -> usize {
-        let limit = self.search.question.limit;
-        let before = self.accepted.fetch_add(wanted, Ordering::Relaxed);
-        limit.saturating_sub(before).min(wanted)
-    }
-}
-
-impl Drop for Leg {
-    fn drop(&mut self) {
-        let unreadable = self.unreadable.load(Ordering::Relaxed);
-        let (state, detail) = match (self.lost.get_mut().take(), self.outcome.get_mut().take()) {
-            (_, Some(Err(Fault::Error(why)))) => (State::Error, why),
-            (_, Some(Err(Fault::Refused(why)))) => (State::Refused, why),
-            (_, Some(Err(Fault::Timeout(why)))) => (State::Timeout, why),
-            (Some(lost), _) => (State::Error, lost),
-            (None, Some(Ok(()))) if unreadable > 0 => {
-                (State::Complete, format!("{unreadable} results could not be read"))
-            }
-            (None, Some(Ok(()))) => (State::Complete, String::new()),
-            // It waited for its turn until the search was over.
-            (None, None) => (State::Timeout, "it was not asked before the search was over".to_owned()),
-        };
-        self.search.tell(self.provider.name(), state, detail);
     }
 }

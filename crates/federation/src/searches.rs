@@ -3,12 +3,13 @@
 use crate::area::Area;
 use crate::delivery::Budget;
 use crate::keep::Keeper;
+use crate::leg::Leg;
 use crate::pipeline::plan::plan;
 use crate::pipeline::{Pipeline, Work};
 use crate::places::Places;
 use crate::provider::{Http, Outside, Own, Provider, Room, locate};
 use crate::question::{Place, Question};
-use crate::search::{Leg, Search, Tally};
+use crate::search::{Search, Tally};
 use crate::settings::Settings;
 use meridian_model::Invalid;
 use meridian_model::policy::queue::Class;

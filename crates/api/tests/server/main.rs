@@ -8,6 +8,7 @@ mod support;
 mod bad_input;
 mod events;
 mod kept;
+mod limits;
 mod metadata;
 mod modes;
 mod overload;

@@ -6,7 +6,7 @@ use crate::support::{Server, point};
 use serde_json::{Value, json};
 
 /// Begins a search; its id.
-fn begin(server: &Server, question: &Value) -> String {
+pub fn begin(server: &Server, question: &Value) -> String {
     let answer = server.post("/searches", "application/json", question.to_string());
     assert_eq!(answer.status, 202, "{}", answer.text());
     let id = answer.json()["search"].as_str().unwrap().to_owned();
@@ -14,7 +14,7 @@ fn begin(server: &Server, question: &Value) -> String {
     id
 }
 
-fn packets_of(id: &str) -> String {
+pub fn packets_of(id: &str) -> String {
     format!("/searches/{id}/packets")
 }
 
@@ -27,7 +27,7 @@ pub fn search(server: &Server, question: &Value) -> Vec<Value> {
 }
 
 /// Checks that packets are all there, in order, and end as they should.
-fn whole(packets: &[Value]) {
+pub fn whole(packets: &[Value]) {
     for (n, packet) in packets.iter().enumerate() {
         assert_eq!(packet["seq"], n);
         assert_eq!(packet["kind"] == "complete", n + 1 == packets.len());
@@ -43,14 +43,14 @@ fn whole(packets: &[Value]) {
 }
 
 /// What a search got, by id.
-fn ids(packets: &[Value]) -> Vec<String> {
+pub fn ids(packets: &[Value]) -> Vec<String> {
     let features = packets.iter().filter_map(|p| p["features"].as_array()).flatten();
     let mut ids: Vec<String> = features.map(|f| f["id"].as_str().unwrap().to_owned()).collect();
     ids.sort();
     ids
 }
 
-fn of<'a>(packets: &'a [Value], provider: &str) -> &'a Value {
+pub fn of<'a>(packets: &'a [Value], provider: &str) -> &'a Value {
     packets.iter().find(|p| p["kind"] == "provider" && p["provider"] == provider).unwrap()
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Stage, Work, WorkLane};
 use crate::found::Found;
+use crate::leg::Leg;
 use crate::provider::Own;
-use crate::search::Leg;
 use std::sync::Arc;
 
 /// The stage.

@@ -7,8 +7,9 @@
 use super::{Contained, Stage, Work, WorkLane, begin};
 use crate::found::Found;
 use crate::labels::{Classifier, ImageSettings, Labels};
+use crate::leg::Leg;
 use crate::provider::{Http, Provider, call, may_call};
-use crate::search::{Leg, Tally};
+use crate::search::Tally;
 use reqwest::Url;
 use reqwest::header::ACCEPT;
 use std::sync::Arc;

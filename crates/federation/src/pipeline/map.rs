@@ -43,6 +43,7 @@ impl Stage for Map {
         match mapped {
             Ok(Ok((next, found, unreadable))) => {
                 work.leg.unreadable(unreadable);
+                work.leg.expect(found.len());
                 let items = found.len() + unreadable;
                 self.next.push(Work { leg: work.leg, body: found }).await;
                 let _ = reply.send(Ok(Read { items, next }));

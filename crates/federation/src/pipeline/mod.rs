@@ -1,4 +1,4 @@
-//! The way of a search: plan, ask, map, enrich, filter, deduplicate, classify, deliver, and keep where the question says so;
+//! The way of a search: plan, ask, map, enrich, filter, classify, deduplicate, deliver, and keep where the question says so;
 //! before deliver stands images, where the operator names a model.
 //!
 //! Each stage is one file, a type that implements [`Stage`], with a bounded queue before it and so many pieces of work at
@@ -27,9 +27,10 @@ pub use sink::Sink;
 
 use crate::found::Found;
 use crate::keep::Keeper;
+use crate::leg::Leg;
 use crate::places::Places;
 use crate::provider::{Fault, Provider};
-use crate::search::{Leg, Tally};
+use crate::search::Tally;
 use crate::settings::Settings;
 use map::Answer;
 use meridian_model::policy::queue::{Class, Taken};
@@ -103,16 +104,16 @@ impl Pipeline {
             let images = images::Images::of(model, deliver.clone(), tally.clone());
             start(&mut stages, Arc::new(images), queue, at_once, tally)
         });
-        let classify = classify::Classify { next: images.as_ref().unwrap_or(&deliver).clone() };
-        let classify = start(&mut stages, Arc::new(classify), queue, at_once, tally);
-        let deduplicate = deduplicate::Deduplicate { next: classify.clone() };
+        let deduplicate = deduplicate::Deduplicate { next: images.as_ref().unwrap_or(&deliver).clone() };
         let deduplicate = start(&mut stages, Arc::new(deduplicate), queue, at_once, tally);
-        let filter = filter::Filter { next: deduplicate.clone() };
+        let classify = classify::Classify { next: deduplicate.clone() };
+        let classify = start(&mut stages, Arc::new(classify), queue, at_once, tally);
+        let filter = filter::Filter { next: classify.clone() };
         let filter = start(&mut stages, Arc::new(filter), queue, at_once, tally);
         let enrich = enrich::Enrich { places: places.clone(), next: filter.clone() };
         let enrich = start(&mut stages, Arc::new(enrich), queue, at_once, tally);
         let map = start(&mut stages, Arc::new(map::Map { next: enrich.clone() }), queue, at_once, tally);
-        let mut waits: Vec<Arc<dyn Waits>> = vec![map.clone(), enrich.clone(), filter, deduplicate, classify, deliver];
+        let mut waits: Vec<Arc<dyn Waits>> = vec![map.clone(), enrich.clone(), filter, classify, deduplicate, deliver];
         waits.extend(images.map(|images| images as Arc<dyn Waits>));
         Arc::new_cyclic(|pipeline| {
             let ask = Arc::new(ask::Ask { pipeline: pipeline.clone() });

@@ -3,9 +3,9 @@
 use super::map::Answer;
 use super::{Pipeline, Work};
 use crate::found::Found;
+use crate::leg::Leg;
 use crate::provider::{Declared, Fault, Raw};
 use crate::question::Question;
-use crate::search::Leg;
 use meridian_query::CancelFlag;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,8 +52,15 @@ impl Sink {
         self.leg.search.outbox.room().await;
     }
 
+    /// How many results are wanted beside those that were handed on; waits while that depends on what becomes of these: the
+    /// limit counts what answers the question and was not sent before. 0 where no more are wanted.
+    pub async fn wanted(&self) -> usize {
+        self.leg.wanted().await
+    }
+
     /// Hands on results.
     pub async fn found(&self, found: Vec<Found>) -> Result<(), Fault> {
+        self.leg.expect(found.len());
         let work = Work { leg: self.leg.clone(), body: found };
         self.pipeline.enrich.push(work).await;
         Ok(())
