@@ -16,6 +16,7 @@ pub struct Leg {
     pub provider: Arc<dyn Provider>,
     outcome: Mutex<Option<Result<(), Fault>>>,
     lost: Mutex<Option<String>>,
+    more: Mutex<Option<String>>,
     unreadable: AtomicUsize,
     results: Mutex<Results>,
     decided: Notify,
@@ -36,6 +37,7 @@ impl Leg {
             provider,
             outcome: Mutex::default(),
             lost: Mutex::default(),
+            more: Mutex::default(),
             unreadable: AtomicUsize::new(0),
             results: Mutex::default(),
             decided: Notify::new(),
@@ -51,6 +53,11 @@ impl Leg {
     pub(crate) fn lose(&self, why: String) {
         self.lost.lock().get_or_insert(why);
         self.decided.notify_waiters();
+    }
+
+    /// Notes that there may be more than was asked for, and why.
+    pub(crate) fn more(&self, why: String) {
+        *self.more.lock() = Some(why);
     }
 
     /// Notes results that could not be read.
@@ -107,19 +114,21 @@ impl Leg {
 
 impl Drop for Leg {
     fn drop(&mut self) {
-        let unreadable = self.unreadable.load(Ordering::Relaxed);
+        let more = self.more.get_mut().take();
         let (state, detail) = match (self.lost.get_mut().take(), self.outcome.get_mut().take()) {
             (_, Some(Err(Fault::Error(why)))) => (State::Error, why),
             (_, Some(Err(Fault::Refused(why)))) => (State::Refused, why),
             (_, Some(Err(Fault::Timeout(why)))) => (State::Timeout, why),
             (Some(lost), _) => (State::Error, lost),
-            (None, Some(Ok(()))) if unreadable > 0 => {
-                (State::Complete, format!("{unreadable} results could not be read"))
+            (None, Some(Ok(()))) => {
+                let unreadable = Some(self.unreadable.load(Ordering::Relaxed)).filter(|results| *results > 0);
+                let unreadable = unreadable.map(|results| format!("{results} results could not be read"));
+                let remarks: Vec<String> = unreadable.into_iter().chain(more.clone()).collect();
+                (State::Complete, remarks.join("; "))
             }
-            (None, Some(Ok(()))) => (State::Complete, String::new()),
             // It waited for its turn until the search was over.
             (None, None) => (State::Timeout, "it was not asked before the search was over".to_owned()),
         };
-        self.search.tell(self.provider.name(), state, detail);
+        self.search.tell(self.provider.name(), state, detail, more.is_some() && state == State::Complete);
     }
 }

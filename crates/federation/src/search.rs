@@ -24,7 +24,7 @@ use tokio::sync::{Notify, watch};
 /// How a provider's part ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Everything that it has, up to the limit.
+    /// Everything that it gives, up to the limit.
     Complete,
     /// It was not asked, for it does not take such questions.
     Skipped,
@@ -116,6 +116,8 @@ struct Entry {
     state: Option<(State, String)>,
     results: u64,
     ms: u64,
+    /// Whether it may have more than it was asked for.
+    more: bool,
     not_kept: bool,
 }
 
@@ -181,7 +183,7 @@ impl Search {
     /// Tells that a provider is not asked.
     pub(crate) fn skip(&self, provider: &str, why: String) {
         self.ledger.lock().entries.insert(provider.to_owned(), Entry::default());
-        self.tell(provider, State::Skipped, why);
+        self.tell(provider, State::Skipped, why, false);
     }
 
     /// Sends a packet of results; `false` where there is no room for it.
@@ -211,26 +213,30 @@ impl Search {
         true
     }
 
-    /// Tells how a provider's part ended.
-    pub(crate) fn tell(&self, provider: &str, state: State, detail: String) {
+    /// Tells how a provider's part ended; `more` where it may have more than it was asked for.
+    pub(crate) fn tell(&self, provider: &str, state: State, detail: String, more: bool) {
         let mut ledger = self.ledger.lock();
         if !ledger.sealed {
-            self.tell_in(&mut ledger, provider, state, detail);
+            self.tell_in(&mut ledger, provider, state, detail, more);
         }
         drop(ledger);
         self.all_told.notify_waiters();
     }
 
-    fn tell_in(&self, ledger: &mut Ledger, provider: &str, state: State, detail: String) {
+    fn tell_in(&self, ledger: &mut Ledger, provider: &str, state: State, detail: String, more: bool) {
         let Some(entry) = ledger.entries.get_mut(provider) else { return };
         // What a source says may be long; a packet is not.
         let detail = detail[..detail.floor_char_boundary(400)].to_owned();
         entry.ms = self.arrived.elapsed().as_millis() as u64;
+        entry.more = more;
         let (results, ms) = (entry.results, entry.ms);
         self.outbox.push_state(|seq| {
-            json!({"search": self.id, "seq": seq, "provider": provider, "kind": "provider", "state": state.word(),
-                "detail": detail, "results": results, "ms": ms})
-            .to_string()
+            let mut packet = json!({"search": self.id, "seq": seq, "provider": provider, "kind": "provider",
+                "state": state.word(), "detail": detail, "results": results, "ms": ms});
+            if more {
+                packet["more"] = true.into();
+            }
+            packet.to_string()
         });
         entry.state = Some((state, detail));
     }
@@ -266,7 +272,7 @@ impl Search {
                 .map(|(name, _)| name.clone())
                 .collect();
             for provider in open {
-                self.tell_in(&mut ledger, &provider, State::Timeout, why_open.to_owned());
+                self.tell_in(&mut ledger, &provider, State::Timeout, why_open.to_owned(), false);
             }
             ledger.sealed = true;
             let word = ledger.word();
@@ -275,6 +281,10 @@ impl Search {
                 let mut packet = json!({"search": self.id, "seq": seq, "kind": "complete", "state": word, "packets": seq + 1,
                     "result_packets": ledger.result_packets, "providers": states,
                     "ttfp_ms": ledger.first.map(|t| t.as_millis() as u64), "ttlp_ms": ledger.last.map(|t| t.as_millis() as u64)});
+                let more: Vec<&str> = ledger.with_more().collect();
+                if !more.is_empty() {
+                    packet["more"] = more.into();
+                }
                 if self.question.keep.is_some() {
                     packet["kept"] = ledger.kept.into();
                 }
@@ -295,7 +305,11 @@ impl Search {
             .map(|(name, entry)| {
                 let (state, detail) =
                     entry.state.as_ref().map_or(("asked", ""), |(state, detail)| (state.word(), detail.as_str()));
-                (name.clone(), json!({"state": state, "detail": detail, "results": entry.results, "ms": entry.ms}))
+                let mut told = json!({"state": state, "detail": detail, "results": entry.results, "ms": entry.ms});
+                if entry.more {
+                    told["more"] = true.into();
+                }
+                (name.clone(), told)
             })
             .collect();
         let mut status = json!({
@@ -336,6 +350,11 @@ impl Ledger {
             (false, true) => "partial",
             (false, false) => "absent",
         }
+    }
+
+    /// Those who may have more than they were asked for.
+    fn with_more(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter(|(_, entry)| entry.more).map(|(name, _)| name.as_str())
     }
 
     fn states(&self) -> Map<String, Value> {

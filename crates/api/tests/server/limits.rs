@@ -1,8 +1,11 @@
 //! What "complete, up to the limit" means: the limit counts what answers the question.
 
-use crate::searches::search;
+use crate::searches::{ids, of, search};
+use crate::sources::{Sources, config};
 use crate::support::{Server, point};
+use meridian_federation::Declared;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 const GERMAN: &str =
     "Nach dem schweren Unwetter stehen in der Stadt viele Keller unter Wasser, die Feuerwehr ist im Einsatz.";
@@ -48,4 +51,52 @@ fn own_collections_are_read_until_enough_answers_the_question() {
         assert_eq!(titles(&packets), expected, "{question}");
         assert_eq!(packets.last().unwrap()["state"], "complete", "{question}");
     }
+}
+
+/// A provider over pages without end, of 40 results each.
+fn pages(sources: &Sources, name: &str, query: &str, paging: &str) -> Arc<Declared> {
+    let text = format!(
+        "name = \"{name}\"\n[takes]\nkeywords = \"all\"\n[request]\nurl = \"http://{}/pages\"\n[request.query]\n{query}\n\
+         [paging]\nsize = 40\n{paging}\n[answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"\ntext = \"text\"\n\
+         [limits]\nallow_private = true",
+        sources.address
+    );
+    Arc::new(Declared::parse(&text, &|_| None).unwrap())
+}
+
+#[test]
+fn sources_are_asked_for_pages_until_enough_answers_the_question_and_say_where_there_may_be_more() {
+    let sources = Sources::start();
+    let server = Server::with(config(vec![
+        pages(&sources, "many", "page = \"{page}\"", "kind = \"page\"\npages_max = 5"),
+        pages(&sources, "one", "page = \"1\"\nn = \"{limit}\"", ""),
+        pages(&sources, "feed", "page = \"1\"", ""),
+    ]));
+    // One in each page of 40 has the number 33.
+    for (provider, limit, expected, calls, more) in [
+        ("many", 3, &["1-33", "2-33", "3-33"][..], 3, None),
+        ("many", 20, &["1-33", "2-33", "3-33", "4-33", "5-33"], 5, Some("5 pages at most")),
+        ("one", 1, &["1-33"], 1, None),
+        ("one", 40, &["1-33"], 1, Some("the 40 results that it was asked for")),
+        // Nobody told it a number: it gave what it has.
+        ("feed", 40, &["1-33"], 1, None),
+    ] {
+        sources.calls.lock().unwrap().clear();
+        let packets = search(&server, &json!({"keywords": "flood 33", "providers": [provider], "limit": limit}));
+        let (told, last) = (of(&packets, provider), packets.last().unwrap());
+        assert_eq!((ids(&packets), sources.calls.lock().unwrap().len()), (named(expected), calls), "{told}");
+        assert_eq!((&told["state"], &last["state"]), (&json!("complete"), &json!("complete")), "{told}");
+        let detail = told["detail"].as_str().unwrap();
+        match more {
+            Some(part) => {
+                assert!(detail.contains("there may be more") && detail.contains(part), "{told}");
+                assert_eq!((&told["more"], &last["more"]), (&json!(true), &json!([provider])));
+            }
+            None => assert_eq!((detail, told.get("more"), last.get("more")), ("", None, None), "{told}"),
+        }
+    }
+}
+
+fn named(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(|id| (*id).to_owned()).collect()
 }

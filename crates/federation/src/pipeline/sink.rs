@@ -58,6 +58,11 @@ impl Sink {
         self.leg.wanted().await
     }
 
+    /// Notes that it may have more results than it was asked for, though the limit is not reached; in a sentence.
+    pub fn more(&self, why: String) {
+        self.leg.more(why);
+    }
+
     /// Hands on results.
     pub async fn found(&self, found: Vec<Found>) -> Result<(), Fault> {
         self.leg.expect(found.len());
