@@ -100,3 +100,39 @@ fn sources_are_asked_for_pages_until_enough_answers_the_question_and_say_where_t
 fn named(ids: &[&str]) -> Vec<String> {
     ids.iter().map(|id| (*id).to_owned()).collect()
 }
+
+#[test]
+fn a_field_that_a_source_calls_otherwise_is_told_from_nothing_found() {
+    let sources = Sources::start();
+    let server = Server::with(config(vec![sources.provider("switch", "")]));
+    let near = json!({"near": [4.8, 45.7], "radius": 5000});
+    for (n, (items, more, state, parts)) in [
+        (
+            json!([{"id": 1, "body": "flood"}, {"id": 2, "body": "flood"}]),
+            json!({}),
+            "error",
+            &["none of 2", "answer.map.text"][..],
+        ),
+        (json!([{"id": 1, "text": "fire"}, {"id": 2}]), json!({}), "complete", &[]),
+        (
+            json!([{"id": 1, "text": "flood"}, {"id": 2, "text": "flood"}]),
+            near.clone(),
+            "complete",
+            &["all of 2", "answer.map.lon"],
+        ),
+        (json!([{"id": 1, "text": "flood", "lon": 9, "lat": 9}, {"id": 2, "text": "flood"}]), near, "complete", &[]),
+        (json!([]), json!({}), "complete", &[]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        *sources.switch.lock().unwrap() = crate::sources::json(&json!({"items": items}).to_string());
+        let mut question = json!({"keywords": format!("flood -x{n}"), "providers": ["switch"]});
+        question.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let packets = search(&server, &question);
+        let told = of(&packets, "switch");
+        assert_eq!((told["state"].as_str(), told["results"].as_u64()), (Some(state), Some(0)), "{told}");
+        let detail = told["detail"].as_str().unwrap();
+        assert!(parts.iter().all(|part| detail.contains(part)) && detail.is_empty() == parts.is_empty(), "{told}");
+    }
+}

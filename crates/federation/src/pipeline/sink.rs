@@ -25,6 +25,8 @@ pub struct Read {
     pub items: usize,
     /// Where the answer says that the next page is.
     pub next: Option<String>,
+    /// The keys of `[answer.map]` under which none of the results has anything.
+    pub missing: Vec<&'static str>,
 }
 
 impl Sink {
@@ -61,6 +63,17 @@ impl Sink {
     /// Notes that it may have more results than it was asked for, though the limit is not reached; in a sentence.
     pub fn more(&self, why: String) {
         self.leg.more(why);
+    }
+
+    /// Notes a sentence that is told of it though it is complete.
+    pub fn remark(&self, remark: String) {
+        self.leg.remark(remark);
+    }
+
+    /// How many results were handed on, where all of them were left out because they do not answer the question; waits until
+    /// that is known.
+    pub async fn all_unmatched(&self) -> Option<usize> {
+        self.leg.all_unmatched().await
     }
 
     /// Hands on results.

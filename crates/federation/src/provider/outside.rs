@@ -1,6 +1,7 @@
 //! A declared provider at work: pages are asked for one after the other, within its limits.
 
 use super::declaration::{Declared, Keywords, Method, Paging};
+use super::doubt::Doubt;
 use super::fetch::{self, Failure, Http, Raw};
 use super::guard;
 use super::health::{Gate, Health};
@@ -39,7 +40,7 @@ impl Outside {
 
     async fn pages(&self, sink: Sink) -> Result<(), Fault> {
         let declared = &self.declared;
-        let (mut page, mut items) = (Page::Numbered(0, 0), 0_usize);
+        let (mut page, mut items, mut missing) = (Page::Numbered(0, 0), 0_usize, Vec::new());
         for number in 1..=declared.pages_max {
             sink.room().await;
             let (raw, called) = self.page(&sink, &page).await?;
@@ -49,6 +50,10 @@ impl Outside {
                 self.health.lock().succeeded();
             }
             items += read.items;
+            match number {
+                1 => missing = read.missing,
+                _ => missing.retain(|key| read.missing.contains(key)),
+            }
             let asked = self.variables(sink.question(), &page, None).size();
             let is_full = read.items >= asked;
             // The limit counts what comes through, so pages are asked for until enough has.
@@ -70,6 +75,11 @@ impl Outside {
             if number == declared.pages_max {
                 sink.more(format!("there may be more: it is asked for {number} pages at most"));
             }
+        }
+        if let Some(doubt) = Doubt::of(sink.question(), declared, &missing)
+            && let Some(results) = sink.all_unmatched().await
+        {
+            sink.remark(doubt.told(results)?);
         }
         Ok(())
     }
