@@ -72,7 +72,8 @@ impl Default for Settings {
             buffer_bytes_total: 256 << 20,
             answer_bytes_total: 256 << 20,
             join: Duration::from_secs(1),
-            gone: Duration::from_secs(1),
+            // A departure is noticed at once; with what it takes to stop, the work has ended within a second.
+            gone: Duration::from_millis(750),
             wait: Duration::from_secs(5),
             keep: Duration::from_secs(60),
             queue: 64,

@@ -7,6 +7,7 @@ mod support;
 
 mod bad_input;
 mod events;
+mod gone;
 mod kept;
 mod limits;
 mod metadata;
