@@ -188,6 +188,12 @@ impl Outbox {
         self.state.lock().sealed
     }
 
+    /// Whether the last packet is there, and comes before the one of this number: nothing is left to be read from it on.
+    pub fn is_over_before(&self, from: u64) -> bool {
+        let state = self.state.lock();
+        state.sealed && from >= state.next()
+    }
+
     /// The number of the first packet kept, that of the next to come, and how many gave way before anybody had taken them.
     pub fn numbers(&self) -> (u64, u64, u64) {
         let state = self.state.lock();

@@ -30,7 +30,7 @@ impl Events {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let lines = event.split_once('\n').map(|(id, data)| (id.to_owned(), data.to_owned()));
                 self.text = rest.to_owned();
-                // What is no event keeps the connection alive.
+                // What is no event keeps the connection alive, or says when to come back.
                 let Some((id, data)) = lines else { continue };
                 let packet = data.strip_prefix("data: ").unwrap();
                 assert!(packet.len() <= 10_240, "{}", packet.len());

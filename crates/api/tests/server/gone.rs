@@ -75,3 +75,17 @@ fn who_leaves_ends_the_work_and_the_calls_to_sources() {
         assert!(status["providers"]["source"]["detail"].as_str().unwrap().contains("nobody was there"), "{status}");
     }
 }
+
+#[test]
+fn a_browser_is_told_to_come_back_soon_and_at_the_end_to_stay_away() {
+    let server = Server::start();
+    let id = begin(&server, &json!({"keywords": "flood"}));
+    let packets = Events::open(&server, &packets_of(&id), None).all();
+    let whole = server.get(&packets_of(&id));
+    assert!(whole.text().starts_with("retry: 200\n\nid: 0\ndata: {"), "{}", whole.text());
+    let from = |last: usize| server.ask("GET", &packets_of(&id), &[("last-event-id", last.to_string().as_str())], b"");
+    let rest = from(packets.len() - 2);
+    assert_eq!((rest.status, rest.text().matches("\ndata: ").count()), (200, 1), "{}", rest.text());
+    let nothing = from(packets.len() - 1);
+    assert_eq!((nothing.status, nothing.body.len()), (204, 0));
+}
