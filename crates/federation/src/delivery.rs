@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 /// Bytes of packets that are kept, all together.
 #[derive(Debug)]
@@ -226,6 +227,16 @@ impl Outbox {
             state.bytes -= packet.len();
             self.budget.held.fetch_sub(packet.len(), Ordering::Relaxed);
         }
+    }
+
+    /// Whether anybody has come to read.
+    pub fn has_been_read(&self) -> bool {
+        self.state.lock().came
+    }
+
+    /// Completes when a packet came, or one was taken, or a reader came or left, from when it was enabled on.
+    pub fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
     }
 
     /// Waits while a reader is so far behind that half of the room is taken by what it has not read.

@@ -16,10 +16,14 @@ use meridian_query::CancelFlag;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
+
+/// Room among the packets of all searches comes free without a word: it is looked for so often.
+const LOOK_FOR_ROOM: Duration = Duration::from_millis(100);
 
 /// How a provider's part ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +123,8 @@ struct Entry {
     /// Whether it may have more than it was asked for.
     more: bool,
     not_kept: bool,
+    /// Lots of results that wait for a slow reader.
+    waiting: usize,
 }
 
 impl Search {
@@ -213,6 +219,25 @@ impl Search {
         true
     }
 
+    /// The same once there is room, which its reader makes. Waits for that until the search is over.
+    pub(crate) async fn send_when_read(&self, provider: &str, features: &[String]) {
+        loop {
+            let mut changed = pin!(self.outbox.changed());
+            changed.as_mut().enable();
+            if self.send(provider, features) {
+                return;
+            }
+            let _ = tokio::time::timeout(LOOK_FOR_ROOM, changed).await;
+        }
+    }
+
+    /// Notes that results of a provider wait for their reader, or do so no more.
+    pub(crate) fn waits_for_reader(&self, provider: &str, begins: bool) {
+        if let Some(entry) = self.ledger.lock().entries.get_mut(provider) {
+            entry.waiting = if begins { entry.waiting + 1 } else { entry.waiting.saturating_sub(1) };
+        }
+    }
+
     /// Tells how a provider's part ended; `more` where it may have more than it was asked for.
     pub(crate) fn tell(&self, provider: &str, state: State, detail: String, more: bool) {
         let mut ledger = self.ledger.lock();
@@ -265,14 +290,12 @@ impl Search {
     pub(crate) fn seal(&self, why_open: &str) {
         let mut ledger = self.ledger.lock();
         if !ledger.sealed {
-            let open: Vec<String> = ledger
-                .entries
-                .iter()
-                .filter(|(_, entry)| entry.state.is_none())
-                .map(|(name, _)| name.clone())
-                .collect();
-            for provider in open {
-                self.tell_in(&mut ledger, &provider, State::Timeout, why_open.to_owned(), false);
+            let open = ledger.entries.iter().filter(|(_, entry)| entry.state.is_none());
+            let open: Vec<(String, bool)> = open.map(|(name, entry)| (name.clone(), entry.waiting > 0)).collect();
+            for (provider, waits) in open {
+                let why =
+                    if waits { "whoever asked reads too slowly: not all its results could be sent" } else { why_open };
+                self.tell_in(&mut ledger, &provider, State::Timeout, why.to_owned(), false);
             }
             ledger.sealed = true;
             let word = ledger.word();

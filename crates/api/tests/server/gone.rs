@@ -1,15 +1,16 @@
-//! Readers that leave, come back, or read slowly; with the settings that hold where none are given.
+//! Readers that leave, come back, or read slowly.
 
 use crate::events::{Events, Socket};
-use crate::searches::{begin, packets_of};
+use crate::searches::{begin, ids, packets_of, whole};
+use crate::sources;
 use crate::support::Server;
 use meridian_api::ServerConfig;
 use meridian_federation::{Declared, Settings};
-use serde_json::json;
-use std::io::Read;
-use std::net::{SocketAddr, TcpListener};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 /// How long a departure may take to come through on a busy machine; the search itself would go on for twice as long.
@@ -88,4 +89,45 @@ fn a_browser_is_told_to_come_back_soon_and_at_the_end_to_stay_away() {
     assert_eq!((rest.status, rest.text().matches("\ndata: ").count()), (200, 1), "{}", rest.text());
     let nothing = from(packets.len() - 1);
     assert_eq!((nothing.status, nothing.body.len()), (204, 0));
+}
+
+/// A source that says when it is called, and answers when it is told to.
+fn patient(answer: Vec<u8>) -> (SocketAddr, Receiver<()>, Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let ((call, called), (go, told)) = (channel(), channel());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        assert!(stream.read(&mut [0; 4_096]).unwrap() > 0);
+        call.send(()).unwrap();
+        let _ = told.recv();
+        let _ = stream.write_all(&answer);
+    });
+    (address, called, go)
+}
+
+#[test]
+fn a_slow_reader_loses_nothing_of_an_answer_larger_than_what_is_kept_for_him() {
+    const KEPT: usize = 64 << 10;
+    let item = |n: usize| json!({"id": n.to_string(), "text": format!("flood {n} {}", "x".repeat(4_000))});
+    let items: Vec<Value> = (0..300).map(item).collect();
+    let (address, called, go) = patient(sources::json(&json!({"items": items}).to_string()));
+    let server = asking(address, |search| search.buffer_bytes = KEPT);
+    let question = json!({"keywords": "flood", "providers": ["source"], "limit": 300, "timeout": 120_000});
+    let id = begin(&server, &question);
+    called.recv_timeout(PATIENCE).unwrap();
+    let mut events = Events::over(server.connect_from(Ipv4Addr::LOCALHOST, 64 << 10), &packets_of(&id), None);
+    go.send(()).unwrap();
+    let mut packets = Vec::new();
+    while let Some(packet) = events.next() {
+        packets.push(packet);
+        std::thread::sleep(Duration::from_millis(2));
+        if packets.len().is_multiple_of(50) {
+            let metrics = server.get("/metrics").text();
+            let kept = metrics.lines().find_map(|line| line.strip_prefix("meridian_search_packet_bytes ")).unwrap();
+            assert!(kept.parse::<usize>().unwrap() <= KEPT + (16 << 10), "{kept}");
+        }
+    }
+    whole(&packets);
+    assert_eq!((packets.last().unwrap()["state"].as_str(), ids(&packets).len()), (Some("complete"), 300));
 }

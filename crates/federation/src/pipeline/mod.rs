@@ -42,8 +42,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+
+/// Results that wait for slow readers hold at most this part of what all packets may.
+const WAITING_SHARE: usize = 4;
 
 /// Work for a stage, and the part of a search that it is done for.
 pub struct Work<B> {
@@ -99,7 +102,8 @@ impl Pipeline {
         let mut stages = JoinSet::new();
         let (queue, at_once) = (settings.queue, settings.at_once);
         let keep = start(&mut stages, Arc::new(keep::Keep { keeper }), queue, at_once, tally);
-        let deliver = start(&mut stages, Arc::new(deliver::Deliver { keep }), queue, at_once, tally);
+        let deliver = deliver::Deliver::new(keep, settings.buffer_bytes_total / WAITING_SHARE);
+        let deliver = start(&mut stages, Arc::new(deliver), queue, at_once, tally);
         let images = settings.images.as_ref().map(|model| {
             let images = images::Images::of(model, deliver.clone(), tally.clone());
             start(&mut stages, Arc::new(images), queue, at_once, tally)
@@ -168,9 +172,9 @@ async fn serve<S: Stage>(stage: Arc<S>, lane: WorkLane<S::Body>, places: Arc<Sem
     }
 }
 
-/// Does a piece of work in a task of its own, from which nothing comes out but what it hands on; `place` is free again when it
+/// Does a piece of work in a task of its own, from which nothing comes out but what it hands on; `place` is given back when it
 /// is done.
-fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, place: OwnedSemaphorePermit, tally: Arc<Tally>) {
+fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, place: impl Send + 'static, tally: Arc<Tally>) {
     let leg = work.leg.clone();
     tokio::spawn(async move {
         tokio::select! {

@@ -302,15 +302,34 @@ async fn who_comes_while_work_waits_too_long_is_refused_until_it_does_not() {
     tokio::time::timeout(Duration::from_secs(10), again).await.expect("a place");
 }
 
+fn many(sink: Sink) -> Asking<'static> {
+    Box::pin(async move {
+        let found =
+            |n: usize| Found { id: n.to_string(), title: Some(format!("x {}", n).repeat(300)), ..Found::default() };
+        sink.found((0..200).map(found).collect()).await
+    })
+}
+
 #[tokio::test]
-async fn a_reader_that_does_not_read_gets_what_fits_and_hears_that_it_is_not_all() {
-    fn many(sink: Sink) -> Asking<'static> {
-        Box::pin(async move {
-            let found =
-                |n: usize| Found { id: n.to_string(), title: Some(format!("x {}", n).repeat(300)), ..Found::default() };
-            sink.found((0..200).map(found).collect()).await
-        })
+async fn a_reader_that_stops_reading_hears_at_the_deadline_that_it_is_not_all() {
+    let searches = searches(Settings { buffer_bytes: 40_000, ..Settings::default() }, &[("many", many)]);
+    let question = json!({"keywords": "x", "providers": ["many"], "limit": 200, "timeout": 2_000});
+    let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");
+    let mut reader = search.outbox.read(0).expect("a reader");
+    search.ended().await;
+    let told = search.status()["providers"]["many"].clone();
+    assert_eq!(told["state"], "timeout", "{told}");
+    assert!(told["detail"].as_str().expect("text").contains("too slowly"), "{told}");
+    assert!(searches.bytes() <= 41_000);
+    let mut packets = 0;
+    while reader.next().await.is_some() {
+        packets += 1;
     }
+    assert!(packets > 2);
+}
+
+#[tokio::test]
+async fn a_reader_that_does_not_come_gets_what_fits_and_hears_that_it_is_not_all() {
     let searches = searches(Settings { buffer_bytes: 40_000, ..Settings::default() }, &[("many", many)]);
     let question = json!({"keywords": "x", "providers": ["many"], "limit": 200});
     let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");
