@@ -50,7 +50,7 @@ pub struct QuestionArgs {
     /// Keep the results in this collection, made where it is not there
     #[arg(long, value_name = "COLLECTION")]
     pub keep: Option<String>,
-    /// For so many hours [default: 24]
+    /// For so many hours, which a collection that is there must have said too [default: 24, or as the collection has it]
     #[arg(long, value_name = "HOURS", requires = "keep")]
     pub keep_hours: Option<u64>,
 }
