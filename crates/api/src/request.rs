@@ -11,6 +11,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use serde::de::DeserializeOwned;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -21,10 +22,16 @@ static TIMEOUT: HeaderName = HeaderName::from_static("meridian-timeout");
 #[derive(Clone, Copy)]
 struct Arrival(Instant);
 
+/// Where a request came from; set where connections are served.
+#[derive(Clone, Copy)]
+pub struct Peer(pub IpAddr);
+
 /// A request as its handler sees it.
 pub struct Context {
     /// When the request's head had been read.
     pub arrived: Instant,
+    /// The other end of its connection.
+    pub peer: Option<IpAddr>,
     /// The head's fields.
     pub headers: HeaderMap,
     /// The query string, undecoded.
@@ -42,6 +49,7 @@ impl FromRequestParts<AppState> for Context {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
         Ok(Context {
             arrived: parts.extensions.get::<Arrival>().map_or_else(Instant::now, |a| a.0),
+            peer: parts.extensions.get::<Peer>().map(|peer| peer.0),
             query: parts.uri.query().map(str::to_owned),
             path: parts.uri.path().to_owned(),
             base: base_url(state, parts),

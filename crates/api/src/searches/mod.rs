@@ -30,10 +30,9 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
         )
     })?;
     drop(received);
-    // Until there is a sign-in, whoever says the same of himself is the same.
-    let asker = context.headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let asker = asker(&context);
     let (search, joined) =
-        state.searches.start(&question, asker, context.arrived).await.map_err(|e| refused(e, &state))?;
+        state.searches.start(&question, &asker, context.arrived).await.map_err(|e| refused(e, &state))?;
     let (status, stream) = addresses(&context, &search.id);
     let mut answer = search.status();
     answer["packets"] = stream.into();
@@ -42,6 +41,20 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     *response.status_mut() = StatusCode::ACCEPTED;
     respond::insert(response.headers_mut(), header::LOCATION, &status);
     Ok(response)
+}
+
+/// Who asks. Until there is a sign-in, whoever says the same of himself is the same; who says nothing is where he asks from, as
+/// far as the proxies before this server tell.
+fn asker(context: &Context) -> String {
+    let said = |name: &str| context.headers.get(name).and_then(|value| value.to_str().ok());
+    match said("authorization") {
+        Some(name) => format!("as {name}"),
+        None => {
+            let peer = context.peer.map(|peer| peer.to_string());
+            let through = ["forwarded", "x-forwarded-for"].map(|name| said(name).unwrap_or_default());
+            format!("from {} {}", peer.unwrap_or_default(), through.join(" "))
+        }
+    }
 }
 
 /// `GET /searches/{id}`

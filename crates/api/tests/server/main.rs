@@ -5,6 +5,7 @@
 
 mod support;
 
+mod asking;
 mod bad_input;
 mod events;
 mod gone;

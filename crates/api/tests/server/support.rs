@@ -97,9 +97,7 @@ impl Server {
     }
 
     pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
-        let mut stream = self.connect();
-        send(&mut stream, method, path, headers, body);
-        read_answer(&mut BufReader::new(stream)).unwrap_or_else(|e| panic!("{method} {path}: {e}"))
+        ask_over(self.connect(), method, path, headers, body)
     }
 
     pub fn post(&self, path: &str, media_type: &str, body: impl AsRef<[u8]>) -> Answer {
@@ -155,6 +153,12 @@ impl Answer {
         }
         body
     }
+}
+
+/// Asks over a connection of one's own.
+pub fn ask_over(mut stream: TcpStream, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    send(&mut stream, method, path, headers, body);
+    read_answer(&mut BufReader::new(stream)).unwrap_or_else(|e| panic!("{method} {path}: {e}"))
 }
 
 /// Writes a request with `Connection: close`.
