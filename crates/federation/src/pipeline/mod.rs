@@ -25,6 +25,7 @@ pub use deduplicate::Seen;
 pub use lane::{Lane, Urgent, Waits};
 pub use sink::Sink;
 
+use crate::always::{Contained, always};
 use crate::found::Found;
 use crate::keep::Keeper;
 use crate::leg::Leg;
@@ -34,13 +35,9 @@ use crate::search::Tally;
 use crate::settings::Settings;
 use map::Answer;
 use meridian_model::policy::queue::{Class, Taken};
-use std::any::Any;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -152,7 +149,8 @@ fn start<S: Stage>(
     tally: &Arc<Tally>,
 ) -> WorkLane<S::Body> {
     let lane = Arc::new(Lane::new(queue));
-    stages.spawn(serve(stage, lane.clone(), Arc::new(Semaphore::new(at_once.max(1))), tally.clone()));
+    let (serving, places, tally) = (lane.clone(), Arc::new(Semaphore::new(at_once.max(1))), tally.clone());
+    stages.spawn(always(S::NAME, move || serve(stage.clone(), serving.clone(), places.clone(), tally.clone())));
     lane
 }
 
@@ -178,7 +176,7 @@ fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, place: impl Send + 'stati
     let leg = work.leg.clone();
     tokio::spawn(async move {
         tokio::select! {
-            done = Contained(Box::pin(stage.run(work))) => if let Err(panic) = done {
+            done = Contained::new(stage.run(work)) => if let Err(panic) = done {
                 tally.lost.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(stage = S::NAME, provider = leg.provider.name(), panic, "work was lost to a panic");
                 leg.lose(format!("a fault of this server in the stage {} lost some of its results", S::NAME));
@@ -193,25 +191,4 @@ fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, place: impl Send + 'stati
 
 fn late() -> Fault {
     Fault::Timeout("the search was over before all its results were through".to_owned())
-}
-
-/// A future whose panic is a value.
-struct Contained<F>(Pin<Box<F>>);
-
-impl<F: Future> Future for Contained<F> {
-    type Output = Result<F::Output, String>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // What a panic leaves half done is this one piece of work, which is dropped.
-        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
-            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-            Ok(Poll::Pending) => Poll::Pending,
-            Err(panic) => Poll::Ready(Err(said(&*panic))),
-        }
-    }
-}
-
-fn said(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
 }

@@ -3,6 +3,7 @@
 mod images;
 
 use super::*;
+use crate::always::doom::{doom, doomed};
 use crate::provider::Asking;
 use crate::question::Question;
 use crate::searches::{Refusal, Searches};
@@ -199,6 +200,38 @@ async fn a_panic_and_a_hang_cost_their_own_results_only_and_nobody_dies() {
     }
     assert_eq!(searches.tally().lost.load(Ordering::Relaxed), 3);
     assert_eq!(searches.running(), 0);
+}
+
+#[tokio::test]
+async fn what_serves_searches_for_good_begins_again_where_it_dies() {
+    let searches = searches(Settings { join: Duration::ZERO, ..Settings::default() }, &[("good", good)]);
+    let question = json!({"keywords": "good", "providers": ["good"]});
+    for round in 0..2 {
+        let all = packets(&searches, question.clone()).await;
+        let last = all.last().expect("a last packet");
+        assert_eq!((&last["state"], &last["result_packets"]), (&json!("complete"), &json!(1)), "{last}");
+        if round == 0 {
+            // They serve, and wait for more.
+            for name in ["ask", "enrich", "filter", "classify", "deduplicate", "deliver", "guardian"] {
+                doom(name);
+            }
+        }
+    }
+    assert_eq!(doomed(), Vec::<&str>::new());
+    assert_eq!(searches.running(), 0);
+}
+
+#[test]
+fn a_search_whose_guardian_is_gone_is_over() {
+    let searches = searches(Settings::default(), &[("hangs", hangs)]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let search = runtime.block_on(async {
+        let question = json!({"keywords": "good", "providers": ["hangs"]});
+        searches.start(&question, "", Instant::now()).await.expect("a search").0
+    });
+    assert!(!search.outbox.is_sealed() && searches.running() == 1);
+    drop(runtime);
+    assert!(search.outbox.is_sealed() && searches.running() == 0);
 }
 
 /// The stages themselves: one that panics at every other piece of work does the rest of it.
