@@ -64,12 +64,17 @@ impl Context {
     /// The deadline: the parameter `timeout`, else the header `Meridian-Timeout`, else `default`; never past the
     /// longest that the operator allows.
     pub fn deadline(&self, parameter: Option<Duration>, default: Duration) -> Result<Instant> {
-        let asked = match (parameter, self.headers.get(&TIMEOUT)) {
-            (Some(timeout), _) => timeout,
-            (None, Some(value)) => params::timeout("Meridian-Timeout", value.to_str().unwrap_or_default())?,
-            (None, None) => default,
+        let asked = match parameter {
+            Some(timeout) => timeout,
+            None => self.timeout()?.unwrap_or(default),
         };
         Ok(self.arrived + asked.min(self.timeout_max))
+    }
+
+    /// What the header `Meridian-Timeout` asks for.
+    pub fn timeout(&self) -> Result<Option<Duration>> {
+        let header = self.headers.get(&TIMEOUT);
+        header.map(|value| params::timeout("Meridian-Timeout", value.to_str().unwrap_or_default())).transpose()
     }
 
     /// The absolute URL of this request.

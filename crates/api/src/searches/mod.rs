@@ -23,13 +23,20 @@ use std::sync::Arc;
 pub async fn post(State(state): State<AppState>, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
-    let question: Value = serde_json::from_slice(&received.bytes).map_err(|e| {
+    let mut question: Value = serde_json::from_slice(&received.bytes).map_err(|e| {
         Problem::new(
             Kind::InvalidBody,
             format!("the body is not JSON ({e}): expected a question such as {{\"keywords\":\"flood\"}}"),
         )
     })?;
     drop(received);
+    // What the question says itself goes before the header.
+    if let (Some(timeout), Some(members)) = (context.timeout()?, question.as_object_mut())
+        && members.get("timeout").is_none_or(Value::is_null)
+    {
+        let timeout = timeout.min(state.config.search.deadline_max).as_millis() as u64;
+        members.insert("timeout".to_owned(), timeout.into());
+    }
     let asker = asker(&context);
     let (search, joined) =
         state.searches.start(&question, &asker, context.arrived).await.map_err(|e| refused(e, &state))?;
