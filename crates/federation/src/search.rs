@@ -14,6 +14,7 @@ use crate::question::Question;
 use crate::settings::Settings;
 use meridian_query::CancelFlag;
 use parking_lot::Mutex;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -24,6 +25,9 @@ use tokio::sync::{Notify, watch};
 
 /// Room among the packets of all searches comes free without a word: it is looked for so often.
 const LOOK_FOR_ROOM: Duration = Duration::from_millis(100);
+
+/// Longest sentence about a provider, in bytes.
+const DETAIL_BYTES_MAX: usize = 400;
 
 /// How a provider's part ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +117,43 @@ struct Ledger {
     first: Option<Duration>,
     last: Option<Duration>,
     kept: usize,
+}
+
+/// The last packet.
+#[derive(Serialize)]
+struct Last<'a> {
+    search: &'a str,
+    seq: u64,
+    kind: &'static str,
+    state: &'static str,
+    packets: u64,
+    result_packets: u64,
+    providers: BTreeMap<&'a str, &'static str>,
+    ttfp_ms: Option<u64>,
+    ttlp_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    more: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<usize>,
+}
+
+/// The most bytes that the last packet of a search takes which asks all of these: it cannot be cut.
+pub(crate) fn last_bytes(providers: &[&str]) -> usize {
+    let (most, word) = (u64::MAX, State::Complete.word());
+    let last = Last {
+        search: &"0".repeat(32),
+        seq: most,
+        kind: "complete",
+        state: word,
+        packets: most,
+        result_packets: most,
+        providers: providers.iter().map(|name| (*name, word)).collect(),
+        ttfp_ms: Some(most),
+        ttlp_ms: Some(most),
+        more: providers.to_vec(),
+        kept: Some(usize::MAX),
+    };
+    json!(last).to_string().len()
 }
 
 #[derive(Debug, Default)]
@@ -250,8 +291,7 @@ impl Search {
 
     fn tell_in(&self, ledger: &mut Ledger, provider: &str, state: State, detail: String, more: bool) {
         let Some(entry) = ledger.entries.get_mut(provider) else { return };
-        // What a source says may be long; a packet is not.
-        let detail = detail[..detail.floor_char_boundary(400)].to_owned();
+        let detail = self.cut(&detail).to_owned();
         entry.ms = self.arrived.elapsed().as_millis() as u64;
         entry.more = more;
         let (results, ms) = (entry.results, entry.ms);
@@ -264,6 +304,11 @@ impl Search {
             packet.to_string()
         });
         entry.state = Some((state, detail));
+    }
+
+    /// What a source says may be long; a packet is not, though a sign of text may take six bytes of JSON.
+    fn cut<'a>(&self, text: &'a str) -> &'a str {
+        &text[..text.floor_char_boundary(DETAIL_BYTES_MAX.min(self.packet_bytes / 8))]
     }
 
     /// Notes results that are in their collection now.
@@ -279,7 +324,7 @@ impl Search {
         if sealed || std::mem::replace(&mut entry.not_kept, true) {
             return;
         }
-        let detail = &why[..why.floor_char_boundary(400)];
+        let detail = self.cut(&why);
         self.outbox.push_state(|seq| {
             json!({"search": self.id, "seq": seq, "provider": provider, "kind": "keep", "state": "error", "detail": detail})
                 .to_string()
@@ -300,18 +345,21 @@ impl Search {
             ledger.sealed = true;
             let word = ledger.word();
             self.outbox.seal(|seq| {
-                let states: Map<String, Value> = ledger.states();
-                let mut packet = json!({"search": self.id, "seq": seq, "kind": "complete", "state": word, "packets": seq + 1,
-                    "result_packets": ledger.result_packets, "providers": states,
-                    "ttfp_ms": ledger.first.map(|t| t.as_millis() as u64), "ttlp_ms": ledger.last.map(|t| t.as_millis() as u64)});
-                let more: Vec<&str> = ledger.with_more().collect();
-                if !more.is_empty() {
-                    packet["more"] = more.into();
-                }
-                if self.question.keep.is_some() {
-                    packet["kept"] = ledger.kept.into();
-                }
-                packet.to_string()
+                let ms = |at: Option<Duration>| at.map(|at| at.as_millis() as u64);
+                let last = Last {
+                    search: &self.id,
+                    seq,
+                    kind: "complete",
+                    state: word,
+                    packets: seq + 1,
+                    result_packets: ledger.result_packets,
+                    providers: ledger.states(),
+                    ttfp_ms: ms(ledger.first),
+                    ttlp_ms: ms(ledger.last),
+                    more: ledger.with_more().collect(),
+                    kept: self.question.keep.is_some().then_some(ledger.kept),
+                };
+                json!(last).to_string()
             });
         }
         drop(ledger);
@@ -380,8 +428,8 @@ impl Ledger {
         self.entries.iter().filter(|(_, entry)| entry.more).map(|(name, _)| name.as_str())
     }
 
-    fn states(&self) -> Map<String, Value> {
+    fn states(&self) -> BTreeMap<&str, &'static str> {
         let state = |entry: &Entry| entry.state.as_ref().map_or("timeout", |(state, _)| state.word());
-        self.entries.iter().map(|(name, entry)| (name.clone(), state(entry).into())).collect()
+        self.entries.iter().map(|(name, entry)| (name.as_str(), state(entry))).collect()
     }
 }

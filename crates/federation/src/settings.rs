@@ -1,8 +1,9 @@
 //! What an operator can set about searches; every limit that bounds their memory and time is here.
 
 use crate::labels::Classifier;
-use crate::provider::Declared;
+use crate::provider::{Declared, Own};
 use crate::saved::SavedSettings;
+use crate::search::last_bytes;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +56,15 @@ pub struct Settings {
     pub images: Option<Arc<Classifier>>,
     /// Saved searches.
     pub saved: SavedSettings,
+}
+
+impl Settings {
+    /// The bytes that the last packet of a search may take, since it names all providers: `packet_bytes` must hold them.
+    pub fn last_packet_bytes(&self) -> usize {
+        let names: Vec<&str> =
+            self.providers.iter().map(|declared| declared.name.as_str()).chain([Own::NAME]).collect();
+        last_bytes(&names)
+    }
 }
 
 impl Default for Settings {
