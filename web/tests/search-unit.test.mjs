@@ -166,6 +166,10 @@ describe('what is said of a search', () => {
     const nothing = begun();
     complete(nothing, 'complete');
     assert.match(page.words.say(nothing, titles, 0).headline, /^Nothing found\. The search is complete/);
+    told(run, 'b', 'complete', 'there may be more: it has one page');
+    const more = page.words.say(run, titles, 2000);
+    assert.deepEqual([more.tone, more.lacking], ['warn', [['Beta', 'there may be more: it has one page']]]);
+    assert.match(more.headline, /^Complete: 1 result\. .* there may be more/);
   });
 
   it('says of a part that it is one, whom it lacks and why', () => {

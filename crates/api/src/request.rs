@@ -11,6 +11,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use serde::de::DeserializeOwned;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -21,10 +22,16 @@ static TIMEOUT: HeaderName = HeaderName::from_static("meridian-timeout");
 #[derive(Clone, Copy)]
 struct Arrival(Instant);
 
+/// Where a request came from; set where connections are served.
+#[derive(Clone, Copy)]
+pub struct Peer(pub IpAddr);
+
 /// A request as its handler sees it.
 pub struct Context {
     /// When the request's head had been read.
     pub arrived: Instant,
+    /// The other end of its connection.
+    pub peer: Option<IpAddr>,
     /// The head's fields.
     pub headers: HeaderMap,
     /// The query string, undecoded.
@@ -42,6 +49,7 @@ impl FromRequestParts<AppState> for Context {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
         Ok(Context {
             arrived: parts.extensions.get::<Arrival>().map_or_else(Instant::now, |a| a.0),
+            peer: parts.extensions.get::<Peer>().map(|peer| peer.0),
             query: parts.uri.query().map(str::to_owned),
             path: parts.uri.path().to_owned(),
             base: base_url(state, parts),
@@ -56,12 +64,17 @@ impl Context {
     /// The deadline: the parameter `timeout`, else the header `Meridian-Timeout`, else `default`; never past the
     /// longest that the operator allows.
     pub fn deadline(&self, parameter: Option<Duration>, default: Duration) -> Result<Instant> {
-        let asked = match (parameter, self.headers.get(&TIMEOUT)) {
-            (Some(timeout), _) => timeout,
-            (None, Some(value)) => params::timeout("Meridian-Timeout", value.to_str().unwrap_or_default())?,
-            (None, None) => default,
+        let asked = match parameter {
+            Some(timeout) => timeout,
+            None => self.timeout()?.unwrap_or(default),
         };
         Ok(self.arrived + asked.min(self.timeout_max))
+    }
+
+    /// What the header `Meridian-Timeout` asks for.
+    pub fn timeout(&self) -> Result<Option<Duration>> {
+        let header = self.headers.get(&TIMEOUT);
+        header.map(|value| params::timeout("Meridian-Timeout", value.to_str().unwrap_or_default())).transpose()
     }
 
     /// The absolute URL of this request.

@@ -1,7 +1,7 @@
 //! The accept loop: connections with limits on their number and on how slow they may be.
 
 use crate::places::{self, Near};
-use crate::request::Observation;
+use crate::request::{Observation, Peer};
 use crate::routes;
 use crate::state::AppState;
 use axum::Router;
@@ -44,11 +44,11 @@ pub async fn serve(
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
-        let stream = tokio::select! {
+        let (stream, peer) = tokio::select! {
             () = shutdown.as_mut() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok((stream, address)) => (stream, Peer(address.ip())),
                 Err(e) => {
                     // Out of file descriptors, or a client that left while it queued: neither ends the server.
                     tracing::warn!(error = %e, "could not accept a connection");
@@ -64,7 +64,7 @@ pub async fn serve(
         }
         // Without this, the second half of a small answer would wait for the client's delayed acknowledgement.
         let _ = stream.set_nodelay(true);
-        connections.spawn(connection(stream, router.clone(), state.clone(), stopping.clone()));
+        connections.spawn(connection(stream, peer, router.clone(), state.clone(), stopping.clone()));
     }
     drop(listener);
     state.stopping.store(true, Ordering::Relaxed);
@@ -87,8 +87,14 @@ pub async fn serve(
     Ok(())
 }
 
-async fn connection(stream: TcpStream, router: Router, state: AppState, mut stopping: watch::Receiver<bool>) {
-    let service = service_fn(|request| answer(&state, &router, request));
+async fn connection(
+    stream: TcpStream,
+    peer: Peer,
+    router: Router,
+    state: AppState,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let service = service_fn(|request| answer(&state, &router, peer, request));
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(state.config.head_timeout)
@@ -111,7 +117,12 @@ async fn connection(stream: TcpStream, router: Router, state: AppState, mut stop
 /// Answers one request. Near questions are answered right here, because they cost so little that finding their route,
 /// taking their path apart and boxing their futures tells (docs/decisions/007). The router has the same routes for them,
 /// and gets those that are not plain.
-async fn answer(state: &AppState, router: &Router, request: hyper::Request<Incoming>) -> Result<Response, Infallible> {
+async fn answer(
+    state: &AppState,
+    router: &Router,
+    peer: Peer,
+    request: hyper::Request<Incoming>,
+) -> Result<Response, Infallible> {
     if request.method() == Method::GET
         && let Some(question) = Near::of(request.uri())
     {
@@ -120,7 +131,9 @@ async fn answer(state: &AppState, router: &Router, request: hyper::Request<Incom
         let response = places::nearby(state, question).await.unwrap_or_else(IntoResponse::into_response);
         return Ok(observation.end(Some(route), response));
     }
-    router.clone().call(request.map(Body::new)).await
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(peer);
+    router.clone().call(request).await
 }
 
 /// A stream whose writes fail when the client takes nothing for too long.

@@ -501,6 +501,15 @@ impl Config {
             return Err("search.deadline_max and search.limit_max: must be at least search.deadline and search.limit"
                 .to_owned());
         }
+        let last = search.last_packet_bytes();
+        if search.packet_bytes < last {
+            return Err(format!(
+                "search.packet_bytes: {} does not hold the last packet of a search, which names all {} providers and may \
+                 take {last} B: expected at least that, or fewer providers",
+                units::size_text(search.packet_bytes as u64),
+                search.providers.len() + 1,
+            ));
+        }
         if self.server.timeout_max < self.server.timeout_default.max(self.server.timeout_stream) {
             return Err(
                 "requests.timeout_max: must be at least requests.timeout and requests.timeout_stream".to_owned()
@@ -558,6 +567,26 @@ mod tests {
         let back = Config::parse(&config.show()).unwrap();
         assert_eq!(back.show(), config.show());
         assert_eq!(Config::parse("").unwrap().show(), Config::default().show());
+    }
+
+    #[test]
+    fn packets_hold_the_names_of_all_providers() {
+        let folder = tempfile::tempdir().unwrap();
+        for n in 0..40 {
+            let name = format!("{n:02}-{}", "x".repeat(60));
+            let text = format!(
+                "name = \"{name}\"\n[request]\nurl = \"http://a\"\n[answer]\nformat = \"json\"\nitems = \"\"\n[answer.map]\nid = \"id\"\n"
+            );
+            std::fs::write(folder.path().join(format!("{name}.toml")), text).unwrap();
+        }
+        let with = |size: &str| {
+            Config::parse(&format!("[search]\nproviders = {:?}\npacket_bytes = \"{size}\"", folder.path()))
+        };
+        let error = with("2 KiB").err().unwrap();
+        assert!(["search.packet_bytes: 2 KiB", "41 providers"].iter().all(|part| error.contains(part)), "{error}");
+        // As much as it says is enough.
+        let least = error.split("may take ").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
+        assert!(with(least).is_ok(), "{error}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 /// Bytes of packets that are kept, all together.
 #[derive(Debug)]
@@ -188,6 +189,12 @@ impl Outbox {
         self.state.lock().sealed
     }
 
+    /// Whether the last packet is there, and comes before the one of this number: nothing is left to be read from it on.
+    pub fn is_over_before(&self, from: u64) -> bool {
+        let state = self.state.lock();
+        state.sealed && from >= state.next()
+    }
+
     /// The number of the first packet kept, that of the next to come, and how many gave way before anybody had taken them.
     pub fn numbers(&self) -> (u64, u64, u64) {
         let state = self.state.lock();
@@ -220,6 +227,16 @@ impl Outbox {
             state.bytes -= packet.len();
             self.budget.held.fetch_sub(packet.len(), Ordering::Relaxed);
         }
+    }
+
+    /// Whether anybody has come to read.
+    pub fn has_been_read(&self) -> bool {
+        self.state.lock().came
+    }
+
+    /// Completes when a packet came, or one was taken, or a reader came or left, from when it was enabled on.
+    pub fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
     }
 
     /// Waits while a reader is so far behind that half of the room is taken by what it has not read.

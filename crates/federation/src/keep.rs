@@ -8,8 +8,8 @@ use meridian_model::{Invalid, schema};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// Hours for which results are kept where the question does not say.
-const HOURS_DEFAULT: u64 = 24;
+/// For how long results are kept in a new collection where the question does not say.
+const AGE_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
 /// Longest, in hours: a year.
 const HOURS_MAX: u64 = 8_784;
 
@@ -18,11 +18,16 @@ const HOURS_MAX: u64 = 8_784;
 pub struct Keep {
     /// Name of the collection.
     pub collection: String,
-    /// Age, since they were found, at which results go.
-    pub age: Duration,
+    /// Age, since they were found, at which results go; where the question does not say, that of the collection.
+    pub age: Option<Duration>,
 }
 
 impl Keep {
+    /// The age for a collection that is made for it.
+    pub fn age_of_new(&self) -> Duration {
+        self.age.unwrap_or(AGE_DEFAULT)
+    }
+
     /// Reads the member; a mistake names it.
     pub(crate) fn read(members: &Map<String, Value>) -> Result<Option<Keep>, Invalid> {
         let wrong = |detail: String| Invalid::field("keep", detail);
@@ -41,13 +46,16 @@ impl Keep {
         })?;
         schema::validate_name("collection", collection).map_err(|e| wrong(e.detail))?;
         let hours = match keep.get("hours") {
-            None | Some(Value::Null) => HOURS_DEFAULT,
-            Some(hours) => hours
-                .as_u64()
-                .filter(|hours| (1..=HOURS_MAX).contains(hours))
-                .ok_or_else(|| wrong(format!("hours: {hours}: expected a whole number from 1 to {HOURS_MAX}")))?,
+            None | Some(Value::Null) => None,
+            Some(hours) => Some(
+                hours
+                    .as_u64()
+                    .filter(|hours| (1..=HOURS_MAX).contains(hours))
+                    .ok_or_else(|| wrong(format!("hours: {hours}: expected a whole number from 1 to {HOURS_MAX}")))?,
+            ),
         };
-        Ok(Some(Keep { collection: collection.to_owned(), age: Duration::from_secs(hours * 3_600) }))
+        let age = hours.map(|hours| Duration::from_secs(hours * 3_600));
+        Ok(Some(Keep { collection: collection.to_owned(), age }))
     }
 }
 

@@ -5,7 +5,8 @@
 //! that
 //! - every search ends with a `complete` packet, at its deadline at the latest, and every provider's state is in it;
 //! - no source delays another's results: each has a queue and calls of its own;
-//! - no work is done for a search that is over, and no panic costs more than the piece of work that it happened in;
+//! - no work is done for a search that is over, no panic costs more than the piece of work that it happened in, and what serves
+//!   searches for good begins again where it dies of one;
 //! - packets are numbered without gaps, and a reader that comes back gets what it has not had;
 //! - memory is bounded by [`Settings`], and what is over is refused at once;
 //! - no source can make the server call a private address.
@@ -14,12 +15,15 @@
 //! `provider/mod.rs` (whom it asks); for questions that stand, `saved/mod.rs`. It knows no HTTP server; that is the api crate's
 //! matter.
 
+mod always;
 mod area;
 mod delivery;
+mod event;
 mod found;
 mod gazetteer;
 mod keep;
 mod labels;
+mod leg;
 mod pipeline;
 mod places;
 pub mod provider;

@@ -7,23 +7,32 @@
 
 use crate::area::Area;
 use crate::delivery::{Budget, Outbox};
+use crate::leg::Leg;
 use crate::pipeline::Seen;
-use crate::provider::{Fault, Provider};
+use crate::provider::Provider;
 use crate::question::Question;
 use crate::settings::Settings;
 use meridian_query::CancelFlag;
 use parking_lot::Mutex;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
+
+/// Room among the packets of all searches comes free without a word: it is looked for so often.
+const LOOK_FOR_ROOM: Duration = Duration::from_millis(100);
+
+/// Longest sentence about a provider, in bytes.
+const DETAIL_BYTES_MAX: usize = 400;
 
 /// How a provider's part ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Everything that it has, up to the limit.
+    /// Everything that it gives, up to the limit.
     Complete,
     /// It was not asked, for it does not take such questions.
     Skipped,
@@ -110,12 +119,53 @@ struct Ledger {
     kept: usize,
 }
 
+/// The last packet.
+#[derive(Serialize)]
+struct Last<'a> {
+    search: &'a str,
+    seq: u64,
+    kind: &'static str,
+    state: &'static str,
+    packets: u64,
+    result_packets: u64,
+    providers: BTreeMap<&'a str, &'static str>,
+    ttfp_ms: Option<u64>,
+    ttlp_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    more: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<usize>,
+}
+
+/// The most bytes that the last packet of a search takes which asks all of these: it cannot be cut.
+pub(crate) fn last_bytes(providers: &[&str]) -> usize {
+    let (most, word) = (u64::MAX, State::Complete.word());
+    let last = Last {
+        search: &"0".repeat(32),
+        seq: most,
+        kind: "complete",
+        state: word,
+        packets: most,
+        result_packets: most,
+        providers: providers.iter().map(|name| (*name, word)).collect(),
+        ttfp_ms: Some(most),
+        ttlp_ms: Some(most),
+        more: providers.to_vec(),
+        kept: Some(usize::MAX),
+    };
+    json!(last).to_string().len()
+}
+
 #[derive(Debug, Default)]
 struct Entry {
     state: Option<(State, String)>,
     results: u64,
     ms: u64,
+    /// Whether it may have more than it was asked for.
+    more: bool,
     not_kept: bool,
+    /// Lots of results that wait for a slow reader.
+    waiting: usize,
 }
 
 impl Search {
@@ -174,20 +224,13 @@ impl Search {
     /// Notes a provider that is asked.
     pub(crate) fn begin(self: &Arc<Search>, provider: Arc<dyn Provider>) -> Arc<Leg> {
         self.ledger.lock().entries.insert(provider.name().to_owned(), Entry::default());
-        Arc::new(Leg {
-            search: self.clone(),
-            provider,
-            outcome: Mutex::default(),
-            lost: Mutex::default(),
-            accepted: AtomicUsize::new(0),
-            unreadable: AtomicUsize::new(0),
-        })
+        Arc::new(Leg::new(self.clone(), provider))
     }
 
     /// Tells that a provider is not asked.
     pub(crate) fn skip(&self, provider: &str, why: String) {
         self.ledger.lock().entries.insert(provider.to_owned(), Entry::default());
-        self.tell(provider, State::Skipped, why);
+        self.tell(provider, State::Skipped, why, false);
     }
 
     /// Sends a packet of results; `false` where there is no room for it.
@@ -217,27 +260,55 @@ impl Search {
         true
     }
 
-    fn tell(&self, provider: &str, state: State, detail: String) {
+    /// The same once there is room, which its reader makes. Waits for that until the search is over.
+    pub(crate) async fn send_when_read(&self, provider: &str, features: &[String]) {
+        loop {
+            let mut changed = pin!(self.outbox.changed());
+            changed.as_mut().enable();
+            if self.send(provider, features) {
+                return;
+            }
+            let _ = tokio::time::timeout(LOOK_FOR_ROOM, changed).await;
+        }
+    }
+
+    /// Notes that results of a provider wait for their reader, or do so no more.
+    pub(crate) fn waits_for_reader(&self, provider: &str, begins: bool) {
+        if let Some(entry) = self.ledger.lock().entries.get_mut(provider) {
+            entry.waiting = if begins { entry.waiting + 1 } else { entry.waiting.saturating_sub(1) };
+        }
+    }
+
+    /// Tells how a provider's part ended; `more` where it may have more than it was asked for.
+    pub(crate) fn tell(&self, provider: &str, state: State, detail: String, more: bool) {
         let mut ledger = self.ledger.lock();
         if !ledger.sealed {
-            self.tell_in(&mut ledger, provider, state, detail);
+            self.tell_in(&mut ledger, provider, state, detail, more);
         }
         drop(ledger);
         self.all_told.notify_waiters();
     }
 
-    fn tell_in(&self, ledger: &mut Ledger, provider: &str, state: State, detail: String) {
+    fn tell_in(&self, ledger: &mut Ledger, provider: &str, state: State, detail: String, more: bool) {
         let Some(entry) = ledger.entries.get_mut(provider) else { return };
-        // What a source says may be long; a packet is not.
-        let detail = detail[..detail.floor_char_boundary(400)].to_owned();
+        let detail = self.cut(&detail).to_owned();
         entry.ms = self.arrived.elapsed().as_millis() as u64;
+        entry.more = more;
         let (results, ms) = (entry.results, entry.ms);
         self.outbox.push_state(|seq| {
-            json!({"search": self.id, "seq": seq, "provider": provider, "kind": "provider", "state": state.word(),
-                "detail": detail, "results": results, "ms": ms})
-            .to_string()
+            let mut packet = json!({"search": self.id, "seq": seq, "provider": provider, "kind": "provider",
+                "state": state.word(), "detail": detail, "results": results, "ms": ms});
+            if more {
+                packet["more"] = true.into();
+            }
+            packet.to_string()
         });
         entry.state = Some((state, detail));
+    }
+
+    /// What a source says may be long; a packet is not, though a sign of text may take six bytes of JSON.
+    fn cut<'a>(&self, text: &'a str) -> &'a str {
+        &text[..text.floor_char_boundary(DETAIL_BYTES_MAX.min(self.packet_bytes / 8))]
     }
 
     /// Notes results that are in their collection now.
@@ -253,7 +324,7 @@ impl Search {
         if sealed || std::mem::replace(&mut entry.not_kept, true) {
             return;
         }
-        let detail = &why[..why.floor_char_boundary(400)];
+        let detail = self.cut(&why);
         self.outbox.push_state(|seq| {
             json!({"search": self.id, "seq": seq, "provider": provider, "kind": "keep", "state": "error", "detail": detail})
                 .to_string()
@@ -264,26 +335,31 @@ impl Search {
     pub(crate) fn seal(&self, why_open: &str) {
         let mut ledger = self.ledger.lock();
         if !ledger.sealed {
-            let open: Vec<String> = ledger
-                .entries
-                .iter()
-                .filter(|(_, entry)| entry.state.is_none())
-                .map(|(name, _)| name.clone())
-                .collect();
-            for provider in open {
-                self.tell_in(&mut ledger, &provider, State::Timeout, why_open.to_owned());
+            let open = ledger.entries.iter().filter(|(_, entry)| entry.state.is_none());
+            let open: Vec<(String, bool)> = open.map(|(name, entry)| (name.clone(), entry.waiting > 0)).collect();
+            for (provider, waits) in open {
+                let why =
+                    if waits { "whoever asked reads too slowly: not all its results could be sent" } else { why_open };
+                self.tell_in(&mut ledger, &provider, State::Timeout, why.to_owned(), false);
             }
             ledger.sealed = true;
             let word = ledger.word();
             self.outbox.seal(|seq| {
-                let states: Map<String, Value> = ledger.states();
-                let mut packet = json!({"search": self.id, "seq": seq, "kind": "complete", "state": word, "packets": seq + 1,
-                    "result_packets": ledger.result_packets, "providers": states,
-                    "ttfp_ms": ledger.first.map(|t| t.as_millis() as u64), "ttlp_ms": ledger.last.map(|t| t.as_millis() as u64)});
-                if self.question.keep.is_some() {
-                    packet["kept"] = ledger.kept.into();
-                }
-                packet.to_string()
+                let ms = |at: Option<Duration>| at.map(|at| at.as_millis() as u64);
+                let last = Last {
+                    search: &self.id,
+                    seq,
+                    kind: "complete",
+                    state: word,
+                    packets: seq + 1,
+                    result_packets: ledger.result_packets,
+                    providers: ledger.states(),
+                    ttfp_ms: ms(ledger.first),
+                    ttlp_ms: ms(ledger.last),
+                    more: ledger.with_more().collect(),
+                    kept: self.question.keep.is_some().then_some(ledger.kept),
+                };
+                json!(last).to_string()
             });
         }
         drop(ledger);
@@ -300,7 +376,11 @@ impl Search {
             .map(|(name, entry)| {
                 let (state, detail) =
                     entry.state.as_ref().map_or(("asked", ""), |(state, detail)| (state.word(), detail.as_str()));
-                (name.clone(), json!({"state": state, "detail": detail, "results": entry.results, "ms": entry.ms}))
+                let mut told = json!({"state": state, "detail": detail, "results": entry.results, "ms": entry.ms});
+                if entry.more {
+                    told["more"] = true.into();
+                }
+                (name.clone(), told)
             })
             .collect();
         let mut status = json!({
@@ -343,63 +423,13 @@ impl Ledger {
         }
     }
 
-    fn states(&self) -> Map<String, Value> {
+    /// Those who may have more than they were asked for.
+    fn with_more(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter(|(_, entry)| entry.more).map(|(name, _)| name.as_str())
+    }
+
+    fn states(&self) -> BTreeMap<&str, &'static str> {
         let state = |entry: &Entry| entry.state.as_ref().map_or("timeout", |(state, _)| state.word());
-        self.entries.iter().map(|(name, entry)| (name.clone(), state(entry).into())).collect()
-    }
-}
-
-/// One provider's part of a search.
-pub struct Leg {
-    /// The search.
-    pub search: Arc<Search>,
-    /// Who is asked.
-    pub provider: Arc<dyn Provider>,
-    outcome: Mutex<Option<Result<(), Fault>>>,
-    lost: Mutex<Option<String>>,
-    accepted: AtomicUsize,
-    unreadable: AtomicUsize,
-}
-
-impl Leg {
-    /// Notes how asking ended.
-    pub(crate) fn end(&self, outcome: Result<(), Fault>) {
-        *self.outcome.lock() = Some(outcome);
-    }
-
-    /// Notes that something did not come through; the first reason is told.
-    pub(crate) fn lose(&self, why: String) {
-        self.lost.lock().get_or_insert(why);
-    }
-
-    /// Notes results that could not be read.
-    pub(crate) fn unreadable(&self, results: usize) {
-        self.unreadable.fetch_add(results, Ordering::Relaxed);
-    }
-
-    /// Takes places for `wanted` results, and says how many there are up to the limit.
-    pub(crate) fn accept(&self, wanted: usize) -> usize {
-        let limit = self.search.question.limit;
-        let before = self.accepted.fetch_add(wanted, Ordering::Relaxed);
-        limit.saturating_sub(before).min(wanted)
-    }
-}
-
-impl Drop for Leg {
-    fn drop(&mut self) {
-        let unreadable = self.unreadable.load(Ordering::Relaxed);
-        let (state, detail) = match (self.lost.get_mut().take(), self.outcome.get_mut().take()) {
-            (_, Some(Err(Fault::Error(why)))) => (State::Error, why),
-            (_, Some(Err(Fault::Refused(why)))) => (State::Refused, why),
-            (_, Some(Err(Fault::Timeout(why)))) => (State::Timeout, why),
-            (Some(lost), _) => (State::Error, lost),
-            (None, Some(Ok(()))) if unreadable > 0 => {
-                (State::Complete, format!("{unreadable} results could not be read"))
-            }
-            (None, Some(Ok(()))) => (State::Complete, String::new()),
-            // It waited for its turn until the search was over.
-            (None, None) => (State::Timeout, "it was not asked before the search was over".to_owned()),
-        };
-        self.search.tell(self.provider.name(), state, detail);
+        self.entries.iter().map(|(name, entry)| (name.as_str(), state(entry))).collect()
     }
 }

@@ -1,15 +1,20 @@
 //! All searches of a server: who may begin one, who joins one, and how each is brought to its end.
 
+mod guardian;
+
+use crate::always::always;
 use crate::area::Area;
 use crate::delivery::Budget;
 use crate::keep::Keeper;
+use crate::leg::Leg;
 use crate::pipeline::plan::plan;
 use crate::pipeline::{Pipeline, Work};
 use crate::places::Places;
 use crate::provider::{Http, Outside, Own, Provider, Room, locate};
 use crate::question::{Place, Question};
-use crate::search::{Leg, Search, Tally};
+use crate::search::{Search, Tally};
 use crate::settings::Settings;
+use guardian::Guardian;
 use meridian_model::Invalid;
 use meridian_model::policy::queue::Class;
 use meridian_query::{CancelFlag, Control, QueryError};
@@ -225,7 +230,8 @@ impl Searches {
             book.joinable.insert(key.clone(), id);
         }
         self.tally.begun.fetch_add(1, Ordering::Relaxed);
-        tokio::spawn(self.clone().see_through(search.clone(), place, key));
+        let guardian = Guardian::new(self.clone(), search.clone(), place, key);
+        tokio::spawn(always("guardian", move || guardian.clone().watch()));
         tokio::spawn(feed(pipeline.clone(), search.clone(), legs));
         Ok((search, false))
     }
@@ -286,40 +292,6 @@ impl Searches {
         let keeper = self.keeper.clone().ok_or_else(|| Invalid::field("keep", "this server keeps no results"))?;
         let ready = tokio::task::spawn_blocking(move || keeper.ready(&keep)).await;
         ready.map_err(|e| Refusal::Failed(e.to_string()))?
-    }
-
-    /// Waits for the end of a search, tells it, and forgets it after a while.
-    async fn see_through(self: Arc<Searches>, search: Arc<Search>, place: Running, key: (String, String)) {
-        let given_up = tokio::select! {
-            () = search.all_told() => "",
-            () = search.ended() => "",
-            () = tokio::time::sleep_until(search.deadline.into()) => "it had not answered at the deadline",
-            () = search.outbox.abandoned(self.settings.gone, self.settings.wait) => "nobody was there to read any more",
-        };
-        search.seal(given_up);
-        self.book.lock().note_end(search.arrived.elapsed());
-        drop(place);
-        {
-            let mut book = self.book.lock();
-            if book.joinable.get(&key) == Some(&search.id) {
-                book.joinable.remove(&key);
-            }
-            book.ended.push_back(search.id.clone());
-            while book.ended.len() > self.settings.searches_max {
-                if let Some(oldest) = book.ended.pop_front() {
-                    book.all.remove(&oldest);
-                }
-            }
-            if self.budget.is_short() {
-                self.make_room(&mut book, &search.id);
-            }
-        }
-        let id = search.id.clone();
-        drop(search);
-        tokio::time::sleep(self.settings.keep).await;
-        let mut book = self.book.lock();
-        book.all.remove(&id);
-        book.ended.retain(|ended| *ended != id);
     }
 
     /// Forgets searches that ended, the oldest first, until there is room for those that run; but not the `newest`, and none

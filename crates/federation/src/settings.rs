@@ -1,8 +1,9 @@
 //! What an operator can set about searches; every limit that bounds their memory and time is here.
 
 use crate::labels::Classifier;
-use crate::provider::Declared;
+use crate::provider::{Declared, Own};
 use crate::saved::SavedSettings;
+use crate::search::last_bytes;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +58,15 @@ pub struct Settings {
     pub saved: SavedSettings,
 }
 
+impl Settings {
+    /// The bytes that the last packet of a search may take, since it names all providers: `packet_bytes` must hold them.
+    pub fn last_packet_bytes(&self) -> usize {
+        let names: Vec<&str> =
+            self.providers.iter().map(|declared| declared.name.as_str()).chain([Own::NAME]).collect();
+        last_bytes(&names)
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Settings {
@@ -72,7 +82,8 @@ impl Default for Settings {
             buffer_bytes_total: 256 << 20,
             answer_bytes_total: 256 << 20,
             join: Duration::from_secs(1),
-            gone: Duration::from_secs(1),
+            // A departure is noticed at once; with what it takes to stop, the work has ended within a second.
+            gone: Duration::from_millis(750),
             wait: Duration::from_secs(5),
             keep: Duration::from_secs(60),
             queue: 64,

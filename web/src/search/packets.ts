@@ -18,6 +18,8 @@ export interface Told {
   readonly provider: string;
   readonly state: State;
   readonly detail: string;
+  /** It may have more than it could be asked for. */
+  readonly more?: boolean;
   readonly results: number;
   readonly ms: number;
 }

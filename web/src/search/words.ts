@@ -57,6 +57,12 @@ export function say(run: Run, titles: Titles, now: number): Said {
   if (!asked.length)
     return { ...end, tone: 'bad', headline: 'Nobody was asked: no source takes this question.', lacking: run.with('skipped').map((s) => [titles(s.name), s.detail]) };
   if (run.outcome === 'complete') {
+    // What a source says though it is complete: that it may have more, or that its answer is suspicious.
+    const remarks = run.with('complete').filter((source) => source.detail);
+    if (remarks.length) {
+      const headline = `${run.results.length ? `Complete: ${found}` : 'Nothing found'}. All that could be had, but there may be more:`;
+      return { ...end, tone: 'warn', headline, lacking: remarks.map((source) => [titles(source.name), source.detail] as const) };
+    }
     const [all, they] = asked.length === 1 ? ['the one source asked', 'it has'] : [`all ${asked.length} sources`, 'they have'];
     const headline = run.results.length ? `Complete: ${found}. From ${all}, everything ${they}, up to the limit.` : `Nothing found. The search is complete: ${all} answered, and had nothing.`;
     return { ...end, tone: 'good', headline };

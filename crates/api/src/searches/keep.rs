@@ -49,18 +49,23 @@ impl Keeper for InStore {
         let fits = |collection: &Collection| {
             let (there, ours) = (collection.schema(), schema());
             let same = there.fields == ours.fields && there.time == ours.time && there.id == ours.id;
-            match same && there.geometry == ours.geometry {
-                true => Ok(()),
-                false => Err(Refusal::Invalid(Invalid::field(
-                    "keep",
-                    format!("the collection {name:?} is not one of kept results: expected another name"),
-                ))),
+            let wrong = |detail: String| Err(Refusal::Invalid(Invalid::field("keep", detail)));
+            if !same || there.geometry != ours.geometry {
+                return wrong(format!("the collection {name:?} is not one of kept results: expected another name"));
+            }
+            let kept = collection.settings().retention;
+            match keep.age {
+                Some(age) if kept != Some(age) => wrong(format!(
+                    "hours: the collection {name:?} keeps its results {}: expected that, or leave hours out",
+                    kept.map_or("for ever".to_owned(), |kept| format!("for {} hours", kept.as_secs_f64() / 3_600.0)),
+                )),
+                _ => Ok(()),
             }
         };
         if let Some(collection) = self.store.collection(&self.tenant, name) {
             return fits(&collection);
         }
-        let settings = Settings { retention: Some(keep.age), ..Settings::default() };
+        let settings = Settings { retention: Some(keep.age_of_new()), ..Settings::default() };
         match self.store.create(&self.tenant, name, schema(), settings) {
             Ok(_) => Ok(()),
             // Another search was quicker.

@@ -23,17 +23,23 @@ use std::sync::Arc;
 pub async fn post(State(state): State<AppState>, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
-    let question: Value = serde_json::from_slice(&received.bytes).map_err(|e| {
+    let mut question: Value = serde_json::from_slice(&received.bytes).map_err(|e| {
         Problem::new(
             Kind::InvalidBody,
             format!("the body is not JSON ({e}): expected a question such as {{\"keywords\":\"flood\"}}"),
         )
     })?;
     drop(received);
-    // Until there is a sign-in, whoever says the same of himself is the same.
-    let asker = context.headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    // What the question says itself goes before the header.
+    if let (Some(timeout), Some(members)) = (context.timeout()?, question.as_object_mut())
+        && members.get("timeout").is_none_or(Value::is_null)
+    {
+        let timeout = timeout.min(state.config.search.deadline_max).as_millis() as u64;
+        members.insert("timeout".to_owned(), timeout.into());
+    }
+    let asker = asker(&context);
     let (search, joined) =
-        state.searches.start(&question, asker, context.arrived).await.map_err(|e| refused(e, &state))?;
+        state.searches.start(&question, &asker, context.arrived).await.map_err(|e| refused(e, &state))?;
     let (status, stream) = addresses(&context, &search.id);
     let mut answer = search.status();
     answer["packets"] = stream.into();
@@ -42,6 +48,20 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     *response.status_mut() = StatusCode::ACCEPTED;
     respond::insert(response.headers_mut(), header::LOCATION, &status);
     Ok(response)
+}
+
+/// Who asks. Until there is a sign-in, whoever says the same of himself is the same; who says nothing is where he asks from, as
+/// far as the proxies before this server tell.
+fn asker(context: &Context) -> String {
+    let said = |name: &str| context.headers.get(name).and_then(|value| value.to_str().ok());
+    match said("authorization") {
+        Some(name) => format!("as {name}"),
+        None => {
+            let peer = context.peer.map(|peer| peer.to_string());
+            let through = ["forwarded", "x-forwarded-for"].map(|name| said(name).unwrap_or_default());
+            format!("from {} {}", peer.unwrap_or_default(), through.join(" "))
+        }
+    }
 }
 
 /// `GET /searches/{id}`

@@ -8,6 +8,7 @@ use super::{find, gone};
 use crate::params::Params;
 use crate::problem::{Problem, Result};
 use crate::request::{Context, Path};
+use crate::respond;
 use crate::state::AppState;
 use axum::body::Body;
 use axum::extract::State;
@@ -27,6 +28,9 @@ use tokio::sync::mpsc;
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Proxies cut connections that are silent for longer.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Browsers wait some seconds before they make a broken connection again unless they are told, and a search that nobody reads
+/// has long ended then.
+const RETRY: &str = "retry: 200\n\n";
 
 /// The packets, from the first or from where the client was.
 pub async fn get(
@@ -35,8 +39,13 @@ pub async fn get(
     socket: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
     context: Context,
 ) -> Result<Response> {
-    let from = position(&context)?;
-    Ok(stream(&find(&state, &id)?.outbox, Some(from.unwrap_or(0)), socket))
+    let from = position(&context)?.unwrap_or(0);
+    let search = find(&state, &id)?;
+    // An EventSource comes back until it is told so that there is nothing more.
+    if socket.is_err() && search.outbox.is_over_before(from) {
+        return Ok(respond::no_content());
+    }
+    Ok(stream(&search.outbox, Some(from), socket, Some(RETRY)))
 }
 
 /// The number of the first packet that a client wants, if it says.
@@ -56,11 +65,13 @@ pub(super) fn position(context: &Context) -> Result<Option<u64>> {
     Ok(last.map(|last| last.saturating_add(1)))
 }
 
-/// The packets from a number on, or from the first that is kept; 410 where that number is kept no longer.
+/// The packets from a number on, or from the first that is kept; 410 where that number is kept no longer. `head` goes before
+/// the events.
 pub(super) fn stream(
     outbox: &Arc<Outbox>,
     from: Option<u64>,
     socket: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    head: Option<&'static str>,
 ) -> Response {
     let reader = match from {
         Some(from) => outbox.read(from),
@@ -69,7 +80,7 @@ pub(super) fn stream(
     match (reader, socket) {
         (Err(kept), _) => gone(kept.first),
         (Ok(reader), Ok(upgrade)) => upgrade.on_upgrade(move |socket| over_socket(socket, reader)),
-        (Ok(reader), Err(_)) => as_events(reader),
+        (Ok(reader), Err(_)) => as_events(reader, head),
     }
 }
 
@@ -99,7 +110,7 @@ async fn over_socket(mut socket: WebSocket, mut reader: Reader) {
     let _ = socket.send(Message::Close(None)).await;
 }
 
-fn as_events(mut reader: Reader) -> Response {
+fn as_events(mut reader: Reader, head: Option<&'static str>) -> Response {
     let (send, receive) = mpsc::channel::<Bytes>(1);
     tokio::spawn(async move {
         loop {
@@ -121,17 +132,23 @@ fn as_events(mut reader: Reader) -> Response {
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
-    (headers, Body::new(Events(receive))).into_response()
+    (headers, Body::new(Events { head, events: receive })).into_response()
 }
 
 /// The body of a stream of events.
-struct Events(mpsc::Receiver<Bytes>);
+struct Events {
+    head: Option<&'static str>,
+    events: mpsc::Receiver<Bytes>,
+}
 
 impl hyper::body::Body for Events {
     type Data = Bytes;
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Polling<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(cx).map(|event| event.map(|bytes| Ok(Frame::data(bytes))))
+        if let Some(head) = self.head.take() {
+            return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(head.as_bytes())))));
+        }
+        self.events.poll_recv(cx).map(|event| event.map(|bytes| Ok(Frame::data(bytes))))
     }
 }

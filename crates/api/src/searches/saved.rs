@@ -83,7 +83,8 @@ pub async fn stream(
 ) -> Result<Response> {
     let from = packets::position(&context)?;
     let search = find(&state, &id)?;
-    Ok(packets::stream(&search.outbox, from, socket))
+    // It stands while nobody reads: there is no hurry to come back.
+    Ok(packets::stream(&search.outbox, from, socket, None))
 }
 
 fn find(state: &AppState, id: &str) -> Result<Arc<SavedSearch>> {

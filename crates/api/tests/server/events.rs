@@ -14,7 +14,11 @@ pub struct Events {
 impl Events {
     /// The packets at a path, from the first or after one.
     pub fn open(server: &Server, path: &str, last: Option<u64>) -> Events {
-        let mut stream = server.connect();
+        Events::over(server.connect(), path, last)
+    }
+
+    /// The same over a connection of one's own.
+    pub fn over(mut stream: TcpStream, path: &str, last: Option<u64>) -> Events {
         let last = last.map(|seq| seq.to_string());
         let headers: Vec<(&str, &str)> = last.iter().map(|seq| ("last-event-id", seq.as_str())).collect();
         send(&mut stream, "GET", path, &headers, b"");
@@ -30,7 +34,7 @@ impl Events {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let lines = event.split_once('\n').map(|(id, data)| (id.to_owned(), data.to_owned()));
                 self.text = rest.to_owned();
-                // What is no event keeps the connection alive.
+                // What is no event keeps the connection alive, or says when to come back.
                 let Some((id, data)) = lines else { continue };
                 let packet = data.strip_prefix("data: ").unwrap();
                 assert!(packet.len() <= 10_240, "{}", packet.len());

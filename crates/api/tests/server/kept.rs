@@ -41,6 +41,15 @@ fn results_are_kept_as_events_for_as_long_as_the_asker_says() {
     ids.sort();
     assert_eq!(ids, ["good/1", "latin/l"]);
     assert_eq!(kept("bbox=4,45,5,46")[0]["properties"]["search"], last["search"]);
+    // Other hours than those of the collection are no quiet mistake.
+    let asked = |hours: u64| {
+        let keep = json!({"collection": "floods", "hours": hours});
+        json!({"keywords": "flood", "providers": ["good"], "keep": keep}).to_string()
+    };
+    let problem = server.post("/searches", "application/json", asked(48)).problem(400);
+    assert_eq!(problem["field"], "keep");
+    assert!(problem["detail"].as_str().unwrap().contains("\"floods\" keeps its results for 2 hours"), "{problem}");
+    assert_eq!(server.post("/searches", "application/json", asked(2)).status, 202);
     // Without the member nothing is kept, and nothing said of it.
     let plain = search(&server, &json!({"keywords": "flood", "providers": ["good"]}));
     assert_eq!(plain.last().unwrap()["kept"], Value::Null);

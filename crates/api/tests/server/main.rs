@@ -7,10 +7,13 @@ mod support;
 
 mod alternatives;
 mod asked;
+mod asking;
 mod bad_input;
 mod events;
 mod faults;
+mod gone;
 mod kept;
+mod limits;
 mod lines;
 mod metadata;
 mod modes;

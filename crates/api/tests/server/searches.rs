@@ -6,7 +6,7 @@ use crate::support::{Server, point};
 use serde_json::{Value, json};
 
 /// Begins a search; its id.
-fn begin(server: &Server, question: &Value) -> String {
+pub fn begin(server: &Server, question: &Value) -> String {
     let answer = server.post("/searches", "application/json", question.to_string());
     assert_eq!(answer.status, 202, "{}", answer.text());
     let id = answer.json()["search"].as_str().unwrap().to_owned();
@@ -14,7 +14,7 @@ fn begin(server: &Server, question: &Value) -> String {
     id
 }
 
-fn packets_of(id: &str) -> String {
+pub fn packets_of(id: &str) -> String {
     format!("/searches/{id}/packets")
 }
 
@@ -27,7 +27,7 @@ pub fn search(server: &Server, question: &Value) -> Vec<Value> {
 }
 
 /// Checks that packets are all there, in order, and end as they should.
-fn whole(packets: &[Value]) {
+pub fn whole(packets: &[Value]) {
     for (n, packet) in packets.iter().enumerate() {
         assert_eq!(packet["seq"], n);
         assert_eq!(packet["kind"] == "complete", n + 1 == packets.len());
@@ -146,14 +146,10 @@ fn a_broken_connection_loses_and_repeats_nothing() {
     let id = begin(&server, &json!({"keywords": "flood", "limit": 200, "providers": ["pages"]}));
     let mut packets: Vec<Value> = Vec::new();
     // Leaves after each third packet.
-    loop {
+    while packets.last().is_none_or(|last| last["kind"] != "complete") {
         let last = packets.last().map(|p| p["seq"].as_u64().unwrap());
         let mut events = Events::open(&server, &packets_of(&id), last);
-        let some: Vec<Value> = std::iter::from_fn(|| events.next()).take(3).collect();
-        if some.is_empty() {
-            break;
-        }
-        packets.extend(some);
+        packets.extend(std::iter::from_fn(|| events.next()).take(3));
     }
     whole(&packets);
     let mut got = ids(&packets);

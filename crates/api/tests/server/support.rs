@@ -6,7 +6,7 @@ use meridian_store::{Options, Store};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -74,6 +74,20 @@ impl Server {
         stream
     }
 
+    /// A connection from an address of this machine, with so many bytes of room for what comes.
+    pub fn connect_from(&self, from: impl Into<IpAddr>, buffer: u32) -> TcpStream {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let stream = runtime.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.set_recv_buffer_size(buffer).unwrap();
+            socket.bind(SocketAddr::new(from.into(), 0)).unwrap();
+            socket.connect(self.address).await.unwrap().into_std().unwrap()
+        });
+        stream.set_nonblocking(false).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
     pub fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, &[], b"")
     }
@@ -86,9 +100,7 @@ impl Server {
     }
 
     pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
-        let mut stream = self.connect();
-        send(&mut stream, method, path, headers, body);
-        read_answer(&mut BufReader::new(stream)).unwrap_or_else(|e| panic!("{method} {path}: {e}"))
+        ask_over(self.connect(), method, path, headers, body)
     }
 
     pub fn post(&self, path: &str, media_type: &str, body: impl AsRef<[u8]>) -> Answer {
@@ -144,6 +156,12 @@ impl Answer {
         }
         body
     }
+}
+
+/// Asks over a connection of one's own.
+pub fn ask_over(mut stream: TcpStream, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    send(&mut stream, method, path, headers, body);
+    read_answer(&mut BufReader::new(stream)).unwrap_or_else(|e| panic!("{method} {path}: {e}"))
 }
 
 /// Writes a request with `Connection: close`.

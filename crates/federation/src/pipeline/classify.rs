@@ -5,7 +5,6 @@ use super::{Stage, Work, WorkLane};
 use crate::found::Found;
 use crate::question::Question;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use whatlang::Lang;
 
 /// Shorter texts sound like any language.
@@ -29,7 +28,7 @@ impl Stage for Classify {
         {
             let before = body.len();
             body.retain(|found| found.language.as_ref() == Some(sought));
-            leg.search.tally.unmatched.fetch_add((before - body.len()) as u64, Ordering::Relaxed);
+            leg.unmatched(before - body.len());
         }
         if !body.is_empty() {
             self.next.push(Work { leg, body }).await;

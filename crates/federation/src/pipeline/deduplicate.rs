@@ -35,15 +35,24 @@ impl Stage for Deduplicate {
 
     async fn run(self: Arc<Self>, work: Work<Vec<Found>>) {
         let Work { leg, mut body } = work;
-        let before = body.len();
+        let (before, mut duplicates) = (body.len(), 0);
         {
             let mut seen = leg.search.seen.lock();
-            body.retain(|found| seen.is_new(leg.provider.name(), found));
+            // The limit is on what is sent: what matches and is not like anything else. What is over it has not been seen:
+            // another provider may have it too.
+            let (room, mut new) = (leg.room(), 0);
+            body.retain(|found| {
+                if new == room {
+                    return false;
+                }
+                let is_new = seen.is_new(leg.provider.name(), found);
+                new += usize::from(is_new);
+                duplicates += u64::from(!is_new);
+                is_new
+            });
+            leg.accept(before, new);
         }
-        leg.search.tally.duplicates.fetch_add((before - body.len()) as u64, Ordering::Relaxed);
-        // The limit is on what is sent: what is not like anything else and matches.
-        let room = leg.accept(body.len());
-        body.truncate(room);
+        leg.search.tally.duplicates.fetch_add(duplicates, Ordering::Relaxed);
         if !body.is_empty() {
             self.next.push(Work { leg, body }).await;
         }

@@ -5,7 +5,6 @@ use crate::found::Found;
 use crate::question::{Media, Question};
 use crate::words::Prepared;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// The stage.
 pub struct Filter {
@@ -21,7 +20,7 @@ impl Stage for Filter {
         let Work { leg, mut body } = work;
         let (question, before) = (leg.search.question.clone(), body.len());
         body.retain(|found| matches(found, &question, leg.provider.sure_of()));
-        leg.search.tally.unmatched.fetch_add((before - body.len()) as u64, Ordering::Relaxed);
+        leg.unmatched(before - body.len());
         if !body.is_empty() {
             self.next.push(Work { leg, body }).await;
         }

@@ -4,11 +4,13 @@
 //! No result waits for another's image, and none for its own longer than the patience of the settings: results without images
 //! go on at once, those with one each in its time, and what could not be fetched, read or done in time goes on as it came.
 
-use super::{Contained, Stage, Work, WorkLane, begin};
+use super::{Stage, Work, WorkLane, begin};
+use crate::always::Contained;
 use crate::found::Found;
 use crate::labels::{Classifier, ImageSettings, Labels};
+use crate::leg::Leg;
 use crate::provider::{Http, Provider, call, may_call};
-use crate::search::{Leg, Tally};
+use crate::search::Tally;
 use reqwest::Url;
 use reqwest::header::ACCEPT;
 use std::sync::Arc;
@@ -104,7 +106,7 @@ impl Stage for Look {
         let Work { leg, body: Pictured { mut found, url, until } } = work;
         let tally = leg.search.tally.clone();
         // Contained once more: what goes wrong here costs the labels, not the result.
-        let look = Contained(Box::pin(self.look(&leg, &url, until)));
+        let look = Contained::new(self.look(&leg, &url, until));
         match tokio::time::timeout_at(until.into(), look).await {
             Ok(Ok(Ok(labels))) => {
                 count(&tally.images_seen);

@@ -3,7 +3,7 @@
 use super::sink::Read;
 use super::{Stage, Work, WorkLane};
 use crate::found::Found;
-use crate::provider::{Declared, Raw};
+use crate::provider::{Declared, Mapped, Raw};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -36,16 +36,18 @@ impl Stage for Map {
         // Until the results have a place in the next queue: they are about as large as what they were read from.
         let _held = raw.held.clone();
         let read = move || {
-            let mapped = declared.mapping.read(&raw.content_type, &raw.bytes);
-            mapped.map(|mapped| (declared.next(&mapped.value), mapped.found, mapped.unreadable))
+            let Mapped { found, unreadable, value } = declared.mapping.read(&raw.content_type, &raw.bytes)?;
+            let (items, next) = (found.len() + unreadable, declared.next(&value));
+            let read = Read { items, next, missing: declared.mapping.missing(&found) };
+            Ok::<_, String>((read, found, unreadable))
         };
         let mapped = if long { tokio::task::spawn_blocking(read).await } else { Ok(read()) };
         match mapped {
-            Ok(Ok((next, found, unreadable))) => {
+            Ok(Ok((read, found, unreadable))) => {
                 work.leg.unreadable(unreadable);
-                let items = found.len() + unreadable;
+                work.leg.expect(found.len());
                 self.next.push(Work { leg: work.leg, body: found }).await;
-                let _ = reply.send(Ok(Read { items, next }));
+                let _ = reply.send(Ok(read));
             }
             Ok(Err(why)) => drop(reply.send(Err(why))),
             Err(e) => match e.try_into_panic() {

@@ -1,4 +1,4 @@
-//! The way of a search: plan, ask, map, enrich, filter, deduplicate, classify, deliver, and keep where the question says so;
+//! The way of a search: plan, ask, map, enrich, filter, classify, deduplicate, deliver, and keep where the question says so;
 //! before deliver stands images, where the operator names a model.
 //!
 //! Each stage is one file, a type that implements [`Stage`], with a bounded queue before it and so many pieces of work at
@@ -25,24 +25,25 @@ pub use deduplicate::Seen;
 pub use lane::{Lane, Urgent, Waits};
 pub use sink::Sink;
 
+use crate::always::{Contained, always};
 use crate::found::Found;
 use crate::keep::Keeper;
+use crate::leg::Leg;
 use crate::places::Places;
 use crate::provider::{Fault, Provider};
-use crate::search::{Leg, Tally};
+use crate::search::Tally;
 use crate::settings::Settings;
 use map::Answer;
 use meridian_model::policy::queue::{Class, Taken};
-use std::any::Any;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+
+/// Results that wait for slow readers hold at most this part of what all packets may.
+const WAITING_SHARE: usize = 4;
 
 /// Work for a stage, and the part of a search that it is done for.
 pub struct Work<B> {
@@ -98,21 +99,22 @@ impl Pipeline {
         let mut stages = JoinSet::new();
         let (queue, at_once) = (settings.queue, settings.at_once);
         let keep = start(&mut stages, Arc::new(keep::Keep { keeper }), queue, at_once, tally);
-        let deliver = start(&mut stages, Arc::new(deliver::Deliver { keep }), queue, at_once, tally);
+        let deliver = deliver::Deliver::new(keep, settings.buffer_bytes_total / WAITING_SHARE);
+        let deliver = start(&mut stages, Arc::new(deliver), queue, at_once, tally);
         let images = settings.images.as_ref().map(|model| {
             let images = images::Images::of(model, deliver.clone(), tally.clone());
             start(&mut stages, Arc::new(images), queue, at_once, tally)
         });
-        let classify = classify::Classify { next: images.as_ref().unwrap_or(&deliver).clone() };
-        let classify = start(&mut stages, Arc::new(classify), queue, at_once, tally);
-        let deduplicate = deduplicate::Deduplicate { next: classify.clone() };
+        let deduplicate = deduplicate::Deduplicate { next: images.as_ref().unwrap_or(&deliver).clone() };
         let deduplicate = start(&mut stages, Arc::new(deduplicate), queue, at_once, tally);
-        let filter = filter::Filter { next: deduplicate.clone() };
+        let classify = classify::Classify { next: deduplicate.clone() };
+        let classify = start(&mut stages, Arc::new(classify), queue, at_once, tally);
+        let filter = filter::Filter { next: classify.clone() };
         let filter = start(&mut stages, Arc::new(filter), queue, at_once, tally);
         let enrich = enrich::Enrich { places: places.clone(), next: filter.clone() };
         let enrich = start(&mut stages, Arc::new(enrich), queue, at_once, tally);
         let map = start(&mut stages, Arc::new(map::Map { next: enrich.clone() }), queue, at_once, tally);
-        let mut waits: Vec<Arc<dyn Waits>> = vec![map.clone(), enrich.clone(), filter, deduplicate, classify, deliver];
+        let mut waits: Vec<Arc<dyn Waits>> = vec![map.clone(), enrich.clone(), filter, classify, deduplicate, deliver];
         waits.extend(images.map(|images| images as Arc<dyn Waits>));
         Arc::new_cyclic(|pipeline| {
             let ask = Arc::new(ask::Ask { pipeline: pipeline.clone() });
@@ -147,7 +149,8 @@ fn start<S: Stage>(
     tally: &Arc<Tally>,
 ) -> WorkLane<S::Body> {
     let lane = Arc::new(Lane::new(queue));
-    stages.spawn(serve(stage, lane.clone(), Arc::new(Semaphore::new(at_once.max(1))), tally.clone()));
+    let (serving, places, tally) = (lane.clone(), Arc::new(Semaphore::new(at_once.max(1))), tally.clone());
+    stages.spawn(always(S::NAME, move || serve(stage.clone(), serving.clone(), places.clone(), tally.clone())));
     lane
 }
 
@@ -167,13 +170,13 @@ async fn serve<S: Stage>(stage: Arc<S>, lane: WorkLane<S::Body>, places: Arc<Sem
     }
 }
 
-/// Does a piece of work in a task of its own, from which nothing comes out but what it hands on; `place` is free again when it
+/// Does a piece of work in a task of its own, from which nothing comes out but what it hands on; `place` is given back when it
 /// is done.
-fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, place: OwnedSemaphorePermit, tally: Arc<Tally>) {
+fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, place: impl Send + 'static, tally: Arc<Tally>) {
     let leg = work.leg.clone();
     tokio::spawn(async move {
         tokio::select! {
-            done = Contained(Box::pin(stage.run(work))) => if let Err(panic) = done {
+            done = Contained::new(stage.run(work)) => if let Err(panic) = done {
                 tally.lost.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(stage = S::NAME, provider = leg.provider.name(), panic, "work was lost to a panic");
                 leg.lose(format!("a fault of this server in the stage {} lost some of its results", S::NAME));
@@ -188,25 +191,4 @@ fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, place: OwnedSemaphorePerm
 
 fn late() -> Fault {
     Fault::Timeout("the search was over before all its results were through".to_owned())
-}
-
-/// A future whose panic is a value.
-struct Contained<F>(Pin<Box<F>>);
-
-impl<F: Future> Future for Contained<F> {
-    type Output = Result<F::Output, String>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // What a panic leaves half done is this one piece of work, which is dropped.
-        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
-            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-            Ok(Poll::Pending) => Poll::Pending,
-            Err(panic) => Poll::Ready(Err(said(&*panic))),
-        }
-    }
-}
-
-fn said(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
 }

@@ -3,9 +3,9 @@
 use super::map::Answer;
 use super::{Pipeline, Work};
 use crate::found::Found;
+use crate::leg::Leg;
 use crate::provider::{Declared, Fault, Raw};
 use crate::question::Question;
-use crate::search::Leg;
 use meridian_query::CancelFlag;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +25,8 @@ pub struct Read {
     pub items: usize,
     /// Where the answer says that the next page is.
     pub next: Option<String>,
+    /// The keys of `[answer.map]` under which none of the results has anything.
+    pub missing: Vec<&'static str>,
 }
 
 impl Sink {
@@ -52,8 +54,31 @@ impl Sink {
         self.leg.search.outbox.room().await;
     }
 
+    /// How many results are wanted beside those that were handed on; waits while that depends on what becomes of these: the
+    /// limit counts what answers the question and was not sent before. 0 where no more are wanted.
+    pub async fn wanted(&self) -> usize {
+        self.leg.wanted().await
+    }
+
+    /// Notes that it may have more results than it was asked for, though the limit is not reached; in a sentence.
+    pub fn more(&self, why: String) {
+        self.leg.more(why);
+    }
+
+    /// Notes a sentence that is told of it though it is complete.
+    pub fn remark(&self, remark: String) {
+        self.leg.remark(remark);
+    }
+
+    /// How many results were handed on, where all of them were left out because they do not answer the question; waits until
+    /// that is known.
+    pub async fn all_unmatched(&self) -> Option<usize> {
+        self.leg.all_unmatched().await
+    }
+
     /// Hands on results.
     pub async fn found(&self, found: Vec<Found>) -> Result<(), Fault> {
+        self.leg.expect(found.len());
         let work = Work { leg: self.leg.clone(), body: found };
         self.pipeline.enrich.push(work).await;
         Ok(())

@@ -3,6 +3,7 @@
 mod images;
 
 use super::*;
+use crate::always::doom::{doom, doomed};
 use crate::provider::Asking;
 use crate::question::Question;
 use crate::searches::{Refusal, Searches};
@@ -201,6 +202,38 @@ async fn a_panic_and_a_hang_cost_their_own_results_only_and_nobody_dies() {
     assert_eq!(searches.running(), 0);
 }
 
+#[tokio::test]
+async fn what_serves_searches_for_good_begins_again_where_it_dies() {
+    let searches = searches(Settings { join: Duration::ZERO, ..Settings::default() }, &[("good", good)]);
+    let question = json!({"keywords": "good", "providers": ["good"]});
+    for round in 0..2 {
+        let all = packets(&searches, question.clone()).await;
+        let last = all.last().expect("a last packet");
+        assert_eq!((&last["state"], &last["result_packets"]), (&json!("complete"), &json!(1)), "{last}");
+        if round == 0 {
+            // They serve, and wait for more.
+            for name in ["ask", "enrich", "filter", "classify", "deduplicate", "deliver", "guardian"] {
+                doom(name);
+            }
+        }
+    }
+    assert_eq!(doomed(), Vec::<&str>::new());
+    assert_eq!(searches.running(), 0);
+}
+
+#[test]
+fn a_search_whose_guardian_is_gone_is_over() {
+    let searches = searches(Settings::default(), &[("hangs", hangs)]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let search = runtime.block_on(async {
+        let question = json!({"keywords": "good", "providers": ["hangs"]});
+        searches.start(&question, "", Instant::now()).await.expect("a search").0
+    });
+    assert!(!search.outbox.is_sealed() && searches.running() == 1);
+    drop(runtime);
+    assert!(search.outbox.is_sealed() && searches.running() == 0);
+}
+
 /// The stages themselves: one that panics at every other piece of work does the rest of it.
 struct Moody;
 
@@ -302,15 +335,34 @@ async fn who_comes_while_work_waits_too_long_is_refused_until_it_does_not() {
     tokio::time::timeout(Duration::from_secs(10), again).await.expect("a place");
 }
 
+fn many(sink: Sink) -> Asking<'static> {
+    Box::pin(async move {
+        let found =
+            |n: usize| Found { id: n.to_string(), title: Some(format!("x {}", n).repeat(300)), ..Found::default() };
+        sink.found((0..200).map(found).collect()).await
+    })
+}
+
 #[tokio::test]
-async fn a_reader_that_does_not_read_gets_what_fits_and_hears_that_it_is_not_all() {
-    fn many(sink: Sink) -> Asking<'static> {
-        Box::pin(async move {
-            let found =
-                |n: usize| Found { id: n.to_string(), title: Some(format!("x {}", n).repeat(300)), ..Found::default() };
-            sink.found((0..200).map(found).collect()).await
-        })
+async fn a_reader_that_stops_reading_hears_at_the_deadline_that_it_is_not_all() {
+    let searches = searches(Settings { buffer_bytes: 40_000, ..Settings::default() }, &[("many", many)]);
+    let question = json!({"keywords": "x", "providers": ["many"], "limit": 200, "timeout": 2_000});
+    let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");
+    let mut reader = search.outbox.read(0).expect("a reader");
+    search.ended().await;
+    let told = search.status()["providers"]["many"].clone();
+    assert_eq!(told["state"], "timeout", "{told}");
+    assert!(told["detail"].as_str().expect("text").contains("too slowly"), "{told}");
+    assert!(searches.bytes() <= 41_000);
+    let mut packets = 0;
+    while reader.next().await.is_some() {
+        packets += 1;
     }
+    assert!(packets > 2);
+}
+
+#[tokio::test]
+async fn a_reader_that_does_not_come_gets_what_fits_and_hears_that_it_is_not_all() {
     let searches = searches(Settings { buffer_bytes: 40_000, ..Settings::default() }, &[("many", many)]);
     let question = json!({"keywords": "x", "providers": ["many"], "limit": 200});
     let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");

@@ -84,6 +84,9 @@ pub struct Mapping {
     more: Vec<(String, Rule)>,
 }
 
+/// A field that questions are held against: its key, whether it is mapped, and whether a result has it.
+type Judged = (&'static str, bool, fn(&Found) -> bool);
+
 /// What an answer held.
 #[derive(Debug)]
 pub struct Mapped {
@@ -207,6 +210,33 @@ impl Mapping {
         let paths = paths.into_iter().filter_map(|(name, path)| Some((name, vec![path?])));
         let map = rules.chain(paths).map(|(name, paths)| (format!("answer.map.{name}"), paths));
         map.chain(self.more.iter().map(|(name, rule)| (format!("answer.more.{name}"), rule.paths()))).collect()
+    }
+
+    fn judged(&self) -> [Judged; 10] {
+        let has_place = |found: &Found| found.shape.is_some();
+        [
+            ("title", self.title.is_some(), |found| found.title.is_some()),
+            ("text", self.text.is_some(), |found| found.text.is_some()),
+            ("author", self.author.is_some(), |found| found.author.is_some()),
+            ("language", self.language.is_some(), |found| found.language.is_some()),
+            ("time", self.time.is_some(), |found| found.time.is_some()),
+            ("lon", self.lon_lat.is_some(), has_place),
+            ("point", self.point.is_some(), has_place),
+            ("geometry", self.geometry.is_some(), has_place),
+            ("images", self.images.is_some(), |found| !found.images.is_empty()),
+            ("videos", self.videos.is_some(), |found| !found.videos.is_empty()),
+        ]
+    }
+
+    /// Whether a field that questions are held against is mapped.
+    pub(super) fn maps(&self, key: &str) -> bool {
+        self.judged().iter().any(|(known, is_mapped, _)| *is_mapped && *known == key)
+    }
+
+    /// The keys of fields that are mapped, and that none of these results has.
+    pub fn missing(&self, found: &[Found]) -> Vec<&'static str> {
+        let is_missing = |(_, is_mapped, has): &Judged| *is_mapped && !found.iter().any(has);
+        self.judged().into_iter().filter(is_missing).map(|(key, ..)| key).collect()
     }
 
     /// Reads an answer. The error is a sentence about the source: what came is not what its declaration says.

@@ -6,6 +6,7 @@
 
 mod declaration;
 mod decode;
+mod doubt;
 mod fetch;
 mod guard;
 mod health;

@@ -1,6 +1,7 @@
 //! A declared provider at work: pages are asked for one after the other, within its limits.
 
 use super::declaration::{Declared, Keywords, Method, Paging};
+use super::doubt::Doubt;
 use super::fetch::{self, Failure, Http, Raw};
 use super::guard;
 use super::health::{Gate, Health};
@@ -39,7 +40,7 @@ impl Outside {
 
     async fn pages(&self, sink: Sink) -> Result<(), Fault> {
         let declared = &self.declared;
-        let (mut page, mut taken) = (Page::Numbered(0, 0), 0_usize);
+        let (mut page, mut items, mut missing) = (Page::Numbered(0, 0), 0_usize, Vec::new());
         for number in 1..=declared.pages_max {
             sink.room().await;
             let (raw, called) = self.page(&sink, &page).await?;
@@ -48,20 +49,37 @@ impl Outside {
             if called {
                 self.health.lock().succeeded();
             }
-            taken += read.items;
-            if read.items == 0 || taken >= sink.question().limit {
+            items += read.items;
+            match number {
+                1 => missing = read.missing,
+                _ => missing.retain(|key| read.missing.contains(key)),
+            }
+            let asked = self.variables(sink.question(), &page, None).size();
+            let is_full = read.items >= asked;
+            // The limit counts what comes through, so pages are asked for until enough has.
+            if read.items == 0 || sink.wanted().await == 0 {
                 break;
             }
             page = match (declared.paging, read.next) {
-                (Paging::Page | Paging::Offset, _)
-                    if read.items >= self.variables(sink.question(), &page, None).size() =>
-                {
-                    Page::Numbered(number, taken as u64)
-                }
+                (Paging::Page | Paging::Offset, _) if is_full => Page::Numbered(number, items as u64),
                 (Paging::Link, Some(link)) => Page::At(link),
                 (Paging::Cursor, Some(cursor)) => Page::Behind(cursor),
+                (Paging::None, _) if is_full && declared.counts => {
+                    sink.more(format!(
+                        "there may be more: it gave the {asked} results that it was asked for, and has no second page"
+                    ));
+                    break;
+                }
                 _ => break,
             };
+            if number == declared.pages_max {
+                sink.more(format!("there may be more: it is asked for {number} pages at most"));
+            }
+        }
+        if let Some(doubt) = Doubt::of(sink.question(), declared, &missing)
+            && let Some(results) = sink.all_unmatched().await
+        {
+            sink.remark(doubt.told(results)?);
         }
         Ok(())
     }

@@ -2,10 +2,10 @@
 
 use super::{Asking, Fault, Provider};
 use crate::area::Area;
+use crate::event::Events;
 use crate::found::Found;
 use crate::pipeline::Sink;
 use crate::question::Question;
-use crate::words::Prepared;
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::{Batch, FieldColumn, Invalid, Schema};
@@ -19,6 +19,8 @@ use tokio::sync::mpsc;
 
 /// Searches that read collections at once: each takes a thread.
 const AT_ONCE: usize = 4;
+/// Events that are looked at between two looks at the time.
+const CHECKED: usize = 64;
 /// Places of one name that are looked at.
 const PLACES_MAX: usize = 10_000;
 
@@ -41,16 +43,23 @@ impl Own {
     }
 
     async fn read(&self, sink: Sink) -> Result<(), Fault> {
-        let (send, mut receive) = mpsc::channel(2);
+        let (want, wants) = mpsc::channel(1);
+        let (found, mut finds) = mpsc::channel(1);
         let control = Control::new(self.clock.clone(), sink.time_left(), sink.over());
-        let (question, collections) = (sink.question().clone(), self.store.list(&self.tenant));
-        let reading = tokio::task::spawn_blocking(move || {
-            collections.iter().try_for_each(|collection| read(collection, &question, &control, &send))
-        });
-        while let Some(found) = receive.recv().await {
+        let reading = Reading { question: sink.question().clone(), control, wants, found, wanted: 0 };
+        let collections = self.store.list(&self.tenant);
+        let reading = tokio::task::spawn_blocking(move || reading.all(&collections));
+        loop {
+            let wanted = sink.wanted().await;
+            if wanted == 0 || want.send(wanted).await.is_err() {
+                break;
+            }
+            let Some(found) = finds.recv().await else { break };
             sink.room().await;
             sink.found(found).await?;
         }
+        // Whoever reads hears that no more is wanted.
+        drop(want);
         match reading.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(QueryError::Deadline | QueryError::Cancelled)) => {
@@ -95,59 +104,81 @@ impl Provider for Own {
     }
 }
 
-/// Reads what a collection has for a question, up to its limit. A collection without geometry has nothing for a question
-/// about a place, one without time nothing for one about a time.
-fn read(
-    collection: &Collection,
-    question: &Question,
-    control: &Control,
-    send: &mpsc::Sender<Vec<Found>>,
-) -> Result<(), QueryError> {
-    let snapshot = collection.snapshot();
-    let schema = snapshot.schema.clone();
-    let mut parts = Vec::new();
-    if let Some(area) = question.area() {
-        if schema.geometry.is_none() {
-            return Ok(());
-        }
-        parts.push(within(area, &schema)?);
-    }
-    if question.has_time() {
-        if !schema.has_time() {
-            return Ok(());
-        }
-        parts.push(Predicate::interval(question.interval));
-    }
-    let predicate = Predicate::and(parts);
-    let writer = FeatureWriter::new(&schema, None)?;
-    let mut left = question.limit;
-    for hits in items(&snapshot, &Items { predicate, ..Items::all(&schema) }, control)? {
-        let Hits { batch, seqs, .. } = hits?;
-        let features = writer.rows(&batch, &seqs);
-        let mut found = Vec::new();
-        for row in (0..batch.rows()).filter(|row| says(&batch, *row, question)).take(left) {
-            let mut text = Vec::new();
-            features.feature(row, &mut text);
-            if let Ok(feature) = serde_json::from_slice(&text) {
-                found.push(of_feature(feature, collection.name(), &batch, row));
-            }
-        }
-        left -= found.len();
-        if !found.is_empty() && send.blocking_send(found).is_err() || left == 0 {
-            break;
-        }
-    }
-    Ok(())
+/// Collections being read for a search, on a thread of their own. It finds as many results as are wanted and then hears how
+/// many more are, so that memory holds no more than that, and nothing is read for nobody.
+struct Reading {
+    question: Arc<Question>,
+    control: Control,
+    wants: mpsc::Receiver<usize>,
+    found: mpsc::Sender<Vec<Found>>,
+    /// How many are wanted now.
+    wanted: usize,
 }
 
-/// Whether an event has the keywords in its texts.
-fn says(batch: &Batch, row: usize, question: &Question) -> bool {
-    let Some(words) = &question.keywords else { return true };
-    let texts = (0..batch.schema().fields.len()).filter_map(|field| match batch.field(field) {
-        Some(FieldColumn::Text(column)) if arrow_array::Array::is_valid(column, row) => Some(column.value(row)),
-        _ => None,
-    });
-    words.matches(&Prepared::of(texts))
+impl Reading {
+    /// Reads collections one after the other, until no more is wanted.
+    fn all(mut self, collections: &[Arc<Collection>]) -> Result<(), QueryError> {
+        if self.hears() {
+            for collection in collections {
+                if !self.read(collection)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until it is known how many more are wanted; `false`: none.
+    fn hears(&mut self) -> bool {
+        self.wanted = self.wants.blocking_recv().unwrap_or(0);
+        self.wanted > 0
+    }
+
+    /// Hands on what was found; whether more is wanted.
+    fn hand_on(&mut self, found: Vec<Found>) -> bool {
+        found.is_empty() || (self.found.blocking_send(found).is_ok() && self.hears())
+    }
+
+    /// Reads what a collection has for the question; whether more is wanted. A collection without geometry has nothing for a
+    /// question about a place, one without time nothing for one about a time.
+    fn read(&mut self, collection: &Collection) -> Result<bool, QueryError> {
+        let snapshot = collection.snapshot();
+        let schema = snapshot.schema.clone();
+        let mut parts = Vec::new();
+        if let Some(area) = self.question.area() {
+            if schema.geometry.is_none() {
+                return Ok(true);
+            }
+            parts.push(within(area, &schema)?);
+        }
+        if self.question.has_time() {
+            if !schema.has_time() {
+                return Ok(true);
+            }
+            parts.push(Predicate::interval(self.question.interval));
+        }
+        let predicate = Predicate::and(parts);
+        let writer = FeatureWriter::new(&schema, None)?;
+        for hits in items(&snapshot, &Items { predicate, ..Items::all(&schema) }, &self.control)? {
+            let Hits { batch, seqs, .. } = hits?;
+            let events = Events::of(collection.name(), &batch, &writer, &seqs);
+            let mut found = Vec::new();
+            for row in 0..batch.rows() {
+                // To tell the languages of a batch may take a second.
+                if row.is_multiple_of(CHECKED) {
+                    self.control.check()?;
+                }
+                found.extend(events.event(row).answer(&self.question));
+                if found.len() == self.wanted && !self.hand_on(std::mem::take(&mut found)) {
+                    return Ok(false);
+                }
+            }
+            if !self.hand_on(found) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// A row as a result; `feature` is its GeoJSON.

@@ -40,6 +40,12 @@ impl Room {
         }
     }
 
+    /// Takes room for so many bytes, where there is some now.
+    pub fn try_take(&self, bytes: usize) -> Option<Held> {
+        let permit = self.free.clone().try_acquire_many_owned(pieces(bytes)?).ok()?;
+        Some(Held { room: self.clone(), permit })
+    }
+
     fn none(&self, bytes: usize) -> String {
         format!(
             "no room for {bytes} bytes of its answer: answers in work hold {} of the {} bytes of search.answer_bytes_total",

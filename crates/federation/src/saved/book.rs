@@ -13,6 +13,7 @@ use super::search::{Counts, Polled, SavedSearch};
 use super::settings::SavedSettings;
 use super::shelf::Shelf;
 use super::webhook::{Post, Postman};
+use crate::always::always;
 use crate::delivery::Outbox;
 use crate::searches::Searches;
 use meridian_model::Invalid;
@@ -195,7 +196,8 @@ impl SavedSearches {
     }
 
     fn sender(&self, search: &Arc<SavedSearch>) -> AbortHandle {
-        tokio::spawn(self.postman.clone().run(search.clone())).abort_handle()
+        let (postman, search) = (self.postman.clone(), search.clone());
+        tokio::spawn(always("postman", move || postman.clone().run(search.clone()))).abort_handle()
     }
 
     /// Begins to match, to poll and to send. Once. What came while nobody looked is matched first.
@@ -212,8 +214,9 @@ impl SavedSearches {
         let mut book = self.book.lock();
         book.running = true;
         book.matcher = Some(matcher);
-        book.tasks.push(tokio::spawn(poll::run(self.clone())).abort_handle());
-        book.tasks.push(tokio::spawn(looked::keep(self.clone())).abort_handle());
+        let (polling, keeping) = (self.clone(), self.clone());
+        book.tasks.push(tokio::spawn(always("poller", move || poll::run(polling.clone()))).abort_handle());
+        book.tasks.push(tokio::spawn(always("looked", move || looked::keep(keeping.clone()))).abort_handle());
         for entry in book.all.values_mut().filter(|entry| entry.search.post.is_some()) {
             entry.sender = Some(self.sender(&entry.search));
         }

@@ -4,8 +4,8 @@
 //! an answer must have one (of a phrase the rarest, of alternatives one each; how rare a word is, is learnt from the events
 //! that pass). What an event finds there is then tested as a search tests it.
 
-use super::event::Event;
 use super::grid::Grid;
+use crate::event::Event;
 use crate::pipeline::deduplicate::hash;
 use crate::pipeline::filter::plain_author;
 use crate::question::Question;

@@ -3,10 +3,10 @@
 use super::book::SavedSearches;
 use super::definition::When;
 use super::ear::Ear;
-use super::event::{Event, Events};
 use super::fence::{Fences, Passage};
 use super::index::Index;
 use super::search::SavedSearch;
+use crate::event::{Event, Events};
 use crate::provider::Own;
 use meridian_formats::FeatureWriter;
 use meridian_model::{Batch, Seq};

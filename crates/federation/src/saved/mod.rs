@@ -10,7 +10,6 @@ mod catch_up;
 mod changes;
 mod definition;
 mod ear;
-mod event;
 mod fence;
 mod grid;
 mod index;

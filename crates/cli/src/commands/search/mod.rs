@@ -30,6 +30,7 @@ Examples:
   meridian search flood --near 4.83,45.76 --radius 20000
   meridian search '\"high tide\" OR flood' --start 2026-01-01 --provider wikipedia --provider meridian
   meridian search --near 121.9,24.7 --radius 200000 --format ndjson > found.ndjson
+  meridian search flood --polygon '4,45 5,45 5,46'
   meridian search flood --keep floods --keep-hours 48
   meridian search flood --follow                   what is new from now on, as it comes
   meridian search flood --follow --name floods     the same, and the saved search stays

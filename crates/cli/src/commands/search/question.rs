@@ -23,6 +23,9 @@ pub struct QuestionArgs {
     /// In this box: west,south,east,north in degrees (west > east crosses the antimeridian)
     #[arg(long, value_name = "W,S,E,N", allow_hyphen_values = true)]
     pub bbox: Option<String>,
+    /// Within these corners, in order: longitude,latitude and longitude,latitude and so on, with spaces between
+    #[arg(long, value_name = "CORNERS", allow_hyphen_values = true)]
+    pub polygon: Option<String>,
     /// Around a place by its name or postal code, such as "Lyon, FR"
     #[arg(long, value_name = "PLACE")]
     pub address: Option<String>,
@@ -50,7 +53,7 @@ pub struct QuestionArgs {
     /// Keep the results in this collection, made where it is not there
     #[arg(long, value_name = "COLLECTION")]
     pub keep: Option<String>,
-    /// For so many hours [default: 24]
+    /// For so many hours, which a collection that is there must have said too [default: 24, or as the collection has it]
     #[arg(long, value_name = "HOURS", requires = "keep")]
     pub keep_hours: Option<u64>,
 }
@@ -81,6 +84,9 @@ impl QuestionArgs {
             let sides = numbers("--bbox", bbox, &[4], "west,south,east,north in degrees, such as -10,35,5,45")?;
             question.insert("bbox".to_owned(), json!(sides));
         }
+        if let Some(corners) = &self.polygon {
+            question.insert("polygon".to_owned(), polygon(corners)?);
+        }
         if let Some(radius) = self.radius {
             question.insert("radius".to_owned(), json!(radius));
         }
@@ -99,6 +105,20 @@ impl QuestionArgs {
         }
         Ok(Value::Object(question))
     }
+}
+
+/// A GeoJSON Polygon with these corners; it closes by itself.
+fn polygon(corners: &str) -> Result<Value, Failure> {
+    let shape = "corners with spaces between, such as \"4,45 5,45 5,46\"";
+    let one = |corner: &str| numbers("--polygon", corner, &[2], shape);
+    let mut ring = corners.split_whitespace().map(one).collect::<Result<Vec<_>, _>>()?;
+    if ring.len() < 3 {
+        return Err(Failure::Usage(format!("--polygon {corners:?}: expected at least three {shape}")));
+    }
+    if ring.first() != ring.last() {
+        ring.push(ring[0].clone());
+    }
+    Ok(json!({"type": "Polygon", "coordinates": [ring]}))
 }
 
 #[cfg(test)]
@@ -121,9 +141,16 @@ mod tests {
         let expected = json!({"keywords": "flood", "near": [-4.5, 45.0], "radius": 500.0, "limit": 3, "timeout": 1500,
             "providers": ["wikipedia"], "keep": {"collection": "floods", "hours": 48}});
         assert_eq!(args.read().unwrap(), expected);
+        let ring = json!([[-4.0, 45.0], [5.0, 45.0], [5.0, 46.0], [-4.0, 45.0]]);
+        for corners in ["-4,45 5,45 5,46", "-4,45  5,45\n5,46 -4,45"] {
+            let args = QuestionArgs { polygon: Some(corners.to_owned()), ..Default::default() };
+            assert_eq!(args.read().unwrap(), json!({"polygon": {"type": "Polygon", "coordinates": [ring]}}));
+        }
         for (args, option) in [
             (QuestionArgs { near: Some("1".to_owned()), ..Default::default() }, "--near"),
             (QuestionArgs { bbox: Some("1,2,3".to_owned()), ..Default::default() }, "--bbox"),
+            (QuestionArgs { polygon: Some("1,2 3,4".to_owned()), ..Default::default() }, "--polygon"),
+            (QuestionArgs { polygon: Some("1,2 3,4 5".to_owned()), ..Default::default() }, "--polygon"),
             (QuestionArgs { timeout: Some("soon".to_owned()), ..Default::default() }, "--timeout"),
         ] {
             let mistake = args.read().unwrap_err();

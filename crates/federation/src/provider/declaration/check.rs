@@ -77,8 +77,9 @@ impl File {
             all("request.headers", &self.request.headers, &in_head)?,
             all("request.body", &self.request.body, &asked)?,
         );
-        self.paging
-            .check(std::iter::once(&url).chain([&query, &headers, &body].into_iter().flatten().map(|q| &q.1)))?;
+        let request = || std::iter::once(&url).chain([&query, &headers, &body].into_iter().flatten().map(|q| &q.1));
+        self.paging.check(request())?;
+        let counts = request().any(|template| template.variables().any(|name| name == "limit"));
         let mapping = Mapping::new(&self.answer, &fixed)?;
         let sign = self.request.sign.as_ref().map(|sign| Sign::new(sign, &secret)).transpose()?;
         let token = self.token.as_ref().map(|token| Token::new(token, &secret, &fixed)).transpose()?;
@@ -96,6 +97,7 @@ impl File {
             first: self.paging.first,
             size: self.paging.size,
             least: self.paging.least,
+            counts,
             pages_max: self.paging.pages_max,
             next,
             mapping,

@@ -95,6 +95,8 @@ pub struct Declared {
     pub(super) first: u64,
     pub(super) size: usize,
     pub(super) least: usize,
+    /// Whether it is told how many results are wanted.
+    pub(super) counts: bool,
     pub(super) pages_max: u64,
     pub(super) next: Path,
     /// How an answer is read.

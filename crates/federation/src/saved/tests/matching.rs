@@ -1,10 +1,10 @@
 //! The index against a naive matcher: every question held against every event, as a search holds results against its question.
 
+use crate::event::Events;
 use crate::found::Found;
 use crate::pipeline::classify::classify;
 use crate::pipeline::filter::matches;
 use crate::question::Question;
-use crate::saved::event::Events;
 use crate::saved::index::Index;
 use crate::settings::Settings;
 use crate::words::Prepared;

@@ -1,5 +1,6 @@
 //! Saved searches without a server.
 
+mod deaths;
 mod matching;
 mod missed;
 mod paused;

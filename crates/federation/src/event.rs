@@ -1,4 +1,5 @@
-//! An event as standing questions are held against it: what a test needs is read when the first one asks for it.
+//! An event as questions are held against it, those that stand and those of a search: what a test needs is read when the first
+//! one asks for it.
 
 use crate::found::Found;
 use crate::pipeline::classify::{classify, kind};
@@ -103,19 +104,33 @@ impl Event<'_> {
 
     /// As a result of a question.
     pub(crate) fn found(&self, question: &Question) -> &Found {
-        let plain = self.found.get_or_init(|| {
+        if question.tells_language { self.told(question) } else { self.plain() }
+    }
+
+    /// As a result, where it is an answer to a question; its language is told only where one is sought.
+    pub(crate) fn answer(self, question: &Question) -> Option<Found> {
+        if !self.answers(question) {
+            return None;
+        }
+        self.plain();
+        self.told.into_inner().or(self.found.into_inner())
+    }
+
+    fn plain(&self) -> &Found {
+        self.found.get_or_init(|| {
             let mut text = Vec::new();
             self.of.features.feature(self.row, &mut text);
             let feature = serde_json::from_slice(&text).unwrap_or_default();
             let mut found = of_feature(feature, self.of.collection, self.of.batch, self.row);
             found.kind = Some(kind(&found));
             found
-        });
-        if !question.tells_language {
-            return plain;
-        }
+        })
+    }
+
+    /// With its language, for a question that wants it told.
+    fn told(&self, question: &Question) -> &Found {
         self.told.get_or_init(|| {
-            let mut found = plain.clone();
+            let mut found = self.plain().clone();
             classify(&mut found, question);
             found
         })
@@ -133,9 +148,9 @@ impl Event<'_> {
         };
         let author = || question.author.as_ref().is_none_or(|sought| self.author() == Some(plain_author(sought)));
         let words = || question.keywords.as_ref().is_none_or(|words| words.matches(self.texts()));
-        let media = || question.media.is_none() || has_media(self.found(question), question);
+        let media = || question.media.is_none() || has_media(self.plain(), question);
         let language =
-            || question.language.as_ref().is_none_or(|sought| self.found(question).language.as_ref() == Some(sought));
+            || question.language.as_ref().is_none_or(|sought| self.told(question).language.as_ref() == Some(sought));
         time() && place() && author() && words() && media() && language()
     }
 }
