@@ -40,6 +40,7 @@ fn search_metrics(state: &AppState, out: &mut String) {
     let delay = searches.delay(Class::Background).as_secs_f64();
     gauge(out, "meridian_search_delay_seconds", "For how long the oldest work has waited for a processor.", delay);
     gauge(out, "meridian_search_packet_bytes", "Bytes of packets kept for readers.", searches.bytes());
+    gauge(out, "meridian_search_answer_bytes", "Bytes of answers in work.", searches.answer_bytes());
     for (name, help, count) in [
         ("meridian_searches_total", "Searches begun.", &tally.begun),
         ("meridian_searches_joined_total", "Questions that joined a running search.", &tally.joined),

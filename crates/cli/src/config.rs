@@ -269,6 +269,14 @@ const SETTINGS: &[Setting] = &[
     size!("search.packet_bytes", "Largest packet of results.", server.search.packet_bytes, 2 * KIB, MIB),
     size!("search.buffer_bytes", "Packets kept for each search.", server.search.buffer_bytes, 64 * KIB, GIB),
     size!("search.buffer_bytes_total", "The same for all searches.", server.search.buffer_bytes_total, MIB, TIB),
+    size!(
+        "search.answer_bytes_total",
+        "Answers of outside sources in memory until they are read.",
+        server.search.answer_bytes_total,
+        // The most that a declaration may let an answer have.
+        64 * MIB,
+        TIB
+    ),
     duration!(
         "search.join",
         "A search this young is joined by the same question; 0s: never.",

@@ -6,7 +6,7 @@ use crate::keep::Keeper;
 use crate::pipeline::plan::plan;
 use crate::pipeline::{Pipeline, Work};
 use crate::places::Places;
-use crate::provider::{Http, Outside, Own, Provider, locate};
+use crate::provider::{Http, Outside, Own, Provider, Room, locate};
 use crate::question::{Place, Question};
 use crate::search::{Leg, Search, Tally};
 use crate::settings::Settings;
@@ -80,6 +80,7 @@ pub struct Searches {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     budget: Arc<Budget>,
+    answers: Room,
     tally: Arc<Tally>,
     places: Arc<Places>,
     keeper: Option<Arc<dyn Keeper>>,
@@ -128,16 +129,31 @@ impl Searches {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Searches {
-        let http = Arc::new(Http::default());
+        let http = Arc::new(Http::new(settings.answer_bytes_total));
         let own: Arc<dyn Provider> = Arc::new(Own::new(store.clone(), tenant.clone(), clock.clone()));
         let outside =
             settings.providers.iter().map(|d| Arc::new(Outside::new(d.clone(), http.clone())) as Arc<dyn Provider>);
         let providers = outside.chain([own]).map(|provider| (provider.name().to_owned(), provider)).collect();
         let budget = Arc::new(Budget::new(settings.buffer_bytes_total));
+        let answers = http.room.clone();
         let (tally, keeper, pipeline, book) = (Arc::default(), None, OnceCell::new(), Mutex::default());
         let (gazetteer, people) = (settings.gazetteer.clone(), settings.gazetteer_population);
         let places = Arc::new(Places::new(store.clone(), tenant.clone(), gazetteer, people, clock.clone()));
-        Searches { settings, providers, store, tenant, clock, random, budget, tally, places, keeper, pipeline, book }
+        Searches {
+            settings,
+            providers,
+            store,
+            tenant,
+            clock,
+            random,
+            budget,
+            answers,
+            tally,
+            places,
+            keeper,
+            pipeline,
+            book,
+        }
     }
 
     /// Adds a provider that is a Rust type; a declared one of its name gives way.
@@ -363,6 +379,11 @@ impl Searches {
     /// Bytes of packets kept.
     pub fn bytes(&self) -> usize {
         self.budget.held()
+    }
+
+    /// Bytes of answers in work.
+    pub fn answer_bytes(&self) -> usize {
+        self.answers.held()
     }
 
     /// The counters.

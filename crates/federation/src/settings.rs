@@ -29,6 +29,8 @@ pub struct Settings {
     pub buffer_bytes: usize,
     /// The same for all searches together.
     pub buffer_bytes_total: usize,
+    /// Bytes of answers of outside sources in memory, all together, until they are read.
+    pub answer_bytes_total: usize,
     /// For so long after it began, a search is joined by the same question of the same asker; zero: never.
     pub join: Duration,
     /// A search whose reader has left stops after this.
@@ -68,6 +70,7 @@ impl Default for Settings {
             packet_bytes: 10_240,
             buffer_bytes: 2 << 20,
             buffer_bytes_total: 256 << 20,
+            answer_bytes_total: 256 << 20,
             join: Duration::from_secs(1),
             gone: Duration::from_secs(1),
             wait: Duration::from_secs(5),

@@ -59,7 +59,8 @@ impl Images {
         let places = |most: usize| Arc::new(Semaphore::new(most.max(1)));
         let (waiting, eyes) = (places(settings.waiting), places(settings.threads));
         let places = places(settings.at_once);
-        let look = Look { settings, see, http: Http::passing(), places, eyes, next };
+        let room = settings.at_once.max(1).saturating_mul(settings.bytes_max + 1_024);
+        let look = Look { settings, see, http: Http::passing(room), places, eyes, next };
         Images { look: Arc::new(look), waiting, tally }
     }
 }
@@ -151,7 +152,8 @@ impl Look {
             self.http.client(allowed)?.get(url).header(ACCEPT, "image/jpeg, image/png, image/webp, image/gif");
         // The patience is kept outside; this is its bound if it were not.
         let time = deadline.saturating_duration_since(Instant::now());
-        let answer = call(request, time, self.settings.bytes_max).await.map_err(|failure| failure.why)?;
+        let answer =
+            call(request, time, self.settings.bytes_max, &self.http.room).await.map_err(|failure| failure.why)?;
         Ok(answer.bytes)
     }
 }

@@ -33,6 +33,8 @@ impl Stage for Map {
     async fn run(self: Arc<Self>, work: Work<Answer>) {
         let Answer { declared, raw, reply } = work.body;
         let long = raw.bytes.len() > LONG_BYTES;
+        // Until the results have a place in the next queue: they are about as large as what they were read from.
+        let _held = raw.held.clone();
         let read = move || {
             let mapped = declared.mapping.read(&raw.content_type, &raw.bytes);
             mapped.map(|mapped| (declared.next(&mapped.value), mapped.found, mapped.unreadable))

@@ -1,13 +1,14 @@
 //! One call to an outside source: bounded in time and bytes, to public addresses only.
 
 use super::guard::{self, PublicOnly};
+use super::room::{Held, Room};
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Redirects that are followed.
 const REDIRECTS_MAX: usize = 5;
@@ -23,6 +24,15 @@ pub struct Raw {
     pub content_type: String,
     /// Its body.
     pub bytes: Bytes,
+    /// The room that it takes among all answers, until it is read.
+    pub(crate) held: Option<Arc<Held>>,
+}
+
+impl Raw {
+    /// An answer that takes no room from others.
+    pub fn apart(content_type: String, bytes: Bytes) -> Raw {
+        Raw { content_type, bytes, held: None }
+    }
 }
 
 /// Why a call brought nothing.
@@ -40,18 +50,24 @@ pub struct Failure {
     pub late: bool,
 }
 
-/// The clients that all declared providers share, so that connections are kept.
-#[derive(Debug, Default)]
+/// The clients that all declared providers share, so that connections are kept, and the room for what they bring.
+#[derive(Debug)]
 pub struct Http {
+    pub(crate) room: Room,
     public: OnceLock<Result<Client, String>>,
     any: OnceLock<Result<Client, String>>,
     passing: bool,
 }
 
 impl Http {
+    /// Clients whose answers together hold at most so many bytes.
+    pub fn new(answer_bytes_total: usize) -> Http {
+        Http { room: Room::new(answer_bytes_total), public: OnceLock::new(), any: OnceLock::new(), passing: false }
+    }
+
     /// Clients that keep no connection: for hosts that others name, of which there is no end.
-    pub(crate) fn passing() -> Http {
-        Http { passing: true, ..Http::default() }
+    pub(crate) fn passing(answer_bytes_total: usize) -> Http {
+        Http { passing: true, ..Http::new(answer_bytes_total) }
     }
 
     /// A client; the one for private addresses only where a declaration allows them.
@@ -95,15 +111,16 @@ fn builder(allow_private: bool) -> ClientBuilder {
     if allow_private { builder } else { builder.dns_resolver(Arc::new(PublicOnly)) }
 }
 
-/// Makes a call and takes its answer in.
-pub async fn call(request: RequestBuilder, time: Duration, bytes_max: usize) -> Result<Raw, Failure> {
-    match tokio::time::timeout(time, answer(request, bytes_max)).await {
+/// Makes a call and takes its answer in, as far as there is room.
+pub async fn call(request: RequestBuilder, time: Duration, bytes_max: usize, room: &Room) -> Result<Raw, Failure> {
+    let until = Instant::now() + time;
+    match tokio::time::timeout_at(until.into(), answer(request, until, bytes_max, room)).await {
         Ok(result) => result,
         Err(_) => Err(Failure { late: true, ..broken(format!("no whole answer came within {} ms", time.as_millis())) }),
     }
 }
 
-async fn answer(request: RequestBuilder, bytes_max: usize) -> Result<Raw, Failure> {
+async fn answer(request: RequestBuilder, until: Instant, bytes_max: usize, room: &Room) -> Result<Raw, Failure> {
     let mut response = request.send().await.map_err(unreachable)?;
     let status = response.status();
     if !status.is_success() {
@@ -125,19 +142,24 @@ async fn answer(request: RequestBuilder, bytes_max: usize) -> Result<Raw, Failur
         });
     }
     let too_long = || Failure { again: None, ..broken(format!("its answer is longer than {bytes_max} bytes")) };
-    if response.content_length().is_some_and(|length| length > bytes_max as u64) {
+    let length = response.content_length().unwrap_or_default();
+    if length > bytes_max as u64 {
         return Err(too_long());
     }
+    // Not the source's fault, and worth another try: room comes free all the time.
+    let no_room = |why: String| Failure { source_is_broken: false, refused: true, ..broken(why) };
+    let mut held = room.take(length as usize, until).await.map_err(no_room)?;
     let content_type =
         response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default().to_ascii_lowercase();
-    let mut bytes = BytesMut::new();
+    let mut bytes = BytesMut::with_capacity(length as usize);
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
         if bytes.len() + chunk.len() > bytes_max {
             return Err(too_long());
         }
+        held.grow(bytes.len() + chunk.len()).map_err(no_room)?;
         bytes.extend_from_slice(&chunk);
     }
-    Ok(Raw { content_type, bytes: bytes.freeze() })
+    Ok(Raw { content_type, bytes: bytes.freeze(), held: Some(Arc::new(held)) })
 }
 
 fn broken(why: String) -> Failure {
@@ -176,6 +198,51 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
+    /// A source whose every answer is this.
+    async fn source(answer: String) -> (String, tokio::task::JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("an address"));
+        let server = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        (url, server)
+    }
+
+    #[tokio::test]
+    async fn answers_take_room_until_they_are_read() {
+        let body = "x".repeat(40_000);
+        let (known, first) =
+            source(format!("HTTP/1.1 200 OK\r\ncontent-length: 40000\r\nconnection: close\r\n\r\n{body}")).await;
+        let (grows, second) = source(format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{body}")).await;
+        let (client, room, most) = (build(true, false).expect("a client"), Room::new(64 << 10), 1 << 20);
+        let ask = |url: &str, ms: u64, most: usize| {
+            let (request, room) = (client.get(url), room.clone());
+            async move { call(request, Duration::from_millis(ms), most, &room).await }
+        };
+        let one = ask(&known, 60_000, most).await.expect("an answer");
+        assert_eq!((one.bytes.len(), room.held()), (40_000, 40 << 10));
+        for url in [&known, &grows] {
+            let failure = ask(url, 300, most).await.expect_err("no room");
+            let said = failure.why.contains("search.answer_bytes_total");
+            assert!(said && failure.refused && !failure.late && !failure.source_is_broken, "{failure:?}");
+            assert_eq!(room.held(), 40 << 10, "what was refused holds nothing");
+        }
+        let waits = tokio::spawn(ask(&known, 60_000, most));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!waits.is_finished());
+        drop(one);
+        assert_eq!(waits.await.expect("a task").expect("an answer").bytes.len(), 40_000);
+        assert_eq!(ask(&grows, 60_000, most).await.expect("an answer").bytes.len(), 40_000);
+        let failure = ask(&grows, 60_000, 30_000).await.expect_err("too long");
+        assert!(failure.why.contains("longer than 30000"), "{failure:?}");
+        assert_eq!(room.held(), 0);
+        first.abort();
+        second.abort();
+    }
+
     #[tokio::test]
     async fn a_redirect_to_a_private_address_is_not_followed() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -196,13 +263,15 @@ mod tests {
         // A name that a test may send here, as a source's own name would lead to the source.
         let client = builder(false).resolve("source.example", address).build().expect("a client");
         let url = format!("http://source.example:{}/", address.port());
-        let failure = call(client.get(&url), Duration::from_secs(20), 1 << 20).await.expect_err("refused");
+        let room = Room::new(1 << 20);
+        let failure = call(client.get(&url), Duration::from_secs(20), 1 << 20, &room).await.expect_err("refused");
         assert!(failure.why.contains("private address") && failure.again.is_none(), "{}", failure.why);
         assert_eq!(calls.load(Ordering::Relaxed), 1);
         // A name that resolves to a private address is not called at all.
         let client = build(false, false).expect("a client");
         let failure =
-            call(client.get(format!("http://localhost:{}/", address.port())), Duration::from_secs(20), 1 << 20).await;
+            call(client.get(format!("http://localhost:{}/", address.port())), Duration::from_secs(20), 1 << 20, &room)
+                .await;
         assert!(failure.expect_err("refused").why.contains("private address"));
         assert_eq!(calls.load(Ordering::Relaxed), 1);
         server.abort();

@@ -14,6 +14,7 @@ mod mapping;
 mod outside;
 mod own;
 mod path;
+mod room;
 mod rule;
 pub mod shipped;
 mod sign;
@@ -34,6 +35,7 @@ pub use mapping::{Mapped, Mapping};
 pub use outside::Outside;
 pub(crate) use own::of_feature;
 pub use own::{Own, locate};
+pub(crate) use room::Room;
 pub use trial::{Finding, Trial};
 
 use crate::pipeline::Sink;

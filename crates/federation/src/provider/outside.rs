@@ -90,7 +90,7 @@ impl Outside {
             let request = self.request(&url, &form, &self.variables(sink.question(), page, token.as_deref()))?;
             let time = declared.timeout.min(sink.time_left());
             let watch = Watch { outside: self, began: Instant::now(), done: false };
-            let result = fetch::call(request, time, declared.answer_bytes).await;
+            let result = fetch::call(request, time, declared.answer_bytes, &self.http.room).await;
             watch.end(&result);
             let failure = match result {
                 Ok(raw) => {
@@ -146,7 +146,7 @@ impl Outside {
         let (url, form) = address(&self.variables(question, &page, None))?;
         let token = self.token(self.declared.timeout).await?;
         let request = self.request(&url, &form, &self.variables(question, &page, token.as_deref()))?;
-        let answer = fetch::call(request, self.declared.timeout, self.declared.answer_bytes).await;
+        let answer = fetch::call(request, self.declared.timeout, self.declared.answer_bytes, &self.http.room).await;
         answer.map_err(|failure| Fault::Error(failure.why))
     }
 
@@ -187,7 +187,7 @@ impl Outside {
             if cache.len() >= CACHED_MAX {
                 cache.pop_front();
             }
-            cache.push_back((key, Instant::now(), raw.clone()));
+            cache.push_back((key, Instant::now(), Raw::apart(raw.content_type.clone(), raw.bytes.clone())));
         }
     }
 }

@@ -124,7 +124,7 @@ impl Token {
             .basic_auth(filled(&self.user)?, Some(filled(&self.password)?))
             .header("content-type", "application/x-www-form-urlencoded")
             .body(form.query().unwrap_or_default().to_owned());
-        let raw = fetch::call(request, time, ANSWER_BYTES_MAX).await.map_err(|failure| match failure {
+        let raw = fetch::call(request, time, ANSWER_BYTES_MAX, &http.room).await.map_err(|failure| match failure {
             failure if failure.late => Fault::Timeout(failure.why),
             failure if failure.refused => Fault::Refused(failure.why),
             failure => wrong(failure.why),

@@ -41,7 +41,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
     if let Some(missing) = declared.missing_credential() {
         say(&format!("not in the environment, so a server would skip it: {missing}"));
     }
-    let source = Outside::new(declared.clone(), Arc::new(Http::default()));
+    let source = Outside::new(declared.clone(), Arc::new(Http::new(Settings::default().answer_bytes_total)));
     let question = args.question.as_deref().map(question).transpose()?;
     if let Some(question) = &question {
         match source.takes(question) {
@@ -50,7 +50,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         }
     }
     let answer = match (&args.answer, &question) {
-        (Some(file), _) => Raw { content_type: String::new(), bytes: read(file)?.into() },
+        (Some(file), _) => Raw::apart(String::new(), read(file)?.into()),
         (None, Some(question)) if args.ask => ask(&source, question)?,
         _ => return Ok(()),
     };
