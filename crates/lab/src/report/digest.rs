@@ -2,6 +2,7 @@
 
 use super::again::Again;
 use crate::record::{Micros, Outcome, Phase, Record};
+use crate::stats::mode::Felt;
 use crate::stats::slope::{Line, Sums};
 use crate::stats::{Estimate, percentile};
 use hdrhistogram::Histogram;
@@ -14,8 +15,8 @@ const POINTS_MAX: usize = 3_000;
 const BARS_MAX: usize = 400;
 /// Most trials of which percentiles are kept apart.
 const TRIALS_MAX: usize = 64;
-/// Most requests that are read one by one for the mode of a trial; of a longer run the first ones are.
-const COURSE_MAX: usize = 200_000;
+/// Most requests that are read one by one for the modes of the trials; of a longer run the first ones are.
+pub(super) const COURSES_MAX: usize = 1_000_000;
 /// Columns of a heat map, at most; each then covers twice the time.
 const COLUMNS_MAX: usize = 160;
 /// Latency classes of the heat map: eight to a factor of ten, from 1 µs on.
@@ -39,10 +40,10 @@ pub(super) struct Digest {
     pub(super) heat: Heat,
     /// What each stretch of time brought.
     pub(super) flow: Flow,
-    /// Measured requests of each trial, target and population, for its mode.
-    pub(super) courses: BTreeMap<CourseKey, Vec<Record>>,
-    /// How many of them are kept.
-    in_courses: usize,
+    /// Measured requests of each trial, target and population, for its modes.
+    pub(super) courses: BTreeMap<CourseKey, Vec<Felt>>,
+    /// How many of them there were; no more than [`COURSES_MAX`] are kept.
+    pub(super) in_courses: usize,
     /// By target and population, what was asked again after the load.
     pub(super) again: BTreeMap<(u16, u16), Again>,
     /// First and last time of each phase on the trials' clock.
@@ -317,10 +318,11 @@ impl Digest {
         if let Some(detail) = record.detail.as_ref().filter(|_| record.outcome != Outcome::Sound) {
             *self.reasons.entry(detail.clone()).or_insert(0) += 1;
         }
-        if self.in_courses < COURSE_MAX {
+        if let Some(felt) = Felt::of(record) {
+            if self.in_courses < COURSES_MAX {
+                self.courses.entry((record.trial, record.target, record.population)).or_default().push(felt);
+            }
             self.in_courses += 1;
-            let course = self.courses.entry((record.trial, record.target, record.population)).or_default();
-            course.push(Record { detail: None, ..record.clone() });
         }
         self.series.entry((record.target, record.population)).or_insert_with(|| Series::new(record.trial)).add(record);
     }
