@@ -34,10 +34,8 @@ pub(super) struct Digest {
     pub(super) reasons: BTreeMap<String, u64>,
     /// By target and population.
     pub(super) series: BTreeMap<(u16, u16), Series>,
-    /// A record every few, for the time line of requests.
-    pub(super) bars: Thinned<Bar>,
-    /// When answers took how long.
-    pub(super) heat: Heat,
+    /// By target and population, the time line of its first trial.
+    pub(super) lines: BTreeMap<(u16, u16), TimeLine>,
     /// What each stretch of time brought.
     pub(super) flow: Flow,
     /// Measured requests of each trial, target and population, for its modes.
@@ -72,6 +70,18 @@ pub(super) struct Series {
     /// Latency over requests in flight, over results.
     pub(super) by_concurrency: Scatter,
     pub(super) by_results: Scatter,
+}
+
+/// The first trial of one population at one target, request by request, in all phases.
+#[derive(Debug)]
+pub(super) struct TimeLine {
+    /// The trial.
+    pub(super) trial: u16,
+    /// A record every few.
+    pub(super) bars: Thinned<Bar>,
+    /// When sound answers took how long, and when the others ended.
+    pub(super) heat: Heat,
+    pub(super) not_sound: Heat,
 }
 
 /// One request on the time line.
@@ -153,6 +163,29 @@ pub(super) struct Heat {
     /// Microseconds of a column.
     pub(super) width: Micros,
     pub(super) columns: Vec<BTreeMap<u16, u32>>,
+}
+
+impl TimeLine {
+    fn of(trial: u16) -> TimeLine {
+        let heat = || Heat { width: 50_000, columns: Vec::new() };
+        TimeLine { trial, bars: Thinned::new(BARS_MAX), heat: heat(), not_sound: heat() }
+    }
+
+    fn add(&mut self, record: &Record) {
+        let heat = if record.outcome == Outcome::Sound { &mut self.heat } else { &mut self.not_sound };
+        if let Some(latency) = record.latency() {
+            heat.add(record.intended, latency);
+        }
+        let done = record.done.unwrap_or(record.intended) as f64;
+        self.bars.add(Bar {
+            n: f64::from(record.n),
+            intended: record.intended as f64,
+            sent: record.sent.map_or(done, |sent| sent as f64),
+            first: record.first_result.map(|first| first as f64),
+            done,
+            outcome: record.outcome,
+        });
+    }
 }
 
 impl Heat {
@@ -276,8 +309,7 @@ impl Digest {
             outcomes: [0; Outcome::ALL.len()],
             reasons: BTreeMap::new(),
             series: BTreeMap::new(),
-            bars: Thinned::new(BARS_MAX),
-            heat: Heat { width: 50_000, columns: Vec::new() },
+            lines: BTreeMap::new(),
             flow: Flow { width: 50_000, stretches: Vec::new() },
             courses: BTreeMap::new(),
             in_courses: 0,
@@ -296,20 +328,13 @@ impl Digest {
             into.iter_mut().zip(from).for_each(|(a, b)| *a += b);
         });
         stretch[outcome] += 1;
-        if let Some(latency) = record.latency() {
-            self.heat.add(record.intended, latency);
+        let key = (record.target, record.population);
+        let line = self.lines.entry(key).or_insert_with(|| TimeLine::of(record.trial));
+        if line.trial == record.trial {
+            line.add(record);
         }
-        let done = record.done.unwrap_or(record.intended) as f64;
-        self.bars.add(Bar {
-            n: f64::from(record.n),
-            intended: record.intended as f64,
-            sent: record.sent.map_or(done, |sent| sent as f64),
-            first: record.first_result.map(|first| first as f64),
-            done,
-            outcome: record.outcome,
-        });
         if record.phase == Phase::Again {
-            self.again.entry((record.target, record.population)).or_default().add(record);
+            self.again.entry(key).or_default().add(record);
         }
         if record.phase != Phase::Measured {
             return;
@@ -324,7 +349,7 @@ impl Digest {
             }
             self.in_courses += 1;
         }
-        self.series.entry((record.target, record.population)).or_insert_with(|| Series::new(record.trial)).add(record);
+        self.series.entry(key).or_insert_with(|| Series::new(record.trial)).add(record);
     }
 
     /// Measured requests.
@@ -356,13 +381,14 @@ mod tests {
         // 200 s, in at most 160 stretches.
         assert!(digest.flow.stretches.len() <= COLUMNS_MAX && digest.flow.width >= 200_000_000 / COLUMNS_MAX as Micros);
         let flow: u64 = digest.flow.stretches.iter().flatten().sum();
-        let heat: u64 = digest.heat.columns.iter().flat_map(|c| c.values()).map(|n| u64::from(*n)).sum();
+        let line = &digest.lines[&(0, 0)];
+        let heat: u64 = line.heat.columns.iter().flat_map(|c| c.values()).map(|n| u64::from(*n)).sum();
         assert_eq!((flow, heat, digest.measured()), (20_000, 20_000, 20_000));
         // Each stretch has its own.
         let first = digest.flow.stretches[0].iter().sum::<u64>() as Micros;
         assert_eq!(first, digest.flow.width / 10_000);
         let series = &digest.series[&(0, 0)];
-        assert!(series.by_concurrency.points.kept.len() <= POINTS_MAX && digest.bars.kept.len() <= BARS_MAX);
+        assert!(series.by_concurrency.points.kept.len() <= POINTS_MAX && line.bars.kept.len() <= BARS_MAX);
     }
 
     #[test]
@@ -371,6 +397,27 @@ mod tests {
         (0..50_000).for_each(|n| digest.add(&record(n, Micros::from(n), 1_000 + Micros::from(n % 7) * 500)));
         let line = digest.series[&(0, 0)].by_concurrency.line().unwrap();
         assert!((line.intercept - 1_000.0).abs() < 1e-6 && (line.slope.value - 500.0).abs() < 1e-6, "{line:?}");
+    }
+
+    #[test]
+    fn a_time_line_is_of_one_trial_and_population_and_what_is_not_sound_stands_apart() {
+        let mut digest = Digest::new();
+        for n in 0..300 {
+            let (trial, population) = (u16::from(n >= 200), (n % 2) as u16);
+            let outcome = if n % 10 == 0 { Outcome::Failed } else { Outcome::Sound };
+            let took = if population == 0 { 1_100_000 } else { 1_100 };
+            digest.add(&Record { trial, population, outcome, ..record(n, Micros::from(n) * 1_000, took) });
+        }
+        let classes = |heat: &Heat| -> Vec<(u16, u32)> {
+            let mut found = BTreeMap::new();
+            heat.columns.iter().flatten().for_each(|(class, n)| *found.entry(*class).or_insert(0) += *n);
+            found.into_iter().collect()
+        };
+        let [load, probe] = [0, 1].map(|population| &digest.lines[&(0, population)]);
+        // A second is class 48, a millisecond class 24; of the 200 requests of the first trial a tenth failed, all of the load.
+        assert_eq!((classes(&load.heat), classes(&load.not_sound)), (vec![(48, 80)], vec![(48, 20)]));
+        assert_eq!((classes(&probe.heat), classes(&probe.not_sound)), (vec![(24, 100)], Vec::new()));
+        assert_eq!((load.bars.kept.len(), probe.bars.kept.len()), (100, 100));
     }
 
     #[test]

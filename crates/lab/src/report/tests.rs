@@ -78,6 +78,31 @@ fn requests_of_a_mix_stand_apart() {
 }
 
 #[test]
+fn each_population_has_its_own_heat_map_and_bars_and_the_trial_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("run");
+    let mut writer = Writer::create(&place, "").unwrap();
+    for trial in 0..2 {
+        for population in 0..2 {
+            let mut records = stalled();
+            records.iter_mut().for_each(|record| (record.trial, record.population) = (trial, population));
+            writer.push(&records).unwrap();
+        }
+    }
+    let trial = Trial { target: 0, started: String::new(), measured_us: [1_000_000, 20_000_000] };
+    let populations = vec!["load".to_owned(), "probe".to_owned()];
+    writer.finish(&Run { populations, trials: vec![trial.clone(), trial], ..Run::default() }).unwrap();
+    let report = write(&place).unwrap();
+    for name in ["requests-0-0", "requests-0-1", "heat-0-0", "heat-0-1", "mode-0-1", "mode-0-1-trial-2"] {
+        assert!(report.pictures.join(format!("{name}.svg")).is_file(), "{name}");
+    }
+    let page = fs::read_to_string(&report.page).unwrap();
+    for said in ["Latency over time: probe", "Each request as a bar: load", "This is trial 1.", ">not sound</text>"] {
+        assert!(page.contains(said), "{said}");
+    }
+}
+
+#[test]
 fn the_page_says_what_happened_and_needs_nothing_from_outside() {
     let dir = tempfile::tempdir().unwrap();
     let place = folder(dir.path(), &stalled(), vec!["other load took 12 % of the machine".into()]);
