@@ -59,7 +59,9 @@ pub(super) struct Series {
     pub(super) naive: Histogram<u64>,
     pub(super) first_result: Histogram<u64>,
     pub(super) last_result: Histogram<u64>,
-    /// The same of each trial, as long as there are few.
+    /// From the first result to the last, of requests with both.
+    pub(super) between: Histogram<u64>,
+    /// Latency as above of each trial, as long as there are few.
     pub(super) trials: BTreeMap<u16, Histogram<u64>>,
     /// Latency of sound answers over the intended time, of the first trial that came.
     pub(super) over_time: Thinned<(f64, f64)>,
@@ -256,6 +258,7 @@ impl Series {
             naive: histogram(),
             first_result: histogram(),
             last_result: histogram(),
+            between: histogram(),
             firsts: Thinned::default(),
             lasts: Thinned::default(),
             by_concurrency: Scatter::default(),
@@ -277,6 +280,7 @@ impl Series {
         self.count += 1;
         note(&mut self.first_result, record.to_first_result());
         note(&mut self.last_result, record.to_last_result());
+        note(&mut self.between, record.last_result.zip(record.first_result).map(|(last, first)| last - first));
         let at = record.intended as f64;
         if let Some(first) = record.to_first_result() {
             self.firsts.add((at, first as f64));

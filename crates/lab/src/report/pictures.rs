@@ -235,32 +235,53 @@ fn flow(run: &Run, digest: &Digest) -> Option<Picture> {
     })
 }
 
-/// First and last result of each request, where answers come in pieces.
-fn firsts_and_lasts(run: &Run, digest: &Digest) -> Option<Picture> {
+/// First and last result of each request, and how far they lie apart, where answers come in pieces.
+fn firsts_and_lasts(run: &Run, digest: &Digest) -> Vec<Picture> {
     let in_pieces = |series: &Series| {
-        let (first, last) = (series.first_result.value_at_quantile(0.5), series.last_result.value_at_quantile(0.5));
-        !series.first_result.is_empty() && last as f64 > first as f64 * 1.02 + 100.0
+        let (between, first) = (series.between.value_at_quantile(0.5), series.first_result.value_at_quantile(0.5));
+        !series.between.is_empty() && between as f64 > first as f64 * 0.02 + 100.0
     };
     let series: Vec<_> = digest.series.iter().filter(|(_, series)| in_pieces(series)).collect();
+    if series.is_empty() {
+        return Vec::new();
+    }
     let points = || series.iter().flat_map(|(_, series)| series.firsts.kept.iter().chain(&series.lasts.kept));
-    points().next()?;
     let x = Axis::over("when it was due", Unit::Micros, Scale::Linear, points().map(|p| p.0));
     let y = latency_axis("wait", points().map(|p| p.1));
-    let mut plot = Plot::new("First and last result of each request", x, y);
-    let (mut text, mut at) = (Vec::new(), 0);
-    for (key, series) in series {
+    let mut clouds = Plot::new("First and last result of each request", x, y);
+    let bars: Vec<_> = series.iter().map(|(_, series)| bars(&series.between)).collect();
+    let x = latency_axis("from the first result to the last", bars.iter().flatten().flat_map(|bar| [bar.0, bar.2]));
+    let y = Axis::over("requests", Unit::Whole, Scale::Linear, bars.iter().flatten().map(|bar| bar.3));
+    let mut apart = Plot::new("How long after its first result a request had its last", x, y);
+    apart.size.1 = 280;
+    let mut text = Vec::new();
+    for (at, ((key, series), bars)) in series.into_iter().zip(bars).enumerate() {
         let name = series_name(run, *key);
-        plot = plot.with(format!("{name}: first"), colour(at), Marks::Points(series.firsts.kept.clone())).with(
+        clouds = clouds.with(format!("{name}: first"), colour(2 * at), Marks::Points(series.firsts.kept.clone())).with(
             format!("{name}: last"),
-            colour(at + 1),
+            colour(2 * at + 1),
             Marks::Points(series.lasts.kept.clone()),
         );
-        let median = |histogram: &Histogram<u64>| histogram.value_at_quantile(0.5) as f64;
-        let between = label(median(&series.last_result) - median(&series.first_result), Unit::Micros);
-        text.push(format!("{name}: half the requests had their last result {between} or more after their first."));
-        at += 2;
+        let [half, few] = [0.5, 0.95].map(|q| label(series.between.value_at_quantile(q) as f64, Unit::Micros));
+        text.push(format!(
+            "{name}: half the requests had their last result at most {half} after their first, 95 % at most {few}."
+        ));
+        let strong = bars.into_iter().map(|(from, low, to, high)| (from, low, to, high, 0.55)).collect();
+        apart = apart.with(name, colour(at), Marks::Heat(strong));
     }
-    Some(Picture { name: "first-last".into(), caption: text.join(" "), plot })
+    let caption = "Each request's first and last result, by when it was due.".to_owned();
+    let clouds = Picture { name: "first-last".into(), caption, plot: clouds };
+    vec![clouds, Picture { name: "first-last-difference".into(), caption: text.join(" "), plot: apart }]
+}
+
+/// A histogram as bars: from, 0, to, count.
+fn bars(histogram: &Histogram<u64>) -> Vec<(f64, f64, f64, f64)> {
+    let mut classes: BTreeMap<u16, u64> = BTreeMap::new();
+    for value in histogram.iter_recorded() {
+        let class = (value.value_iterated_to().max(1) as f64).log10() * CLASSES_PER_DECADE;
+        *classes.entry(class as u16).or_insert(0) += value.count_at_value();
+    }
+    classes.into_iter().map(|(class, n)| (edge(class), 0.0, edge(class + 1), n as f64)).collect()
 }
 
 /// Latency over something, with the least-squares line of each series.

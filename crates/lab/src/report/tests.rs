@@ -1,4 +1,5 @@
 use super::*;
+use crate::picture::Marks;
 use crate::record::{Outcome, Phase, Record};
 use crate::results::{Run, Sample, Trial, Writer};
 use rand::{RngExt, SeedableRng};
@@ -126,7 +127,17 @@ fn the_page_says_what_happened_and_needs_nothing_from_outside() {
     }
     let names: Vec<String> =
         fs::read_dir(&report.pictures).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
-    for name in ["requests", "percentiles", "heat", "outcomes", "first-last", "concurrency", "size", "sampled-cpu"] {
+    for name in [
+        "requests",
+        "percentiles",
+        "heat",
+        "outcomes",
+        "first-last",
+        "first-last-difference",
+        "concurrency",
+        "size",
+        "sampled-cpu",
+    ] {
         for extension in ["svg", "png"] {
             assert!(names.contains(&format!("{name}.{extension}")), "{name}.{extension} of {names:?}");
         }
@@ -139,6 +150,35 @@ fn the_page_says_what_happened_and_needs_nothing_from_outside() {
             fs::copy(report.pictures.join(&name), kept.join(&name)).unwrap();
         }
     }
+}
+
+/// The difference of two medians is not the median of the differences: here the first results differ by seconds, and each request has its
+/// last 20 ms after its first, but for one in ten that has it after 500 ms.
+#[test]
+fn first_and_last_results_are_shown_with_their_difference() {
+    let mut digest = Digest::new();
+    for n in 0..1_000 {
+        let (intended, first) = (i64::from(n) * 1_000, i64::from(n) * 4_000 + 10_000);
+        let last = first + if n % 10 == 0 { 500_000 } else { 20_000 };
+        let times = (Some(first), Some(last));
+        digest.add(&Record {
+            n,
+            intended,
+            first_result: times.0,
+            last_result: times.1,
+            done: times.1,
+            ..Record::default()
+        });
+    }
+    let pictures = pictures::all(&Run::default(), &digest, &[]);
+    let picture = pictures.iter().find(|picture| picture.name == "first-last-difference").unwrap();
+    assert!(picture.caption.contains("last result at most 20"), "{}", picture.caption);
+    assert!(picture.caption.contains("ms after their first, 95 % at most 50"), "{}", picture.caption);
+    let heights: Vec<f64> = match &picture.plot.layers[0].marks {
+        Marks::Heat(bars) => bars.iter().map(|bar| bar.3).collect(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(heights, [900.0, 100.0]);
 }
 
 /// Theory: of 950 measured requests those due in the 2 s of the stall, 100, wait from 2 s down, and what has gathered
