@@ -3,10 +3,13 @@
 Client and server are pinned to a core each. Closed: 50 connections to a null server, one request in flight on each; the lab keeps
 its histograms and raw records. Open: 20,000 requests a second, and how many left within a millisecond of their time. Agreement: a
 mock source whose answers take a log-normal time (median 5 ms), 1,000 requests a second from the lab and from oha with its latency correction.
+Stall: the null server is stopped for 2 s in the middle of a run of 20 s, under an open and under a closed load: what theory says of the 99th percentile,
+and what is measured.
 Streams: 10,000 WebSockets that bring a packet a second each, and the most memory that client and server had.
 Report: a million requests, recorded one by one, and the seconds until the page and pictures of them are there.
 Simulation: ten million jobs of the search study's pipeline, twice with one seed.
-Rounds interleave; a run in which others used more than 5 % of the machine, or the host took as much, is repeated, and marked where it stays so.
+Rounds interleave; a run of any client in which others used more than 5 % of the machine, or the host took as much, is repeated, and marked where it
+stays so. What the server takes of its core is recorded beside: a null server that had none left would be what is measured.
 """
 
 import argparse
@@ -16,18 +19,25 @@ import os
 import pathlib
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from common import MERIDIAN, TARGET, free_port, need, save, say, steal_and_load, wait_port
+from common import MERIDIAN, TARGET, cpu_seconds, free_port, need, save, say, steal_and_load, wait_port
 
 CONNECTIONS = 50
 OPEN_RATE = 20_000
 AGREED_RATE = 1_000
 TRIES = 3
+DISTURBED = 0.05
+HERTZ = os.sysconf("SC_CLK_TCK")
+# A server that stands still for 2 s of 20: a user in a hundred of those who come on schedule waits 1.8 s or more. Four who ask again when they are
+# answered meet it four times in some 3,600 questions.
+STALL_S, STALL_RUN_S, STALL_RATE, STALL_USERS, STALL_THINK_S = 2.0, 20.0, 200, 4, 0.02
 PIPELINE = pathlib.Path(__file__).resolve().parent.parent / "studies" / "search-pipeline.toml"
 # A search of it is a job of the first two stages, one for each of 25 sources, for each of the 17 calls that bring something, and for each of 93 packets.
 PACKETS = 93
@@ -68,56 +78,110 @@ export default function () { http.get('%s'); }
 """
 
 
-def client_cpu(command):
-    """Runs a client on core 0: what it said, and its processor seconds."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+def ticks():
+    """Processor ticks of the machine so far: worked, taken by the host, all."""
+    user, nice, system, idle, wait, irq, soft, steal = map(int, open("/proc/stat").readline().split()[1:9])
+    worked = user + nice + system + irq + soft
+    return worked, steal, worked + idle + wait + steal
+
+
+def client_cpu(command, server=None, seconds=1.0):
+    """Runs a client on core 0: what it said, its processor seconds, and how the machine went meanwhile: the share of its core that the server took in
+    so many seconds of load, and what the host and others took of the machine."""
+    before, served, machine = resource.getrusage(resource.RUSAGE_CHILDREN), cpu_seconds(server.pid) if server else 0.0, ticks()
     done = subprocess.run(["taskset", "-c", "0", *map(str, command)], capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode != 0:
         sys.exit(f"bench: {command[0]} ended with code {done.returncode}: {done.stderr.strip()}")
-    return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    worked, taken, whole = (b - a for a, b in zip(machine, ticks()))
+    own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    theirs = cpu_seconds(server.pid) - served if server else 0.0
+    steal, other = taken / max(whole, 1), max(0.0, worked - (own + theirs) * HERTZ) / max(whole, 1)
+    return done.stdout, own, {"server_cpu": theirs / seconds, "steal": steal, "other_load": other, "disturbed": max(steal, other)}
 
 
-def wrk(url, seconds):
-    said, cpu = client_cpu(["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", url])
+def quiet(run):
+    """One run, repeated while others disturb it."""
+    for _ in range(TRIES):
+        found = run()
+        if found["disturbed"] <= DISTURBED:
+            break
+    return found
+
+
+def wrk(server, url, seconds):
+    said, cpu, beside = client_cpu(["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", url], server, seconds)
     requests = int(re.search(r"(\d+) requests in", said).group(1))
-    return {"per_second": float(re.search(r"Requests/sec:\s+([\d.]+)", said).group(1)), "cpu_us": cpu * 1e6 / requests}
+    return {"per_second": float(re.search(r"Requests/sec:\s+([\d.]+)", said).group(1)), "cpu_us": cpu * 1e6 / requests, **beside}
 
 
-def k6(url, seconds):
+def k6(server, url, seconds):
     """One process, on the one core that it has."""
     with tempfile.TemporaryDirectory(prefix="bench-lab-") as folder:
         script, out = pathlib.Path(folder) / "get.js", pathlib.Path(folder) / "out.json"
         script.write_text(K6_SCRIPT % (CONNECTIONS, seconds, url))
-        _, cpu = client_cpu(["env", "GOMAXPROCS=1", K6, "run", "--no-usage-report", "--quiet", "--address", f"127.0.0.1:{free_port()}", "--summary-export", out, script])
+        _, cpu, beside = client_cpu(["env", "GOMAXPROCS=1", K6, "run", "--no-usage-report", "--quiet", "--address", f"127.0.0.1:{free_port()}", "--summary-export", out, script], server, seconds)
         requests = json.loads(out.read_text())["metrics"]["http_reqs"]
-    return {"per_second": requests["rate"], "cpu_us": cpu * 1e6 / requests["count"]}
+    return {"per_second": requests["rate"], "cpu_us": cpu * 1e6 / requests["count"], **beside}
 
 
-def oha(url, seconds):
+def oha(server, url, seconds):
     """An open loop, waits counted from when a request was due."""
-    said, _ = client_cpu([OHA, "--no-tui", "--latency-correction", "-q", AGREED_RATE, "-c", CONNECTIONS, "-z", f"{seconds:g}s", "--output-format", "json", url])
+    said, _, beside = client_cpu([OHA, "--no-tui", "--latency-correction", "-q", AGREED_RATE, "-c", CONNECTIONS, "-z", f"{seconds:g}s", "--output-format", "json", url], server, seconds)
     found = json.loads(said)
-    return {"per_second": found["summary"]["requestsPerSec"], **{p: found["latencyPercentiles"][p] * 1e3 for p in ("p50", "p99")}}
+    return {"per_second": found["summary"]["requestsPerSec"], **{p: found["latencyPercentiles"][p] * 1e3 for p in ("p50", "p99")}, **beside}
 
 
-def lab(url, seconds, arrival):
-    """One run of the lab, repeated while others disturb it."""
-    for _ in range(TRIES):
-        with tempfile.TemporaryDirectory(prefix="bench-lab-") as folder:
-            scenario = pathlib.Path(folder) / "null.toml"
-            base, path = url.rsplit("/", 1)
-            scenario.write_text(f'[target]\nurl = "{base}"\n[arrival]\n{arrival}\n[request]\npath = "/{path}"\n[phases]\nmeasured_s = {seconds}\n')
-            said, cpu = client_cpu([MERIDIAN, "lab", "run", scenario, "--out", f"{folder}/out", "--json"])
-        result = json.loads(said)
-        seen, group = result["run"]["lab"], result["groups"][0]
-        disturbed = max(seen["steal"], seen["other_load"] or 0.0, seen["driver_starved"])
-        if disturbed <= 0.05:
-            break
-    sound = group["outcomes"]["sound"]
-    return {"p50": group["latency_ms"]["p50"], "p99": group["latency_ms"]["p99"], "per_second": group["sound_per_s"], "cpu_us": cpu * 1e6 / sound, "disturbed": disturbed,
-            "within_1ms": 1 - seen["late_over_1ms_share"], "late_p99_ms": seen["late_p99_ms"], "late_max_ms": seen["late_max_ms"],
-            "not_sound": sum(group["outcomes"].values()) - sound}
+def lab(server, url, seconds, arrival):
+    with tempfile.TemporaryDirectory(prefix="bench-lab-") as folder:
+        scenario = pathlib.Path(folder) / "null.toml"
+        base, path = url.rsplit("/", 1)
+        scenario.write_text(f'[target]\nurl = "{base}"\n[arrival]\n{arrival}\n[request]\npath = "/{path}"\n[phases]\nmeasured_s = {seconds}\n')
+        said, cpu, beside = client_cpu([MERIDIAN, "lab", "run", scenario, "--out", f"{folder}/out", "--json"], server, seconds)
+    result = json.loads(said)
+    seen, group = result["run"]["lab"], result["groups"][0]
+    sound, latency = group["outcomes"].get("sound", 0), group["latency_ms"]
+    # What the lab saw itself is of the time of the load alone.
+    own = {"steal": seen["steal"], "other_load": seen["other_load"] or 0.0, "disturbed": max(seen["steal"], seen["other_load"] or 0.0, seen["driver_starved"])}
+    return {"p50": latency["p50"], "p99": latency["p99"], "max": latency["max"], "per_second": group["sound_per_s"],
+            "cpu_us": cpu * 1e6 / max(sound, 1), **beside, **own, "within_1ms": 1 - seen["late_over_1ms_share"], "late_p99_ms": seen["late_p99_ms"],
+            "late_max_ms": seen["late_max_ms"], "sound": sound, "not_sound": sum(group["outcomes"].values()) - sound}
+
+
+def stalled(server, url, arrival):
+    """A run in whose middle the server is stopped, and for how long it was."""
+    held = []
+
+    def stop():
+        time.sleep((STALL_RUN_S - STALL_S) / 2)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(server.pid, signal.SIGSTOP)
+            began = time.monotonic()
+            try:
+                time.sleep(STALL_S)
+            finally:
+                os.kill(server.pid, signal.SIGCONT)
+                held.append(time.monotonic() - began)
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    try:
+        found = lab(server, url, STALL_RUN_S, arrival)
+    finally:
+        stopper.join()
+    return {**found, "stall_s": held[0]}
+
+
+def stalls(server, url, rounds):
+    """The same stall under an open load, under users who wait for their answers, and those users without it."""
+    closed = f'kind = "closed"\nusers = {STALL_USERS}\nthink_s = {STALL_THINK_S}'
+    found = []
+    for number in range(rounds):
+        found.append({"open": quiet(lambda: stalled(server, url, f'kind = "constant"\nrate = {STALL_RATE}')),
+                      "closed": quiet(lambda: stalled(server, url, closed)),
+                      "calm": quiet(lambda: lab(server, url, STALL_RUN_S / 4, closed))})
+        say(f"stall {number + 1}: p99 {found[-1]['open']['p99']:,.0f} ms on schedule, {found[-1]['closed']['p99']:.1f} ms asked one after the other")
+    return {"seconds": STALL_RUN_S, "rate": STALL_RATE, "users": STALL_USERS, "think_s": STALL_THINK_S, "runs": found}
 
 
 def streams(stack, folder, count, packets):
@@ -148,7 +212,7 @@ def reported(folder, url, count):
                         f'[phases]\nmeasured_s = 3600\n[limits]\nrequests = {count}\n')
     client_cpu([MERIDIAN, "lab", "run", scenario, "--out", out])
     began = time.monotonic()
-    _, cpu = client_cpu([MERIDIAN, "lab", "report", out])
+    _, cpu, _ = client_cpu([MERIDIAN, "lab", "report", out])
     seconds = time.monotonic() - began
     return {"count": count, "seconds": seconds, "cpu": cpu, "parquet_mib": (out / "requests.parquet").stat().st_size / 2**20}
 
@@ -179,6 +243,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=10, help="length of each run")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--stalls", type=int, default=3, help="rounds with a server that stands still; 0 leaves the part out")
     parser.add_argument("--streams", type=int, default=10_000, help="WebSockets at once; 0 leaves the part out")
     parser.add_argument("--packets", type=int, default=60, help="packets of each, one a second")
     parser.add_argument("--requests", type=int, default=1_000_000, help="requests of which a report is made; 0 leaves the part out")
@@ -188,24 +253,27 @@ def main():
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-lab-")))
         (folder / "mock.toml").write_text(MOCK)
-        null, slow = (server_of(stack, "--null")[1], server_of(stack, folder / "mock.toml")[1] + "slow")
+        null, slow = server_of(stack, "--null"), server_of(stack, folder / "mock.toml")
+        slow = (slow[0], slow[1] + "slow")
         others = {name: run for name, run, program in (("k6", k6, K6), ("oha", oha, OHA)) if program.exists()}
-        quiet, rounds = [steal_and_load()], []
+        idle, rounds = [steal_and_load()], []
         for number in range(options.rounds):
-            found = {"wrk": wrk(null, options.seconds),
-                     "lab": lab(null, options.seconds, f'kind = "closed"\nusers = {CONNECTIONS}'),
-                     "open": lab(null, options.seconds, f'kind = "constant"\nrate = {OPEN_RATE}'),
-                     "agreed": lab(slow, options.seconds, f'kind = "constant"\nrate = {AGREED_RATE}')}
-            found |= {name: run(slow if name == "oha" else null, options.seconds) for name, run in others.items()}
+            found = {"wrk": quiet(lambda: wrk(*null, options.seconds)),
+                     "lab": quiet(lambda: lab(*null, options.seconds, f'kind = "closed"\nusers = {CONNECTIONS}')),
+                     "open": quiet(lambda: lab(*null, options.seconds, f'kind = "constant"\nrate = {OPEN_RATE}')),
+                     "agreed": quiet(lambda: lab(*slow, options.seconds, f'kind = "constant"\nrate = {AGREED_RATE}'))}
+            for name, run in others.items():
+                found[name] = quiet(lambda: run(*(slow if name == "oha" else null), options.seconds))
             rounds.append(found)
-            quiet.append(steal_and_load())
+            idle.append(steal_and_load())
             say(f"round {number + 1}: " + ", ".join(f"{name} {of['cpu_us']:.1f} us a request" for name, of in found.items() if "cpu_us" in of)
-                + f"; open: {found['open']['within_1ms']:.2%} within 1 ms")
+                + f"; open: {found['open']['within_1ms']:.2%} within 1 ms; null server at most {max(found[name]['server_cpu'] for name in ('wrk', 'lab')):.0%} of its core")
+        stood = stalls(*null, options.stalls) if options.stalls else None
         held = streams(stack, folder, options.streams, options.packets) if options.streams else None
-        many = reported(folder, null, options.requests) if options.requests else None
+        many = reported(folder, null[1], options.requests) if options.requests else None
     jobs = simulated(options.searches) if options.searches else None
-    save("lab", {"streams": held, "report": many, "simulated": jobs, "seconds": options.seconds, "rounds": options.rounds, "connections": CONNECTIONS, "open_rate": OPEN_RATE,
-                 "agreed_rate": AGREED_RATE, "runs": rounds, "quiet": quiet})
+    save("lab", {"stalls": stood, "streams": held, "report": many, "simulated": jobs, "seconds": options.seconds, "rounds": options.rounds, "connections": CONNECTIONS, "open_rate": OPEN_RATE,
+                 "agreed_rate": AGREED_RATE, "runs": rounds, "quiet": idle})
 
 
 def server_of(stack, kind):

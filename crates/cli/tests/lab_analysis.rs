@@ -71,6 +71,7 @@ fn two_runs_are_held_against_each_other_in_words_pictures_and_exit_codes() {
     let same = meridian(&["lab", "compare", &few, &few]).ended(0);
     assert!(same.out.starts_with("No difference is seen."), "{}", same.out);
     meridian(&["lab", "compare", &few, text(folder.path())]).ended(3).says(&["not a whole results folder"]);
+    meridian(&["lab", "compare", &few]).ended(2).says(&["1 target(s): expected two"]);
     let shown = meridian(&["lab", "report", &few]).ended(0);
     assert!(shown.out.contains("The wait grew by"), "{}", shown.out);
     made_newer(Path::new(&few), "run.json");
@@ -169,6 +170,31 @@ fn numbers_are_taken_from_a_run_and_from_spans() {
     let ran = meridian(&[&["lab", "simulate", &server, "--edge", "p95_s=0.1", "--json"], &sets[..]].concat()).ended(0);
     let edge = serde_json::from_str::<Value>(&ran.out).unwrap()["breakpoint"]["value"].as_f64().unwrap();
     assert!((170.0..205.0).contains(&edge), "{edge}");
+}
+
+#[test]
+fn two_targets_that_took_turns_are_held_against_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, out) = (folder.path().join("turns.toml"), folder.path().join("turns"));
+    let mock = |ms: u32| {
+        let sources = folder.path().join(format!("{ms}.toml"));
+        let source = format!("[[source]]\nname = \"a\"\nitems = 1\ndelay = {{ kind = \"fixed\", ms = {ms} }}\n");
+        std::fs::write(&sources, source).unwrap();
+        Mock::start(&[text(&sources)])
+    };
+    let (quick, slow) = (mock(1), mock(200));
+    let target = |name: &str, url: &str| format!("[[target]]\nname = \"{name}\"\nurl = \"{url}\"\n");
+    let scenario = format!(
+        "{}{}[arrival]\nkind = \"constant\"\nrate = 50\n[request]\npath = \"/a\"\n[trials]\nrepeats = 2\n\
+         [phases]\nmeasured_s = 0.6\n[limits]\nlate_ms = 1e6\nother_load = 1e3\n",
+        target("quick", &quick.1),
+        target("slow", &slow.1)
+    );
+    std::fs::write(&path, scenario).unwrap();
+    meridian(&["lab", "run", text(&path), "--out", text(&out)]).ended(0);
+    let ran = meridian(&["lab", "compare", text(&out), "--fail-if-slower"]).ended(1);
+    assert!(ran.out.contains("B is slower: ") && ran.out.contains("A is quick, B is slow"), "{}", ran.out);
+    assert!(ran.err.contains("slow is slower than quick"), "{}", ran.err);
 }
 
 /// A scenario against a mock, with limits that no busy machine exceeds.

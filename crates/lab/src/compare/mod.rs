@@ -1,36 +1,25 @@
-//! Two runs held against each other: request by request, faster, slower or no difference seen.
+//! Two runs, or the two targets of one, held against each other: request by request, faster, slower or no difference seen.
 
 mod show;
+mod sides;
 
 pub use show::write;
+pub use sides::{Asked, Side, Sides, Waits};
 
-use crate::error::Result;
-use crate::record::{Outcome, Phase, Record};
-use crate::results;
-use crate::stats::compare::{Comparison, Verdict, durations, quantile};
-use std::collections::BTreeMap;
+use crate::stats::compare::{Comparison, Verdict, paired, quantile};
+use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::Path;
 
-/// Durations of one request that are kept of a run; of more, every n-th is.
+/// Durations of one request that are kept of a side; of more, every n-th is.
 const KEPT_MAX: usize = 10_000;
 /// What is compared.
 const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
 
-/// One run, as far as a comparison needs it.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Side {
-    /// Why its figures say nothing; empty where they do.
-    pub void: Vec<String>,
-    /// Milliseconds of every measured question in order of its intended time, by the request's name; infinite without a sound answer.
-    pub waits: BTreeMap<String, Vec<f64>>,
-}
-
 /// One request at one quantile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The request's name.
-    pub request: String,
+    /// The request's name, with those of its population and target where there are several.
+    pub asked: String,
     /// The quantile.
     pub quantile: f64,
     /// Milliseconds of A and of B.
@@ -59,78 +48,83 @@ impl Row {
     }
 }
 
-/// Two runs held against each other.
+/// A and B held against each other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// Requests that both runs have, at each quantile.
+    /// What A and B are.
+    pub names: [String; 2],
+    /// What both were asked, at each quantile.
     pub rows: Vec<Row>,
     /// What the reader has to know before believing them.
     pub warnings: Vec<String>,
 }
 
-impl Side {
-    /// Reads a results folder.
-    pub fn open(dir: &Path) -> Result<Side> {
-        let folder = results::open(dir)?;
-        let mut records = Vec::new();
-        for batch in folder.records()? {
-            records.extend(batch?.into_iter().filter_map(|r| wait(&r).map(|ms| (r.request, r.trial, r.intended, ms))));
+impl Sides {
+    /// Compares B with A. The same seed gives the same intervals.
+    pub fn compare(&self, seed: u64) -> Report {
+        let names = [&self.a, &self.b].map(|side| side.name.clone());
+        let mut report = Report { names, rows: Vec::new(), warnings: self.warnings.clone() };
+        for (letter, side, other) in [("A", &self.a, &self.b), ("B", &self.b, &self.a)] {
+            let alone = side.waits.keys().filter(|asked| !other.waits.contains_key(*asked));
+            report.warnings.extend(alone.map(|asked| format!("only {letter} has {:?}", self.words(asked))));
         }
-        records.sort_by_key(|r| (r.0, r.1, r.2));
-        let mut waits: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-        for (request, _, _, ms) in records {
-            let name = folder.run.requests.get(usize::from(request)).cloned().unwrap_or_else(|| request.to_string());
-            waits.entry(name).or_default().push(ms);
+        for (asked, of_a, of_b) in self.shared() {
+            let asked = self.words(asked);
+            let pairs = self.pairs(of_a, of_b);
+            let all = |side: usize| pairs.iter().flat_map(move |pair| pair[side].iter().copied());
+            let unsound =
+                [0, 1].map(|side| all(side).filter(|ms| ms.is_infinite()).count() as f64 / all(side).count() as f64);
+            if unsound.iter().any(|share| *share > 0.0) {
+                let [a, b] = unsound.map(|share| share * 100.0);
+                let text =
+                    format!("{asked}: without a sound answer: A {a:.1} %, B {b:.1} %; they count as never answered");
+                report.warnings.push(text);
+            }
+            let most = KEPT_MAX.div_ceil(pairs.len().max(1));
+            let pairs: Vec<[Vec<f64>; 2]> =
+                pairs.iter().map(|pair| pair.each_ref().map(|ms| thinned(ms, most))).collect();
+            let sides: Vec<[&[f64]; 2]> = pairs.iter().map(|pair| pair.each_ref().map(Vec::as_slice)).collect();
+            let [a, b] = [0, 1].map(|side| pairs.iter().flat_map(|pair| &pair[side]).copied().collect::<Vec<f64>>());
+            if a.is_empty() || b.is_empty() {
+                continue;
+            }
+            let fewest = a.len().min(b.len()) as f64;
+            for q in QUANTILES {
+                let ms = [quantile(a.clone(), q), quantile(b.clone(), q)];
+                // A quantile of which fewer than ten values lie above says little.
+                let comparison = if fewest * (1.0 - q) >= 10.0 { paired(&sides, q, seed) } else { None };
+                report.rows.push(Row { asked: asked.clone(), quantile: q, ms, comparison });
+            }
         }
-        Ok(Side { void: folder.run.void.clone(), waits })
+        report
+    }
+
+    /// What both sides were asked.
+    fn shared(&self) -> impl Iterator<Item = (&Asked, &Waits, &Waits)> {
+        self.a.waits.iter().filter_map(move |(asked, of_a)| Some((asked, of_a, self.b.waits.get(asked)?)))
+    }
+
+    /// The waits round by round, or as one pair of all where no trial has a partner.
+    fn pairs(&self, a: &Waits, b: &Waits) -> Vec<[Vec<f64>; 2]> {
+        match self.paired {
+            true => a.iter().filter_map(|(round, a)| Some([a.clone(), b.get(round)?.clone()])).collect(),
+            false => vec![[a, b].map(|side| side.values().flatten().copied().collect())],
+        }
+    }
+
+    /// Who asked what, with no more words than it takes to tell it from the others.
+    fn words(&self, asked: &Asked) -> String {
+        let all = || self.a.waits.keys().chain(self.b.waits.keys());
+        let populations: BTreeSet<&str> = all().map(|asked| asked.population.as_str()).collect();
+        let mut words = vec![asked.request.as_str()];
+        words.extend((populations.len() > 1).then_some(asked.population.as_str()));
+        words.extend((!asked.target.is_empty()).then_some(asked.target.as_str()));
+        words.join(", ")
     }
 }
 
-/// How long a measured question waited; none where the record is no question of the measured phase.
-fn wait(record: &Record) -> Option<f64> {
-    if record.phase != Phase::Measured || record.attempt > 0 {
-        return None;
-    }
-    match (record.outcome, record.latency()) {
-        (Outcome::Sound, Some(us)) => Some(us as f64 / 1e3),
-        _ => Some(f64::INFINITY),
-    }
-}
-
-/// Compares B with A. The same seed gives the same intervals.
-pub fn runs(a: &Side, b: &Side, seed: u64) -> Report {
-    let mut report = Report { rows: Vec::new(), warnings: Vec::new() };
-    for (name, side) in [("A", a), ("B", b)] {
-        report.warnings.extend(side.void.iter().map(|why| format!("{name} is void: {why}")));
-    }
-    for (name, side, other) in [("A", a, b), ("B", b, a)] {
-        let alone = side.waits.keys().filter(|request| !other.waits.contains_key(*request));
-        report.warnings.extend(alone.map(|request| format!("only {name} has the request {request:?}")));
-    }
-    for (request, of_a) in &a.waits {
-        let Some(of_b) = b.waits.get(request) else { continue };
-        let unsound = |waits: &[f64]| waits.iter().filter(|ms| ms.is_infinite()).count() as f64 / waits.len() as f64;
-        let (unsound_a, unsound_b) = (unsound(of_a), unsound(of_b));
-        if unsound_a > 0.0 || unsound_b > 0.0 {
-            let (a, b) = (unsound_a * 100.0, unsound_b * 100.0);
-            let text =
-                format!("{request}: without a sound answer: A {a:.1} %, B {b:.1} %; they count as never answered");
-            report.warnings.push(text);
-        }
-        let (of_a, of_b) = (thinned(of_a), thinned(of_b));
-        for q in QUANTILES {
-            let ms = [quantile(of_a.clone(), q), quantile(of_b.clone(), q)];
-            // A quantile of which fewer than ten values lie above says little.
-            let enough = (of_a.len().min(of_b.len()) as f64) * (1.0 - q) >= 10.0;
-            let comparison = if enough { durations(&of_a, &of_b, q, seed) } else { None };
-            report.rows.push(Row { request: request.clone(), quantile: q, ms, comparison });
-        }
-    }
-    report
-}
-
-fn thinned(values: &[f64]) -> Vec<f64> {
-    values.iter().step_by(values.len().div_ceil(KEPT_MAX).max(1)).copied().collect()
+fn thinned(values: &[f64], most: usize) -> Vec<f64> {
+    values.iter().step_by(values.len().div_ceil(most).max(1)).copied().collect()
 }
 
 impl Report {
@@ -143,7 +137,7 @@ impl Report {
     pub fn sentence(&self) -> String {
         let with = |verdict: Verdict| -> Vec<String> {
             let rows = self.rows.iter().filter(|row| row.comparison.as_ref().is_some_and(|c| c.verdict == verdict));
-            rows.map(|row| format!("{} at p{}", row.request, row.quantile * 100.0)).collect()
+            rows.map(|row| format!("{} at p{}", row.asked, row.quantile * 100.0)).collect()
         };
         let (faster, slower) = (with(Verdict::Faster), with(Verdict::Slower));
         let mut said = Vec::new();
@@ -165,20 +159,21 @@ impl Report {
 
     /// The report as lines of text.
     pub fn table(&self) -> String {
-        let mut out = String::new();
+        let mut out = format!("A is {}, B is {}\n", self.names[0], self.names[1]);
         for warning in &self.warnings {
             let _ = writeln!(out, "{warning}");
         }
+        let wide = self.rows.iter().map(|row| row.asked.chars().count()).fold(24, usize::max);
         let _ = writeln!(
             out,
-            "{:<24} {:>5} {:>11} {:>11} {:>8} {:>17}  B is",
+            "{:<wide$} {:>5} {:>11} {:>11} {:>8} {:>17}  B is",
             "request", "", "A ms", "B ms", "B / A", "95 % interval"
         );
         for row in &self.rows {
             let percentile = format!("p{}", row.quantile * 100.0);
             let ms = |ms: f64| if ms.is_finite() { format!("{ms:.2}") } else { "never".to_owned() };
             let (a, b) = (ms(row.ms[0]), ms(row.ms[1]));
-            let _ = write!(out, "{:<24} {percentile:>5} {a:>11} {b:>11} ", row.request);
+            let _ = write!(out, "{:<wide$} {percentile:>5} {a:>11} {b:>11} ", row.asked);
             let (ratio, interval) = row.ratio_in_words();
             let _ = writeln!(out, "{ratio:>8} {interval:>17}  {}", row.words());
         }
@@ -187,57 +182,4 @@ impl Report {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::simulate::draw::Dice;
-
-    fn side(n: usize, mean: f64, seed: u64) -> Side {
-        let mut dice = Dice::new(seed);
-        let waits = (0..n).map(|_| -mean * (1.0 - dice.fraction()).ln()).collect();
-        Side { waits: BTreeMap::from([("items".to_owned(), waits)]), ..Side::default() }
-    }
-
-    #[test]
-    fn requests_are_compared_by_name_and_what_has_no_partner_is_said() {
-        let (a, mut b) = (side(2_000, 10.0, 1), side(2_000, 20.0, 2));
-        b.waits.insert("tiles".to_owned(), vec![1.0; 50]);
-        b.void.push("the generator was late".to_owned());
-        let report = runs(&a, &b, 1);
-        assert!(report.slower() && !runs(&b, &a, 1).slower());
-        assert_eq!(report.warnings, ["B is void: the generator was late", "only B has the request \"tiles\""]);
-        let median = report.rows[0].comparison.as_ref().unwrap();
-        assert!(median.ratio.holds(2.0), "{median:?}");
-        assert!(report.table().contains("slower"));
-    }
-
-    #[test]
-    fn too_few_answers_tell_nothing_and_unsound_ones_are_never_fast() {
-        let (a, mut b) = (side(300, 10.0, 3), side(300, 10.0, 4));
-        let report = runs(&a, &b, 1);
-        assert_eq!(report.rows[2].comparison, None);
-        assert!(report.table().contains("not told by so few"));
-        // A p95 that nobody gets is no matter of how many answers there are.
-        let (mut neither, mut nor) = (side(2_000, 10.0, 5), side(2_000, 10.0, 6));
-        for side in [&mut neither, &mut nor] {
-            side.waits.get_mut("items").unwrap().iter_mut().step_by(5).for_each(|ms| *ms = f64::INFINITY);
-        }
-        let neither = runs(&neither, &nor, 1);
-        assert_eq!(neither.rows[1].words(), "not told: neither answered so many");
-        assert!(neither.rows[0].comparison.is_some() && !neither.slower());
-        for ms in b.waits.get_mut("items").unwrap().iter_mut().step_by(5) {
-            *ms = f64::INFINITY;
-        }
-        let report = runs(&a, &b, 1);
-        assert_eq!(report.rows[1].comparison.as_ref().unwrap().verdict, Verdict::Slower);
-        assert!(report.warnings[0].contains("B 20.0 %") && report.table().contains("never"));
-    }
-
-    #[test]
-    fn questions_of_the_measured_phase_wait_from_their_intended_time() {
-        let sound = Record { intended: 1_000, sent: Some(5_000), done: Some(9_000), ..Record::default() };
-        assert_eq!(wait(&sound), Some(8.0));
-        assert_eq!(wait(&Record { outcome: Outcome::NotSent, ..Record::default() }), Some(f64::INFINITY));
-        assert_eq!(wait(&Record { phase: Phase::WarmUp, ..sound.clone() }), None);
-        assert_eq!(wait(&Record { attempt: 1, ..sound }), None);
-    }
-}
+mod tests;

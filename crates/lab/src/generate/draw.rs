@@ -44,6 +44,8 @@ enum Kind {
     },
     /// Rows of values, each as likely as the next.
     Rows(Arc<[Vec<Value>]>),
+    /// Rows of values in groups: each group is as likely as the next, whatever the number of its rows.
+    Grouped(Arc<[Vec<Vec<Value>>]>),
     Cells {
         bounds: [f64; 4],
         from: u8,
@@ -100,7 +102,13 @@ impl Source {
                 let levels = WeightedIndex::new(counts).map_err(|e| e.to_string())?;
                 (geo::CELL, Kind::Cells { bounds: sound_box(*bounds)?, from: *from, levels })
             }
-            Generator::Window { start, lengths } => (geo::WINDOW, rows(geo::windows(start, lengths)?, "lengths")?),
+            Generator::Window { start, lengths } => {
+                let windows = geo::windows(start, lengths)?;
+                if windows.is_empty() {
+                    return Err("lengths is empty: expected at least one".to_owned());
+                }
+                (geo::WINDOW, Kind::Grouped(windows.into()))
+            }
             Generator::Id { from, to, prefix, sequence } => {
                 if from > to {
                     return Err(format!("from = {from} is above to = {to}"));
@@ -171,6 +179,10 @@ impl Source {
                 out.extend([Value::Text(Arc::clone(&place.name)), Value::Number(lon, 6), Value::Number(lat, 6)]);
             }
             Kind::Rows(rows) => out.extend_from_slice(&rows[random.random_range(0..rows.len())]),
+            Kind::Grouped(groups) => {
+                let rows = &groups[random.random_range(0..groups.len())];
+                out.extend_from_slice(&rows[random.random_range(0..rows.len())]);
+            }
             Kind::Cells { bounds, from, levels } => {
                 #[expect(clippy::cast_possible_truncation, reason = "at most 24 levels")]
                 let z = *from + levels.sample(random) as u8;

@@ -99,16 +99,17 @@ pub(super) fn cell([west, south, east, north]: [f64; 4], z: u8, col: u64, row: u
     out.extend([w, s, e, n].map(|edge| Value::Number(edge, 6)));
 }
 
-/// Windows of each length at each of its positions, one after another from the start.
-pub(super) fn windows(start: &str, lengths: &[(f64, u32)]) -> Result<Vec<Vec<Value>>, String> {
+/// For each length its windows, one after another from the start.
+pub(super) fn windows(start: &str, lengths: &[(f64, u32)]) -> Result<Vec<Vec<Vec<Value>>>, String> {
     let start = instant("start", start)?;
-    let mut rows = Vec::new();
+    let mut windows = Vec::new();
     for (days, positions) in lengths {
         if !(*days > 0.0 && *days <= 40_000.0 && (1..=100_000).contains(positions)) {
             return Err(format!("lengths: [{days}, {positions}]: expected days above 0 and 1 to 100000 positions"));
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most 40000 days")]
         let length = (days * 86_400e6) as i64;
+        let mut rows = Vec::new();
         for position in 0..*positions {
             let from = start.saturating_add(length.saturating_mul(i64::from(position)));
             let (Ok(from), Ok(to)) =
@@ -124,8 +125,9 @@ pub(super) fn windows(start: &str, lengths: &[(f64, u32)]) -> Result<Vec<Vec<Val
                 Value::Whole(u64::from(position)),
             ]);
         }
+        windows.push(rows);
     }
-    Ok(rows)
+    Ok(windows)
 }
 
 /// Microseconds since 1970 of an RFC 3339 time.

@@ -61,6 +61,32 @@ fn a_city_buffer_is_a_circle_in_web_mercator() {
 }
 
 #[test]
+fn windows_of_each_length_come_equally_often_at_each_of_their_positions() {
+    // A month has 12 positions and five days have 73: the length is drawn first (studies.md 1.4).
+    let mut windows =
+        source("kind = \"window\"\nstart = \"2015-01-01T00:00:01Z\"\nlengths = [[30, 12], [9, 40], [5, 73]]");
+    let mut drawn: BTreeMap<u64, BTreeMap<u64, u32>> = BTreeMap::new();
+    for row in draws(&mut windows, 30_000, 5) {
+        let (days, position) = (number(&row[3]) as u64, number(&row[4]) as u64);
+        *drawn.entry(days).or_default().entry(position).or_default() += 1;
+        if (days, position) == (9, 2) {
+            let [from, to] = ["2015-01-19T00:00:01Z", "2015-01-28T00:00:01Z"];
+            assert_eq!(row[..3], [Value::text(format!("{from}/{to}")), Value::text(from), Value::text(to)]);
+        }
+    }
+    for (days, positions) in [(30, 12), (9, 40), (5, 73)] {
+        let times: u32 = drawn[&days].values().sum();
+        // Five standard deviations.
+        assert!(times.abs_diff(10_000) < 410, "{days} days: {times} of 30000");
+        assert_eq!(drawn[&days].len(), positions, "{days} days");
+        let (due, least) = (10_000 / positions as u32, drawn[&days].values().min().copied().unwrap_or_default());
+        assert!(least > due / 2, "{days} days: a position only {least} times, {due} are due");
+    }
+    let none = Generator::Window { start: "2015-01-01T00:00:00Z".into(), lengths: Vec::new() };
+    assert!(Source::new(&none).expect_err("refused").contains("lengths is empty"));
+}
+
+#[test]
 fn zipf_keys_follow_their_law_and_a_sequence_comes_round() {
     let mut zipf = source("kind = \"zipf\"\nkeys = 100\nexponent = 1.0");
     let drawn = draws(&mut zipf, 50_000, 3);

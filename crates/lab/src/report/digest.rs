@@ -2,6 +2,7 @@
 
 use super::again::Again;
 use crate::record::{Micros, Outcome, Phase, Record};
+use crate::stats::mode::Felt;
 use crate::stats::slope::{Line, Sums};
 use crate::stats::{Estimate, percentile};
 use hdrhistogram::Histogram;
@@ -14,8 +15,8 @@ const POINTS_MAX: usize = 3_000;
 const BARS_MAX: usize = 400;
 /// Most trials of which percentiles are kept apart.
 const TRIALS_MAX: usize = 64;
-/// Most requests that are read one by one for the mode of a trial; of a longer run the first ones are.
-const COURSE_MAX: usize = 200_000;
+/// Most requests that are read one by one for the modes of the trials; of a longer run the first ones are.
+pub(super) const COURSES_MAX: usize = 1_000_000;
 /// Columns of a heat map, at most; each then covers twice the time.
 const COLUMNS_MAX: usize = 160;
 /// Latency classes of the heat map: eight to a factor of ten, from 1 µs on.
@@ -33,16 +34,14 @@ pub(super) struct Digest {
     pub(super) reasons: BTreeMap<String, u64>,
     /// By target and population.
     pub(super) series: BTreeMap<(u16, u16), Series>,
-    /// A record every few, for the time line of requests.
-    pub(super) bars: Thinned<Bar>,
-    /// When answers took how long.
-    pub(super) heat: Heat,
+    /// By target and population, the time line of its first trial.
+    pub(super) lines: BTreeMap<(u16, u16), TimeLine>,
     /// What each stretch of time brought.
     pub(super) flow: Flow,
-    /// Measured requests of each trial, target and population, for its mode.
-    pub(super) courses: BTreeMap<CourseKey, Vec<Record>>,
-    /// How many of them are kept.
-    in_courses: usize,
+    /// Measured requests of each trial, target and population, for its modes.
+    pub(super) courses: BTreeMap<CourseKey, Vec<Felt>>,
+    /// How many of them there were; no more than [`COURSES_MAX`] are kept.
+    pub(super) in_courses: usize,
     /// By target and population, what was asked again after the load.
     pub(super) again: BTreeMap<(u16, u16), Again>,
     /// First and last time of each phase on the trials' clock.
@@ -60,7 +59,9 @@ pub(super) struct Series {
     pub(super) naive: Histogram<u64>,
     pub(super) first_result: Histogram<u64>,
     pub(super) last_result: Histogram<u64>,
-    /// The same of each trial, as long as there are few.
+    /// From the first result to the last, of requests with both.
+    pub(super) between: Histogram<u64>,
+    /// Latency as above of each trial, as long as there are few.
     pub(super) trials: BTreeMap<u16, Histogram<u64>>,
     /// Latency of sound answers over the intended time, of the first trial that came.
     pub(super) over_time: Thinned<(f64, f64)>,
@@ -71,6 +72,18 @@ pub(super) struct Series {
     /// Latency over requests in flight, over results.
     pub(super) by_concurrency: Scatter,
     pub(super) by_results: Scatter,
+}
+
+/// The first trial of one population at one target, request by request, in all phases.
+#[derive(Debug)]
+pub(super) struct TimeLine {
+    /// The trial.
+    pub(super) trial: u16,
+    /// A record every few.
+    pub(super) bars: Thinned<Bar>,
+    /// When sound answers took how long, and when the others ended.
+    pub(super) heat: Heat,
+    pub(super) not_sound: Heat,
 }
 
 /// One request on the time line.
@@ -154,6 +167,29 @@ pub(super) struct Heat {
     pub(super) columns: Vec<BTreeMap<u16, u32>>,
 }
 
+impl TimeLine {
+    fn of(trial: u16) -> TimeLine {
+        let heat = || Heat { width: 50_000, columns: Vec::new() };
+        TimeLine { trial, bars: Thinned::new(BARS_MAX), heat: heat(), not_sound: heat() }
+    }
+
+    fn add(&mut self, record: &Record) {
+        let heat = if record.outcome == Outcome::Sound { &mut self.heat } else { &mut self.not_sound };
+        if let Some(latency) = record.latency() {
+            heat.add(record.intended, latency);
+        }
+        let done = record.done.unwrap_or(record.intended) as f64;
+        self.bars.add(Bar {
+            n: f64::from(record.n),
+            intended: record.intended as f64,
+            sent: record.sent.map_or(done, |sent| sent as f64),
+            first: record.first_result.map(|first| first as f64),
+            done,
+            outcome: record.outcome,
+        });
+    }
+}
+
 impl Heat {
     fn add(&mut self, at: Micros, latency: Micros) {
         let column = fit(&mut self.width, &mut self.columns, at, |into, from| {
@@ -222,6 +258,7 @@ impl Series {
             naive: histogram(),
             first_result: histogram(),
             last_result: histogram(),
+            between: histogram(),
             firsts: Thinned::default(),
             lasts: Thinned::default(),
             by_concurrency: Scatter::default(),
@@ -243,6 +280,7 @@ impl Series {
         self.count += 1;
         note(&mut self.first_result, record.to_first_result());
         note(&mut self.last_result, record.to_last_result());
+        note(&mut self.between, record.last_result.zip(record.first_result).map(|(last, first)| last - first));
         let at = record.intended as f64;
         if let Some(first) = record.to_first_result() {
             self.firsts.add((at, first as f64));
@@ -275,8 +313,7 @@ impl Digest {
             outcomes: [0; Outcome::ALL.len()],
             reasons: BTreeMap::new(),
             series: BTreeMap::new(),
-            bars: Thinned::new(BARS_MAX),
-            heat: Heat { width: 50_000, columns: Vec::new() },
+            lines: BTreeMap::new(),
             flow: Flow { width: 50_000, stretches: Vec::new() },
             courses: BTreeMap::new(),
             in_courses: 0,
@@ -295,20 +332,13 @@ impl Digest {
             into.iter_mut().zip(from).for_each(|(a, b)| *a += b);
         });
         stretch[outcome] += 1;
-        if let Some(latency) = record.latency() {
-            self.heat.add(record.intended, latency);
+        let key = (record.target, record.population);
+        let line = self.lines.entry(key).or_insert_with(|| TimeLine::of(record.trial));
+        if line.trial == record.trial {
+            line.add(record);
         }
-        let done = record.done.unwrap_or(record.intended) as f64;
-        self.bars.add(Bar {
-            n: f64::from(record.n),
-            intended: record.intended as f64,
-            sent: record.sent.map_or(done, |sent| sent as f64),
-            first: record.first_result.map(|first| first as f64),
-            done,
-            outcome: record.outcome,
-        });
         if record.phase == Phase::Again {
-            self.again.entry((record.target, record.population)).or_default().add(record);
+            self.again.entry(key).or_default().add(record);
         }
         if record.phase != Phase::Measured {
             return;
@@ -317,12 +347,13 @@ impl Digest {
         if let Some(detail) = record.detail.as_ref().filter(|_| record.outcome != Outcome::Sound) {
             *self.reasons.entry(detail.clone()).or_insert(0) += 1;
         }
-        if self.in_courses < COURSE_MAX {
+        if let Some(felt) = Felt::of(record) {
+            if self.in_courses < COURSES_MAX {
+                self.courses.entry((record.trial, record.target, record.population)).or_default().push(felt);
+            }
             self.in_courses += 1;
-            let course = self.courses.entry((record.trial, record.target, record.population)).or_default();
-            course.push(Record { detail: None, ..record.clone() });
         }
-        self.series.entry((record.target, record.population)).or_insert_with(|| Series::new(record.trial)).add(record);
+        self.series.entry(key).or_insert_with(|| Series::new(record.trial)).add(record);
     }
 
     /// Measured requests.
@@ -354,13 +385,14 @@ mod tests {
         // 200 s, in at most 160 stretches.
         assert!(digest.flow.stretches.len() <= COLUMNS_MAX && digest.flow.width >= 200_000_000 / COLUMNS_MAX as Micros);
         let flow: u64 = digest.flow.stretches.iter().flatten().sum();
-        let heat: u64 = digest.heat.columns.iter().flat_map(|c| c.values()).map(|n| u64::from(*n)).sum();
+        let line = &digest.lines[&(0, 0)];
+        let heat: u64 = line.heat.columns.iter().flat_map(|c| c.values()).map(|n| u64::from(*n)).sum();
         assert_eq!((flow, heat, digest.measured()), (20_000, 20_000, 20_000));
         // Each stretch has its own.
         let first = digest.flow.stretches[0].iter().sum::<u64>() as Micros;
         assert_eq!(first, digest.flow.width / 10_000);
         let series = &digest.series[&(0, 0)];
-        assert!(series.by_concurrency.points.kept.len() <= POINTS_MAX && digest.bars.kept.len() <= BARS_MAX);
+        assert!(series.by_concurrency.points.kept.len() <= POINTS_MAX && line.bars.kept.len() <= BARS_MAX);
     }
 
     #[test]
@@ -369,6 +401,27 @@ mod tests {
         (0..50_000).for_each(|n| digest.add(&record(n, Micros::from(n), 1_000 + Micros::from(n % 7) * 500)));
         let line = digest.series[&(0, 0)].by_concurrency.line().unwrap();
         assert!((line.intercept - 1_000.0).abs() < 1e-6 && (line.slope.value - 500.0).abs() < 1e-6, "{line:?}");
+    }
+
+    #[test]
+    fn a_time_line_is_of_one_trial_and_population_and_what_is_not_sound_stands_apart() {
+        let mut digest = Digest::new();
+        for n in 0..300 {
+            let (trial, population) = (u16::from(n >= 200), (n % 2) as u16);
+            let outcome = if n % 10 == 0 { Outcome::Failed } else { Outcome::Sound };
+            let took = if population == 0 { 1_100_000 } else { 1_100 };
+            digest.add(&Record { trial, population, outcome, ..record(n, Micros::from(n) * 1_000, took) });
+        }
+        let classes = |heat: &Heat| -> Vec<(u16, u32)> {
+            let mut found = BTreeMap::new();
+            heat.columns.iter().flatten().for_each(|(class, n)| *found.entry(*class).or_insert(0) += *n);
+            found.into_iter().collect()
+        };
+        let [load, probe] = [0, 1].map(|population| &digest.lines[&(0, population)]);
+        // A second is class 48, a millisecond class 24; of the 200 requests of the first trial a tenth failed, all of the load.
+        assert_eq!((classes(&load.heat), classes(&load.not_sound)), (vec![(48, 80)], vec![(48, 20)]));
+        assert_eq!((classes(&probe.heat), classes(&probe.not_sound)), (vec![(24, 100)], Vec::new()));
+        assert_eq!((load.bars.kept.len(), probe.bars.kept.len()), (100, 100));
     }
 
     #[test]

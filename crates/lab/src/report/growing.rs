@@ -28,7 +28,7 @@ impl Growing {
     /// What a report of them would show, as a piece of HTML. `run` has the names.
     pub fn html(&self, run: &Run) -> String {
         let mut out = String::new();
-        if self.digest.bars.kept.is_empty() {
+        if self.digest.lines.is_empty() {
             out.push_str("<p class=\"first\">No request has ended yet.</p>");
             return out;
         }

@@ -1,6 +1,6 @@
 //! The pictures of a report.
 
-use super::digest::{CLASSES_PER_DECADE, Digest, Series, Thinned};
+use super::digest::{CLASSES_PER_DECADE, Digest, Heat, Series, Thinned, TimeLine};
 use crate::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, label};
 use crate::record::{Outcome, Phase};
 use crate::results::{Run, Sample};
@@ -18,11 +18,12 @@ pub(super) struct Picture {
 
 /// All pictures that the records and samples have something to show in.
 pub(super) fn all(run: &Run, digest: &Digest, samples: &[Sample]) -> Vec<Picture> {
-    let mut pictures = vec![requests(digest)];
+    let mut pictures: Vec<Picture> =
+        digest.lines.iter().map(|line| requests(&names(run, digest, line), line.1)).collect();
     pictures.extend(percentiles(run, digest));
     pictures.extend(super::modes::modes(run, digest));
-    pictures.extend(heat(digest));
-    pictures.extend(flow(digest));
+    pictures.extend(digest.lines.iter().filter_map(|line| heat(&names(run, digest, line), digest, line.1)));
+    pictures.extend(flow(run, digest));
     pictures.extend(firsts_and_lasts(run, digest));
     pictures.extend(scatter(
         run,
@@ -61,9 +62,28 @@ fn latency_axis(title: &str, values: impl Iterator<Item = f64>) -> Axis {
     Axis::over(title, Unit::Micros, Scale::Log, values)
 }
 
+/// What tells the pictures of one series from those of the others.
+struct Names {
+    /// After the name of its file.
+    file: String,
+    /// After its title.
+    title: String,
+    /// After its caption: which trial it is.
+    trial: String,
+}
+
+fn names(run: &Run, digest: &Digest, (key, line): (&(u16, u16), &TimeLine)) -> Names {
+    let several = digest.lines.len() > 1;
+    Names {
+        file: if several { format!("-{}-{}", key.0, key.1) } else { String::new() },
+        title: if several { format!(": {}", series_name(run, *key)) } else { String::new() },
+        trial: if run.trials.len() > 1 { format!(" This is trial {}.", line.trial + 1) } else { String::new() },
+    }
+}
+
 /// Each request as a bar: waiting to be sent, waiting for the first result, receiving.
-fn requests(digest: &Digest) -> Picture {
-    let bars = &digest.bars.kept;
+fn requests(names: &Names, line: &TimeLine) -> Picture {
+    let bars = &line.bars.kept;
     let y = Axis::over("number of the request", Unit::Whole, Scale::Linear, bars.iter().map(|bar| bar.n + 1.0));
     let x = time_axis(bars.iter().map(|bar| bar.done));
     let height = (y.range.1 - y.range.0) / bars.len().max(40) as f64 * 0.7;
@@ -72,20 +92,15 @@ fn requests(digest: &Digest) -> Picture {
         Marks::Boxes(chosen.map(|bar| (from(bar), bar.n - height / 2.0, to(bar), bar.n + height / 2.0)).collect())
     };
     let good = |outcome| outcome == Outcome::Sound;
-    let shown = share_shown(&digest.bars);
-    let plot = Plot::new(format!("Each request as a bar{shown}"), x, y)
+    let shown = share_shown(&line.bars);
+    let plot = Plot::new(format!("Each request as a bar{}{shown}", names.title), x, y)
         .with("not yet sent", QUIET, rows(|bar| bar.intended, |bar| bar.sent, |_| true))
         .with("until the first result", "#56b4e9", rows(|bar| bar.sent, |bar| bar.first.unwrap_or(bar.done), good))
         .with("receiving", "#0072b2", rows(|bar| bar.first.unwrap_or(bar.done), |bar| bar.done, good))
         .with("not sound", BAD, rows(|bar| bar.sent, |bar| bar.done, |outcome| outcome != Outcome::Sound));
-    Picture {
-        name: "requests".into(),
-        caption:
-            "A bar runs from when the request was intended to the end of its answer. Bars of one length, one after \
-                  another, are a service at ease; bars that grow are a queue."
-                .into(),
-        plot,
-    }
+    let caption = "A bar runs from when the request was intended to the end of its answer. Bars of one length, one after another, are a \
+                   service at ease; bars that grow are a queue.";
+    Picture { name: format!("requests{}", names.file), caption: format!("{caption}{}", names.trial), plot }
 }
 
 fn share_shown<T>(thinned: &Thinned<T>) -> String {
@@ -142,39 +157,54 @@ fn curve(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
     (0..=steps).map(at).map(|q| (q, histogram.value_at_quantile(q).max(1) as f64)).collect()
 }
 
-/// Latency over time, as a heat map: humps and drifts that percentiles average away.
-fn heat(digest: &Digest) -> Option<Picture> {
-    let heat = &digest.heat;
-    let most = heat.columns.iter().flat_map(|column| column.values()).copied().max()?;
-    let edge = |class: u16| 10f64.powf(f64::from(class) / CLASSES_PER_DECADE);
-    let classes = || heat.columns.iter().flat_map(|column| column.keys()).copied();
+/// Latency over time, as a heat map: humps and drifts that percentiles average away. What did not end sound has a colour of its own, for
+/// its time is none that an answer took.
+fn heat(names: &Names, digest: &Digest, line: &TimeLine) -> Option<Picture> {
+    let both = [&line.heat, &line.not_sound];
+    let classes = || both.iter().flat_map(|heat| &heat.columns).flat_map(|column| column.keys()).copied();
+    classes().next()?;
     let y = latency_axis("latency", classes().flat_map(|class| [edge(class), edge(class + 1)]));
-    let width = heat.width as f64;
-    let x = time_axis([heat.columns.len() as f64 * width].into_iter());
-    let strength = |n: u32| 0.12 + 0.88 * (f64::from(n).ln_1p() / f64::from(most).ln_1p());
-    let mut cells = Vec::new();
-    for (i, column) in heat.columns.iter().enumerate() {
-        let from = i as f64 * width;
-        cells.extend(column.iter().map(|(class, n)| (from, edge(*class), from + width, edge(class + 1), strength(*n))));
+    let x = time_axis(both.iter().map(|heat| heat.columns.len() as f64 * heat.width as f64));
+    let mut plot = Plot::new(format!("Latency over time{}", names.title), x, y);
+    for (name, colour, heat) in [("sound", COLOURS[0], &line.heat), ("not sound", BAD, &line.not_sound)] {
+        let cells = cells(heat);
+        if !cells.is_empty() {
+            plot = plot.with(name, colour, Marks::Heat(cells));
+        }
     }
-    let mut plot = Plot::new("Latency over time", x, y).and(COLOURS[0], Marks::Heat(cells));
     for (phase, (from, _)) in &digest.phases {
         if *phase != Phase::WarmUp && digest.phases.len() > 1 {
             plot = plot.and(QUIET, Marks::Upright(*from as f64, phase.name().into()));
         }
     }
-    Some(Picture {
-        name: "heat".into(),
-        caption: format!(
-            "The darker, the more requests were intended in that {} and took that long; the scale is logarithmic.",
-            label(width, Unit::Micros)
-        ),
-        plot,
-    })
+    let caption = format!(
+        "The darker, the more requests were intended in that {} and took that long; the scale is logarithmic.{}",
+        label(line.heat.width as f64, Unit::Micros),
+        names.trial
+    );
+    Some(Picture { name: format!("heat{}", names.file), caption, plot })
+}
+
+/// Where a class of latency begins.
+fn edge(class: u16) -> f64 {
+    10f64.powf(f64::from(class) / CLASSES_PER_DECADE)
+}
+
+/// Rectangles of time and latency, each with its strength.
+fn cells(heat: &Heat) -> Vec<(f64, f64, f64, f64, f64)> {
+    let most = heat.columns.iter().flat_map(|column| column.values()).copied().max().unwrap_or(1);
+    let strength = |n: u32| 0.12 + 0.88 * (f64::from(n).ln_1p() / f64::from(most).ln_1p());
+    let width = heat.width as f64;
+    let of_column = |(i, column): (usize, &BTreeMap<u16, u32>)| {
+        let from = i as f64 * width;
+        let cell = |(class, n): (&u16, &u32)| (from, edge(*class), from + width, edge(class + 1), strength(*n));
+        column.iter().map(cell).collect::<Vec<_>>()
+    };
+    heat.columns.iter().enumerate().flat_map(of_column).collect()
 }
 
 /// What became of requests over time.
-fn flow(digest: &Digest) -> Option<Picture> {
+fn flow(run: &Run, digest: &Digest) -> Option<Picture> {
     let flow = &digest.flow;
     let width = flow.width as f64;
     let per_second = |n: u64| n as f64 * 1e6 / width;
@@ -197,37 +227,61 @@ fn flow(digest: &Digest) -> Option<Picture> {
     }
     (!flow.stretches.is_empty()).then(|| Picture {
         name: "outcomes".into(),
-        caption: "Only sound answers count as fast; everything else is counted apart.".into(),
+        caption: format!(
+            "Only sound answers count as fast; everything else is counted apart.{}",
+            if digest.lines.len() > 1 || run.trials.len() > 1 { " All trials and populations together." } else { "" }
+        ),
         plot,
     })
 }
 
-/// First and last result of each request, where answers come in pieces.
-fn firsts_and_lasts(run: &Run, digest: &Digest) -> Option<Picture> {
+/// First and last result of each request, and how far they lie apart, where answers come in pieces.
+fn firsts_and_lasts(run: &Run, digest: &Digest) -> Vec<Picture> {
     let in_pieces = |series: &Series| {
-        let (first, last) = (series.first_result.value_at_quantile(0.5), series.last_result.value_at_quantile(0.5));
-        !series.first_result.is_empty() && last as f64 > first as f64 * 1.02 + 100.0
+        let (between, first) = (series.between.value_at_quantile(0.5), series.first_result.value_at_quantile(0.5));
+        !series.between.is_empty() && between as f64 > first as f64 * 0.02 + 100.0
     };
     let series: Vec<_> = digest.series.iter().filter(|(_, series)| in_pieces(series)).collect();
+    if series.is_empty() {
+        return Vec::new();
+    }
     let points = || series.iter().flat_map(|(_, series)| series.firsts.kept.iter().chain(&series.lasts.kept));
-    points().next()?;
     let x = Axis::over("when it was due", Unit::Micros, Scale::Linear, points().map(|p| p.0));
     let y = latency_axis("wait", points().map(|p| p.1));
-    let mut plot = Plot::new("First and last result of each request", x, y);
-    let (mut text, mut at) = (Vec::new(), 0);
-    for (key, series) in series {
+    let mut clouds = Plot::new("First and last result of each request", x, y);
+    let bars: Vec<_> = series.iter().map(|(_, series)| bars(&series.between)).collect();
+    let x = latency_axis("from the first result to the last", bars.iter().flatten().flat_map(|bar| [bar.0, bar.2]));
+    let y = Axis::over("requests", Unit::Whole, Scale::Linear, bars.iter().flatten().map(|bar| bar.3));
+    let mut apart = Plot::new("How long after its first result a request had its last", x, y);
+    apart.size.1 = 280;
+    let mut text = Vec::new();
+    for (at, ((key, series), bars)) in series.into_iter().zip(bars).enumerate() {
         let name = series_name(run, *key);
-        plot = plot.with(format!("{name}: first"), colour(at), Marks::Points(series.firsts.kept.clone())).with(
+        clouds = clouds.with(format!("{name}: first"), colour(2 * at), Marks::Points(series.firsts.kept.clone())).with(
             format!("{name}: last"),
-            colour(at + 1),
+            colour(2 * at + 1),
             Marks::Points(series.lasts.kept.clone()),
         );
-        let median = |histogram: &Histogram<u64>| histogram.value_at_quantile(0.5) as f64;
-        let between = label(median(&series.last_result) - median(&series.first_result), Unit::Micros);
-        text.push(format!("{name}: half the requests had their last result {between} or more after their first."));
-        at += 2;
+        let [half, few] = [0.5, 0.95].map(|q| label(series.between.value_at_quantile(q) as f64, Unit::Micros));
+        text.push(format!(
+            "{name}: half the requests had their last result at most {half} after their first, 95 % at most {few}."
+        ));
+        let strong = bars.into_iter().map(|(from, low, to, high)| (from, low, to, high, 0.55)).collect();
+        apart = apart.with(name, colour(at), Marks::Heat(strong));
     }
-    Some(Picture { name: "first-last".into(), caption: text.join(" "), plot })
+    let caption = "Each request's first and last result, by when it was due.".to_owned();
+    let clouds = Picture { name: "first-last".into(), caption, plot: clouds };
+    vec![clouds, Picture { name: "first-last-difference".into(), caption: text.join(" "), plot: apart }]
+}
+
+/// A histogram as bars: from, 0, to, count.
+fn bars(histogram: &Histogram<u64>) -> Vec<(f64, f64, f64, f64)> {
+    let mut classes: BTreeMap<u16, u64> = BTreeMap::new();
+    for value in histogram.iter_recorded() {
+        let class = (value.value_iterated_to().max(1) as f64).log10() * CLASSES_PER_DECADE;
+        *classes.entry(class as u16).or_insert(0) += value.count_at_value();
+    }
+    classes.into_iter().map(|(class, n)| (edge(class), 0.0, edge(class + 1), n as f64)).collect()
 }
 
 /// Latency over something, with the least-squares line of each series.

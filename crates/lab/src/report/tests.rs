@@ -1,4 +1,5 @@
 use super::*;
+use crate::picture::Marks;
 use crate::record::{Outcome, Phase, Record};
 use crate::results::{Run, Sample, Trial, Writer};
 use rand::{RngExt, SeedableRng};
@@ -78,6 +79,31 @@ fn requests_of_a_mix_stand_apart() {
 }
 
 #[test]
+fn each_population_has_its_own_heat_map_and_bars_and_the_trial_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("run");
+    let mut writer = Writer::create(&place, "").unwrap();
+    for trial in 0..2 {
+        for population in 0..2 {
+            let mut records = stalled();
+            records.iter_mut().for_each(|record| (record.trial, record.population) = (trial, population));
+            writer.push(&records).unwrap();
+        }
+    }
+    let trial = Trial { target: 0, started: String::new(), measured_us: [1_000_000, 20_000_000] };
+    let populations = vec!["load".to_owned(), "probe".to_owned()];
+    writer.finish(&Run { populations, trials: vec![trial.clone(), trial], ..Run::default() }).unwrap();
+    let report = write(&place).unwrap();
+    for name in ["requests-0-0", "requests-0-1", "heat-0-0", "heat-0-1", "mode-0-1", "mode-0-1-trial-2"] {
+        assert!(report.pictures.join(format!("{name}.svg")).is_file(), "{name}");
+    }
+    let page = fs::read_to_string(&report.page).unwrap();
+    for said in ["Latency over time: probe", "Each request as a bar: load", "This is trial 1.", ">not sound</text>"] {
+        assert!(page.contains(said), "{said}");
+    }
+}
+
+#[test]
 fn the_page_says_what_happened_and_needs_nothing_from_outside() {
     let dir = tempfile::tempdir().unwrap();
     let place = folder(dir.path(), &stalled(), vec!["other load took 12 % of the machine".into()]);
@@ -101,7 +127,17 @@ fn the_page_says_what_happened_and_needs_nothing_from_outside() {
     }
     let names: Vec<String> =
         fs::read_dir(&report.pictures).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
-    for name in ["requests", "percentiles", "heat", "outcomes", "first-last", "concurrency", "size", "sampled-cpu"] {
+    for name in [
+        "requests",
+        "percentiles",
+        "heat",
+        "outcomes",
+        "first-last",
+        "first-last-difference",
+        "concurrency",
+        "size",
+        "sampled-cpu",
+    ] {
         for extension in ["svg", "png"] {
             assert!(names.contains(&format!("{name}.{extension}")), "{name}.{extension} of {names:?}");
         }
@@ -114,6 +150,35 @@ fn the_page_says_what_happened_and_needs_nothing_from_outside() {
             fs::copy(report.pictures.join(&name), kept.join(&name)).unwrap();
         }
     }
+}
+
+/// The difference of two medians is not the median of the differences: here the first results differ by seconds, and each request has its
+/// last 20 ms after its first, but for one in ten that has it after 500 ms.
+#[test]
+fn first_and_last_results_are_shown_with_their_difference() {
+    let mut digest = Digest::new();
+    for n in 0..1_000 {
+        let (intended, first) = (i64::from(n) * 1_000, i64::from(n) * 4_000 + 10_000);
+        let last = first + if n % 10 == 0 { 500_000 } else { 20_000 };
+        let times = (Some(first), Some(last));
+        digest.add(&Record {
+            n,
+            intended,
+            first_result: times.0,
+            last_result: times.1,
+            done: times.1,
+            ..Record::default()
+        });
+    }
+    let pictures = pictures::all(&Run::default(), &digest, &[]);
+    let picture = pictures.iter().find(|picture| picture.name == "first-last-difference").unwrap();
+    assert!(picture.caption.contains("last result at most 20"), "{}", picture.caption);
+    assert!(picture.caption.contains("ms after their first, 95 % at most 50"), "{}", picture.caption);
+    let heights: Vec<f64> = match &picture.plot.layers[0].marks {
+        Marks::Heat(bars) => bars.iter().map(|bar| bar.3).collect(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(heights, [900.0, 100.0]);
 }
 
 /// Theory: of 950 measured requests those due in the 2 s of the stall, 100, wait from 2 s down, and what has gathered

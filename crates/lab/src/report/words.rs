@@ -1,13 +1,13 @@
 //! The report in words: what a reader should know after ten seconds.
 
-use super::digest::{CourseKey, Digest};
+use super::digest::Digest;
 use super::pictures::series_name;
 use crate::picture::{Unit, label};
-use crate::record::{Outcome, Record};
+use crate::record::Outcome;
 use crate::results::Run;
 use crate::stats::mode::{self, Course, Mode};
 use crate::stats::{drift, shape};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// A change below this share of the wait is not felt.
 pub(super) const FELT: f64 = 0.05;
@@ -58,8 +58,8 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
         }
         said.push(of(*key, &format!("{sentence}.")));
     }
-    for ((_, target, population), records) in first_trials(digest) {
-        said.push(of((target, population), &mode_in_words(&mode::of(records))));
+    for (key, trials) in courses(digest) {
+        said.push(of(key, &modes_in_words(&trials)));
     }
     for (key, series) in &digest.series {
         let more = [shape_in_words(&series.over_time.kept), drift_in_words(&series.over_time.kept)];
@@ -95,29 +95,85 @@ fn with_first<C: Iterator<Item = char>>(words: &str, change: fn(char) -> C) -> S
     letters.next().map(change).into_iter().flatten().chain(letters).collect()
 }
 
-/// The first trial of each target and population.
-pub(super) fn first_trials(digest: &Digest) -> Vec<(CourseKey, &Vec<Record>)> {
-    let mut seen = BTreeSet::new();
-    let courses = digest.courses.iter();
-    courses.filter(|((_, target, population), _)| seen.insert((*target, *population))).map(|(k, r)| (*k, r)).collect()
+/// Stretches that are told one by one, and trials.
+const TOLD_MAX: usize = 6;
+
+/// By target and population, the course of each trial.
+pub(super) fn courses(digest: &Digest) -> BTreeMap<(u16, u16), Vec<(u16, Course)>> {
+    let mut out: BTreeMap<(u16, u16), Vec<(u16, Course)>> = BTreeMap::new();
+    for ((trial, target, population), felt) in &digest.courses {
+        out.entry((*target, *population)).or_default().push((*trial, mode::course(felt.clone())));
+    }
+    out
+}
+
+/// How each trial went.
+fn modes_in_words(trials: &[(u16, Course)]) -> String {
+    let Some(((first, course), others)) = trials.split_first() else { return String::new() };
+    let words = mode_in_words(course);
+    let modes = |course: &Course| course.stretches.iter().map(|stretch| stretch.mode).collect::<Vec<_>>();
+    let unlike: Vec<_> = others.iter().filter(|(_, other)| modes(other) != modes(course)).collect();
+    if unlike.is_empty() {
+        return match others.len() {
+            0 => words,
+            1 => format!("{words} The other trial went alike."),
+            n => format!("{words} The other {n} trials went alike."),
+        };
+    }
+    let mut said = vec![format!("Trial {}: {}", first + 1, with_first(&words, char::to_lowercase))];
+    said.extend(
+        unlike.iter().take(TOLD_MAX).map(|(trial, course)| format!("Trial {}: {}.", trial + 1, summed(course))),
+    );
+    let rest = others.len() - unlike.len().min(TOLD_MAX);
+    if rest > 0 {
+        let how = if unlike.len() > TOLD_MAX { "are in the pictures" } else { "went like the first" };
+        said.push(format!("{rest} more {how}."));
+    }
+    said.join(" ")
+}
+
+/// The modes that a trial went through, one after the other.
+pub(super) fn summed(course: &Course) -> String {
+    let mut words: Vec<&str> = course.stretches.iter().take(TOLD_MAX).map(|stretch| stretch.mode.word()).collect();
+    if course.stretches.len() > TOLD_MAX {
+        words.push("and so on");
+    }
+    words.join(", ")
 }
 
 fn mode_in_words(course: &Course) -> String {
     let lost: u32 = course.bursts.iter().map(|burst| burst.lost).sum();
-    match course.mode {
-        Mode::Flat => "The wait stayed flat.".to_owned(),
-        Mode::Growing => {
-            let growth = course.growth.map_or(0.0, |line| line.slope.value);
+    let mut said = match course.stretches.as_slice() {
+        [] => "No request was waited for.".to_owned(),
+        [one] if one.mode == Mode::Flat => "The wait stayed flat.".to_owned(),
+        [one] if one.mode == Mode::Growing => {
+            let growth = one.growth.map_or(0.0, |line| line.slope.value);
             format!("The wait grew by {} with each request.", label(growth * 1e6, Unit::Micros))
         }
-        Mode::TimingOut => format!(
-            "Request {} was the first that got nothing; {} got nothing in all, in {} burst{}.",
-            course.first_failure.unwrap_or_default(),
+        [_] => String::new(),
+        many => {
+            let told = many.iter().take(TOLD_MAX).map(|stretch| {
+                let growth = stretch.growth.map_or_else(String::new, |line| {
+                    format!(" by {} a request", label(line.slope.value * 1e6, Unit::Micros))
+                });
+                format!("{}{growth} up to {}", stretch.mode.word(), label(stretch.end_s * 1e6, Unit::Micros))
+            });
+            let mut told: Vec<String> = told.collect();
+            if many.len() > TOLD_MAX {
+                told.push(format!("and so on, {} stretches in all", many.len()));
+            }
+            format!("The wait over the trial was: {}.", told.join(", "))
+        }
+    };
+    if let Some(first) = course.first_failure {
+        let bursts = course.bursts.len();
+        said += &format!(
+            " Request {first} was the first that got nothing; {} got nothing in all, in {bursts} burst{}.",
             count(u64::from(lost)),
-            course.bursts.len(),
-            if course.bursts.len() == 1 { "" } else { "s" }
-        ),
+            if bursts == 1 { "" } else { "s" }
+        );
     }
+    said.trim_start().to_owned()
 }
 
 /// Said where there is more than one kind of answer.

@@ -7,7 +7,7 @@
 //! the loss smooth enough for the simplex method (Nelder and Mead 1965) over the logarithms of the numbers.
 
 use super::{Scenario, measured, settings};
-use crate::stats::simplex;
+use crate::stats::{percentile, simplex};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -76,14 +76,47 @@ pub struct Residual {
     pub measured: f64,
     /// The share by which it may be off for a loss of one.
     pub tolerance: f64,
-    /// Median, least and greatest over the seeds; none where it never occurred.
-    pub simulated: Option<[f64; 3]>,
+    /// What the seeds give; none where it never occurred.
+    pub simulated: Option<Spread>,
+}
+
+/// A figure over seeds: its distribution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// A tenth lies at or below it.
+    pub p10: f64,
+    /// Nine tenths lie at or below it.
+    pub p90: f64,
+    /// The least.
+    pub least: f64,
+    /// The greatest.
+    pub greatest: f64,
+    /// Seeds in which it occurred, of so many.
+    pub seeds: [u32; 2],
+}
+
+impl Spread {
+    fn of(mut values: Vec<f64>, seeds: u32) -> Option<Spread> {
+        values.sort_by(f64::total_cmp);
+        let at = |q| percentile::of_sorted(&values, q);
+        let seeds = [u32::try_from(values.len()).unwrap_or(seeds), seeds];
+        Some(Spread {
+            median: median(&values)?,
+            p10: at(0.1)?,
+            p90: at(0.9)?,
+            least: at(0.0)?,
+            greatest: at(1.0)?,
+            seeds,
+        })
+    }
 }
 
 impl Residual {
     /// Simulated over measured, minus one.
     pub fn error(&self) -> Option<f64> {
-        Some(self.simulated?[0] / self.measured - 1.0)
+        Some(self.simulated?.median / self.measured - 1.0)
     }
 }
 
@@ -196,7 +229,7 @@ impl Figures {
     fn loss(&self, fit: &Fit, scenario: &Table, point: &[f64]) -> Result<f64, String> {
         let residuals = self.compare(fit, &moved(fit, scenario, point)?, true)?;
         let squares = residuals.iter().map(|residual| {
-            let off = residual.simulated.map_or(MISSING, |[median, ..]| (median / residual.measured).ln());
+            let off = residual.simulated.map_or(MISSING, |found| (found.median / residual.measured).ln());
             (off / residual.tolerance).powi(2)
         });
         Ok(squares.sum::<f64>() / residuals.len().max(1) as f64)
@@ -215,13 +248,8 @@ impl Figures {
                 runs.push(Scenario::of(table)?.figures());
             }
             for (figure, measured) in &trial.figures {
-                let mut values: Vec<f64> = runs.iter().filter_map(|run| run.get(figure.as_str()).copied()).collect();
-                values.sort_by(f64::total_cmp);
-                let simulated = match values.as_slice() {
-                    [] => None,
-                    [first, .., last] => Some([median(&values), *first, *last]),
-                    [only] => Some([*only; 3]),
-                };
+                let values = runs.iter().filter_map(|run| run.get(figure.as_str()).copied()).collect();
+                let simulated = Spread::of(values, fit.seeds);
                 let tolerance = trial.tolerance.get(figure).copied().unwrap_or(TOLERANCE);
                 let (trial, figure, fit) = (trial.name.clone(), figure.clone(), trial.fit);
                 out.push(Residual { trial, figure, fit, measured: *measured, tolerance, simulated });
@@ -232,9 +260,9 @@ impl Figures {
 }
 
 /// The middle of sorted values; between the two middle ones where there is an even number.
-fn median(sorted: &[f64]) -> f64 {
+fn median(sorted: &[f64]) -> Option<f64> {
     let n = sorted.len();
-    (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
+    Some((sorted.get(n.checked_sub(1)? / 2)? + sorted.get(n / 2)?) / 2.0)
 }
 
 fn moved(fit: &Fit, scenario: &Table, point: &[f64]) -> Result<Table, String> {

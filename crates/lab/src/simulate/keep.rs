@@ -55,9 +55,11 @@ mod tests {
         // A folder that is there is not written over.
         assert!(keep(&search, &trial, &dir).unwrap_err().to_string().contains("is there already"));
         // What comparison makes of it: against itself nothing differs.
-        let side = crate::compare::Side::open(&dir).unwrap();
-        let report = crate::compare::runs(&side, &side, 1);
-        assert_eq!(side.waits["request"].len(), 60);
+        let sides = crate::compare::Sides::of_runs(&dir, &dir).unwrap();
+        let report = sides.compare(1);
+        let asked: Vec<_> =
+            sides.a.waits.iter().map(|(asked, waits)| (asked.request.as_str(), waits[&0].len())).collect();
+        assert_eq!(asked, [("request", 60)]);
         assert!(!report.slower());
     }
 }

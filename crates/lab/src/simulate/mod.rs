@@ -25,6 +25,13 @@ pub use keep::keep;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
+/// Of the first three bursts ([`pipeline::Answer::joined_bursts`]): the first request that got nothing, how many did, and the first packet after.
+const BURSTS: [[&str; 3]; 3] = [
+    ["burst_1_absent", "burst_1_lost", "burst_1_restart_s"],
+    ["burst_2_absent", "burst_2_lost", "burst_2_restart_s"],
+    ["burst_3_absent", "burst_3_lost", "burst_3_restart_s"],
+];
+
 /// A scenario that can be simulated.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scenario {
@@ -109,6 +116,10 @@ impl Scenario {
                     out.insert("first_lost", f64::from(burst.lost));
                     out.extend(burst.before_first_s.map(|s| ("before_first_s", s)));
                     out.extend(burst.restart_first_s.map(|s| ("restart_first_s", s)));
+                }
+                for (burst, [absent, lost, restart]) in answer.joined_bursts().iter().zip(BURSTS) {
+                    out.extend([(absent, f64::from(burst.after_n + 1)), (lost, f64::from(burst.lost))]);
+                    out.extend(burst.restart_first_s.map(|s| (restart, s)));
                 }
             }
             Scenario::Scan(tier) => {

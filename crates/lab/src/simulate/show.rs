@@ -66,17 +66,19 @@ impl Calibrated {
         }
         let _ = writeln!(
             out,
-            "\n{:<14} {:<22} {:>10} {:>10} {:>8} {:>20}",
-            "trial", "figure", "measured", "simulated", "off", "least .. greatest"
+            "\n{:<18} {:<22} {:>10} {:>10} {:>8} {:>20}",
+            "trial", "figure", "measured", "simulated", "off", "10 % .. 90 %"
         );
         for residual in &self.residuals {
             let role = if residual.fit { "  fitted to" } else { "" };
             let _ = write!(out, "{:<14} {:<22} {:>10.2}", residual.trial, residual.figure, residual.measured);
             match residual.simulated {
-                Some([median, least, greatest]) => {
-                    let off = format!("{:+.1} %", (median / residual.measured - 1.0) * 100.0);
-                    let range = format!("{least:.2} .. {greatest:.2}");
-                    let _ = writeln!(out, " {median:>10.2} {off:>8} {range:>20}{role}");
+                Some(found) => {
+                    let off = format!("{:+.1} %", (found.median / residual.measured - 1.0) * 100.0);
+                    let range = format!("{:.2} .. {:.2}", found.p10, found.p90);
+                    let _ = write!(out, " {:>10.2} {off:>8} {range:>20}{role}", found.median);
+                    let [seen, of] = found.seeds;
+                    let _ = if seen < of { writeln!(out, "  in {seen} of {of} seeds") } else { writeln!(out) };
                 }
                 None => _ = writeln!(out, " {:>10}{role}", "never"),
             }

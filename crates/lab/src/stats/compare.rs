@@ -39,22 +39,39 @@ pub struct Comparison {
 /// Bootstrap samples drawn of each side.
 const SAMPLES: usize = 1_000;
 
-/// Compares the quantile `q` of two samples of durations. Values of one run depend on their neighbours, so whole blocks of
-/// neighbours are drawn (moving blocks of the cube root of the length; Künsch 1989): without blocks, two runs of one server would
-/// look different too often. A question without a sound answer counts as an infinite duration, never as a fast one. `None` where a side
-/// has fewer than 20 values, a quantile of zero, or where both quantiles are infinite.
+/// Compares the quantile `q` of two samples of durations: [`paired`] with one pair.
 pub fn durations(a: &[f64], b: &[f64], q: f64, seed: u64) -> Option<Comparison> {
+    paired(&[[a, b]], q, seed)
+}
+
+/// Compares the quantile `q` of B's durations with A's, trial by trial. Values of one trial depend on their neighbours, so whole
+/// blocks of neighbours are drawn (moving blocks of the cube root of the length; Künsch 1989): without blocks, two runs of one server
+/// would look different too often. Trials of one pair ran side by side, so pairs are drawn as a whole, with whatever the machine did to
+/// both, and what differs from pair to pair makes the interval wide. A question without a sound answer counts as an infinite duration,
+/// never as a fast one. `None` where a side has fewer than 20 values, a quantile of zero, or where both quantiles are infinite.
+pub fn paired(pairs: &[[&[f64]; 2]], q: f64, seed: u64) -> Option<Comparison> {
+    let pairs: Vec<[&[f64]; 2]> =
+        pairs.iter().filter(|pair| pair.iter().all(|side| !side.is_empty())).copied().collect();
+    let [a, b] = [0, 1].map(|side| pairs.iter().flat_map(|pair| pair[side]).copied().collect::<Vec<f64>>());
     if a.len() < 20 || b.len() < 20 {
         return None;
     }
-    let (at_a, at_b) = (quantile(a.to_vec(), q), quantile(b.to_vec(), q));
+    let room = [a.len(), b.len()];
+    let (at_a, at_b) = (quantile(a, q), quantile(b, q));
     if at_a <= 0.0 || at_b <= 0.0 || (at_a.is_infinite() && at_b.is_infinite()) {
         return None;
     }
     let mut dice = Dice::new(seed);
     let mut ratios = Vec::with_capacity(SAMPLES);
     for _ in 0..SAMPLES {
-        let (a, b) = (resampled(a, &mut dice), resampled(b, &mut dice));
+        let mut drawn = room.map(Vec::with_capacity);
+        for _ in &pairs {
+            let pair = pairs[dice.below(pairs.len())];
+            for (drawn, values) in drawn.iter_mut().zip(pair) {
+                resample(values, &mut dice, drawn);
+            }
+        }
+        let [a, b] = drawn;
         let ratio = quantile(b, q) / quantile(a, q);
         // Infinite on both sides: no difference.
         ratios.push(if ratio.is_nan() { 1.0 } else { ratio });
@@ -75,15 +92,15 @@ pub(crate) fn quantile(mut values: Vec<f64>, q: f64) -> f64 {
     *values.select_nth_unstable_by(rank - 1, f64::total_cmp).1
 }
 
-fn resampled(values: &[f64], dice: &mut Dice) -> Vec<f64> {
+/// Adds as many values as there are, drawn in blocks.
+fn resample(values: &[f64], dice: &mut Dice, out: &mut Vec<f64>) {
     let block = (values.len() as f64).cbrt().ceil() as usize;
-    let mut out = Vec::with_capacity(values.len() + block);
-    while out.len() < values.len() {
+    let end = out.len() + values.len();
+    while out.len() < end {
         let start = dice.below(values.len() - block + 1);
         out.extend_from_slice(&values[start..start + block]);
     }
-    out.truncate(values.len());
-    out
+    out.truncate(end);
 }
 
 #[cfg(test)]
@@ -117,5 +134,37 @@ mod tests {
         assert_eq!(durations(&a, &unsound, 0.5, 1).unwrap().verdict, Verdict::Faster);
         assert_eq!(durations(&a, &unsound, 0.95, 1).unwrap().verdict, Verdict::Slower);
         assert_eq!(durations(&unsound, &unsound, 0.95, 1), None);
+    }
+
+    /// Six rounds of A and B that are the same, but for what the machine does from trial to trial.
+    #[test]
+    fn what_differs_from_trial_to_trial_is_not_taken_for_a_difference() {
+        let mut dice = Dice::new(8);
+        let trial = |level: f64, dice: &mut Dice| -> Vec<f64> {
+            (0..400).map(|_| level * (0.9 + 0.2 * dice.fraction())).collect()
+        };
+        let level = |dice: &mut Dice| (0.4 * (dice.fraction() - 0.5)).exp();
+        let (mut pooled, mut apart, mut alike) = (0, 0, 0);
+        for seed in 0..20 {
+            let rounds: Vec<[Vec<f64>; 2]> =
+                (0..6).map(|_| [level(&mut dice), level(&mut dice)].map(|level| trial(level, &mut dice))).collect();
+            let pairs: Vec<[&[f64]; 2]> = rounds.iter().map(|[a, b]| [a.as_slice(), b.as_slice()]).collect();
+            let [a, b] = [0, 1].map(|side| pairs.iter().flat_map(|pair| pair[side]).copied().collect::<Vec<f64>>());
+            pooled += u32::from(durations(&a, &b, 0.5, seed).unwrap().verdict != Verdict::NoDifferenceSeen);
+            apart += u32::from(paired(&pairs, 0.5, seed).unwrap().verdict != Verdict::NoDifferenceSeen);
+            // What falls on both of a pair hides no difference of a tenth.
+            let rounds: Vec<[Vec<f64>; 2]> = (0..6)
+                .map(|_| {
+                    let level = level(&mut dice);
+                    [level, level * 1.1].map(|level| trial(level, &mut dice))
+                })
+                .collect();
+            let pairs: Vec<[&[f64]; 2]> = rounds.iter().map(|[a, b]| [a.as_slice(), b.as_slice()]).collect();
+            alike += u32::from(paired(&pairs, 0.5, seed).unwrap().verdict == Verdict::Slower);
+        }
+        assert!(pooled >= 8 && apart <= 8, "{pooled} {apart}");
+        assert!(alike >= 15, "{alike}");
+        let alone: [&[f64]; 2] = [&[1.0; 40], &[]];
+        assert_eq!(paired(&[alone], 0.5, 1), None);
     }
 }

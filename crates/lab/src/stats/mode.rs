@@ -1,11 +1,11 @@
 //! How a trial went over time: flat, growing, or timing out (Turner 2019).
 
 use super::slope;
-use crate::record::{Outcome, Phase, Record};
+use crate::record::{Micros, Outcome, Phase, Record};
 use serde::{Deserialize, Serialize};
 
-/// The mode of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The mode of a trial, or of a stretch of it; the later, the worse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// The wait stays what it is.
@@ -27,6 +27,37 @@ impl Mode {
     }
 }
 
+/// What a user felt of one request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Felt {
+    /// The request's number.
+    pub n: u32,
+    /// Which try.
+    pub attempt: u8,
+    /// When it was due.
+    pub intended: Micros,
+    /// Time to the first result, or to the end of a sound answer without one; none where nothing came.
+    pub wait: Option<Micros>,
+}
+
+impl Felt {
+    /// Of a measured request. What was refused or never sent is left out, because it did not wait.
+    pub fn of(record: &Record) -> Option<Felt> {
+        let waited = record.phase == Phase::Measured && !matches!(record.outcome, Outcome::Refused | Outcome::NotSent);
+        let Record { n, attempt, intended, .. } = *record;
+        waited.then(|| Felt { n, attempt, intended, wait: record.to_something() })
+    }
+
+    fn due_s(&self) -> f64 {
+        self.intended as f64 / 1e6
+    }
+
+    /// Number and seconds of the wait.
+    fn point(&self) -> Option<(f64, f64)> {
+        Some((f64::from(self.n), self.wait? as f64 / 1e6))
+    }
+}
+
 /// A run of requests that got nothing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Burst {
@@ -40,10 +71,27 @@ pub struct Burst {
     pub restart_s: Option<f64>,
 }
 
-/// A trial read as a whole.
+/// Requests one after the other that went alike.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stretch {
+    /// How they went.
+    pub mode: Mode,
+    /// The first of them.
+    pub from_n: u32,
+    /// How many there are.
+    pub requests: u32,
+    /// When the first of them was due, in seconds of the trial.
+    pub start_s: f64,
+    /// When the first of the next stretch was due, or the last of all.
+    pub end_s: f64,
+    /// Growth of the wait in seconds per request, where it grows.
+    pub growth: Option<slope::Line>,
+}
+
+/// A trial read as a whole, and stretch by stretch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Course {
-    /// The worst mode that it came to.
+    /// The worst mode that it came to as a whole.
     pub mode: Mode,
     /// Growth of the time to the first result, in seconds per request, before the first request that got nothing.
     pub growth: Option<slope::Line>,
@@ -51,46 +99,137 @@ pub struct Course {
     pub first_failure: Option<u32>,
     /// Runs of requests that got nothing.
     pub bursts: Vec<Burst>,
+    /// What it went through, without gaps.
+    pub stretches: Vec<Stretch>,
 }
+
+/// Blocks in which answered requests are read for breaks: their medians, so that a few slow answers make none.
+const BLOCKS: usize = 60;
+/// Blocks between two breaks, at least.
+const SHORTEST: usize = 6;
+/// A break is where two lines leave less than this share of the squares that one line leaves.
+const BETTER: f64 = 0.5;
+/// One line that misses the blocks by less than this share of their mean is good enough.
+const NEAR: f64 = 0.05;
 
 /// Reads the measured requests of one trial and population. A request got nothing where no result came and the answer was not a
 /// sound one that holds none; what was refused or never sent is left out, because it did not wait. Growth is claimed where its interval lies above zero and it adds at least a
-/// tenth of the first waits over the trial: less is not felt.
+/// tenth of the first waits over the trial, or over a stretch of it: less is not felt.
 pub fn of(records: &[Record]) -> Course {
-    let mut asked: Vec<&Record> = records
-        .iter()
-        .filter(|r| r.phase == Phase::Measured && !matches!(r.outcome, Outcome::Refused | Outcome::NotSent))
-        .collect();
-    asked.sort_by_key(|r| (r.n, r.attempt));
-    let wait = |r: &Record| r.to_something().map(|us| us as f64 / 1e6);
-    let first_failure = asked.iter().find(|r| wait(r).is_none()).map(|r| r.n);
-    let flowing: Vec<(f64, f64)> = asked.iter().map_while(|r| wait(r).map(|s| (f64::from(r.n), s))).collect();
+    course(records.iter().filter_map(Felt::of).collect())
+}
+
+/// The same of what is kept of records.
+pub fn course(mut felt: Vec<Felt>) -> Course {
+    felt.sort_by_key(|one| (one.n, one.attempt));
+    let first_failure = felt.iter().find(|one| one.wait.is_none()).map(|one| one.n);
+    let flowing: Vec<(f64, f64)> = felt.iter().map_while(Felt::point).collect();
     let growth = slope::fit(&flowing);
-    let grows = growth.is_some_and(|line| {
-        let first = line.intercept + line.slope.value * flowing[0].0;
-        line.slope.low > 0.0 && line.slope.value * flowing.len() as f64 > 0.1 * first
-    });
-    let mode = match (first_failure, grows) {
+    let mode = match (first_failure, grows(growth, &flowing)) {
         (Some(_), _) => Mode::TimingOut,
         (None, true) => Mode::Growing,
         (None, false) => Mode::Flat,
     };
-    Course { mode, growth, first_failure, bursts: bursts(&asked, wait) }
+    Course { mode, growth, first_failure, bursts: bursts(&felt), stretches: stretches(&felt) }
 }
 
-fn bursts(asked: &[&Record], wait: impl Fn(&Record) -> Option<f64>) -> Vec<Burst> {
+fn grows(line: Option<slope::Line>, points: &[(f64, f64)]) -> bool {
+    line.zip(points.first()).is_some_and(|(line, (x, _))| {
+        let first = line.intercept + line.slope.value * x;
+        line.slope.low > 0.0 && line.slope.value * points.len() as f64 > 0.1 * first
+    })
+}
+
+fn stretches(felt: &[Felt]) -> Vec<Stretch> {
+    let mut out: Vec<Stretch> = Vec::new();
+    for run in felt.chunk_by(|a, b| a.wait.is_some() == b.wait.is_some()) {
+        let points: Vec<(f64, f64)> = run.iter().filter_map(Felt::point).collect();
+        // Of a run that got nothing there is no point, and so no break.
+        let mut from = 0;
+        for to in breaks(&points).into_iter().chain([run.len()]) {
+            let line = points.get(from..to).and_then(slope::fit);
+            let mode = match points.get(from..to) {
+                None => Mode::TimingOut,
+                Some(points) if grows(line, points) => Mode::Growing,
+                Some(_) => Mode::Flat,
+            };
+            let requests = u32::try_from(to - from).unwrap_or(u32::MAX);
+            match out.last_mut() {
+                // Whether one level follows another is no matter of growth.
+                Some(last) if last.mode == Mode::Flat && mode == Mode::Flat => last.requests += requests,
+                _ => out.push(Stretch {
+                    mode,
+                    from_n: run[from].n,
+                    requests,
+                    start_s: run[from].due_s(),
+                    end_s: 0.0,
+                    growth: line.filter(|_| mode == Mode::Growing),
+                }),
+            }
+            from = to;
+        }
+    }
+    let ends: Vec<f64> = out.iter().skip(1).map(|next| next.start_s).chain(felt.last().map(Felt::due_s)).collect();
+    out.iter_mut().zip(ends).for_each(|(stretch, end)| stretch.end_s = end);
+    out
+}
+
+/// Where the wait begins to go another way: places in the points.
+fn breaks(points: &[(f64, f64)]) -> Vec<usize> {
+    let size = points.len().div_ceil(BLOCKS).max(1);
+    let blocks: Vec<(f64, f64)> = points
+        .chunks(size)
+        .map(|block| {
+            let mut waits: Vec<f64> = block.iter().map(|point| point.1).collect();
+            waits.sort_by(f64::total_cmp);
+            (block.iter().map(|point| point.0).sum::<f64>() / block.len() as f64, waits[waits.len() / 2])
+        })
+        .collect();
+    let mut out = Vec::new();
+    divide(&blocks, 0, &mut out);
+    out.iter().map(|at| at * size).collect()
+}
+
+/// Divides blocks in two where that helps, and each half again.
+fn divide(blocks: &[(f64, f64)], from: usize, out: &mut Vec<usize>) {
+    if blocks.len() < 2 * SHORTEST {
+        return;
+    }
+    let whole = rest(blocks);
+    let mean = blocks.iter().map(|block| block.1).sum::<f64>() / blocks.len() as f64;
+    if (whole / blocks.len() as f64).sqrt() < NEAR * mean {
+        return;
+    }
+    let places = SHORTEST..=blocks.len() - SHORTEST;
+    let left = places.map(|at| (at, rest(&blocks[..at]) + rest(&blocks[at..])));
+    if let Some((at, left)) = left.min_by(|a, b| a.1.total_cmp(&b.1))
+        && left < BETTER * whole
+    {
+        divide(&blocks[..at], from, out);
+        out.push(from + at);
+        divide(&blocks[at..], from + at, out);
+    }
+}
+
+/// The sum of squares that the least-squares line leaves.
+fn rest(points: &[(f64, f64)]) -> f64 {
+    slope::fit(points)
+        .map_or(0.0, |line| points.iter().map(|(x, y)| (y - line.intercept - line.slope.value * x).powi(2)).sum())
+}
+
+fn bursts(felt: &[Felt]) -> Vec<Burst> {
     let mut out: Vec<Burst> = Vec::new();
     let (mut after_n, mut open) = (0, false);
-    for record in asked {
-        match (wait(record), open) {
-            (Some(restart), true) => {
+    for one in felt {
+        match (one.point(), open) {
+            (Some((_, restart)), true) => {
                 open = false;
                 if let Some(burst) = out.last_mut() {
                     burst.restart_s = Some(restart);
                 }
-                after_n = record.n;
+                after_n = one.n;
             }
-            (Some(_), false) => after_n = record.n,
+            (Some(_), false) => after_n = one.n,
             (None, true) => {
                 if let Some(burst) = out.last_mut() {
                     burst.lost += 1;
@@ -98,8 +237,7 @@ fn bursts(asked: &[&Record], wait: impl Fn(&Record) -> Option<f64>) -> Vec<Burst
             }
             (None, false) => {
                 open = true;
-                let start_s = record.intended as f64 / 1e6;
-                out.push(Burst { after_n, start_s, lost: 1, restart_s: None });
+                out.push(Burst { after_n, start_s: one.due_s(), lost: 1, restart_s: None });
             }
         }
     }
@@ -133,6 +271,50 @@ mod tests {
         let of_course: Vec<_> = failing.bursts.iter().map(|b| (b.after_n, b.lost, b.restart_s)).collect();
         let of_answer: Vec<_> = answer.bursts.iter().map(|b| (b.after_n, b.lost, b.restart_first_s)).collect();
         assert_eq!(of_course, of_answer);
+        // Each burst is a stretch of its own, and before the first one the wait grows.
+        let lost = failing.stretches.iter().filter(|stretch| stretch.mode == Mode::TimingOut);
+        let lost: Vec<_> = lost.map(|stretch| (stretch.from_n, stretch.requests, stretch.start_s)).collect();
+        let of_bursts: Vec<_> = failing.bursts.iter().map(|b| (b.after_n + 1, b.lost, b.start_s)).collect();
+        assert_eq!(lost, of_bursts);
+        assert_eq!(failing.stretches[0].mode, Mode::Growing);
+    }
+
+    #[test]
+    fn a_trial_is_told_stretch_by_stretch() {
+        let mut dice = crate::simulate::draw::Dice::new(1);
+        // Flat at 50 ms up to request 300, then 5 ms more with each, then nothing, then flat again.
+        let mut record = |n: u32| {
+            let noise = 0.95 + 0.1 * dice.fraction();
+            let wait_ms = match n {
+                ..=300 => Some(50.0),
+                301..=500 => Some(50.0 + 5.0 * f64::from(n - 300)),
+                501..=530 => None,
+                _ => Some(80.0),
+            };
+            let intended = i64::from(n) * 10_000;
+            let first_result = wait_ms.map(|ms| intended + (ms * noise * 1e3) as i64);
+            let outcome = if first_result.is_some() { Outcome::Sound } else { Outcome::TimedOut };
+            Record { n, intended, first_result, outcome, ..Record::default() }
+        };
+        let records: Vec<Record> = (1..=600).map(&mut record).collect();
+        let course = of(&records);
+        let modes: Vec<Mode> = course.stretches.iter().map(|stretch| stretch.mode).collect();
+        assert_eq!(modes, [Mode::Flat, Mode::Growing, Mode::TimingOut, Mode::Flat], "{:?}", course.stretches);
+        let growing = &course.stretches[1];
+        assert!((280..=320).contains(&growing.from_n), "{growing:?}");
+        assert!((growing.growth.unwrap().slope.value / 0.005 - 1.0).abs() < 0.1, "{growing:?}");
+        // They follow each other without gaps, and what is lost has its exact place.
+        assert_eq!((growing.end_s, course.stretches[2].start_s, course.stretches[2].end_s), (5.01, 5.01, 5.31));
+        assert_eq!(
+            (course.stretches[3].from_n, course.stretches[3].requests, course.stretches[3].end_s),
+            (531, 70, 6.0)
+        );
+        assert_eq!(course.stretches.iter().map(|stretch| stretch.requests).sum::<u32>(), 600);
+        let burst = Burst { after_n: 500, start_s: 5.01, lost: 30, restart_s: course.bursts[0].restart_s };
+        assert_eq!((&course.bursts[..], course.first_failure), (&[burst][..], Some(501)));
+        // One line is one stretch, however straight it is.
+        assert_eq!(of(&records[320..500]).stretches.len(), 1);
+        assert!(of(&[]).stretches.is_empty());
     }
 
     #[test]
