@@ -197,6 +197,38 @@ fn a_stall_of_two_seconds_shows_at_p99_as_theory_says_where_a_closed_loop_hides_
     assert!(interval.holds(1.84e6) && interval.high - interval.low < 0.3e6, "{interval:?}");
 }
 
+/// A page of many requests is no heavier than one of some, and says of how many points one is drawn.
+#[test]
+fn pages_stay_small_however_many_requests_there_were() {
+    let size = |count: u32| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut dice = crate::simulate::draw::Dice::new(6);
+        let mut record = |n: u32| {
+            let intended = i64::from(n) * 100;
+            let first = intended + 1_000 + (4_000.0 * dice.fraction()) as i64;
+            let last = Some(first + 500 + (500.0 * dice.fraction()) as i64);
+            Record {
+                n,
+                intended,
+                sent: Some(intended),
+                first_result: Some(first),
+                last_result: last,
+                done: last,
+                in_flight: n % 30,
+                results: u64::from(n % 90),
+                ..Record::default()
+            }
+        };
+        let records: Vec<Record> = (0..count).map(&mut record).collect();
+        let report = write(&folder(dir.path(), &records, Vec::new())).unwrap();
+        let page = fs::read_to_string(&report.page).unwrap();
+        assert_eq!(count > 10_000, page.contains("everyone (1 of 32 shown)"));
+        page.len()
+    };
+    let (some, many) = (size(3_000), size(40_000));
+    assert!(many < 600_000 && many < some * 2, "{some} and {many} bytes");
+}
+
 /// Two kinds of answers, and all take longer towards the end.
 #[test]
 fn the_words_name_humps_and_drift_where_there_are_any() {
