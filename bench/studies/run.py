@@ -1,8 +1,8 @@
 """The studies, one after the other, each against a Meridian of its own, and their reports: `make studies`.
 
-A study is a scenario of the lab with what it needs set up before. Its report goes into a folder of its name beside the
-scenarios: the page where it is small, else what it says and two of its pictures, and the summary either way. The first paragraph of a run that is void (others
-used the machine) says so; `--set phases.measured_s=2` and the like make a run short, for a look.
+A study is a scenario of the lab with what it needs set up before. Its report and summary go into a folder of its name beside the
+scenarios, and for places and inserts a table.md of runs of each radius or batch by itself, in the form in which the study was published. The first paragraph
+of a run that is void (others used the machine) says so; `--set phases.measured_s=2` and the like make a run short, for a look.
 """
 
 import argparse
@@ -16,10 +16,11 @@ import urllib.request
 
 from foretell import forecast
 from study import HERE, Study
-from common import MERIDIAN, ROOT, need, read_zst, say  # study.py says where it is
+from common import MERIDIAN, ROOT, commit, machine, need, read_zst, say  # study.py says where it is
+from tables import table
 
-PAGE_MOST = 300_000
-PICTURES = ("percentiles.png", "outcomes.png")
+PART_S = 15  # of a run of one radius or batch
+HITS = 300  # places asked to tell how many answers are empty
 INSERTS = "object:String,value:Double,time:Date,*geometry:Point;meridian.id='given'"
 
 
@@ -98,6 +99,62 @@ def searches(study):
     study.serve_searches(providers)
 
 
+# Requests a second and mean milliseconds by kilometres (studies.md, section 3), and median events a second by buffer (section 4.2).
+PLACES = {"0.5": (34_852.74, 3.16), "2": (33_656.10, 4.77), "5": (32_535.78, 5.79), "10": (30_111.74, 11.21), "25": (21_690.92, 19.87), "50": (13_474.38, 21.58)}
+CHRONICLE = {"three nodes, no buffer": 95, "1 KB": 4_545, "10 KB": 48_309, "100 KB": 82_692, "1 MB": 100_000, "one node, embedded": 294_118}
+BATCHES = (1, 100, 10_000)
+
+
+def part(study, scenario, sets, request, number):
+    """A run of one request of the scenario's mix: its measured group, and whether it is void."""
+    out = study.folder / "part"
+    # A seed of its own: events of another run are there already.
+    study.lab_run(scenario, out, [f"target.url={study.url}", f"phases.measured_s={PART_S}", f'population.requests=["{request}"]', *sets], seed=100 + 10 * number)
+    group = next(group for group in json.loads((out / "summary.json").read_text()) if group["phase"] == "measured")
+    void = json.loads((out / "run.json").read_text())["void"]
+    say(f"{request}: {group['sound_per_s']:,.0f} a second" + (f"; void: {void[0]}" if void else ""))
+    return group, " (void)" if void else ""
+
+
+def hits(study, radius):
+    """How many places lie within a radius of the scenario's points in the mean, and the share of points with none."""
+    rng, found = random.Random(2), []
+    for _ in range(HITS):
+        lon, lat = rng.uniform(-123.99, -118.0), rng.uniform(37.0, 42.99)
+        with urllib.request.urlopen(f"{study.url}/api/v0/places/near/{lat:.6f}/{lon:.6f}/{radius}", timeout=60) as answer:
+            found.append(json.load(answer)["totalPlaces"])
+    return sum(found) / HITS, found.count(0) / HITS
+
+
+def by_radius(study, scenario, sets):
+    """The places study radius by radius, as it was published."""
+    rows = []
+    for number, (radius, (rate, mean)) in enumerate(PLACES.items()):
+        group, void = part(study, scenario, sets, f"{radius} km", number)
+        places, empty = hits(study, radius)
+        latency = group["latency_ms"]
+        rows.append([radius, f"{group['sound_per_s']:,.0f}{void}", f"{latency['mean']:.2f}", f"{latency['p99']:.2f}", f"{places:,.1f}", f"{empty:.0%}", f"{rate:,.0f}", f"{mean:.2f}"])
+    head = ["radius km", "requests a second", "mean ms", "p99 ms", "places found", "none found", "published: requests a second", "mean ms"]
+    return [f"Each radius by itself, 50 connections without a pause, {{}}. Of {HITS} of the study's points each: how many places were found in the mean, and for what share "
+            "none, without which the rates say little. Published: wrk, 30 s, 50 connections, on a machine that is not stated, with other places.", "", *table(head, rows)]
+
+
+def by_batch(study, scenario, sets):
+    """The insert study batch by batch and by durability: events a second."""
+    rows = []
+    for number, (batch, durability) in enumerate((batch, durability) for batch in BATCHES for durability in ("local", "ephemeral")):
+        group, void = part(study, scenario, sets, f"{batch}, {durability}", number)
+        latency = group["latency_ms"]
+        rows.append([f"{batch:,}", durability, f"{batch * group['sound_per_s']:,.0f}{void}", f"{batch * 1_000 / latency['mean']:,.0f}", f"{latency['p50']:.2f}", f"{latency['p99']:.2f}"])
+    published = [[name, f"{events:,}"] for name, events in CHRONICLE.items()]
+    return ["One writer, each batch acknowledged before the next, each kind by itself, {}. `local` is on the disk before the answer, `ephemeral` is not. The second "
+            "rate leaves out the time in which the lab made the next batch.", "",
+            *table(["events a batch", "durability", "events a second", "while it waited", "p50 ms a batch", "p99 ms"], rows), "",
+            "Published of ChronicleDB, by buffer (events of 21 bytes, counted when they were taken and not when they were safe, batches and trials mixed):", "",
+            *table(["buffer", "median events a second"], published)]
+
+
+TABLES = {"places": by_radius, "inserts": by_batch}
 STUDIES = {
     "places": ("places.toml", places, []),
     "city-buffers": ("city-buffers.toml", events, []),
@@ -126,13 +183,13 @@ def run(name, options):
         kept = options.out / name
         shutil.rmtree(kept, ignore_errors=True)
         kept.mkdir(parents=True)
-        shutil.copy(out / "summary.json", kept)
-        if (out / "report.html").stat().st_size <= PAGE_MOST:
-            shutil.copy(out / "report.html", kept)
-        else:
-            for picture in PICTURES:
-                shutil.copy(out / "pictures" / picture, kept)
-            (kept / "report.txt").write_text(words + "\n")
+        for file in ("summary.json", "report.html"):
+            shutil.copy(out / file, kept)
+        if name in TABLES:
+            how = [f"set {given}" for given in options.set]
+            lines = TABLES[name](study, HERE / scenario, options.set)
+            lines[0] = lines[0].replace("{}", ", ".join([f"{PART_S} s", machine(), commit(), *how]))
+            (kept / "table.md").write_text("\n".join([f"# {name}", "", *lines, ""]))
 
 
 def main():

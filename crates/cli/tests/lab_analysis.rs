@@ -197,6 +197,44 @@ fn two_targets_that_took_turns_are_held_against_each_other() {
     assert!(ran.err.contains("slow is slower than quick"), "{}", ran.err);
 }
 
+#[test]
+fn an_objective_is_of_the_population_or_request_that_it_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = folder.path().join("sources.toml");
+    let source = |name: &str, ms: u32| {
+        format!("[[source]]\nname = \"{name}\"\nitems = 1\ndelay = {{ kind = \"fixed\", ms = {ms} }}\n")
+    };
+    std::fs::write(&sources, source("quick", 1) + &source("slow", 900)).unwrap();
+    let mock = Mock::start(&[text(&sources)]);
+    let path = folder.path().join("two.toml");
+    let population = |name: &str, request: &str| {
+        format!(
+            "[[population]]\nname = \"{name}\"\nrequests = [\"{request}\"]\n\
+             arrival = {{ kind = \"constant\", rate = 20 }}\n[[request]]\nname = \"{request}\"\npath = \"/{request}\"\n"
+        )
+    };
+    let scenario = format!(
+        "[target]\nurl = \"{}\"\n{}{}[phases]\nmeasured_s = 0.5\n[limits]\nlate_ms = 1e6\nother_load = 1e3\n\
+         [[objective]]\nmetric = \"p50_ms\"\nat_most = 700\n",
+        mock.1,
+        population("load", "slow"),
+        population("probe", "quick")
+    );
+    for (n, (narrowed, code)) in [
+        ("population = \"probe\"", 0),
+        ("population = \"load\"", 1),
+        ("request = \"quick\"", 0),
+        ("request = \"slow\"", 1),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        std::fs::write(&path, format!("{scenario}{narrowed}\n")).unwrap();
+        let out = folder.path().join(n.to_string());
+        meridian(&["lab", "run", text(&path), "--out", text(&out)]).ended(code);
+    }
+}
+
 /// A scenario against a mock, with limits that no busy machine exceeds.
 fn scenario(folder: &Path, url: &str) -> String {
     let path = folder.join("first.toml");

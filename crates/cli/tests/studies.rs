@@ -68,6 +68,11 @@ fn places_are_asked_at_six_radii() {
     let groups = study("places.toml", folder.path(), &server.url, &questions("limits.requests=200"));
     assert_eq!(groups.len(), 6);
     assert_eq!(sum(&groups, "arrivals"), 200);
+    // And one by itself, as the table of the study has it.
+    let sets = [&questions("limits.requests=20")[..], &["population.requests=[\"5 km\"]"]].concat();
+    let groups = study("places.toml", folder.path(), &server.url, &sets);
+    assert_eq!(groups.keys().collect::<Vec<_>>(), ["users: 5 km"]);
+    assert_eq!(sum(&groups, "arrivals"), 20);
 }
 
 #[test]

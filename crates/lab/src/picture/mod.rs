@@ -151,6 +151,27 @@ mod tests {
     }
 
     #[test]
+    fn a_heat_map_of_many_cells_is_a_small_file_with_ink_in_it() {
+        let axis = |title: &str| Axis::over(title, Unit::Count, Scale::Linear, [0.0, 50.0].into_iter());
+        let cell = |i: u32| {
+            let (x, y) = (f64::from(i % 50), f64::from(i / 50));
+            (x, y, x + 1.0, y + 1.0, f64::from(i % 7) / 6.0)
+        };
+        let plot = |cells: u32| {
+            Plot::new("heat", axis("x"), axis("y")).with("n", COLOURS[1], Marks::Heat((0..cells).map(cell).collect()))
+        };
+        let (full, none) = (plot(2_500).svg(), plot(0).svg());
+        assert!(full.len() - none.len() < 2_500 * 40, "{}", full.len() - none.len());
+        // Seven strengths, the least of which is seen as well.
+        assert_eq!(full.matches("fill-opacity").count(), 7);
+        let orange = |svg: &str| {
+            let pixels = resvg::tiny_skia::Pixmap::decode_png(&png(svg).unwrap()).unwrap();
+            pixels.pixels().iter().filter(|p| p.alpha() > 0 && p.red() > p.blue().saturating_add(8)).count()
+        };
+        assert!(orange(&full) > 400_000 && orange(&none) < 1_000, "{} {}", orange(&full), orange(&none));
+    }
+
+    #[test]
     fn a_heavy_layer_is_thinned_and_says_so() {
         let points: Vec<(f64, f64)> = (0..100_000).map(|i| (f64::from(i), 1.0)).collect();
         let axis = |title: &str| Axis::over(title, Unit::Count, Scale::Linear, [0.0, 100_000.0].into_iter());

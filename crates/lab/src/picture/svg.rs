@@ -1,6 +1,7 @@
 //! How a plot is drawn.
 
 use super::{Axis, Layer, MARKS_MAX, Marks, Plot};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Of a label that stands among marks: a white rim, so that it can be read.
@@ -10,6 +11,8 @@ const RIGHT: f64 = 18.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 52.0;
 const LEGEND_LINE: f64 = 18.0;
+/// Strengths of a heat map that are told apart: cells of one are one path, which keeps the file small.
+const STRENGTHS: f64 = 20.0;
 /// Rough width of a letter of 12 pixels, for laying out the legend.
 const LETTER: f64 = 7.0;
 /// Size of a title's letters, the least that one which is long may shrink to, and their width as a share of it.
@@ -229,19 +232,24 @@ fn marks(out: &mut String, frame: &Frame<'_>, layer: &Layer) {
             }
         }
         Marks::Boxes(boxes) => {
-            let _ = write!(out, r#"<g fill="{colour}">"#);
+            let mut path = String::new();
             for (x, y, to_x, to_y) in boxes.iter().step_by(step_of(&layer.marks)) {
-                rectangle(out, frame, (*x, *y, *to_x, *to_y), "");
+                rectangle(&mut path, frame, (*x, *y, *to_x, *to_y));
             }
-            out.push_str("</g>");
+            if !path.is_empty() {
+                let _ = write!(out, r#"<path fill="{colour}" d="{path}"/>"#);
+            }
         }
         Marks::Heat(cells) => {
-            let _ = write!(out, r#"<g fill="{colour}">"#);
+            let mut paths: BTreeMap<u8, String> = BTreeMap::new();
             for (x, y, to_x, to_y, strength) in cells {
-                let opacity = format!(r#" fill-opacity="{:.2}""#, strength.clamp(0.0, 1.0));
-                rectangle(out, frame, (*x, *y, *to_x, *to_y), &opacity);
+                let level = (strength.clamp(0.0, 1.0) * STRENGTHS).round().max(1.0) as u8;
+                rectangle(paths.entry(level).or_default(), frame, (*x, *y, *to_x, *to_y));
             }
-            out.push_str("</g>");
+            for (level, path) in paths.iter().filter(|(_, path)| !path.is_empty()) {
+                let opacity = f64::from(*level) / STRENGTHS;
+                let _ = write!(out, r#"<path fill="{colour}" fill-opacity="{opacity:.2}" d="{path}"/>"#);
+            }
         }
         Marks::Upright(at, word) => {
             let Some(x) = frame.x(*at) else { return };
@@ -280,11 +288,11 @@ fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
     path
 }
 
-/// A rectangle between two corners, at least a hair wide so that nothing that happened is invisible.
-fn rectangle(out: &mut String, frame: &Frame<'_>, (x, y, to_x, to_y): (f64, f64, f64, f64), more: &str) {
+/// A rectangle between two corners as a piece of a path, at least a hair wide so that nothing that happened is invisible.
+fn rectangle(path: &mut String, frame: &Frame<'_>, (x, y, to_x, to_y): (f64, f64, f64, f64)) {
     let (Some(a), Some(b)) = (frame.x(x), frame.x(to_x)) else { return };
     let (Some(c), Some(d)) = (frame.y(y), frame.y(to_y)) else { return };
     let (left, top) = (a.min(b), c.min(d));
     let (width, height) = ((a - b).abs().max(0.6), (c - d).abs().max(0.6));
-    let _ = write!(out, r#"<rect x="{left:.1}" y="{top:.1}" width="{width:.1}" height="{height:.1}"{more}/>"#);
+    let _ = write!(path, "M{left:.1} {top:.1}h{width:.1}v{height:.1}h-{width:.1}z");
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Longest latency that is told apart: a day.
 const LATENCY_MAX_US: u64 = 86_400_000_000;
-/// Points of a scatter, bars of a time line: more cannot be told apart by eye.
+/// Points of a scatter that are kept, bars of a time line: more cannot be told apart by eye.
 const POINTS_MAX: usize = 3_000;
 const BARS_MAX: usize = 400;
 /// Most trials of which percentiles are kept apart.

@@ -8,6 +8,9 @@ use crate::stats::Estimate;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
+/// Points of a scatter that are drawn, of all its series: more cannot be told apart by eye and make the page heavy.
+const DRAWN_MAX: usize = 2_000;
+
 /// A picture, the name of its file, and what one should see in it.
 #[derive(Debug)]
 pub(super) struct Picture {
@@ -101,6 +104,16 @@ fn requests(names: &Names, line: &TimeLine) -> Picture {
     let caption = "A bar runs from when the request was intended to the end of its answer. Bars of one length, one after another, are a \
                    service at ease; bars that grow are a queue.";
     Picture { name: format!("requests{}", names.file), caption: format!("{caption}{}", names.trial), plot }
+}
+
+/// Points as one of so many clouds of a picture, and its name with the share of them that is shown.
+fn cloud(name: String, points: &Thinned<(f64, f64)>, clouds: usize) -> (String, Marks) {
+    let step = points.kept.len().div_ceil((DRAWN_MAX / clouds.max(1)).max(1)).max(1);
+    let marks = Marks::Points(points.kept.iter().step_by(step).copied().collect());
+    match points.step() * step as u64 {
+        1 => (name, marks),
+        of => (format!("{name} (1 of {of} shown)"), marks),
+    }
 }
 
 fn share_shown<T>(thinned: &Thinned<T>) -> String {
@@ -254,14 +267,13 @@ fn firsts_and_lasts(run: &Run, digest: &Digest) -> Vec<Picture> {
     let y = Axis::over("requests", Unit::Whole, Scale::Linear, bars.iter().flatten().map(|bar| bar.3));
     let mut apart = Plot::new("How long after its first result a request had its last", x, y);
     apart.size.1 = 280;
-    let mut text = Vec::new();
+    let (mut text, many) = (Vec::new(), bars.len());
     for (at, ((key, series), bars)) in series.into_iter().zip(bars).enumerate() {
         let name = series_name(run, *key);
-        clouds = clouds.with(format!("{name}: first"), colour(2 * at), Marks::Points(series.firsts.kept.clone())).with(
-            format!("{name}: last"),
-            colour(2 * at + 1),
-            Marks::Points(series.lasts.kept.clone()),
-        );
+        for (more, what, points) in [(0, "first", &series.firsts), (1, "last", &series.lasts)] {
+            let (name, marks) = cloud(format!("{name}: {what}"), points, 2 * many);
+            clouds = clouds.with(name, colour(2 * at + more), marks);
+        }
         let [half, few] = [0.5, 0.95].map(|q| label(series.between.value_at_quantile(q) as f64, Unit::Micros));
         text.push(format!(
             "{name}: half the requests had their last result at most {half} after their first, 95 % at most {few}."
@@ -299,15 +311,14 @@ fn scatter(
     let x = Axis::over(what, unit, Scale::Linear, points().map(|p| p.0));
     let y = Axis::over("latency", Unit::Micros, Scale::Linear, points().map(|p| p.1));
     let mut plot = Plot::new(format!("Latency by {what}"), x, y);
-    let mut text = Vec::new();
+    let (mut text, many) = (Vec::new(), series.len());
     for (at, (key, series)) in series.into_iter().enumerate() {
         let (scatter, name) = (of(series), series_name(run, *key));
         let Some(fitted) = scatter.line() else { continue };
         let (from, to) = plot.x.range;
         let line = [from, to].map(|x| (x, fitted.intercept + fitted.slope.value * x)).to_vec();
-        plot = plot
-            .with(name.clone(), colour(at), Marks::Points(scatter.points.kept.clone()))
-            .and(colour(at), Marks::Line(line, true));
+        let (shown, marks) = cloud(name.clone(), &scatter.points, many);
+        plot = plot.with(shown, colour(at), marks).and(colour(at), Marks::Line(line, true));
         let Estimate { value, low, high } = fitted.slope;
         text.push(match low > 0.0 || high < 0.0 {
             true => format!("{name}: {} for each more ({} to {}).", signed(value), signed(low), signed(high)),

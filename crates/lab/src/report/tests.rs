@@ -197,6 +197,58 @@ fn a_stall_of_two_seconds_shows_at_p99_as_theory_says_where_a_closed_loop_hides_
     assert!(interval.holds(1.84e6) && interval.high - interval.low < 0.3e6, "{interval:?}");
 }
 
+/// Three trials whose medians are 19, 20 and 21 ms: by Student's t of two degrees of freedom the median lies within 2.48 ms of 20. The
+/// answers of one trial, which are all alike, would claim to know it exactly.
+#[test]
+fn a_page_of_several_trials_has_intervals_over_repeats() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("run");
+    let mut writer = Writer::create(&place, "").unwrap();
+    let record = |trial: u16, n: i64| {
+        let done = Some(n * 1_000 + 19_000 + i64::from(trial) * 1_000);
+        Record { trial, n: n as u32, intended: n * 1_000, sent: Some(n * 1_000), done, ..Record::default() }
+    };
+    for trial in 0..3 {
+        writer.push(&(1..=100).map(|n| record(trial, n)).collect::<Vec<_>>()).unwrap();
+    }
+    writer.finish(&Run { trials: vec![Trial::default(); 3], ..Run::default() }).unwrap();
+    let page = fs::read_to_string(write(&place).unwrap().page).unwrap();
+    assert!(page.contains("(17.53\u{a0}to\u{a0}22.49\u{a0}ms)"), "{page}");
+    assert!(page.contains("The other 2 trials went alike."), "{page}");
+}
+
+/// A page of many requests is no heavier than one of some, and says of how many points one is drawn.
+#[test]
+fn pages_stay_small_however_many_requests_there_were() {
+    let size = |count: u32| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut dice = crate::simulate::draw::Dice::new(6);
+        let mut record = |n: u32| {
+            let intended = i64::from(n) * 100;
+            let first = intended + 1_000 + (4_000.0 * dice.fraction()) as i64;
+            let last = Some(first + 500 + (500.0 * dice.fraction()) as i64);
+            Record {
+                n,
+                intended,
+                sent: Some(intended),
+                first_result: Some(first),
+                last_result: last,
+                done: last,
+                in_flight: n % 30,
+                results: u64::from(n % 90),
+                ..Record::default()
+            }
+        };
+        let records: Vec<Record> = (0..count).map(&mut record).collect();
+        let report = write(&folder(dir.path(), &records, Vec::new())).unwrap();
+        let page = fs::read_to_string(&report.page).unwrap();
+        assert_eq!(count > 10_000, page.contains("everyone (1 of 32 shown)"));
+        page.len()
+    };
+    let (some, many) = (size(3_000), size(40_000));
+    assert!(many < 600_000 && many < some * 2, "{some} and {many} bytes");
+}
+
 /// Two kinds of answers, and all take longer towards the end.
 #[test]
 fn the_words_name_humps_and_drift_where_there_are_any() {
