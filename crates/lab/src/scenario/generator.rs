@@ -54,7 +54,7 @@ pub enum Generator {
     Window {
         /// Start of the first window (RFC 3339).
         start: String,
-        /// Lengths in days, each with its number of positions one after another; evenly drawn.
+        /// Lengths in days, each with its number of positions one after another. A length is drawn evenly, then a position.
         lengths: Vec<(f64, u32)>,
     },
     /// Whole numbers, evenly.
