@@ -244,7 +244,7 @@ fn name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Where an address is: `Lyon`, `Springfield, IL`, `69001, FR`. The last parts narrow by country or region. Of several
+/// Where an address is: `Lyon`, `Springfield, Illinois`, `69001, FR`. The last parts narrow by country or region. Of several
 /// places of the name, those of the country that has most of them count, and of these the one in their middle.
 pub fn locate(collection: &Collection, address: &str, control: &Control) -> Result<(f64, f64), QueryError> {
     let wrong = |detail: String| QueryError::Invalid(Invalid::field("address", detail));
