@@ -120,6 +120,9 @@ fn line_pages(server: &Server, query: &str) -> Vec<u64> {
     found
 }
 
+/// A name, a filter, and whether an event passes it.
+type Asked<'a> = (&'a str, String, &'a dyn Fn(&Event) -> bool);
+
 #[test]
 fn a_filter_of_many_boxes_and_windows_gives_each_event_once() {
     let mut dice = Dice(5);
@@ -154,7 +157,7 @@ fn a_filter_of_many_boxes_and_windows_gives_each_event_once() {
     // A pair is narrow: half of the events stand in one more alternative, so that pages are many.
     let many = Sides([-9_000, -6_000, 0, 6_000]);
     let paired = |e: &Event| sides.iter().zip(&windows).any(|(s, w)| s.hold(e) && w.holds(e)) || many.hold(e);
-    let asked: [(&str, String, &dyn Fn(&Event) -> bool); 4] = [
+    let asked: [Asked<'_>; 4] = [
         ("boxes", places.clone(), &somewhere),
         ("windows", times.clone(), &sometime),
         ("boxes and windows", format!("({places}) AND ({times})"), &|e: &Event| somewhere(e) && sometime(e)),
