@@ -1,6 +1,7 @@
 //! All searches of a server: who may begin one, who joins one, and how each is brought to its end.
 
 mod guardian;
+mod turns;
 
 use crate::always::always;
 use crate::area::Area;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
+use turns::Turns;
 
 /// Why a question is not taken.
 #[derive(Debug)]
@@ -104,12 +106,15 @@ struct Book {
     joinable: HashMap<(String, String), String>,
     /// How long searches take: a mean in which the last ones weigh most.
     takes: Option<Duration>,
+    /// When those who are refused may come again.
+    turns: Turns,
     stopped: bool,
 }
 
 impl Book {
     fn note_end(&mut self, took: Duration) {
         self.takes = Some(self.takes.map_or(took, |mean| (mean * 7 + took) / 8));
+        self.turns.note_end(Instant::now());
     }
 
     /// When a place comes free: when the oldest search that runs has taken as long as they do, at its deadline at the latest.
@@ -118,12 +123,9 @@ impl Book {
             self.takes.map_or(search.deadline, |takes| search.deadline.min(search.arrived + takes))
         };
         let first = self.all.values().filter(|search| !search.is_over()).map(end).min();
-        first.map_or(Duration::ZERO, |at| at.saturating_duration_since(now)).max(RETRY_MIN)
+        first.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
     }
 }
-
-/// Who is refused is never asked to come back sooner.
-const RETRY_MIN: Duration = Duration::from_secs(1);
 
 impl Searches {
     /// Over the collections of `tenant` and the outside providers of the settings. Nothing runs before the first search.
@@ -248,12 +250,15 @@ impl Searches {
         }
         if delay > self.settings.delay_max {
             self.tally.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(Refusal::Busy { delay, retry: RETRY_MIN });
+            return Err(Refusal::Busy { delay, retry: book.turns.give(Instant::now(), Duration::ZERO) });
         }
         if book.running >= self.settings.searches_max || book.stopped {
             self.tally.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(Refusal::TooMany { running: book.running, retry: book.free_in(Instant::now()) });
+            let now = Instant::now();
+            let least = book.free_in(now);
+            return Err(Refusal::TooMany { running: book.running, retry: book.turns.give(now, least) });
         }
+        book.turns.note_begin();
         book.running += 1;
         Ok(Admitted::Place(Running(self.clone())))
     }

@@ -34,6 +34,29 @@ pub fn fit(points: &[(f64, f64)]) -> Option<Line> {
     Some(Line { slope: Estimate { value: slope, low: slope - reach, high: slope + reach }, intercept, r2 })
 }
 
+/// Batches whose means are taken for independent, and the least points of one.
+const BATCHES: usize = 10;
+const BATCH_LEAST: usize = 3;
+
+/// As [`fit`], of points in order whose errors go together for a while, as waits in a queue do: the interval is no narrower than
+/// that of the line through the means of ten batches of neighbours (the method of batch means), where there are points enough.
+pub fn fit_in_order(points: &[(f64, f64)]) -> Option<Line> {
+    let mut line = fit(points)?;
+    if points.len() >= BATCHES * BATCH_LEAST {
+        let mean = |batch: &[(f64, f64)]| {
+            let n = batch.len() as f64;
+            let (x, y) = batch.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
+            (x / n, y / n)
+        };
+        let means: Vec<(f64, f64)> = points.chunks(points.len().div_ceil(BATCHES)).map(mean).collect();
+        let reach = |line: &Line| line.slope.high - line.slope.value;
+        let reach = fit(&means).as_ref().map_or(0.0, reach).max(reach(&line));
+        line.slope =
+            Estimate { value: line.slope.value, low: line.slope.value - reach, high: line.slope.value + reach };
+    }
+    Some(line)
+}
+
 /// The sums of a line through more points than are kept.
 #[derive(Debug, Default)]
 pub struct Sums {
