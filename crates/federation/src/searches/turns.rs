@@ -83,8 +83,12 @@ mod tests {
     fn the_line_ends_when_there_is_room_and_nobody_waits_for_no_reason() {
         let begun = Instant::now();
         let (mut turns, now) = (busy(begun), begun + Duration::from_secs(10));
-        (0..1_000).for_each(|_| drop(turns.give(now, Duration::ZERO)));
-        (0..1_000).for_each(|_| turns.note_begin());
+        for _ in 0..1_000 {
+            turns.give(now, Duration::ZERO);
+        }
+        for _ in 0..1_000 {
+            turns.note_begin();
+        }
         assert_eq!(turns.give(now, Duration::ZERO), SOONEST);
         assert_eq!(Turns::default().give(now, Duration::from_secs(7)), Duration::from_secs(7));
         // Where next to nothing ends the steps are not endless.
