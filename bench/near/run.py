@@ -97,18 +97,21 @@ def start_redis(folder, rows):
     return server
 
 
-def start_postgis(folder, rows):
+def load_postgis(server, rows):
     """Loaded, indexed, clustered and analysed."""
-    server = Postgres(folder)
     server.psql("CREATE EXTENSION postgis")
-    server.psql("CREATE TABLE places (id text PRIMARY KEY, name text, city text, state text, zip text, lon float8, lat float8, geog geography(Point, 4326))")
+    server.psql("CREATE TABLE places (id text PRIMARY KEY, name text, city text, state text, zip text, geog geography(Point, 4326))")
     clean = lambda text: text.replace("\\", "\\\\").replace("\t", " ")
-    copy = "".join(f"p{i}\t{clean(n)}\t{clean(c)}\t{clean(s)}\t{clean(z)}\t{lon}\t{lat}\n" for i, (n, c, s, z, lat, lon) in enumerate(rows))
-    server.psql("COPY places (id, name, city, state, zip, lon, lat) FROM STDIN", input=copy.encode())
-    server.psql("UPDATE places SET geog = ST_SetSRID(ST_MakePoint(lon, lat), 4326)::geography")
+    copy = "".join(f"p{i}\t{clean(n)}\t{clean(c)}\t{clean(s)}\t{clean(z)}\tSRID=4326;POINT({lon} {lat})\n" for i, (n, c, s, z, lat, lon) in enumerate(rows))
+    server.psql("COPY places FROM STDIN", input=copy.encode())
     server.psql("CREATE INDEX places_geog ON places USING gist (geog)")
     server.psql("CLUSTER places USING places_geog")
     server.psql("VACUUM ANALYZE places")
+
+
+def start_postgis(folder, rows):
+    server = Postgres(folder)
+    load_postgis(server, rows)
     return server
 
 
