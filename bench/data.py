@@ -1,10 +1,11 @@
-"""Data that several benches share: real events with their clustering, replicated with seeded jitter, in order of time.
+"""Data that several benches share: real events with their clustering, replicated with seeded jitter, and trades; both in order of time.
 
 Earthquakes (where the earth moves), ships (along coasts and rivers) and postal places (where people live) are drawn
 40 : 30 : 30; each copy lies a few kilometres from its original and at a random moment of three years.
-Files are kept under the target folder: the same rows and seed are made once.
+Trades are those that the driver sends. Files are kept under the target folder: the same rows and seed are made once.
 """
 
+import io
 import json
 import math
 import shutil
@@ -19,6 +20,7 @@ import pyarrow.parquet
 from common import ROOT, TARGET, read_zst, say
 
 START, DAYS = numpy.datetime64("2023-01-01T00:00:00", "us"), 3 * 365
+TRADES_START, SYMBOLS = numpy.datetime64("2026-01-01T00:00:00", "us"), 100
 PART = 1_000_000
 SCHEMA = "kind:String,value:Double,time:Date,*geom:Point:srid=4326;meridian.id='given'"
 CITIES = {
@@ -47,20 +49,29 @@ def originals():
         yield share, kind, jitter, lon, lat, value
 
 
-def events(rows, seed=1):
-    """Parquet files of {id, kind, value, time, lon, lat}, each a slice of the three years, rows in order of time."""
-    folder = TARGET / "bench-data" / f"events-{rows}-{seed}"
+def kept(name, rows, seed, slices):
+    """Parquet files of what `slices` makes of rows and seed."""
+    folder = TARGET / "bench-data" / f"{name}-{rows}-{seed}"
     if not (folder / "done").exists():
-        say(f"making {rows:,} events")
+        say(f"making {rows:,} {name}")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        sources, parts = list(originals()), math.ceil(rows / PART)
-        for part in range(parts):
-            count = min(PART, rows - part * PART)
-            table = slice_of(sources, numpy.random.default_rng([seed, part]), part * PART, count, rows)
+        for part, table in enumerate(slices(rows, seed)):
             pyarrow.parquet.write_table(table, folder / f"part-{part:04}.parquet", compression="zstd")
         (folder / "done").touch()
     return sorted(folder.glob("*.parquet"))
+
+
+def events(rows, seed=1):
+    """Parquet files of {id, kind, value, time, lon, lat}, each a slice of the three years, rows in order of time."""
+    return kept("events", rows, seed, event_slices)
+
+
+def event_slices(rows, seed):
+    """Table after table."""
+    sources = list(originals())
+    for part, first in enumerate(range(0, rows, PART)):
+        yield slice_of(sources, numpy.random.default_rng([seed, part]), first, min(PART, rows - first), rows)
 
 
 def slice_of(sources, rng, first, count, rows):
@@ -80,6 +91,46 @@ def slice_of(sources, rng, first, count, rows):
         "id": numpy.arange(first, first + count), "kind": names.take(pyarrow.array(kind)), "value": value,
         "time": pyarrow.array(START + time.astype("timedelta64[us]"), pyarrow.timestamp("us", "UTC")),
         "lon": numpy.clip(lon.round(6), -180, 180), "lat": numpy.clip(lat.round(6), -89.9, 89.9)})
+
+
+def trades(rows, seed=1):
+    """Parquet files of {id, symbol, type, price, time}: the events that bench-ingest sends, numbered."""
+    return kept("trades", rows, seed, trade_slices)
+
+
+def trade_slices(rows, seed):
+    """Table after table, of the same random numbers as in bench/driver/src/bodies.rs, four for each event."""
+    symbols = pyarrow.array([f"SY{i:02}" for i in range(SYMBOLS)])
+    cents, now = numpy.full(SYMBOLS, 10_000), 0
+    for first in range(0, rows, PART):
+        count = min(PART, rows - first)
+        draws = split_mix(seed, 4 * first, 4 * count).reshape(count, 4) % numpy.array([SYMBOLS, 21, 2_000, 8], "uint64")
+        which, step, gap, kind = draws.astype("int64").T
+        price = numpy.empty(count)
+        for symbol in range(SYMBOLS):
+            at = numpy.flatnonzero(which == symbol)
+            walk = numpy.append(cents[symbol], step[at] - 10).cumsum()
+            price[at], cents[symbol] = walk[1:] / 100, walk[-1]
+        time = now + (1 + gap).cumsum()
+        now = time[-1]
+        yield pyarrow.table({
+            "id": numpy.arange(first, first + count), "symbol": symbols.take(pyarrow.array(which)), "type": kind, "price": price,
+            "time": pyarrow.array(TRADES_START + time.astype("timedelta64[us]"), pyarrow.timestamp("us", "UTC"))})
+
+
+def split_mix(seed, first, count):
+    """Numbers of SplitMix64 (Steele, Lea and Flood, 2014): so many, after the first ones."""
+    z = numpy.arange(first + 1, first + count + 1, dtype="uint64") * 0x9E3779B97F4A7C15 + seed
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
+    return z ^ (z >> 31)
+
+
+def postgres_csv(path):
+    """A file's rows as PostgreSQL's COPY takes them as CSV."""
+    out = io.BytesIO()
+    pyarrow.csv.write_csv(pyarrow.parquet.read_table(path), out, pyarrow.csv.WriteOptions(include_header=False))
+    return out.getvalue()
 
 
 def postgres_copy(path):
