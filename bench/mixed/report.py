@@ -26,4 +26,8 @@ def render(result):
             cells.append(f"{max(taken):,.0f}, {taken[-1]:,.0f}" if taken else "")
         rows.append([mark, *cells])
     out += ["### Resident memory by phase, last round: most and last, MB", "", *table(["phase", *systems], rows), ""]
+    if result.get("installs"):
+        most = max(i["max"] for i in result["installs"])
+        out += [f"Putting the outcome of flushes and merges in place, for which writes wait, took Meridian {middle(result['installs'], 'total'):,.2f} s in a round of all phases, "
+                f"{most * 1e3:,.1f} ms at most at a time.", ""]
     return [*out, quiet(result)]

@@ -18,7 +18,7 @@ import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from common import DRIVER, MERIDIAN, cpu_seconds, need, resident_mb, save, say, settle, steal_and_load
-from peers import Postgres, meridian, questdb, questdb_applied, start_meridian, start_questdb
+from peers import Postgres, meridian, questdb, questdb_applied, start_meridian, start_questdb, meridian_metrics
 
 START = 1_767_225_600  # 2026-01-01, where the driver's events begin; about 1,000 of them come in a second
 ITEMS = "/collections/events/items?f=arrow&datetime={1}/{2}"
@@ -148,7 +148,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     need(MERIDIAN, DRIVER, "psql", "java")
-    runs, memory, quiet, rng = {}, {}, [steal_and_load()], random.Random(options.seed)
+    runs, memory, installs, quiet, rng = {}, {}, [], [steal_and_load()], random.Random(options.seed)
     with tempfile.TemporaryDirectory(prefix="bench-mixed-") as name:
         questions = pathlib.Path(name) / "questions.txt"
         moment = lambda at: time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) + f".{int(at % 1 * 1000):03}Z"
@@ -163,11 +163,15 @@ def main():
                         for phase, result in bench.run(applied).items():
                             runs.setdefault((system, phase), []).append(result)
                         memory.setdefault(system, []).append(bench.memory.samples)
+                        if system == "meridian":
+                            # For how long writes may have waited for what flushes and merges put in place.
+                            now = meridian_metrics(server)
+                            installs.append({k: now[f"meridian_install_seconds_{k}"] for k in ("total", "max")})
                 say(f"round {round_number + 1}/{options.rounds} {system}: " + ", ".join(
                     f"{p} {runs[s, p][-1].get('events_per_second', runs[s, p][-1]['per_second']):,.0f}/s" for s, p in runs if s == system))
             quiet.append(steal_and_load())
     save("mixed", {"rows": options.rows, "seconds": options.seconds, "rounds": options.rounds, "seed": options.seed, "quiet": quiet,
-                   "runs": [{"system": s, "phase": p, "runs": r} for (s, p), r in runs.items()], "memory": memory})
+                   "runs": [{"system": s, "phase": p, "runs": r} for (s, p), r in runs.items()], "memory": memory, "installs": installs})
 
 
 if __name__ == "__main__":

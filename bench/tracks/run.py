@@ -24,6 +24,7 @@ import data
 from common import DRIVER, MERIDIAN, drive, median, need, resident_mb, save, say, steal_and_load
 from peers import Postgres, http, meridian, start_meridian
 
+TARGET = "/collections/lines/items?f=arrow&filter=S_INTERSECTS(geom,BBOX({1},{2},{3},{4}))&datetime={5}/{6}"
 SCHEMA = "kind:String,start:Date,end:Date,*geom:LineString:srid=4326;meridian.id='given',meridian.interval.start='start',meridian.interval.end='end'"
 COLUMNS = "SELECT id, kind, start_at, end_at, geom FROM lines WHERE ST_Intersects(geom, {shape}) AND "
 TIMES = {"postgis": "start_at <= {end} AND end_at >= {start}", "postgis, tuned": "tstzrange(start_at, end_at, '[]') && tstzrange({start}, {end}, '[]')"}
@@ -118,13 +119,12 @@ def main():
             load_postgis(postgres, made)
             took["postgis"] = time.time() - began
             say("loaded: " + ", ".join(f"{n} {s:.0f} s" for n, s in took.items()))
-            target = "/collections/lines/items?f=arrow&filter=S_INTERSECTS(geom,BBOX({1},{2},{3},{4}))&datetime={5}/{6}"
             sql = {n: COLUMNS.format(shape="$1::geometry") + TIMES[n].format(start="$2::timestamptz", end="$3::timestamptz") for n in TIMES}
             ours_file, pg_file = folder / "ours.txt", folder / "pg.txt"
             ours_file.write_text("".join("\t".join(map(str, q)) + "\n" for q in asked))
             pg_file.write_text("".join(f"SRID=4326;{data.box_wkt(*q[:4])}\t{q[4]}\t{q[5]}\n" for q in asked))
-            hits = check(ours, postgres, asked, target)
-            systems = {"meridian": (ours, "http", target, ours_file)} | {n: (postgres, "pg", sql[n], pg_file) for n in TIMES}
+            hits = check(ours, postgres, asked, TARGET)
+            systems = {"meridian": (ours, "http", TARGET, ours_file)} | {n: (postgres, "pg", sql[n], pg_file) for n in TIMES}
             runs, quiet = {}, [steal_and_load()]
             for round_number in range(options.rounds):
                 for connections in options.connections:

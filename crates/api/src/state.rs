@@ -1,6 +1,7 @@
 //! What every request shares.
 
 use crate::config::ServerConfig;
+use crate::items::lead::Lead;
 use crate::limiter::{ByteBudget, Limiter};
 use crate::metrics::Metrics;
 use crate::places::Places;
@@ -26,6 +27,8 @@ pub struct Shared {
     pub config: ServerConfig,
     /// Places to run.
     pub limiter: Limiter,
+    /// Commits of small writes.
+    pub lead: Lead,
     /// Bytes of request bodies in memory.
     pub bodies: ByteBudget,
     /// Bytes of finished answers that clients have not taken yet.
@@ -63,6 +66,7 @@ impl AppState {
         let (clock, random) = (seams.clock.clone(), seams.random.clone());
         AppState(Arc::new(Shared {
             limiter: Limiter::new(config.requests_running_max, config.requests_waiting_max, config.admission_wait),
+            lead: Lead::default(),
             bodies: ByteBudget::new(config.body_bytes_total),
             answers: ByteBudget::new(config.answer_bytes_total),
             metrics: Metrics::new(routes::templates()),

@@ -2,6 +2,7 @@
 //! none of which leaves one chunk of the store.
 
 use crate::control::Stats;
+use crate::reach::Reach;
 use crate::scan::Scan;
 use arrow_buffer::BooleanBuffer;
 use meridian_index::{Node, NodeRef, Tree};
@@ -45,6 +46,8 @@ pub(crate) struct Candidates {
     from: u32,
     /// Rows that may match, where long lines in pieces tell; all otherwise.
     sieve: Option<Arc<BooleanBuffer>>,
+    /// What lies beside it is ruled out.
+    reach: Reach,
     /// Rows ruled out between two runs over which the runs are put together.
     bridged: u32,
 }
@@ -63,6 +66,7 @@ impl Candidates {
             found: None,
             from,
             sieve: None,
+            reach: Reach::default(),
             bridged: 0,
         }
     }
@@ -70,18 +74,23 @@ impl Candidates {
     /// The rows of a part that a question must look at, from `from` on.
     pub(crate) fn of(scan: &mut Scan, part: u32, from: u32) -> Candidates {
         let sieve = scan.sieve(part);
-        Candidates { sieve, ..Candidates::new(scan.part(part).trees(), from) }
+        Candidates { sieve, reach: scan.reach, ..Candidates::new(scan.part(part).trees(), from) }
     }
 
     /// The rows of one tree of a part that a question must look at, from `from` on.
     pub(crate) fn of_tree(scan: &mut Scan, part: u32, tree: usize, from: u32) -> Candidates {
         let sieve = scan.sieve(part);
-        Candidates { sieve, ..Candidates::new(&scan.part(part).trees()[tree..tree + 1], from) }
+        Candidates { sieve, reach: scan.reach, ..Candidates::new(&scan.part(part).trees()[tree..tree + 1], from) }
     }
 
     /// The same rows without those that the sieve holds back.
     pub(crate) fn sifted(self, sieve: Option<Arc<BooleanBuffer>>) -> Candidates {
         Candidates { sieve, ..self }
+    }
+
+    /// The same rows without those below nodes that lie beside all that is sought.
+    pub(crate) fn within(self, reach: Reach) -> Candidates {
+        Candidates { reach, ..self }
     }
 
     /// The rows below one node.
@@ -94,6 +103,7 @@ impl Candidates {
             found: None,
             from: 0,
             sieve: None,
+            reach: Reach::default(),
             bridged: 0,
         }
     }
@@ -170,7 +180,16 @@ impl Candidates {
                     continue;
                 }
                 Step::Descend { whole } if !tree.is_leaf(node) => {
-                    self.stack.extend(tree.children(node).rev().map(|child| (child, whole)));
+                    let children = tree.children(node);
+                    let touched = if whole { u64::MAX } else { self.reach.touched(tree, &children) };
+                    for (i, child) in children.enumerate().rev() {
+                        if touched >> i & 1 == 1 {
+                            self.stack.push((child, whole));
+                        } else {
+                            stats.nodes_visited += 1;
+                            stats.nodes_pruned += 1;
+                        }
+                    }
                     continue;
                 }
                 Step::Descend { whole } | Step::Rows { whole } => whole,

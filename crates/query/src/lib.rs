@@ -30,6 +30,7 @@ mod ordered;
 mod parallel;
 mod passages;
 mod pyramids;
+mod reach;
 mod rows;
 mod scan;
 mod shape;

@@ -6,15 +6,14 @@ use crate::items::Sought;
 use crate::matched::Pick;
 use crate::scan::Scan;
 use meridian_index::Key;
-use meridian_model::sphere::{EARTH_RADIUS_M, distance_m};
+use meridian_model::filter::box_around;
+use meridian_model::sphere::distance_m;
 use meridian_model::{Projection, Seq};
 
 /// Most candidates that are collected and sorted when all events near a place are asked for.
 const COLLECT_MAX: u64 = 1 << 17;
 /// Candidates that are collected and sorted for each event wanted: beyond, the heap is cheaper.
 const COLLECT_PER_WANTED: u64 = 32;
-/// Degrees of latitude, a tenth of a millimetre: more than a distance is wrong by.
-const LAT_SLACK: f64 = 1e-9;
 /// Candidates that are always few.
 const COLLECT_MIN: u64 = 2_048;
 
@@ -164,14 +163,15 @@ pub(crate) fn measure(
         take(distance_m, Pick { part, row, seq: Seq(seqs[(row - span.start) as usize]) });
     };
     match batch.points() {
-        // Points: no list of distances in between, and none where the latitude alone is too far.
+        // Points: no list of distances in between, and none of what is surely too far.
         Some((lon, lat)) => {
             use arrow_array::Array;
-            let most_lat = (most / EARTH_RADIUS_M).to_degrees() + LAT_SLACK;
+            let [west, south, east, north] = box_around(sought.lon, sought.lat, most);
             for row in rows.iter() {
                 let i = (row - span.start) as usize;
                 let (x, y) = (lon.value(i), lat.value(i));
-                if lon.is_valid(i) && (y - sought.lat).abs() <= most_lat {
+                let boxed = (west <= x) & (x <= east) & (south <= y) & (y <= north);
+                if boxed && lon.is_valid(i) {
                     each(row, distance_m(sought.lon, sought.lat, x, y));
                 }
             }

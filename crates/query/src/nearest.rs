@@ -152,7 +152,16 @@ impl Nearest {
     fn open(&mut self, scan: &mut Scan, part: u32, tree: usize, node: Node, whole: bool) -> Result<(), QueryError> {
         let owner = scan.part(part).trees()[tree].clone();
         if !owner.is_leaf(node) {
-            owner.children(node).for_each(|child| self.push(scan, part, tree, child, whole));
+            let children = owner.children(node);
+            let touched = if whole { u64::MAX } else { scan.reach.touched(&owner, &children) };
+            for (i, child) in children.enumerate() {
+                if touched >> i & 1 == 1 {
+                    self.push(scan, part, tree, child, whole);
+                } else {
+                    scan.stats.nodes_visited += 1;
+                    scan.stats.nodes_pruned += 1;
+                }
+            }
             return Ok(());
         }
         // A leaf may lie across the end of a chunk: then it is two runs.

@@ -9,6 +9,7 @@ use crate::candidates::{Run, chunk_end};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::matched::{Matched, Pick};
+use crate::reach::Reach;
 use arrow_buffer::BooleanBuffer;
 use meridian_index::{Grid, Key, LEAF_ROWS};
 use meridian_model::filter::Predicate;
@@ -23,6 +24,7 @@ pub(crate) struct Scan {
     pub(crate) snapshot: Snapshot,
     pub(crate) layout: Arc<Layout>,
     pub(crate) predicate: Predicate,
+    pub(crate) reach: Reach,
     pub(crate) control: Control,
     pub(crate) stats: Stats,
     pub(crate) grid: Grid,
@@ -63,6 +65,7 @@ impl Scan {
             grid: Grid::of(&schema),
             layout,
             predicate: predicate.clone(),
+            reach: Reach::of(predicate),
             control: control.clone(),
             stats,
             test_columns: Arc::new(test_columns),
@@ -92,6 +95,7 @@ impl Scan {
             snapshot: self.snapshot.clone(),
             layout: self.layout.clone(),
             predicate: self.predicate.clone(),
+            reach: self.reach,
             control: self.control.clone(),
             stats: Stats::default(),
             grid: self.grid,

@@ -2,6 +2,7 @@
 
 mod explain;
 pub mod feature;
+pub(crate) mod lead;
 mod page;
 mod track;
 pub mod write;

@@ -1,5 +1,6 @@
 //! Writing events: `POST /items`, and deletion by filter.
 
+use super::lead::Lead;
 use super::{known, take_question};
 use crate::body::{self, Received};
 use crate::links;
@@ -58,7 +59,7 @@ pub async fn post(
         let pending = collection.submit(write.write).map_err(refuse)?;
         // While it waits for others it has no thread, and needs no place: the queue is bounded by itself.
         drop(run);
-        (write.single, write.given, in_turn(pending, deadline).await.map_err(refuse)?)
+        (write.single, write.given, in_turn(pending, deadline, &state.lead).await.map_err(refuse)?)
     } else {
         let collection = collection.clone();
         stream::run(run, move |control| {
@@ -118,12 +119,11 @@ fn write_of(
 
 /// Waits until a queued write is committed, and commits for all that wait when it is its turn. A write whose client
 /// leaves meanwhile is taken back, unless it is being committed.
-async fn in_turn(pending: Pending, deadline: Instant) -> std::result::Result<Written, WriteError> {
+async fn in_turn(pending: Pending, deadline: Instant, lead: &Lead) -> std::result::Result<Written, WriteError> {
     match pending.poll(Waker::noop()) {
         Poll::Ready(Turn::Done(outcome)) => return outcome,
-        // Nobody else writes: another thread takes over this one's tasks, and this one goes on here at once when the disk
-        // has answered.
-        Poll::Ready(Turn::Lead) => tokio::task::block_in_place(|| pending.lead()),
+        // Nobody else writes: it goes on here at once when the disk has answered.
+        Poll::Ready(Turn::Lead) => lead.commit(|| pending.lead()),
         Poll::Pending => {}
     }
     let pending = Arc::new(pending);

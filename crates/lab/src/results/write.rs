@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Rows of a row group: about 3 MB of columns in memory.
 const GROUP_ROWS: usize = 65_536;
+/// Rows of a page: small, so that no push of a few rows has all columns' pages to compress at length.
+const PAGE_ROWS: usize = 2_048;
 /// Samples are kept until there are so many.
 const SAMPLE_ROWS: usize = 4_096;
 
@@ -120,6 +122,7 @@ impl Writer {
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_max_row_group_row_count(Some(GROUP_ROWS))
+            .set_data_page_row_count_limit(PAGE_ROWS)
             .set_dictionary_enabled(false);
         for text in ["detail", "source", "metric"] {
             properties = properties.set_column_dictionary_enabled(ColumnPath::from(text), true);

@@ -90,7 +90,7 @@ impl AnyOf {
 impl Predicate {
     /// A box that shares a place and an instant with every event that matches. An event without geometry has every
     /// place here, and one of a collection without time every instant.
-    pub(crate) fn reach(&self) -> Bounds {
+    pub fn reach(&self) -> Bounds {
         let place = |[west, south, east, north]: Sides| Bounds { west, south, east, north, ..Bounds::WORLD };
         let time = |(start, end): (i64, i64)| Bounds { start, end, ..Bounds::WORLD };
         match self.node() {

@@ -48,7 +48,9 @@ pub fn farthest_in_box_m(lon: f64, lat: f64, bounds: &Bounds) -> f64 {
 /// Degrees between two meridians, 0 to 180.
 #[inline]
 pub(crate) fn between_meridians(lon1: f64, lon2: f64) -> f64 {
-    let apart = (lon1 - lon2).abs() % 360.0;
+    let apart = (lon1 - lon2).abs();
+    // The remainder is dear, and needed only where a longitude is not one of a map.
+    let apart = if apart < 360.0 { apart } else { apart % 360.0 };
     if apart > 180.0 { 360.0 - apart } else { apart }
 }
 

@@ -33,7 +33,7 @@ pub use cut::Cut;
 pub use expr::{ArrayOp, Comparison, Expr, IntervalEnd, Operand, SpatialOp, TemporalOp};
 pub use globe::{distance_to_box_m, distance_to_geometry_m, farthest_in_box_m};
 pub use lexer::TEXT_BYTES_MAX;
-pub use near::distances_m;
+pub use near::{box_around, distances_m};
 pub use parse_json::{VALUES_MAX, parse_json};
 pub use parse_text::{DEPTH_MAX, parse_text};
 pub use predicate::Predicate;

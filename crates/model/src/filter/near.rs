@@ -89,7 +89,10 @@ impl Near {
         match Places::of(batch) {
             Places::None => Truth::unknown(rows),
             Places::Points { lon, lat, nulls } => {
-                Truth::test_open(rows, open, nulls.as_ref(), |i| self.holds(lon[i], lat[i]))
+                // Most rows lie beside the box of the cap, which is cheap to see.
+                let boxed = in_box(&self.sides, lon, lat);
+                let open = open.map_or_else(|| boxed.clone(), |open| open & &boxed);
+                Truth::test_open(rows, Some(&open), nulls.as_ref(), |i| self.holds(lon[i], lat[i]))
             }
             Places::Shapes { sides, nulls } => Truth::test_open(rows, open, nulls.as_ref(), |i| {
                 let [west, south, east, north] = sides.row(i);
@@ -122,6 +125,21 @@ impl Near {
         let some_beyond = reaches_over || farthest_in_box_m(self.lon, self.lat, &bounds) > self.radius_m;
         Outcomes::of(nearest <= self.radius_m, some_beyond).with_unknown(region.some_nowhere())
     }
+}
+
+/// A box (west, south, east, north, in degrees) that holds all places within a distance of a place, by [`distance_m`]: all
+/// longitudes where it reaches the antimeridian.
+pub fn box_around(lon: f64, lat: f64, radius_m: f64) -> [f64; 4] {
+    Near::new(lon, lat, radius_m).sides
+}
+
+/// Which of some points lie in a box, ends included.
+fn in_box(sides: &[f64; 4], lon: &[f64], lat: &[f64]) -> BooleanBuffer {
+    let [west, south, east, north] = *sides;
+    // Without a branch, so that it is done some at a time.
+    BooleanBuffer::collect_bool(lon.len().min(lat.len()), |i| {
+        (west <= lon[i]) & (lon[i] <= east) & (south <= lat[i]) & (lat[i] <= north)
+    })
 }
 
 /// Distances in metres from a place in degrees to each row: great-circle for points, to the nearest point for

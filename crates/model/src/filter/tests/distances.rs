@@ -1,7 +1,7 @@
 //! Distances and their bounds, against dense sampling.
 
 use crate::Bounds;
-use crate::filter::{distance_to_box_m, distance_to_geometry_m, farthest_in_box_m};
+use crate::filter::{box_around, distance_to_box_m, distance_to_geometry_m, farthest_in_box_m};
 use crate::sphere::{EARTH_RADIUS_M, distance_m};
 use geo_types::{Coord, Geometry, LineString, Polygon};
 use proptest::prelude::*;
@@ -63,6 +63,17 @@ proptest! {
         let distance = distance_m(lon, lat, px, py);
         prop_assert!(distance_to_box_m(lon, lat, &b) <= distance);
         prop_assert!(farthest_in_box_m(lon, lat, &b) >= distance);
+    }
+
+    #[test]
+    fn the_box_around_a_place_holds_all_within_the_distance(
+        lon in longitude(), lat in latitude(), other_lon in longitude(), other_lat in latitude(), scale in 0.0f64..1.0
+    ) {
+        // Near and far: the other place is drawn towards the first.
+        let other_lon = (lon + (other_lon - lon) * scale).clamp(-180.0, 180.0);
+        let other_lat = (lat + (other_lat - lat) * scale).clamp(-90.0, 90.0);
+        let [west, south, east, north] = box_around(lon, lat, distance_m(lon, lat, other_lon, other_lat));
+        prop_assert!(west <= other_lon && other_lon <= east && south <= other_lat && other_lat <= north);
     }
 
     #[test]

@@ -1,0 +1,48 @@
+//! Where and when all that a question asks for is, held against the boxes of neighbouring nodes side by side.
+//!
+//! A node that lies beside it holds nothing that matches, whatever else the predicate says: most children of a node are
+//! ruled out so, by a few comparisons without a branch, before the predicate is asked about any of them.
+
+use meridian_index::{Children, Tree};
+use meridian_model::Bounds;
+use meridian_model::filter::Predicate;
+
+/// As far as the predicate limits them, a box (west, south, east, north) and the first and last instants.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Reach {
+    place: Option<[f64; 4]>,
+    time: Option<(i64, i64)>,
+}
+
+impl Reach {
+    pub(crate) fn of(predicate: &Predicate) -> Reach {
+        let Bounds { west, south, east, north, start, end } = predicate.reach();
+        let world = Bounds::WORLD;
+        // What is sought anywhere may have no place at all, and no place lies in no box.
+        let anywhere = [west, south, east, north] == [world.west, world.south, world.east, world.north];
+        let always = (start, end) == (world.start, world.end);
+        Reach { place: (!anywhere).then_some([west, south, east, north]), time: (!always).then_some((start, end)) }
+    }
+
+    /// Which of a node's children it touches: a bit each, the first the lowest.
+    pub(crate) fn touched(&self, tree: &Tree, children: &Children) -> u64 {
+        let mut touched = u64::MAX;
+        if let Some([west, south, east, north]) = self.place
+            && tree.knows_place()
+        {
+            let at = tree.places(children);
+            let sides = at.west.iter().zip(at.south).zip(at.east.iter().zip(at.north));
+            touched &= bits(sides, |((w, s), (e, n))| (*w <= east) & (west <= *e) & (*s <= north) & (south <= *n));
+        }
+        if let Some((from, to)) = self.time {
+            let (starts, ends) = tree.times(children);
+            // A collection without time says 0, and then the predicate decides.
+            touched &= bits(starts.iter().zip(ends), |(s, e)| ((*s <= to) & (from <= *e)) | ((*s == 0) & (*e == 0)));
+        }
+        touched
+    }
+}
+
+fn bits<T>(values: impl Iterator<Item = T>, test: impl Fn(T) -> bool) -> u64 {
+    values.enumerate().fold(0, |bits, (i, value)| bits | u64::from(test(value)) << i)
+}
