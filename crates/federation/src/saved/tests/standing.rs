@@ -3,8 +3,8 @@
 use crate::delivery::Reader;
 use crate::found::Found;
 use crate::pipeline::Sink;
+use crate::provider::told::Told;
 use crate::provider::{Asking, Provider};
-use crate::question::Question;
 use crate::saved::{SavedSearch, SavedSearches, signature};
 use crate::searches::{Refusal, Searches};
 use crate::settings::Settings;
@@ -384,42 +384,20 @@ async fn a_name_that_leads_to_a_private_address_is_not_called() {
     stop(&saved).await;
 }
 
-/// A source that has one more result at each call.
-struct Growing(AtomicUsize);
-
-impl Provider for Growing {
-    fn name(&self) -> &str {
-        "growing"
-    }
-    fn title(&self) -> &str {
-        "Growing"
-    }
-    fn takes(&self, _: &Question) -> Result<(), String> {
-        Ok(())
-    }
-    fn sure_of(&self) -> &[String] {
-        &[]
-    }
-    fn at_once(&self) -> usize {
-        1
-    }
-    fn ask(&self, sink: Sink) -> Asking<'_> {
-        let calls = self.0.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async move {
-            let found = |n: usize| Found { id: n.to_string(), title: Some(format!("flood {n}")), ..Found::default() };
-            sink.found((0..=calls).map(found).collect()).await
-        })
-    }
-    fn report(&self) -> Value {
-        json!({})
-    }
-}
-
 #[tokio::test]
 async fn outside_providers_are_polled_and_only_what_is_new_is_sent() {
     let mut world = World::new(NEWS);
     world.settings.saved.poll_least = Duration::from_secs(1);
-    world.providers.push(Arc::new(Growing(AtomicUsize::new(0))));
+    // A source that has one more result at each call.
+    let calls = AtomicUsize::new(0);
+    let growing = move |sink: Sink| -> Asking<'static> {
+        let call = calls.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            let found = |n: usize| Found { id: n.to_string(), title: Some(format!("flood {n}")), ..Found::default() };
+            sink.found((0..=call).map(found).collect()).await
+        })
+    };
+    world.providers.push(Arc::new(Told::new("growing", growing)));
     let saved = world.open();
     let asked = json!({"keywords": "flood", "providers": ["growing"], "poll_s": 1});
     let search = saved.create(&asked).await.expect("made");
