@@ -137,6 +137,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         "0s",
         "31d"
     ),
+    size!(
+        "search.webhook_dead_bytes_total",
+        "Dead letters kept of all saved searches; the oldest give way.",
+        server.search.saved.webhook.dead_bytes_total,
+        MIB,
+        TIB
+    ),
     count!("search.webhooks_at_once", "Calls to webhooks at once.", server.search.saved.webhook.at_once, 1, 10_000),
     Setting {
         key: "search.webhook_private",

@@ -353,9 +353,18 @@ async fn what_a_webhook_never_takes_becomes_a_dead_letter() {
     assert!(before["failing"].as_str().unwrap().contains("500"), "{before}");
     assert_eq!(figures.webhooks, (0, 6, 2));
     stop(&saved).await;
+    let shown = |saved: &SavedSearches| saved.status(&saved.get(&search.id).unwrap())["webhook"].clone();
     let again = world.open();
-    let after = again.status(&again.get(&search.id).unwrap())["webhook"].clone();
+    let after = shown(&again);
     assert_eq!((&after["dead"], &after["dead_letters"]), (&before["dead"], &before["dead_letters"]));
+    assert!(figures.letter_bytes > 0);
+    assert_eq!(again.figures().letter_bytes, figures.letter_bytes);
+    stop(&again).await;
+    // There is room for one of the two.
+    world.settings.saved.webhook.dead_bytes_total = figures.letter_bytes - 1;
+    let again = world.open();
+    let after = shown(&again);
+    assert_eq!((&after["dead"], &after["dead_letters"]), (&before["dead"], &json!([before["dead_letters"][1]])));
     stop(&again).await;
 }
 
