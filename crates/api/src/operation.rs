@@ -65,6 +65,7 @@ fn saved_metrics(state: &AppState, out: &mut String) {
     gauge(out, "meridian_saved_searches", "Saved searches.", figures.searches);
     gauge(out, "meridian_saved_queue_bytes", "Bytes of new events that saved searches wait for.", figures.queue_bytes);
     gauge(out, "meridian_saved_packet_bytes", "Bytes of packets of saved searches.", figures.packet_bytes);
+    gauge(out, "meridian_saved_webhook_dead_bytes", "Bytes of dead letters kept.", figures.letter_bytes);
     gauge(out, "meridian_saved_objects", "Moving objects that are remembered.", figures.objects);
     for (name, help, count) in [
         ("meridian_saved_events_total", "New events heard for saved searches.", figures.events.0),

@@ -2,7 +2,8 @@
 //!
 //! Either way a packet is a JSON text with its number in it. A client whose connection broke says the last number that it has
 //! (`Last-Event-ID`, or `after`) and gets what follows. Packets are handed on one at a time as the connection takes them, so a
-//! slow client is waited for; a client that takes nothing for [`crate::ServerConfig::write_stall`] is cut off.
+//! slow client is waited for; a client that takes nothing for [`crate::ServerConfig::write_stall`] is cut off, and one that
+//! closes its WebSocket is let go at once, though it may take nothing any more.
 
 use super::{find, gone};
 use crate::params::Params;
@@ -16,6 +17,7 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade, rejection::WebSock
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures_util::{SinkExt, StreamExt};
 use hyper::body::Frame;
 use meridian_federation::{Outbox, Reader};
 use std::convert::Infallible;
@@ -84,30 +86,36 @@ pub(super) fn stream(
     }
 }
 
-async fn over_socket(mut socket: WebSocket, mut reader: Reader) {
-    loop {
-        tokio::select! {
-            packet = reader.next() => match packet {
-                Some((_, packet)) => {
-                    if socket.send(Message::text(&*packet)).await.is_err() {
-                        return;
-                    }
-                }
-                None => break,
-            },
-            // What a client says is of no interest; that it has gone is.
-            heard = socket.recv() => match heard {
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
-                Some(Ok(_)) => {}
-            },
-            () = tokio::time::sleep(KEEP_ALIVE) => {
-                if socket.send(Message::Ping(Bytes::new())).await.is_err() {
-                    return;
-                }
+async fn over_socket(socket: WebSocket, mut reader: Reader) {
+    let (mut to, mut from) = socket.split();
+    let sent = async {
+        loop {
+            let message = tokio::select! {
+                packet = reader.next() => match packet {
+                    Some((_, packet)) => Message::text(&*packet),
+                    None => break,
+                },
+                () = tokio::time::sleep(KEEP_ALIVE) => Message::Ping(Bytes::new()),
+            };
+            if to.send(message).await.is_err() {
+                return;
             }
         }
+        let _ = to.send(Message::Close(None)).await;
+    };
+    // What a client says is of no interest; that it has gone is, also while it takes nothing.
+    let left = async {
+        loop {
+            match from.next().await {
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(_)) => {}
+            }
+        }
+    };
+    tokio::select! {
+        () = sent => {}
+        () = left => {}
     }
-    let _ = socket.send(Message::Close(None)).await;
 }
 
 fn as_events(mut reader: Reader, head: Option<&'static str>) -> Response {

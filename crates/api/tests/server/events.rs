@@ -61,11 +61,20 @@ pub struct Socket(BufReader<TcpStream>);
 impl Socket {
     /// The packets at a path.
     pub fn open(server: &Server, path: &str) -> Socket {
-        let mut stream = server.connect();
+        Socket::over(server.connect(), path)
+    }
+
+    /// The same over a connection of one's own.
+    pub fn over(mut stream: TcpStream, path: &str) -> Socket {
         write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").unwrap();
         let mut reader = BufReader::new(stream);
         assert_eq!(read_head(&mut reader).unwrap().0, 101);
         Socket(reader)
+    }
+
+    /// Says that it goes, and leaves the connection open: status 1000, under a mask that changes nothing.
+    pub fn close(&mut self) {
+        self.0.get_mut().write_all(&[0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8]).unwrap();
     }
 
     /// The next packet; `None` when the server closes it.

@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a departure may take to come through on a busy machine; the search itself would go on for twice as long.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -40,16 +40,17 @@ fn silent() -> (SocketAddr, Receiver<&'static str>) {
 }
 
 /// A server that asks one source, whose answers are results with an id and a text.
-fn asking(address: SocketAddr, change: impl FnOnce(&mut Settings)) -> Server {
+fn asking(address: SocketAddr, change: impl FnOnce(&mut ServerConfig)) -> Server {
     let text = format!(
         "name = \"source\"\n[takes]\nkeywords = \"all\"\n[request]\nurl = \"http://{address}/\"\n[request.query]\nq = \"{{words}}\"\n\
          [answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"\ntext = \"text\"\n\
-         [limits]\nallow_private = true\nretries = 0\ntimeout_ms = 110000"
+         [limits]\nallow_private = true\nretries = 0\ntimeout_ms = 110000\nanswer_bytes = 16777216"
     );
     let providers = vec![Arc::new(Declared::parse(&text, &|_| None).unwrap())];
-    let mut search = Settings { providers, ..Settings::default() };
-    change(&mut search);
-    Server::with(ServerConfig { search, ..ServerConfig::default() })
+    let search = Settings { providers, ..Settings::default() };
+    let mut config = ServerConfig { search, ..ServerConfig::default() };
+    change(&mut config);
+    Server::with(config)
 }
 
 fn running(server: &Server) -> bool {
@@ -106,13 +107,18 @@ fn patient(answer: Vec<u8>) -> (SocketAddr, Receiver<()>, Sender<()>) {
     (address, called, go)
 }
 
+/// An answer of so many results, each of some 4 KB.
+fn floods(count: usize) -> Vec<u8> {
+    let item = |n: usize| json!({"id": n.to_string(), "text": format!("flood {n} {}", "x".repeat(4_000))});
+    let items: Vec<Value> = (0..count).map(item).collect();
+    sources::json(&json!({"items": items}).to_string())
+}
+
 #[test]
 fn a_slow_reader_loses_nothing_of_an_answer_larger_than_what_is_kept_for_him() {
     const KEPT: usize = 64 << 10;
-    let item = |n: usize| json!({"id": n.to_string(), "text": format!("flood {n} {}", "x".repeat(4_000))});
-    let items: Vec<Value> = (0..300).map(item).collect();
-    let (address, called, go) = patient(sources::json(&json!({"items": items}).to_string()));
-    let server = asking(address, |search| search.buffer_bytes = KEPT);
+    let (address, called, go) = patient(floods(300));
+    let server = asking(address, |config| config.search.buffer_bytes = KEPT);
     let question = json!({"keywords": "flood", "providers": ["source"], "limit": 300, "timeout": 120_000});
     let id = begin(&server, &question);
     called.recv_timeout(PATIENCE).unwrap();
@@ -130,4 +136,40 @@ fn a_slow_reader_loses_nothing_of_an_answer_larger_than_what_is_kept_for_him() {
     }
     whole(&packets);
     assert_eq!((packets.last().unwrap()["state"].as_str(), ids(&packets).len()), (Some("complete"), 300));
+}
+
+#[test]
+fn who_closes_a_socket_while_taking_nothing_ends_the_work() {
+    // More than all buffers on the way hold.
+    const COUNT: usize = 2_500;
+    let (address, called, go) = patient(floods(COUNT));
+    let server = asking(address, |config| {
+        config.write_stall = Duration::from_secs(600);
+        config.search.buffer_bytes = 64 << 10;
+        config.search.limit_max = COUNT;
+    });
+    let question = json!({"keywords": "flood", "providers": ["source"], "limit": COUNT, "timeout": 120_000});
+    let id = begin(&server, &question);
+    called.recv_timeout(PATIENCE).unwrap();
+    let mut socket = Socket::over(server.connect_from(Ipv4Addr::LOCALHOST, 64 << 10), &packets_of(&id));
+    go.send(()).unwrap();
+    // What is sent comes to a stop, for nobody takes it.
+    let sent = || server.json(&format!("/searches/{id}"))["result_packets"].as_u64().unwrap();
+    let (mut last, mut since) = (0, Instant::now());
+    while last == 0 || since.elapsed() < Duration::from_secs(1) {
+        assert!(since.elapsed() < PATIENCE, "no results");
+        std::thread::sleep(Duration::from_millis(10));
+        let now = sent();
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+    }
+    assert!(running(&server), "all was sent");
+    socket.close();
+    let closed = Instant::now();
+    while running(&server) {
+        assert!(closed.elapsed() < PATIENCE, "nobody noticed");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(socket);
 }

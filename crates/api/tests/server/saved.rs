@@ -65,6 +65,7 @@ fn events_of_every_way_in_are_told() {
         "meridian_saved_events_total 6",
         "meridian_saved_events_dropped_total 0",
         "meridian_saved_matches_total 5",
+        "meridian_saved_webhook_dead_bytes 0",
     ] {
         assert!(metrics.lines().any(|l| l == line), "{line}\n{metrics}");
     }

@@ -1,6 +1,6 @@
 //! The settings of `[search.images]`: the model that looks at images of results, and what that may cost.
 
-use super::{KIB, MIB, Setting, size, text, within};
+use super::setting::{KIB, MIB, Setting, size, text, within};
 use crate::units;
 use meridian_federation::{ImageSettings, Layout, Scores};
 use std::path::PathBuf;

@@ -5,42 +5,12 @@ mod images;
 use super::*;
 use crate::always::doom::{doom, doomed};
 use crate::provider::Asking;
-use crate::question::Question;
+use crate::provider::told::Told;
 use crate::searches::{Refusal, Searches};
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-
-/// A provider that does as it is told.
-struct Told {
-    name: &'static str,
-    does: Does,
-}
-
-impl Provider for Told {
-    fn name(&self) -> &str {
-        self.name
-    }
-    fn title(&self) -> &str {
-        self.name
-    }
-    fn takes(&self, _: &Question) -> Result<(), String> {
-        Ok(())
-    }
-    fn sure_of(&self) -> &[String] {
-        &[]
-    }
-    fn at_once(&self) -> usize {
-        1
-    }
-    fn ask(&self, sink: Sink) -> Asking<'_> {
-        (self.does)(sink)
-    }
-    fn report(&self) -> Value {
-        json!({})
-    }
-}
 
 /// What a provider does.
 type Does = fn(Sink) -> Asking<'static>;
@@ -54,7 +24,7 @@ fn bare(settings: Settings, told: &[(&'static str, Does)]) -> Searches {
     let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).expect("a store"));
     let mut searches = Searches::new(settings, store, "default".to_owned(), seams.clock.clone(), seams.random.clone());
     for (name, does) in told {
-        searches = searches.with(Arc::new(Told { name, does: *does }));
+        searches = searches.with(Arc::new(Told::new(name, *does)));
     }
     searches
 }
@@ -253,7 +223,7 @@ async fn a_stage_that_panics_does_the_rest_of_its_work() {
         searches.start(&json!({"keywords": "x", "providers": ["hangs"]}), "", Instant::now()).await.expect("a search");
     let (mut stages, tally) = (JoinSet::new(), Arc::new(Tally::default()));
     let lane = start(&mut stages, Arc::new(Moody), 4, 2, &tally);
-    let leg = search.begin(Arc::new(Told { name: "moody", does: good }));
+    let leg = search.begin(Arc::new(Told::new("moody", good)));
     for body in 0..100 {
         lane.push(Work { leg: leg.clone(), body }).await;
     }

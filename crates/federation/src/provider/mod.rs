@@ -27,6 +27,8 @@ mod when;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod told;
 
 pub use declaration::{Declared, Keywords, Takes};
 pub use fetch::{Http, Raw};

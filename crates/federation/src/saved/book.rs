@@ -9,10 +9,11 @@ use super::kept::{self, Kept, One};
 use super::looked::{self, Progress};
 use super::matcher::{Standing, listen};
 use super::poll::{self, Rounds};
+use super::post::Post;
 use super::search::{Counts, Polled, SavedSearch};
 use super::settings::SavedSettings;
 use super::shelf::Shelf;
-use super::webhook::{Post, Postman};
+use super::webhook::Postman;
 use crate::always::always;
 use crate::delivery::Outbox;
 use crate::searches::Searches;
@@ -98,6 +99,8 @@ pub struct SavedFigures {
     pub objects: usize,
     /// Webhooks: packets taken, calls that failed, packets given up.
     pub webhooks: (u64, u64, u64),
+    /// Bytes of dead letters kept.
+    pub letter_bytes: usize,
     /// Polls done.
     pub polls: u64,
 }
@@ -151,6 +154,7 @@ impl SavedSearches {
             self.shelf.keep(&outbox, |_| packet);
         }
         let post = kept.post.unwrap_or_else(|| Post::from(kept.first));
+        let post = definition.webhook.is_some().then(|| self.postman.letters.enter(post));
         let dropped = self.dropped();
         SavedSearch {
             number: id.get(..16).and_then(|half| u64::from_str_radix(half, 16).ok()).unwrap_or_default(),
@@ -159,7 +163,7 @@ impl SavedSearches {
             outbox,
             since: self.ear.newest(),
             origins: Mutex::new(kept.origins.into()),
-            post: definition.webhook.is_some().then(|| Mutex::new(post)),
+            post,
             definition,
             polled: Mutex::new(Polled::default()),
             polling: tokio::sync::Mutex::default(),
@@ -310,6 +314,7 @@ impl SavedSearches {
             matches: load(&self.matches),
             objects: self.fences.lock().len(),
             webhooks: (load(&self.postman.sent), load(&self.postman.failed), load(&self.postman.dead)),
+            letter_bytes: self.postman.letters.bytes(),
             polls: load(&self.polls),
         }
     }

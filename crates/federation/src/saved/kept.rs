@@ -4,8 +4,8 @@
 //! from the microseconds since 1970, which are greater than any number given before, so that a reader who asks for what is lost
 //! hears so; what packets told of is looked at again (`looked.rs`).
 
+use super::post::Post;
 use super::search::Origin;
-use super::webhook::Post;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -17,6 +17,7 @@ mod kept;
 mod looked;
 mod matcher;
 mod poll;
+mod post;
 mod reading;
 mod search;
 mod settings;

@@ -1,8 +1,8 @@
 //! One saved search: what it is, its packets, and what it counts.
 
 use super::definition::{Definition, When};
+use super::post::Post;
 use super::shelf::Shelf;
-use super::webhook::Post;
 use crate::delivery::Outbox;
 use meridian_model::time;
 use parking_lot::{Mutex, MutexGuard};
@@ -33,7 +33,7 @@ pub struct SavedSearch {
     /// What packets that nobody may have taken tell of, oldest first.
     pub(crate) origins: Mutex<VecDeque<Origin>>,
     /// How sending to its webhook goes.
-    pub(crate) post: Option<Mutex<Post>>,
+    pub(crate) post: Option<Arc<Mutex<Post>>>,
     /// How asking outside providers goes.
     pub(crate) polled: Mutex<Polled>,
     /// Held while they are asked.

@@ -38,6 +38,8 @@ pub struct WebhookSettings {
     pub tries: u32,
     /// Time after the first call from which a packet is given up.
     pub age: Duration,
+    /// Bytes of dead letters of all saved searches; the oldest give way.
+    pub dead_bytes_total: usize,
     /// Calls at once.
     pub at_once: usize,
     /// Call private addresses as well.
@@ -68,6 +70,7 @@ impl Default for WebhookSettings {
             wait: Duration::from_secs(1),
             tries: 50,
             age: Duration::from_secs(86_400),
+            dead_bytes_total: 64 << 20,
             at_once: 32,
             allow_private: false,
         }

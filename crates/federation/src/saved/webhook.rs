@@ -4,18 +4,15 @@
 //! taken (any 2xx) or given up. What is not sent yet waits with the other packets, and gives way when there is no more room.
 
 use super::definition::Webhook;
+use super::post::{Letter, Letters};
 use super::search::SavedSearch;
 use super::settings::WebhookSettings;
 use crate::provider::{chain, client_of_webhooks};
 use hmac::{Hmac, KeyInit, Mac};
-use meridian_model::time;
 use meridian_store::seams::{Clock, Random};
 use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use sha2::Sha256;
-use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,70 +20,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// Dead letters kept of each saved search.
-const LETTERS_MAX: usize = 20;
 /// Longest pause between two calls for one packet.
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);
-
-/// How sending to one webhook goes.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Post {
-    /// The packet that is sent next.
-    next: u64,
-    sent: u64,
-    /// Packets that gave way before they were sent.
-    lost: u64,
-    /// Packets given up.
-    dead: u64,
-    /// The last of them.
-    letters: VecDeque<Letter>,
-    /// Why the last call failed, if it did.
-    #[serde(skip)]
-    failing: Option<String>,
-}
-
-/// A packet given up.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Letter {
-    seq: u64,
-    at: String,
-    tries: u32,
-    why: String,
-    packet: String,
-}
-
-impl Post {
-    pub(crate) fn from(next: u64) -> Post {
-        Post { next, ..Post::default() }
-    }
-
-    /// The number of the packet that is sent next: those before it were taken or given up.
-    pub(crate) fn next(&self) -> u64 {
-        self.next
-    }
-
-    /// How it goes, for `GET /saved-searches`; with the dead letters themselves where they are wanted.
-    pub(crate) fn report(&self, url: &str, letters: bool) -> Value {
-        let mut report = json!({"url": url, "next_packet": self.next, "sent": self.sent, "lost": self.lost,
-            "dead": self.dead, "failing": self.failing});
-        if letters {
-            let letter = |letter: &Letter| {
-                let packet: Value = serde_json::from_str(&letter.packet).unwrap_or_default();
-                json!({"seq": letter.seq, "at": letter.at, "tries": letter.tries, "why": letter.why, "packet": packet})
-            };
-            report["dead_letters"] = self.letters.iter().map(letter).collect();
-        }
-        report
-    }
-
-    fn bury(&mut self, letter: Letter) {
-        self.dead += 1;
-        self.letters.push_back(letter);
-        if self.letters.len() > LETTERS_MAX {
-            self.letters.pop_front();
-        }
-    }
-}
 
 /// Signs a body that is sent at this second since 1970: HMAC-SHA256 (RFC 2104, FIPS 180-4) over `TIMESTAMP.BODY`, in
 /// hexadecimal digits after `v1=`.
@@ -112,6 +47,8 @@ pub(crate) struct Postman {
     places: Semaphore,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
+    /// Packets given up, of all saved searches.
+    pub(crate) letters: Letters,
     /// Packets taken, calls that failed, packets given up.
     pub(crate) sent: AtomicU64,
     pub(crate) failed: AtomicU64,
@@ -123,6 +60,7 @@ impl Postman {
         Postman {
             client: OnceLock::new(),
             places: Semaphore::new(settings.at_once.max(1)),
+            letters: Letters::new(settings.dead_bytes_total),
             settings,
             clock,
             random,
@@ -136,24 +74,19 @@ impl Postman {
     pub(crate) async fn run(self: Arc<Postman>, search: Arc<SavedSearch>) {
         let (Some(post), Some(webhook)) = (&search.post, &search.definition.webhook) else { return };
         loop {
-            let next = post.lock().next;
+            let next = post.lock().next();
             let mut reader = match search.outbox.read(next) {
                 Ok(reader) => reader,
                 Err(gone) => {
-                    let mut post = post.lock();
-                    post.lost += gone.first - next;
-                    post.next = gone.first;
+                    post.lock().skip_to(gone.first);
                     continue;
                 }
             };
             while let Some((seq, packet)) = reader.next().await {
-                let buried = self.send(&search, webhook, seq, &packet).await.err();
-                let mut post = post.lock();
-                match buried {
-                    None => post.sent += 1,
-                    Some(letter) => post.bury(letter),
+                match self.send(&search, webhook, seq, &packet).await {
+                    Ok(()) => post.lock().took(seq),
+                    Err(letter) => self.letters.bury(post, letter),
                 }
-                post.next = seq + 1;
             }
             if search.outbox.is_closed() {
                 return;
@@ -182,8 +115,7 @@ impl Postman {
             let pause = self.pause(tries);
             if tries >= self.settings.tries || begun.elapsed() + pause > self.settings.age {
                 self.dead.fetch_add(1, Ordering::Relaxed);
-                let at = time::format_instant(self.clock.now());
-                return Err(Letter { seq, at, tries, why, packet: packet.to_owned() });
+                return Err(Letter::new(seq, self.clock.now(), tries, why, packet.to_owned()));
             }
             tokio::time::sleep(pause).await;
         }
@@ -232,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_to_a_limit_and_letters_are_bounded() {
+    fn pauses_grow_to_a_limit() {
         let random = Arc::new(SeededRandom::new(3));
         let postman = Postman::new(WebhookSettings::default(), Seams::real().clock, random);
         for tries in 1..100 {
@@ -240,13 +172,5 @@ mod tests {
             let pause = postman.pause(tries);
             assert!(pause >= doubled.mul_f64(0.75) && pause <= doubled.mul_f64(1.25), "{tries}: {pause:?}");
         }
-        let mut post = Post::from(0);
-        for seq in 0..50 {
-            let (at, why, packet) = (String::new(), String::new(), "{}".to_owned());
-            post.bury(Letter { seq, at, tries: 1, why, packet });
-        }
-        let report = post.report("https://example.org/", true);
-        assert_eq!((report["dead"].as_u64(), report["dead_letters"].as_array().map(Vec::len)), (Some(50), Some(20)));
-        assert_eq!(report["dead_letters"][19]["seq"], 49);
     }
 }

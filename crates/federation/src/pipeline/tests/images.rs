@@ -12,39 +12,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// A provider with a result that has no image, and one for each of these.
-struct Pictures {
-    images: Vec<String>,
-    private: bool,
-}
-
-impl Provider for Pictures {
-    fn name(&self) -> &str {
-        "pictures"
-    }
-    fn title(&self) -> &str {
-        "pictures"
-    }
-    fn takes(&self, _: &Question) -> Result<(), String> {
-        Ok(())
-    }
-    fn sure_of(&self) -> &[String] {
-        &[]
-    }
-    fn at_once(&self) -> usize {
-        1
-    }
-    fn allows_private(&self) -> bool {
-        self.private
-    }
-    fn ask(&self, sink: Sink) -> Asking<'_> {
+fn pictures(images: Vec<String>, allows_private: bool) -> Told {
+    let does = move |sink: Sink| -> Asking<'static> {
         let plain = Found { id: "plain".to_owned(), title: Some("good".to_owned()), ..Found::default() };
         let with = |(n, url): (usize, &String)| Found { id: n.to_string(), images: vec![url.clone()], ..plain.clone() };
-        let found = self.images.iter().enumerate().map(with).chain([plain.clone()]).collect();
+        let found = images.iter().enumerate().map(with).chain([plain.clone()]).collect();
         Box::pin(async move { sink.found(found).await })
-    }
-    fn report(&self) -> Value {
-        json!({})
-    }
+    };
+    Told { allows_private, ..Told::new("pictures", does) }
 }
 
 /// Somebody's host of images.
@@ -103,7 +78,7 @@ async fn answer(mut stream: TcpStream, now: &AtomicUsize) {
 }
 
 /// Searches with a model that tells colours, and time enough for a slow machine.
-fn looking(images: ImageSettings, provider: Pictures) -> Arc<Searches> {
+fn looking(images: ImageSettings, provider: Told) -> Arc<Searches> {
     let images = Classifier::load(&images).expect("it loads");
     Arc::new(bare(Settings { images, ..Settings::default() }, &[]).with(Arc::new(provider)))
 }
@@ -136,7 +111,7 @@ async fn an_image_gives_labels_and_what_goes_wrong_with_it_costs_no_result() {
     let (folder, host) = (tempfile::tempdir().expect("a folder"), Host::start().await);
     let mut images = host.urls(&["red", "moved", "bomb", "html", "long", "gone"]);
     images.extend(["no address".to_owned(), "ftp://example.org/a.png".to_owned()]);
-    let searches = looking(patient(&folder), Pictures { images, private: true });
+    let searches = looking(patient(&folder), pictures(images, true));
     let (order, results) = results(&searches).await;
     assert_eq!((order.len(), results.len()), (9, 9));
     for (name, result) in &results {
@@ -156,7 +131,7 @@ async fn an_image_gives_labels_and_what_goes_wrong_with_it_costs_no_result() {
 async fn a_slow_image_delays_its_own_result_and_that_not_for_long() {
     let (folder, host) = (tempfile::tempdir().expect("a folder"), Host::start().await);
     let settings = ImageSettings { timeout: Duration::from_secs(1), at_once: 1, ..patient(&folder) };
-    let searches = looking(settings, Pictures { images: host.urls(&["slow", "red"]), private: true });
+    let searches = looking(settings, pictures(host.urls(&["slow", "red"]), true));
     let began = Instant::now();
     let (order, results) = results(&searches).await;
     // Far less than what the search had: nothing waited for the host.
@@ -172,10 +147,10 @@ async fn no_image_is_fetched_from_a_private_address_or_without_a_model() {
     let (folder, host) = (tempfile::tempdir().expect("a folder"), Host::start().await);
     let mut images = host.urls(&["red"]);
     images.push(format!("http://localhost:{}/red", host.address.port()));
-    let searches = looking(patient(&folder), Pictures { images: images.clone(), private: false });
+    let searches = looking(patient(&folder), pictures(images.clone(), false));
     assert_eq!(results(&searches).await.0.len(), 3);
     assert_eq!((counts(&searches), host.calls.load(Ordering::Relaxed)), ([0, 2, 0, 0], 0));
-    let searches = looking(ImageSettings::default(), Pictures { images, private: true });
+    let searches = looking(ImageSettings::default(), pictures(images, true));
     assert_eq!(results(&searches).await.0.len(), 3);
     assert_eq!((counts(&searches), host.calls.load(Ordering::Relaxed)), ([0; 4], 0));
 }
@@ -185,11 +160,11 @@ async fn so_many_are_fetched_at_once_and_so_many_wait() {
     let (folder, host) = (tempfile::tempdir().expect("a folder"), Host::start().await);
     let images = host.urls(&["red"; 12]);
     let settings = ImageSettings { at_once: 2, ..patient(&folder) };
-    let searches = looking(settings.clone(), Pictures { images: images.clone(), private: true });
+    let searches = looking(settings.clone(), pictures(images.clone(), true));
     assert_eq!(results(&searches).await.0.len(), 13);
     assert_eq!(counts(&searches), [12, 0, 0, 0]);
     assert!((1..=2).contains(&host.most.load(Ordering::Relaxed)));
-    let searches = looking(ImageSettings { waiting: 3, ..settings }, Pictures { images, private: true });
+    let searches = looking(ImageSettings { waiting: 3, ..settings }, pictures(images, true));
     let (order, results) = results(&searches).await;
     assert_eq!(order.len(), 13);
     assert_eq!(results.values().filter(|result| result.get("image_labels").is_some()).count(), 3);
@@ -208,7 +183,7 @@ async fn a_panic_of_the_model_costs_labels_only() {
     let patient = ImageSettings { timeout: Duration::from_secs(30), ..ImageSettings::default() };
     let images = Images::new(patient, Arc::new(see), next.clone(), tally.clone());
     let lane = start(&mut stages, Arc::new(images), 4, 2, &tally);
-    let leg = search.begin(Arc::new(Pictures { images: Vec::new(), private: true }));
+    let leg = search.begin(Arc::new(pictures(Vec::new(), true)));
     let found = Found { id: "0".to_owned(), images: host.urls(&["red"]), ..Found::default() };
     lane.push(Work { leg, body: vec![found] }).await;
     let Taken::Due(work) = next.pop().await else { panic!("it came too late") };

@@ -2,8 +2,9 @@
 
 use super::standing::{NEWS, PATIENCE, World, hook, stop};
 use crate::pipeline::Sink;
-use crate::provider::{Asking, Provider};
-use crate::question::{Priority, Question};
+use crate::provider::Asking;
+use crate::provider::told::Told;
+use crate::question::Priority;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -88,60 +89,38 @@ async fn a_webhook_that_fails_for_a_day_costs_one_packet_and_what_there_is_no_ro
     stop(&saved).await;
 }
 
-/// A source that answers when it is told to.
-struct Slow {
-    asked: AtomicUsize,
-    leave: Semaphore,
-}
-
-impl Provider for Slow {
-    fn name(&self) -> &str {
-        "slow"
-    }
-    fn title(&self) -> &str {
-        "Slow"
-    }
-    fn takes(&self, _: &Question) -> Result<(), String> {
-        Ok(())
-    }
-    fn sure_of(&self) -> &[String] {
-        &[]
-    }
-    fn at_once(&self) -> usize {
-        64
-    }
-    fn ask(&self, sink: Sink) -> Asking<'_> {
-        assert_eq!(sink.question().priority, Priority::Poll);
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async move {
-            self.leave.acquire().await.expect("it is never closed").forget();
-            Ok(())
-        })
-    }
-    fn report(&self) -> Value {
-        json!({})
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn no_more_polls_run_at_once_than_may() {
     let mut world = World::new(NEWS);
     world.settings.saved.polls_at_once = 2;
-    let slow = Arc::new(Slow { asked: AtomicUsize::new(0), leave: Semaphore::new(0) });
-    world.providers.push(slow.clone());
+    // A source that answers when it is told to.
+    let (asked, leave) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+    let slow = {
+        let (asked, leave) = (asked.clone(), leave.clone());
+        move |sink: Sink| -> Asking<'static> {
+            assert_eq!(sink.question().priority, Priority::Poll);
+            asked.fetch_add(1, Ordering::SeqCst);
+            let leave = leave.clone();
+            Box::pin(async move {
+                leave.acquire().await.expect("it is never closed").forget();
+                Ok(())
+            })
+        }
+    };
+    world.providers.push(Arc::new(Told { at_once: 64, ..Told::new("slow", slow) }));
     let saved = world.open();
     for n in 0..5 {
-        let asked = json!({"keywords": format!("flood{n}"), "providers": ["slow"], "poll_s": 3_600});
-        saved.create(&asked).await.expect("made");
+        let question = json!({"keywords": format!("flood{n}"), "providers": ["slow"], "poll_s": 3_600});
+        saved.create(&question).await.expect("made");
     }
     for answered in 0..5_usize {
         // The clock goes on when nobody can do anything else.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        assert_eq!(slow.asked.load(Ordering::SeqCst), (2 + answered).min(5));
+        assert_eq!(asked.load(Ordering::SeqCst), (2 + answered).min(5));
         assert_eq!(saved.figures().polls, answered as u64);
-        slow.leave.add_permits(1);
+        leave.add_permits(1);
     }
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert_eq!((slow.asked.load(Ordering::SeqCst), saved.figures().polls), (5, 5));
+    assert_eq!((asked.load(Ordering::SeqCst), saved.figures().polls), (5, 5));
     stop(&saved).await;
 }

@@ -3,8 +3,8 @@
 use crate::delivery::Reader;
 use crate::found::Found;
 use crate::pipeline::Sink;
+use crate::provider::told::Told;
 use crate::provider::{Asking, Provider};
-use crate::question::Question;
 use crate::saved::{SavedSearch, SavedSearches, signature};
 use crate::searches::{Refusal, Searches};
 use crate::settings::Settings;
@@ -353,9 +353,18 @@ async fn what_a_webhook_never_takes_becomes_a_dead_letter() {
     assert!(before["failing"].as_str().unwrap().contains("500"), "{before}");
     assert_eq!(figures.webhooks, (0, 6, 2));
     stop(&saved).await;
+    let shown = |saved: &SavedSearches| saved.status(&saved.get(&search.id).unwrap())["webhook"].clone();
     let again = world.open();
-    let after = again.status(&again.get(&search.id).unwrap())["webhook"].clone();
+    let after = shown(&again);
     assert_eq!((&after["dead"], &after["dead_letters"]), (&before["dead"], &before["dead_letters"]));
+    assert!(figures.letter_bytes > 0);
+    assert_eq!(again.figures().letter_bytes, figures.letter_bytes);
+    stop(&again).await;
+    // There is room for one of the two.
+    world.settings.saved.webhook.dead_bytes_total = figures.letter_bytes - 1;
+    let again = world.open();
+    let after = shown(&again);
+    assert_eq!((&after["dead"], &after["dead_letters"]), (&before["dead"], &json!([before["dead_letters"][1]])));
     stop(&again).await;
 }
 
@@ -384,42 +393,20 @@ async fn a_name_that_leads_to_a_private_address_is_not_called() {
     stop(&saved).await;
 }
 
-/// A source that has one more result at each call.
-struct Growing(AtomicUsize);
-
-impl Provider for Growing {
-    fn name(&self) -> &str {
-        "growing"
-    }
-    fn title(&self) -> &str {
-        "Growing"
-    }
-    fn takes(&self, _: &Question) -> Result<(), String> {
-        Ok(())
-    }
-    fn sure_of(&self) -> &[String] {
-        &[]
-    }
-    fn at_once(&self) -> usize {
-        1
-    }
-    fn ask(&self, sink: Sink) -> Asking<'_> {
-        let calls = self.0.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async move {
-            let found = |n: usize| Found { id: n.to_string(), title: Some(format!("flood {n}")), ..Found::default() };
-            sink.found((0..=calls).map(found).collect()).await
-        })
-    }
-    fn report(&self) -> Value {
-        json!({})
-    }
-}
-
 #[tokio::test]
 async fn outside_providers_are_polled_and_only_what_is_new_is_sent() {
     let mut world = World::new(NEWS);
     world.settings.saved.poll_least = Duration::from_secs(1);
-    world.providers.push(Arc::new(Growing(AtomicUsize::new(0))));
+    // A source that has one more result at each call.
+    let calls = AtomicUsize::new(0);
+    let growing = move |sink: Sink| -> Asking<'static> {
+        let call = calls.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            let found = |n: usize| Found { id: n.to_string(), title: Some(format!("flood {n}")), ..Found::default() };
+            sink.found((0..=call).map(found).collect()).await
+        })
+    };
+    world.providers.push(Arc::new(Told::new("growing", growing)));
     let saved = world.open();
     let asked = json!({"keywords": "flood", "providers": ["growing"], "poll_s": 1});
     let search = saved.create(&asked).await.expect("made");

@@ -1,0 +1,138 @@
+//! The settings of the server, its store, its requests and answers, and of the places profile.
+
+use super::setting::{GIB, KIB, MIB, Setting, TIB, size, text, within};
+use super::{durability, durability_name};
+use crate::units;
+use std::path::PathBuf;
+use toml::Value;
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting {
+        key: "server.listen",
+        help: "Address and port to listen on.",
+        get: |c| Value::String(c.listen.clone()),
+        set: |c, v| text(v).map(|t| c.listen = t),
+    },
+    Setting {
+        key: "server.role",
+        help: "Part that this process plays; only \"all\" exists so far.",
+        get: |c| Value::String(c.role.clone()),
+        set: |c, v| text(v).map(|t| c.role = t),
+    },
+    Setting {
+        key: "server.public_url",
+        help: "Address under which clients reach the server, for links; empty: taken from each request.",
+        get: |c| Value::String(c.server.public_url.clone().unwrap_or_default()),
+        set: |c, v| {
+            let url = text(v)?;
+            if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
+                return Err(format!("{url:?}: expected an address such as https://events.example.org"));
+            }
+            c.server.public_url = (!url.is_empty()).then(|| url.trim_end_matches('/').to_owned());
+            Ok(())
+        },
+    },
+    duration!(
+        "server.shutdown_grace",
+        "How long a shutdown waits for running requests.",
+        server.shutdown_grace,
+        "0s",
+        "1h"
+    ),
+    Setting {
+        key: "store.data",
+        help: "Folder that holds the data.",
+        get: |c| Value::String(c.store.data.display().to_string()),
+        set: |c, v| text(v).map(|t| c.store.data = PathBuf::from(t)),
+    },
+    Setting {
+        key: "store.ephemeral",
+        help: "Keep everything in memory; nothing survives the process.",
+        get: |c| Value::Boolean(c.store.ephemeral),
+        set: |c, v| v.as_bool().map(|b| c.store.ephemeral = b).ok_or_else(|| "expected true or false".to_owned()),
+    },
+    size!(
+        "store.cache_bytes",
+        "Most memory for blocks kept for readers: by default a quarter of what the machine (or its control group) has.",
+        store.cache_bytes,
+        MIB,
+        TIB
+    ),
+    size!("store.memory_bytes", "Most memory for events not yet in a segment.", store.memory_bytes, MIB, TIB),
+    size!("store.log_bytes", "Most log that a collection keeps before it is flushed.", store.log_bytes, MIB, TIB),
+    size!("store.log_file_bytes", "Size of one log file.", store.log_file_bytes, MIB, 4 * GIB),
+    size!(
+        "store.serving_bytes",
+        "Most disk for what serves GeoParquet at rest: its trees, which stay, and its rows as Arrow, for faster answers.",
+        store.serving_bytes,
+        0,
+        1024 * TIB
+    ),
+    count!(
+        "store.rest_rows_min",
+        "Least events of a segment that becomes GeoParquet without being asked for.",
+        store.rest_rows_min,
+        1,
+        u64::from(u32::MAX)
+    ),
+    duration!("store.files_memory", "How long files that were listed stay.", store.files_memory, "1m", "366d"),
+    duration!("store.key_memory", "How long an idempotency key is remembered.", store.key_memory, "1m", "366d"),
+    count!("store.keys_max", "Most idempotency keys remembered by a collection.", store.keys_max, 1_000, 100_000_000),
+    duration!(
+        "store.snapshot_memory",
+        "How long a page token stays good after its last use.",
+        store.snapshot_memory,
+        "5m",
+        "7d"
+    ),
+    duration!("store.write_wait", "How long a write waits for room.", store.write_wait, "0s", "10m"),
+    Setting {
+        key: "ingest.batch_bytes",
+        help: "Largest batch, and largest request body; a larger one gets 413.",
+        get: |c| Value::String(units::size_text(c.store.batch_bytes)),
+        set: |c, v| {
+            let bytes = within(size(v)?, 64 * KIB, GIB, units::size_text)?;
+            c.store.batch_bytes = bytes;
+            c.server.body_bytes_max = bytes as usize;
+            Ok(())
+        },
+    },
+    size!("ingest.body_bytes_total", "Most bytes of bodies held at once.", server.body_bytes_total, MIB, TIB),
+    duration!("ingest.body_stall", "Longest silence within a body; then 408.", server.body_stall, "1s", "1h"),
+    duration!("ingest.body_grace", "Time before the least speed of a body counts.", server.body_grace, "1s", "1h"),
+    size!("ingest.body_rate_min", "Least average speed of a body in bytes a second.", server.body_rate_min, 0, GIB),
+    count!("requests.connections_max", "Most connections held at once.", server.connections_max, 1, 1_000_000),
+    count!("requests.running_max", "Most requests worked on at once.", server.requests_running_max, 1, 100_000),
+    count!(
+        "requests.waiting_max",
+        "Most requests that wait; later ones get 503 at once.",
+        server.requests_waiting_max,
+        0,
+        1_000_000
+    ),
+    duration!("requests.wait", "Longest wait for a place; then 503.", server.admission_wait, "0s", "10m"),
+    duration!("requests.timeout", "Deadline of a request that names none.", server.timeout_default, "1ms", "1d"),
+    duration!("requests.timeout_stream", "The same for whole results.", server.timeout_stream, "1ms", "1d"),
+    duration!("requests.timeout_max", "Longest deadline that a request may ask for.", server.timeout_max, "1ms", "7d"),
+    duration!("requests.head_timeout", "Longest time for the head of a request.", server.head_timeout, "1s", "1h"),
+    duration!(
+        "answers.stall",
+        "Longest time that a client may take nothing of its answer.",
+        server.write_stall,
+        "1s",
+        "1h"
+    ),
+    size!("answers.chunk_bytes", "Aimed size of one piece of an answer.", server.chunk_bytes, KIB, 16 * MIB),
+    count!("answers.chunks_waiting_max", "Pieces that wait for a slow client.", server.chunks_waiting_max, 1, 1_000),
+    size!("answers.bytes_total", "Most bytes of answers that wait, all together.", server.answer_bytes_total, MIB, TIB),
+];
+
+pub(super) const PLACES: &[Setting] = &[Setting {
+    key: "places.durability",
+    help: "Durability of the collection that the places profile makes: \"local\" or \"ephemeral\".",
+    get: |c| Value::String(durability_name(c.server.places_durability).to_owned()),
+    set: |c, v| {
+        c.server.places_durability = durability(&text(v)?)?;
+        Ok(())
+    },
+}];
