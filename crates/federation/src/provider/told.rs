@@ -11,7 +11,7 @@ pub(crate) struct Told {
     pub(crate) at_once: usize,
     pub(crate) allows_private: bool,
     /// What it does when it is asked.
-    does: Box<dyn Fn(Sink) -> Asking<'static> + Send + Sync>,
+    pub(crate) does: Box<dyn Fn(Sink) -> Asking<'static> + Send + Sync>,
 }
 
 impl Told {
