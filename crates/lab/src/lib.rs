@@ -29,6 +29,7 @@ pub mod mock;
 pub mod picture;
 pub mod record;
 pub mod report;
+pub mod rest;
 pub mod results;
 pub mod sample;
 pub mod scenario;

@@ -34,6 +34,7 @@ mod dead;
 mod error;
 mod expiry;
 mod files;
+mod finding;
 mod folder;
 mod idempotency;
 mod install;

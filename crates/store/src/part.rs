@@ -3,7 +3,7 @@
 use crate::cache::Block;
 use crate::dead::DeadRows;
 use crate::error::StoreError;
-use crate::keys;
+use crate::keys::{self, Filter};
 use crate::objects::{ObjectEntry, object_named};
 use crate::run::Run;
 use crate::segment::Segment;
@@ -94,6 +94,15 @@ impl Part {
             Body::Run(run) => Ok(run.index(rule).rows_of(key)),
             Body::Segment(segment) => segment.rows_of_key(key),
         }
+    }
+
+    /// Which of some keys, by their numbers, the part may have: all of them where it keeps no filter.
+    pub(crate) fn may_hold(&self, rule: KeyRule, keys: &[u64], open: &[u32]) -> Result<Vec<u32>, StoreError> {
+        let passing = |filter: &Filter| open.iter().copied().filter(|i| filter.may_hold(keys[*i as usize])).collect();
+        Ok(match &self.body {
+            Body::Run(run) => run.index(rule).filter().map_or_else(|| open.to_vec(), passing),
+            Body::Segment(segment) => segment.filter()?.map_or_else(|| open.to_vec(), |filter| passing(&filter)),
+        })
     }
 
     /// All rows that have this id, alive or dead, as (row, seq).

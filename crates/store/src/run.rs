@@ -49,6 +49,11 @@ pub(crate) struct RunIndex {
 }
 
 impl RunIndex {
+    /// What keys it may have, where it is large.
+    pub(crate) fn filter(&self) -> Option<&Filter> {
+        self.filter.as_ref()
+    }
+
     pub(crate) fn rows_of(&self, key: u64) -> Vec<u32> {
         if self.filter.as_ref().is_some_and(|f| !f.may_hold(key)) {
             return Vec::new();

@@ -230,13 +230,7 @@ impl<'a> Stage<'a> {
         let position = self.next;
         let mut killed = Vec::new();
         if let (IdRole::Given, Some(ids)) = (self.context.rule.role, events.batch.ids()) {
-            let mut there = Vec::new();
-            for (key, row) in events.ids.keys.iter().zip(&events.ids.rows) {
-                let id = ids.value(*row as usize);
-                if let Some(place) = self.find(*key, id, None).map_err(failed)? {
-                    there.push((*row, place));
-                }
-            }
+            let mut there = self.find_all(&events.ids, ids).map_err(failed)?;
             if !there.is_empty() && !events.replace {
                 there.sort_unstable_by_key(|(row, _)| *row);
                 let named = there.iter().take(NAMED_MAX).map(|(row, _)| ids.value(*row as usize).to_owned());
@@ -337,57 +331,6 @@ impl<'a> Stage<'a> {
         self.newest = NewestCache::default();
         self.next += 1;
         Ok(Outcome { position, written: 0, killed })
-    }
-
-    fn find_target(&self, target: &Target) -> Result<Option<Place>, StoreError> {
-        let key = match self.context.rule.role {
-            IdRole::Given => hash(self.context.rule.seed, target.id.as_bytes()),
-            IdRole::Made => target.seq,
-        };
-        self.find(key, &target.id, Some(target.seq))
-    }
-
-    /// The live event with this key and id, and, if one is asked for, with this number.
-    fn find(&self, key: u64, id: &str, seq: Option<u64>) -> Result<Option<Place>, StoreError> {
-        let rule = self.context.rule;
-        for (batch, staged) in self.staged.iter().enumerate().rev() {
-            let rows: Vec<u32> = match (rule.role, staged.events.batch.ids()) {
-                (IdRole::Given, Some(ids)) => {
-                    let rows = staged.events.ids.rows_of(key).iter().copied();
-                    rows.filter(|row| ids.value(*row as usize) == id).collect()
-                }
-                _ => {
-                    let ordinal = Seq(key).0 & 0xff_ffff;
-                    let here = Seq(key).position() == staged.position && ordinal < staged.events.batch.rows() as u64;
-                    here.then_some(ordinal as u32).into_iter().collect()
-                }
-            };
-            for row in rows {
-                let fits = seq.is_none_or(|s| s == Seq::new(staged.position, row as usize).0);
-                if fits && staged.dead.death(row).is_none() {
-                    return Ok(Some(Place::Staged { batch, row }));
-                }
-            }
-        }
-        // Newest first: an id that is replaced again and again is found in the youngest run.
-        for (entry, e) in self.entries.iter().enumerate().rev() {
-            for (row, found) in e.part.find_key(rule, &self.context.layout, key, id)? {
-                let dead = self.dead.get(&entry).unwrap_or(&e.dead);
-                if seq.is_none_or(|s| s == found) && dead.death(row).is_none() {
-                    return Ok(Some(Place::Part { entry, row }));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    fn seq_at(&self, place: Place) -> Result<u64, StoreError> {
-        match place {
-            Place::Staged { batch, row } => Ok(Seq::new(self.staged[batch].position, row as usize).0),
-            Place::Part { entry, row } => {
-                Ok(self.entries[entry].part.seqs(row..row + 1)?.first().copied().unwrap_or(0))
-            }
-        }
     }
 
     fn kill(&mut self, place: Place, seq: u64) -> bool {

@@ -3,21 +3,20 @@
 use super::live::Live;
 use crate::error::{LabError, Result};
 use crate::record::Record;
+use crate::rest::rested;
 use crate::results::{Sample, Writer};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 /// Records of a batch.
 const BATCH: usize = 4_096;
 /// Batches on their way; the driver waits (and says so) when the disk is that far behind.
 const BATCHES: usize = 64;
 
-/// Records written between two rests. The thread may have to share a processor with the driver, which sends by the clock:
-/// left alone, it would keep the processor until the kernel's next tick (4 ms on many machines).
+/// Records written between two rests.
 const PIECE: usize = 256;
 
 /// What goes to the writing thread.
@@ -113,14 +112,12 @@ fn write(mut writer: Writer, rows: &Receiver<Rows>, broken: &AtomicBool, live: O
     for rows in rows {
         let done = match rows {
             Rows::Records(records) => records.chunks(PIECE).try_for_each(|piece| {
-                let began = Instant::now();
-                if let Some(live) = live {
-                    live.add(piece);
-                }
-                writer.push(piece)?;
-                // Half of a processor at most.
-                std::thread::sleep(began.elapsed());
-                Ok(())
+                rested(|| {
+                    if let Some(live) = live {
+                        live.add(piece);
+                    }
+                    writer.push(piece)
+                })
             }),
             Rows::Samples(samples) => writer.sample(samples),
         };

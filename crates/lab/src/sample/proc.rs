@@ -1,5 +1,6 @@
 //! What Linux tells of processes and the machine (proc(5)). Elsewhere every reading is `None`.
 
+use crate::rest::rested;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 
@@ -8,6 +9,9 @@ const TICKS: f64 = 100.0;
 
 /// A longer line of ancestors is none: the table of processes changes while it is read.
 const DEEPEST: usize = 100;
+
+/// Processes read between two rests.
+const PIECE: usize = 16;
 
 /// One reading of a process, or of all processes of a service.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,7 +63,10 @@ pub fn service(named: &BTreeSet<u32>) -> Option<Process> {
     if named.is_empty() {
         return None;
     }
-    let all: HashMap<u32, Entry> = pids().filter_map(|pid| Some((pid, entry(pid)?))).collect();
+    let (pids, mut all) = (pids().collect::<Vec<_>>(), HashMap::new());
+    for some in pids.chunks(PIECE) {
+        rested(|| all.extend(some.iter().filter_map(|pid| Some((*pid, entry(*pid)?)))));
+    }
     let own = family(named, std::process::id(), &all);
     own.iter().filter_map(|pid| all.get(pid).and_then(|entry| reading(*pid, entry.cpu_s + entry.ended_s))).reduce(
         |sum, one| Process {

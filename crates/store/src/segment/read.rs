@@ -372,15 +372,22 @@ impl Segment {
         }
     }
 
+    /// What keys it may have; segments whose ids are made keep no filter.
+    pub(crate) fn filter(&self) -> Result<Option<Arc<Filter>>, StoreError> {
+        let Some(block) = self.footer.filter_block else { return Ok(None) };
+        let found = self.block(block, "the filter of its keys", |bytes| {
+            Filter::decode(&bytes).map(|f| Block::Filter(Arc::new(f)))
+        })?;
+        match found {
+            Block::Filter(filter) => Ok(Some(filter)),
+            _ => Err(self.corrupt("a block of another kind")),
+        }
+    }
+
     /// Candidate rows of a key.
     pub(crate) fn rows_of_key(&self, key: u64) -> Result<Vec<u32>, StoreError> {
-        if let Some(block) = self.footer.filter_block {
-            let filter = self.block(block, "the filter of its keys", |bytes| {
-                Filter::decode(&bytes).map(|f| Block::Filter(Arc::new(f)))
-            })?;
-            if matches!(filter, Block::Filter(filter) if !filter.may_hold(key)) {
-                return Ok(Vec::new());
-            }
+        if self.filter()?.is_some_and(|filter| !filter.may_hold(key)) {
+            return Ok(Vec::new());
         }
         let fences = &self.footer.key_fences;
         // Equal keys may run over the end of a page, so start at the last page that begins below the key.

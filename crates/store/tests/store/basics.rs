@@ -358,3 +358,29 @@ fn an_idle_collection_is_flushed() {
     c.maintain().unwrap();
     assert_eq!((c.stats().memory_rows, c.stats().log_tail_bytes, c.stats().events), (0, 0, 30_000));
 }
+
+#[test]
+fn ids_of_a_large_batch_are_found_wherever_they_are() {
+    let world = World::new();
+    let (_store, c) = world.with_collection(IdRole::Given);
+    let numbered =
+        |from: i64, to: i64, n: i64| -> Vec<Event> { (from..to).map(|i| Event::new(format!("id-{i}"), n)).collect() };
+    let write = |events: &[Event]| Write::new(batch(&c.schema(), events));
+    // Two segments, two large memory trees and one too small for a filter; ids 2,000 to 3,000 were replaced in each.
+    for (from, to, n) in [(0, 3_000, 0), (2_000, 6_000, 1), (5_000, 9_000, 2), (2_000, 3_000, 3), (9_000, 9_100, 4)] {
+        c.write(write(&numbered(from, to, n)).replacing()).unwrap();
+        if n < 2 {
+            c.flush().unwrap();
+        }
+    }
+    c.delete(&["id-10".to_owned(), "id-8999".to_owned(), "id-9001".to_owned()]).unwrap();
+    let Err(WriteError::Conflict { ids, total }) = c.write(write(&numbered(-50, 9_200, 5))) else {
+        panic!("ids that are there were taken again")
+    };
+    assert_eq!((ids[0].as_str(), total), ("id-0", 9_100 - 3));
+    let done = c.write(write(&numbered(-50, 9_200, 5)).replacing()).unwrap();
+    assert_eq!((done.written, done.replaced), (9_250, 9_100 - 3));
+    let found = content(&c.snapshot());
+    assert_eq!(found.len(), 9_250);
+    assert!(found.iter().all(|(_, _, n)| *n == 5));
+}
