@@ -48,6 +48,8 @@ pub(crate) struct Candidates {
     sieve: Option<Arc<BooleanBuffer>>,
     /// What lies beside it is ruled out.
     reach: Reach,
+    /// Runs to be tested do not leave a stretch of so many rows, a power of two.
+    stretch: u32,
     /// Rows ruled out between two runs over which the runs are put together.
     bridged: u32,
 }
@@ -57,9 +59,9 @@ const BRIDGED_ROWS: u32 = 128;
 
 impl Candidates {
     /// All rows of these trees from `from` on.
-    pub(crate) fn new(trees: &[Tree], from: u32) -> Candidates {
+    pub(crate) fn new(trees: Vec<Tree>, from: u32) -> Candidates {
         Candidates {
-            trees: trees.to_vec(),
+            trees,
             tree: 0,
             stack: Vec::new(),
             entered: false,
@@ -67,20 +69,26 @@ impl Candidates {
             from,
             sieve: None,
             reach: Reach::default(),
+            stretch: CHUNK_ROWS,
             bridged: 0,
         }
     }
 
     /// The rows of a part that a question must look at, from `from` on.
     pub(crate) fn of(scan: &mut Scan, part: u32, from: u32) -> Candidates {
-        let sieve = scan.sieve(part);
-        Candidates { sieve, reach: scan.reach, ..Candidates::new(scan.part(part).trees(), from) }
+        let trees = scan.part(part).trees().to_vec();
+        Candidates::sought(scan, part, Candidates::new(trees, from))
     }
 
     /// The rows of one tree of a part that a question must look at, from `from` on.
     pub(crate) fn of_tree(scan: &mut Scan, part: u32, tree: usize, from: u32) -> Candidates {
-        let sieve = scan.sieve(part);
-        Candidates { sieve, reach: scan.reach, ..Candidates::new(&scan.part(part).trees()[tree..tree + 1], from) }
+        let trees = scan.part(part).trees()[tree..tree + 1].to_vec();
+        Candidates::sought(scan, part, Candidates::new(trees, from))
+    }
+
+    /// The same rows of a part as far as a question goes.
+    fn sought(scan: &mut Scan, part: u32, all: Candidates) -> Candidates {
+        Candidates { sieve: scan.sieve(part), reach: scan.reach, stretch: scan.stretch(part), ..all }
     }
 
     /// The same rows without those that the sieve holds back.
@@ -104,6 +112,7 @@ impl Candidates {
             from: 0,
             sieve: None,
             reach: Reach::default(),
+            stretch: CHUNK_ROWS,
             bridged: 0,
         }
     }
@@ -120,8 +129,8 @@ impl Candidates {
             Some(found) => found,
             None => self.advance(stats, step)?,
         };
-        // Neighbouring leaves of one chunk become one run; what passes the chunk's end stays for the next call.
-        let end = chunk_end(run.rows.start);
+        // Neighbouring leaves of one chunk become one run; what passes its end, or that of the stretch, stays for the next call.
+        let end = if run.whole { chunk_end(run.rows.start) } else { end_of(run.rows.start, self.stretch) };
         while run.rows.end < end {
             match self.advance(stats, step) {
                 Some(next) if next.whole == run.whole && next.rows.start <= run.rows.end + self.bridge(&run) => {
@@ -211,7 +220,12 @@ const SIFTED_LEVEL: u8 = 1;
 
 /// First row after the chunk that holds a row.
 pub(crate) fn chunk_end(row: u32) -> u32 {
-    (row / CHUNK_ROWS + 1).saturating_mul(CHUNK_ROWS)
+    end_of(row, CHUNK_ROWS)
+}
+
+/// First row after the stretch of so many rows that holds a row.
+fn end_of(row: u32, stretch: u32) -> u32 {
+    (row / stretch + 1).saturating_mul(stretch)
 }
 
 /// The step of a plain search: prune, take whole, or descend.

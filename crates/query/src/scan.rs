@@ -13,6 +13,7 @@ use crate::reach::Reach;
 use arrow_buffer::BooleanBuffer;
 use meridian_index::{Grid, Key, LEAF_ROWS};
 use meridian_model::filter::Predicate;
+use meridian_model::layout::GeometryColumns;
 use meridian_model::{Batch, Layout, Projection, Schema, Seq};
 use meridian_store::{CHUNK_ROWS, PartView, Snapshot};
 use std::collections::HashMap;
@@ -87,6 +88,15 @@ impl Scan {
             Some(Arc::new(rows))
         };
         self.sieves[part as usize].get_or_init(sift).clone()
+    }
+
+    /// Rows of a part that are tested at a time at most: where shapes are kept in pages, those of a page, which is read as it
+    /// is kept, while several are put together by copying all that is in them.
+    pub(crate) fn stretch(&self, part: u32) -> u32 {
+        match self.layout.geometry {
+            Some(GeometryColumns::Shapes { wkb }) if self.test_columns.has(wkb) => self.part(part).page_rows(wkb),
+            _ => CHUNK_ROWS,
+        }
     }
 
     /// A scan of the same question for another thread, with an account of its own.

@@ -293,6 +293,13 @@ impl PartView {
         paged
     }
 
+    /// Rows of the smallest page of a column, at least one leaf; those of a chunk where it is not kept in pages.
+    pub fn page_rows(&self, column: usize) -> u32 {
+        let Some(segment) = self.part.segment() else { return CHUNK_ROWS };
+        let chunks = 0..self.part.rows.div_ceil(CHUNK_ROWS);
+        chunks.map(|chunk| segment.page_rows(chunk, column)).min().unwrap_or(CHUNK_ROWS)
+    }
+
     /// As [`PartView::read`], without pushing out of the cache what readers use.
     pub(crate) fn read_for_merge(&self, rows: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
         self.columns(rows, wanted, Fill::Pass)
