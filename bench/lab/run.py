@@ -132,11 +132,11 @@ def oha(server, url, seconds):
     return {"per_second": found["summary"]["requestsPerSec"], **{p: found["latencyPercentiles"][p] * 1e3 for p in ("p50", "p99")}, **beside}
 
 
-def lab(server, url, seconds, arrival):
+def lab(server, url, seconds, arrival, warm_up=0):
     with tempfile.TemporaryDirectory(prefix="bench-lab-") as folder:
         scenario = pathlib.Path(folder) / "null.toml"
         base, path = url.rsplit("/", 1)
-        scenario.write_text(f'[target]\nurl = "{base}"\n[arrival]\n{arrival}\n[request]\npath = "/{path}"\n[phases]\nmeasured_s = {seconds}\n')
+        scenario.write_text(f'[target]\nurl = "{base}"\n[arrival]\n{arrival}\n[request]\npath = "/{path}"\n[phases]\nwarm_up_s = {warm_up}\nmeasured_s = {seconds}\n')
         said, cpu, beside = client_cpu([MERIDIAN, "lab", "run", scenario, "--out", f"{folder}/out", "--json"], server, seconds)
     result = json.loads(said)
     seen, group = result["run"]["lab"], result["groups"][0]
@@ -260,7 +260,7 @@ def main():
         for number in range(options.rounds):
             found = {"wrk": quiet(lambda: wrk(*null, options.seconds)),
                      "lab": quiet(lambda: lab(*null, options.seconds, f'kind = "closed"\nusers = {CONNECTIONS}')),
-                     "open": quiet(lambda: lab(*null, options.seconds, f'kind = "constant"\nrate = {OPEN_RATE}')),
+                     "open": quiet(lambda: lab(*null, options.seconds, f'kind = "constant"\nrate = {OPEN_RATE}', warm_up=1)),
                      "agreed": quiet(lambda: lab(*slow, options.seconds, f'kind = "constant"\nrate = {AGREED_RATE}'))}
             for name, run in others.items():
                 found[name] = quiet(lambda: run(*(slow if name == "oha" else null), options.seconds))

@@ -109,6 +109,13 @@ pub enum Phase {
     Again,
 }
 
+impl Phase {
+    /// Whether what was intended in it counts.
+    pub fn is_counted(self) -> bool {
+        matches!(self, Phase::Measured | Phase::Again)
+    }
+}
+
 /// What came of a request. Only [`Outcome::Sound`] may ever count as fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Outcome {

@@ -106,8 +106,10 @@ impl Crowd {
             if !shared.until(intended).await {
                 break;
             }
-            let now = shared.clock.now();
-            shared.counts.late_by(now - intended);
+            // While connections are made and caches warm up, being late harms no figure.
+            if shared.plan.phase_of(intended, self.manner.ends).is_counted() {
+                shared.counts.late_by(shared.clock.now() - intended);
+            }
             shared.arrive(&self.manner.limits);
             let question = self.question(n, &mut random);
             n += 1;

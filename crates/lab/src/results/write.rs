@@ -12,8 +12,8 @@ use parquet::schema::types::ColumnPath;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// Rows of a row group: about 3 MB of columns in memory.
-const GROUP_ROWS: usize = 65_536;
+/// Rows of a row group: less than 1 MB of columns in memory, so that writing it out holds the processor for under a millisecond.
+const GROUP_ROWS: usize = 16_384;
 /// Rows of a page: small, so that no push of a few rows has all columns' pages to compress at length.
 const PAGE_ROWS: usize = 2_048;
 /// Samples are kept until there are so many.
