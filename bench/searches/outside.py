@@ -202,7 +202,7 @@ def bursts(options):
                 first, _ = beside_truth("o", run, calls)
                 number = (run.n - 1) // size
                 each = [{"first_s": float(numpy.nanmedian(run.first[number == n])), "later_ms": float(numpy.nanmedian(first[number == n]) * 1e3)} for n in range(options.bursts)]
-                found.append({"size": size, "gap_s": gap, "bursts": each, "outcomes": run.outcomes(), "calls": sum(call.word.startswith("o") for call in calls),
+                found.append({"size": size, "gap_s": gap, "bursts": each, "outcomes": run.outcomes(), "failures": run.failures(), "calls": sum(call.word.startswith("o") for call in calls),
                               "calls_due": A_CALLS * len(run.n), **by_ids(answers, rig, calls), "growth_first": slope(number, run.first), "growth_later": slope(number, first), "resident_peak_mb": peak_mb(rig.server.pid)})
                 say(f"{options.bursts} x {size} at once, gap {gap:g} s: {run.outcomes()}, {slope(number, first)['slope'] * 1e3:+.1f} ms a burst")
     return {"item_bytes": options.item_bytes, "time": options.time, "runs": found}

@@ -5,6 +5,7 @@ use super::body::{Chunk, Framing};
 use super::fault::{CLOSED, Fault};
 use super::stream::Stream;
 use super::wire::{Exchange, Wire};
+use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 
 /// Bytes of an answer that are taken at once; heads must fit.
@@ -13,11 +14,17 @@ const BUFFER: usize = 16 << 10;
 /// Header lines of an answer.
 const HEADERS: usize = 64;
 
+/// Servers close idle connections after 5 s at the earliest (Apache httpd, Node.js), and any time after: what is sent then may
+/// be lost.
+const IDLE: Duration = Duration::from_secs(4);
+
 /// A connection, opened when it is first needed and again when it was lost.
 #[derive(Debug)]
 pub struct Http {
     address: Address,
     stream: Option<Stream>,
+    /// When the last answer on it had ended.
+    used: Instant,
     buffer: Box<[u8]>,
     filled: usize,
 }
@@ -35,7 +42,7 @@ struct Head {
 impl Http {
     /// A connection to be.
     pub fn new(address: Address) -> Http {
-        Http { address, stream: None, buffer: vec![0; BUFFER].into(), filled: 0 }
+        Http { address, stream: None, used: Instant::now(), buffer: vec![0; BUFFER].into(), filled: 0 }
     }
 
     async fn once(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
@@ -90,6 +97,7 @@ impl Http {
         if !keep {
             self.stream = None;
         }
+        self.used = Instant::now();
         Ok(())
     }
 }
@@ -103,8 +111,10 @@ impl Wire for Http {
     }
 
     async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
-        // A request that may not be sent twice must not be lost to a connection that the server closed while it was idle.
-        self.stream.take_if(|stream| stream.has_ended());
+        // A request that may not be sent twice must not be lost to a connection that the server closed while it was idle, or
+        // is about to close.
+        let too_old = !may_be_repeated(&of.question.bytes) && self.used.elapsed() > IDLE;
+        self.stream.take_if(|stream| too_old || stream.has_ended());
         let reused = self.stream.is_some();
         let outcome = self.once(of).await;
         if outcome.is_err() {
@@ -113,7 +123,7 @@ impl Wire for Http {
         // A server may close an idle connection at any time (RFC 9112, section 9.3.1): that is no failure of this request.
         let stale =
             reused && of.record.first_byte.is_none() && matches!(&outcome, Err(fault) if fault.detail == CLOSED);
-        if stale && (of.question.bytes.starts_with(b"GET ") || of.question.bytes.starts_with(b"HEAD ")) {
+        if stale && may_be_repeated(&of.question.bytes) {
             let outcome = self.once(of).await;
             if outcome.is_err() {
                 self.stream = None;
@@ -126,6 +136,10 @@ impl Wire for Http {
     fn abandon(&mut self) {
         self.stream = None;
     }
+}
+
+fn may_be_repeated(question: &[u8]) -> bool {
+    question.starts_with(b"GET ") || question.starts_with(b"HEAD ")
 }
 
 async fn read(stream: &mut Stream, buffer: &mut [u8], filled: &mut usize) -> Result<(), Fault> {

@@ -59,6 +59,22 @@ fn an_idle_connection_that_the_server_closed_is_no_failure() {
 }
 
 #[test]
+fn what_may_not_be_sent_twice_goes_out_on_no_connection_that_was_idle_for_long() {
+    // A server that lets no second request through on a connection.
+    let seen = Mutex::new(BTreeSet::new());
+    let server = serve(move |_, _, stream| {
+        let first = seen.lock().expect("a list").insert(stream.peer_addr().expect("an address"));
+        first && ok(stream)
+    });
+    let load = |think_s: f64| {
+        let arrival = format!("kind = \"closed\"\nusers = 1\nthink_s = {think_s}");
+        drive(&scenario(&server.url, &arrival, "method = \"POST\"\nbody = \"x\"\n[limits]\nrequests = 2\n")).outcomes()
+    };
+    assert_eq!(load(4.5), BTreeMap::from([("sound", 2)]));
+    assert_eq!(load(0.01), BTreeMap::from([("sound", 1), ("failed", 1)]));
+}
+
+#[test]
 fn a_stream_of_events_is_listened_to_for_as_long_as_its_user_wants() {
     let server = serve(|_, _, stream| {
         say(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: 1\n\ndata: 2\n\n");
