@@ -139,7 +139,7 @@ def lab(server, url, seconds, arrival, warm_up=0):
         scenario.write_text(f'[target]\nurl = "{base}"\n[arrival]\n{arrival}\n[request]\npath = "/{path}"\n[phases]\nwarm_up_s = {warm_up}\nmeasured_s = {seconds}\n')
         said, cpu, beside = client_cpu([MERIDIAN, "lab", "run", scenario, "--out", f"{folder}/out", "--json"], server, seconds)
     result = json.loads(said)
-    seen, group = result["run"]["lab"], result["groups"][0]
+    seen, group = result["run"]["lab"], next(g for g in result["groups"] if g["phase"] == "measured")
     sound, latency = group["outcomes"].get("sound", 0), group["latency_ms"]
     # What the lab saw itself is of the time of the load alone.
     own = {"steal": seen["steal"], "other_load": seen["other_load"] or 0.0, "disturbed": max(seen["steal"], seen["other_load"] or 0.0, seen["driver_starved"])}
