@@ -189,16 +189,8 @@ impl Candidates {
                     continue;
                 }
                 Step::Descend { whole } if !tree.is_leaf(node) => {
-                    let children = tree.children(node);
-                    let touched = if whole { u64::MAX } else { self.reach.touched(tree, &children) };
-                    for (i, child) in children.enumerate().rev() {
-                        if touched >> i & 1 == 1 {
-                            self.stack.push((child, whole));
-                        } else {
-                            stats.nodes_visited += 1;
-                            stats.nodes_pruned += 1;
-                        }
-                    }
+                    let children = self.reach.touched(tree, node, whole, stats);
+                    self.stack.extend(children.rev().map(|child| (child, whole)));
                     continue;
                 }
                 Step::Descend { whole } | Step::Rows { whole } => whole,

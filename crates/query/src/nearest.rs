@@ -152,15 +152,9 @@ impl Nearest {
     fn open(&mut self, scan: &mut Scan, part: u32, tree: usize, node: Node, whole: bool) -> Result<(), QueryError> {
         let owner = scan.part(part).trees()[tree].clone();
         if !owner.is_leaf(node) {
-            let children = owner.children(node);
-            let touched = if whole { u64::MAX } else { scan.reach.touched(&owner, &children) };
-            for (i, child) in children.enumerate() {
-                if touched >> i & 1 == 1 {
-                    self.push(scan, part, tree, child, whole);
-                } else {
-                    scan.stats.nodes_visited += 1;
-                    scan.stats.nodes_pruned += 1;
-                }
+            let reach = scan.reach;
+            for child in reach.touched(&owner, node, whole, &mut scan.stats) {
+                self.push(scan, part, tree, child, whole);
             }
             return Ok(());
         }

@@ -3,7 +3,8 @@
 //! A node that lies beside it holds nothing that matches, whatever else the predicate says: most children of a node are
 //! ruled out so, by a few comparisons without a branch, before the predicate is asked about any of them.
 
-use meridian_index::{Children, Tree};
+use crate::control::Stats;
+use meridian_index::{Children, Node, Tree};
 use meridian_model::Bounds;
 use meridian_model::filter::Predicate;
 
@@ -24,8 +25,24 @@ impl Reach {
         Reach { place: (!anywhere).then_some([west, south, east, north]), time: (!always).then_some((start, end)) }
     }
 
-    /// Which of a node's children it touches: a bit each, the first the lowest.
-    pub(crate) fn touched(&self, tree: &Tree, children: &Children) -> u64 {
+    /// The children of a node that it touches; the others are counted as ruled out. `whole`: all below the node match.
+    pub(crate) fn touched(
+        &self,
+        tree: &Tree,
+        node: Node,
+        whole: bool,
+        stats: &mut Stats,
+    ) -> impl DoubleEndedIterator<Item = Node> + use<> {
+        let children = tree.children(node);
+        let touched = if whole { u64::MAX } else { self.bits(tree, &children) };
+        let ruled_out = (0..children.len()).filter(|i| touched >> i & 1 == 0).count() as u64;
+        stats.nodes_visited += ruled_out;
+        stats.nodes_pruned += ruled_out;
+        children.enumerate().filter(move |(i, _)| touched >> i & 1 == 1).map(|(_, child)| child)
+    }
+
+    /// Which of neighbouring nodes it touches: a bit each, the first the lowest.
+    fn bits(&self, tree: &Tree, children: &Children) -> u64 {
         let mut touched = u64::MAX;
         if let Some([west, south, east, north]) = self.place
             && tree.knows_place()
