@@ -108,9 +108,9 @@ def overload(found):
 
 def bursts(found):
     rows = [[r["size"], f"{r['gap_s']:g}", ended(r), calls(r), ", ".join(f"{b['first_s']:.2f}" for b in r["bursts"]), tilt(r["growth_later"], "burst"),
-             f"{r['resident_peak_mb']:,.0f}", beside(r)] for r in found["runs"]]
+             f"{r['resident_peak_mb']:,.0f}", beside(r), r.get("commit", found["commit"])] for r in found["runs"]]
     return [f"Set A at {found['time']:g} of its time; the gap runs from a burst's last answer. Growth is that of the first result less what the quickest source took.", "",
-            *table(["at once", "gap s", "outcome", "calls", "first result of each burst, median s", "growth", "resident MB, most", "ids of searches beside it"], rows)]
+            *table(["at once", "gap s", "outcome", "calls", "first result of each burst, median s", "growth", "resident MB, most", "ids of searches beside it", "commit"], rows)]
 
 
 def faults(found):

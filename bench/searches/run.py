@@ -31,6 +31,13 @@ def overload(options, figures):
     return outside.overload(options, at)
 
 
+def beside(before, runs):
+    """Bursts of an earlier run, each with the commit that it is of, but for those that were run again."""
+    cell = lambda run: (run["size"], run["gap_s"])
+    kept = [{"commit": before["commit"]} | run for run in before["runs"] if cell(run) not in map(cell, runs)] if before else []
+    return sorted(kept + runs, key=cell)
+
+
 RUN = {"isolated": outside.isolated, "flat": outside.flat, "edge": outside.edge, "bursts": outside.bursts, "faults": faulty.faults, "standing": standing.standing,
        "streams": standing.streams, "peer": peer.peer}
 
@@ -53,6 +60,7 @@ def arguments():
     parser.add_argument("--bursts", type=int, default=3)
     parser.add_argument("--sizes", type=int, nargs="+", default=[20, 200], help="searches of a burst")
     parser.add_argument("--gaps", type=float, nargs="+", default=[3], help="seconds between bursts")
+    parser.add_argument("--add", action="store_true", help="bursts of other sizes and gaps that were run before stay")
     parser.add_argument("--fault-rate", type=float, default=100, help="searches a second with and without faulty sources")
     parser.add_argument("--fault-seconds", type=float, default=24)
     parser.add_argument("--standing", type=int, default=100_000, help="saved searches")
@@ -82,6 +90,8 @@ def main():
         before = steal_and_load()
         found = overload(options, figures) if name == "overload" else RUN[name](options)
         ran = {"quiet": [before, steal_and_load()], "commit": commit(), "machine": machine(), "users": "each its own"}
+        if name == "bursts":
+            found["runs"] = beside(figures.get(name), [run | {"commit": ran["commit"]} for run in found["runs"]]) if options.add else found["runs"]
         figures[name] = found | ran
         # After each part, so that what was measured stays if a later one is stopped.
         save("searches", {"parts": figures})

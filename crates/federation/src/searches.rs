@@ -49,6 +49,11 @@ pub enum Refusal {
         /// When to come again.
         retry: Duration,
     },
+    /// He was refused a moment ago and told when to come again, and that is not yet.
+    Early {
+        /// How long it still is until then.
+        retry: Duration,
+    },
     /// There are as many saved searches as may be.
     TooManySaved {
         /// How many.
@@ -65,6 +70,9 @@ impl std::fmt::Display for Refusal {
             Refusal::TooMany { running, .. } => write!(f, "{running} searches run, as many as may"),
             Refusal::Busy { delay, .. } => {
                 write!(f, "the searches that run wait {} ms for a processor", delay.as_millis())
+            }
+            Refusal::Early { retry } => {
+                write!(f, "the same was refused a moment ago, and its turn comes in {} ms", retry.as_millis())
             }
             Refusal::TooManySaved { most } => write!(f, "there are {most} saved searches, as many as may be"),
             Refusal::Failed(why) => f.write_str(why),
@@ -95,15 +103,25 @@ pub struct Searches {
     book: Mutex<Book>,
 }
 
+/// Who asks what.
+pub(crate) type Key = (String, String);
+
+/// Who comes before his turn is let in only while less than one in so many places is taken, and work waits less than one in so
+/// many of the time that it may: the rest is for those who come for the first time or when they were told to.
+const FOR_THE_EARLY: u32 = 4;
+
 /// Which searches there are.
 #[derive(Default)]
 struct Book {
     all: HashMap<String, Arc<Search>>,
-    running: usize,
+    /// Those that run: when each arrived, and its deadline.
+    running: BTreeMap<Seat, Instant>,
+    /// Places that were given.
+    places: u64,
     /// Ended ones that can still be read, oldest first.
     ended: VecDeque<String>,
     /// Those that may be joined: asker and question, to name.
-    joinable: HashMap<(String, String), String>,
+    joinable: HashMap<Key, String>,
     /// How long searches take: a mean in which the last ones weigh most.
     takes: Option<Duration>,
     /// When those who are refused may come again.
@@ -111,7 +129,16 @@ struct Book {
     stopped: bool,
 }
 
+/// A place among those that run: when its search arrived, and a number.
+type Seat = (Instant, u64);
+
 impl Book {
+    /// The search that runs with this key, if it began less than `join` ago.
+    fn joined(&self, key: &Key, join: Duration) -> Option<Arc<Search>> {
+        let search = self.joinable.get(key).and_then(|id| self.all.get(id))?;
+        (search.arrived.elapsed() < join && !search.is_over()).then(|| search.clone())
+    }
+
     fn note_end(&mut self, took: Duration) {
         self.takes = Some(self.takes.map_or(took, |mean| (mean * 7 + took) / 8));
         self.turns.note_end(Instant::now());
@@ -119,11 +146,9 @@ impl Book {
 
     /// When a place comes free: when the oldest search that runs has taken as long as they do, at its deadline at the latest.
     fn free_in(&self, now: Instant) -> Duration {
-        let end = |search: &Arc<Search>| {
-            self.takes.map_or(search.deadline, |takes| search.deadline.min(search.arrived + takes))
-        };
-        let first = self.all.values().filter(|search| !search.is_over()).map(end).min();
-        first.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
+        let Some(((arrived, _), deadline)) = self.running.first_key_value() else { return Duration::ZERO };
+        let end = self.takes.map_or(*deadline, |takes| (*deadline).min(*arrived + takes));
+        end.saturating_duration_since(now)
     }
 }
 
@@ -187,19 +212,25 @@ impl Searches {
         asker: &str,
         arrived: Instant,
     ) -> Result<(Arc<Search>, bool), Refusal> {
+        let key = (asker.to_owned(), asked.to_string());
+        // Who is refused whatever he asks costs no more than to say so.
+        let delay = self.delay(Class::Quick);
+        if let Some(search) = self.look(&mut self.book.lock(), &key, delay)? {
+            return Ok((search, true));
+        }
         let question = Question::read(asked, &self.settings)?;
-        self.begin(question, (asker.to_owned(), asked.to_string()), arrived).await
+        self.begin(question, key, arrived).await
     }
 
     /// As [`Searches::start`], with a question that was read already; `key` says who asks what.
     pub(crate) async fn begin(
         self: &Arc<Searches>,
         question: Question,
-        key: (String, String),
+        key: Key,
         arrived: Instant,
     ) -> Result<(Arc<Search>, bool), Refusal> {
         let plan = plan(&question, &self.providers)?;
-        let place = match self.admit(&key, question.priority.class())? {
+        let place = match self.admit(&key, &question, arrived)? {
             Admitted::Join(search) => return Ok((search, true)),
             Admitted::Place(place) => place,
         };
@@ -238,29 +269,41 @@ impl Searches {
         Ok((search, false))
     }
 
-    fn admit(self: &Arc<Searches>, key: &(String, String), class: Class) -> Result<Admitted, Refusal> {
-        let delay = self.delay(class);
+    fn admit(self: &Arc<Searches>, key: &Key, question: &Question, arrived: Instant) -> Result<Admitted, Refusal> {
+        let delay = self.delay(question.priority.class());
         let mut book = self.book.lock();
-        if let Some(search) = book.joinable.get(key).and_then(|id| book.all.get(id))
-            && search.arrived.elapsed() < self.settings.join
-            && !search.is_over()
-        {
+        if let Some(search) = self.look(&mut book, key, delay)? {
+            return Ok(Admitted::Join(search));
+        }
+        book.turns.note_begin(key);
+        book.places += 1;
+        let seat = (arrived, book.places);
+        book.running.insert(seat, arrived + question.deadline);
+        Ok(Admitted::Place(Running(self.clone(), seat)))
+    }
+
+    /// Whether a search may begin before which work has waited for `delay`: the one that it joins, `None` for a place of its own,
+    /// or a refusal.
+    fn look(&self, book: &mut Book, key: &Key, delay: Duration) -> Result<Option<Arc<Search>>, Refusal> {
+        if let Some(search) = book.joined(key, self.settings.join) {
             self.tally.joined.fetch_add(1, Ordering::Relaxed);
-            return Ok(Admitted::Join(search.clone()));
+            return Ok(Some(search));
         }
-        if delay > self.settings.delay_max {
-            self.tally.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(Refusal::Busy { delay, retry: book.turns.give(Instant::now(), Duration::ZERO) });
-        }
-        if book.running >= self.settings.searches_max || book.stopped {
-            self.tally.refused.fetch_add(1, Ordering::Relaxed);
-            let now = Instant::now();
+        let (now, delay_max) = (Instant::now(), self.settings.delay_max);
+        let (running, most) = (book.running.len(), self.settings.searches_max);
+        let spare = delay * FOR_THE_EARLY <= delay_max && running * FOR_THE_EARLY as usize <= most;
+        let refusal = if let Some(retry) = book.turns.early(key, now).filter(|_| !spare) {
+            Refusal::Early { retry }
+        } else if delay > delay_max {
+            Refusal::Busy { delay, retry: book.turns.give(key, now, Duration::ZERO) }
+        } else if running >= most || book.stopped {
             let least = book.free_in(now);
-            return Err(Refusal::TooMany { running: book.running, retry: book.turns.give(now, least) });
-        }
-        book.turns.note_begin();
-        book.running += 1;
-        Ok(Admitted::Place(Running(self.clone())))
+            Refusal::TooMany { running, retry: book.turns.give(key, now, least) }
+        } else {
+            return Ok(None);
+        };
+        self.tally.refused.fetch_add(1, Ordering::Relaxed);
+        Err(refusal)
     }
 
     /// For how long work that goes before a new search of this class has waited for a processor.
@@ -350,7 +393,7 @@ impl Searches {
 
     /// Searches that run.
     pub fn running(&self) -> usize {
-        self.book.lock().running
+        self.book.lock().running.len()
     }
 
     /// Bytes of packets kept.
@@ -406,10 +449,10 @@ enum Admitted {
 }
 
 /// A place among those that run; given back when dropped.
-struct Running(Arc<Searches>);
+struct Running(Arc<Searches>, Seat);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.book.lock().running -= 1;
+        self.0.book.lock().running.remove(&self.1);
     }
 }

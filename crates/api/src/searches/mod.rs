@@ -113,7 +113,7 @@ fn refused(refusal: Refusal, state: &AppState) -> Problem {
                 Err(_) => problem,
             }
         }
-        Refusal::Busy { retry, .. } => {
+        Refusal::Busy { retry, .. } | Refusal::Early { retry } => {
             Problem::new(Kind::TooManySearches, format!("{refusal}: try again")).retry_after(retry)
         }
         Refusal::TooManySaved { most } => Problem::new(

@@ -298,11 +298,43 @@ async fn who_comes_while_work_waits_too_long_is_refused_until_it_does_not() {
     // What waited for them is thrown away.
     let again = async {
         while let Err(refusal) = searches.start(&question(begun.len()), "", Instant::now()).await {
-            assert!(matches!(refusal, Refusal::Busy { .. }), "{refusal:?}");
+            assert!(matches!(refusal, Refusal::Busy { .. } | Refusal::Early { .. }), "{refusal:?}");
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(10), again).await.expect("a place");
+}
+
+#[tokio::test]
+async fn who_comes_before_his_turn_does_not_take_the_place_of_one_who_comes_for_the_first_time() {
+    let searches = searches(Settings { searches_max: 4, ..Settings::default() }, &[("hangs", hangs)]);
+    let ask = async |who: &str| {
+        let question = json!({"keywords": "x", "providers": ["hangs"]});
+        searches.start(&question, who, Instant::now()).await.map(|(search, _)| search)
+    };
+    let fewer = async |search: &crate::Search, running: usize| {
+        assert!(searches.stop(&search.id));
+        while searches.running() > running {
+            tokio::task::yield_now().await;
+        }
+    };
+    let mut begun = Vec::new();
+    for who in ["a", "b", "c", "d"] {
+        begun.push(ask(who).await.expect("a search"));
+    }
+    let Err(Refusal::TooMany { retry: told, .. }) = ask("e").await else { panic!("a fifth of four") };
+    fewer(&begun[0], 3).await;
+    // There is room, but not for him yet; he keeps his turn, however often he comes.
+    for _ in 0..3 {
+        let Err(Refusal::Early { retry }) = ask("e").await else { panic!("let in before his turn") };
+        assert!(retry <= told);
+    }
+    begun.push(ask("f").await.expect("a first question"));
+    // Where next to nothing runs nobody is sent away.
+    for (n, running) in [(1, 3), (2, 2), (3, 1)] {
+        fewer(&begun[n], running).await;
+    }
+    ask("e").await.expect("a search");
 }
 
 fn many(sink: Sink) -> Asking<'static> {

@@ -1,6 +1,6 @@
 //! Who sees a search to its end. That is told, and its place given back, whatever becomes of him.
 
-use super::{Running, Searches};
+use super::{Key, Running, Searches};
 use crate::search::Search;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -9,19 +9,14 @@ use std::sync::Arc;
 pub(super) struct Guardian {
     searches: Arc<Searches>,
     id: String,
-    key: (String, String),
+    key: Key,
     /// The search and its place, until it is over.
     open: Mutex<Option<(Arc<Search>, Running)>>,
 }
 
 impl Guardian {
     /// Of a search; `key` says who asks what.
-    pub(super) fn new(
-        searches: Arc<Searches>,
-        search: Arc<Search>,
-        place: Running,
-        key: (String, String),
-    ) -> Arc<Guardian> {
+    pub(super) fn new(searches: Arc<Searches>, search: Arc<Search>, place: Running, key: Key) -> Arc<Guardian> {
         let (id, open) = (search.id.clone(), Mutex::new(Some((search, place))));
         Arc::new(Guardian { searches, id, key, open })
     }

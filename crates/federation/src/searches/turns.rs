@@ -2,7 +2,12 @@
 //!
 //! Searches end at some pace. Turns are given out at a part of it, one after the other, so that those who come without one find
 //! room as well. Whoever is let in makes the line shorter by one: he had a turn, or there was room beside those who have.
+//!
+//! Who was told is remembered until his turn, so that those who come before it do not push out those who wait for theirs.
 
+use super::Key;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 /// Who is refused is never asked to come back sooner.
@@ -14,6 +19,11 @@ const ENDS: u32 = 4;
 /// The pace is a mean in which the last so many ends weigh most.
 const MEMORY: u32 = 32;
 
+/// At most so many are remembered, some 2 MB. Who comes beyond them is taken for new.
+const TOLD_MAX: usize = 1 << 16;
+/// Those whose turn has come are forgotten, where room is short, once in so long.
+const SWEEP: Duration = Duration::from_secs(1);
+
 /// The line of those who were told when to come again.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
@@ -22,6 +32,10 @@ pub(super) struct Turns {
     pace: Option<Duration>,
     /// When the last turn that was given would be over, had the first begun at once.
     end: Option<Instant>,
+    /// When the turn of each comes, by the hash of who asks what.
+    told: HashMap<u64, Instant>,
+    hasher: RandomState,
+    swept: Option<Instant>,
 }
 
 impl Turns {
@@ -34,16 +48,40 @@ impl Turns {
     }
 
     /// Notes that somebody was let in.
-    pub(super) fn note_begin(&mut self) {
+    pub(super) fn note_begin(&mut self, who: &Key) {
         let step = self.step();
         self.end = self.end.and_then(|end| end.checked_sub(step));
+        if !self.told.is_empty() {
+            self.told.remove(&self.hasher.hash_one(who));
+        }
+    }
+
+    /// How long it is until the turn of one who was given one; `None` where it has come, or none was given.
+    pub(super) fn early(&self, who: &Key, now: Instant) -> Option<Duration> {
+        if self.told.is_empty() {
+            return None;
+        }
+        let turn = self.told.get(&self.hasher.hash_one(who))?;
+        Some(turn.saturating_duration_since(now)).filter(|left| !left.is_zero())
     }
 
     /// Gives a turn: how long to wait for it. The line begins `least` from now.
-    pub(super) fn give(&mut self, now: Instant, least: Duration) -> Duration {
+    pub(super) fn give(&mut self, who: &Key, now: Instant, least: Duration) -> Duration {
         let before = self.end.map_or(Duration::ZERO, |end| end.saturating_duration_since(now)).min(LATEST);
         self.end = Some(now + before + self.step());
-        (least.max(SOONEST) + before).min(LATEST)
+        let wait = (least.max(SOONEST) + before).min(LATEST);
+        self.remember(who, now, wait);
+        wait
+    }
+
+    fn remember(&mut self, who: &Key, now: Instant, wait: Duration) {
+        if self.told.len() >= TOLD_MAX && self.swept.is_none_or(|swept| now >= swept + SWEEP) {
+            self.told.retain(|_, turn| *turn > now);
+            self.swept = Some(now);
+        }
+        if self.told.len() < TOLD_MAX {
+            self.told.insert(self.hasher.hash_one(who), now + wait);
+        }
     }
 
     fn step(&self) -> Duration {
@@ -54,6 +92,10 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn who(n: usize) -> Key {
+        (format!("as {n}"), "{}".to_owned())
+    }
 
     /// A hundred searches a second end.
     fn busy(now: Instant) -> Turns {
@@ -66,7 +108,7 @@ mod tests {
     fn those_who_are_refused_together_come_again_apart() {
         let begun = Instant::now();
         let (mut turns, now) = (busy(begun), begun + Duration::from_secs(10));
-        let told: Vec<Duration> = (0..1_000).map(|_| turns.give(now, Duration::ZERO)).collect();
+        let told: Vec<Duration> = (0..1_000).map(|n| turns.give(&who(n), now, Duration::ZERO)).collect();
         assert_eq!(
             (told[0], told[1], told[999]),
             (SOONEST, SOONEST + Duration::from_millis(40), Duration::from_millis(40_960))
@@ -75,27 +117,56 @@ mod tests {
         let in_second = |s: u64| told.iter().filter(|wait| wait.as_secs() == s).count();
         assert!((1..40).all(|s| in_second(s) == 25));
         // Ten seconds later the last turns are as far from everybody.
-        assert_eq!(turns.give(now + Duration::from_secs(10), Duration::ZERO), Duration::from_secs(31));
-        assert_eq!((0..10_000).map(|_| turns.give(now, Duration::ZERO)).max(), Some(LATEST));
+        assert_eq!(turns.give(&who(0), now + Duration::from_secs(10), Duration::ZERO), Duration::from_secs(31));
+        assert_eq!((0..10_000).map(|n| turns.give(&who(n), now, Duration::ZERO)).max(), Some(LATEST));
     }
 
     #[test]
     fn the_line_ends_when_there_is_room_and_nobody_waits_for_no_reason() {
         let begun = Instant::now();
         let (mut turns, now) = (busy(begun), begun + Duration::from_secs(10));
-        for _ in 0..1_000 {
-            turns.give(now, Duration::ZERO);
+        for n in 0..1_000 {
+            turns.give(&who(n), now, Duration::ZERO);
         }
-        for _ in 0..1_000 {
-            turns.note_begin();
+        for n in 0..1_000 {
+            turns.note_begin(&who(n));
         }
-        assert_eq!(turns.give(now, Duration::ZERO), SOONEST);
-        assert_eq!(Turns::default().give(now, Duration::from_secs(7)), Duration::from_secs(7));
+        assert!(turns.told.is_empty());
+        assert_eq!(turns.give(&who(0), now, Duration::ZERO), SOONEST);
+        assert_eq!(Turns::default().give(&who(0), now, Duration::from_secs(7)), Duration::from_secs(7));
         // Where next to nothing ends the steps are not endless.
         let mut turns = Turns::default();
         turns.note_end(begun);
         turns.note_end(begun + Duration::from_secs(3_600));
-        turns.give(now, Duration::ZERO);
-        assert_eq!(turns.give(now, Duration::ZERO), Duration::from_secs(5));
+        turns.give(&who(0), now, Duration::ZERO);
+        assert_eq!(turns.give(&who(1), now, Duration::ZERO), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn who_comes_before_his_turn_is_known_by_what_he_asks_until_it_has_come() {
+        let now = Instant::now();
+        let mut turns = Turns::default();
+        assert_eq!(turns.early(&who(1), now), None);
+        assert_eq!(turns.give(&who(1), now, Duration::from_secs(7)), Duration::from_secs(7));
+        let after = |seconds: u64| now + Duration::from_secs(seconds);
+        assert_eq!(turns.early(&who(1), after(2)), Some(Duration::from_secs(5)));
+        assert_eq!(turns.early(&who(2), after(2)), None);
+        assert_eq!(turns.early(&(who(1).0, "[]".to_owned()), after(2)), None);
+        assert_eq!(turns.early(&who(1), after(8)), None);
+        turns.note_begin(&who(1));
+        assert_eq!(turns.early(&who(1), after(2)), None);
+    }
+
+    #[test]
+    fn no_more_are_remembered_than_there_is_room_for() {
+        let now = Instant::now();
+        let mut turns = Turns::default();
+        (0..TOLD_MAX + 10).for_each(|n| drop(turns.give(&who(n), now, Duration::ZERO)));
+        assert_eq!(turns.told.len(), TOLD_MAX);
+        assert_eq!(turns.early(&who(TOLD_MAX + 5), now), None);
+        // Once the turns of those before have come there is room again.
+        let later = now + Duration::from_secs(5);
+        turns.give(&who(TOLD_MAX + 5), later, Duration::ZERO);
+        assert_eq!((turns.told.len(), turns.early(&who(TOLD_MAX + 5), later)), (1, Some(SOONEST)));
     }
 }
