@@ -106,9 +106,11 @@ pub struct Searches {
 /// Who asks what.
 pub(crate) type Key = (String, String);
 
-/// Who comes before his turn is let in only while less than one in so many places is taken, and work waits less than one in so
-/// many of the time that it may: the rest is for those who come for the first time or when they were told to.
-const FOR_THE_EARLY: u32 = 4;
+/// Who comes before his turn is let in only while one place in so many is taken at most: the others are for those who come for
+/// the first time, or when they were told to.
+const PLACES_FOR_THE_EARLY: usize = 4;
+/// And only while work waits for a processor one part in so many of the time that it may, so that he slows nobody.
+const WAIT_FOR_THE_EARLY: u32 = 16;
 
 /// Which searches there are.
 #[derive(Default)]
@@ -275,7 +277,7 @@ impl Searches {
         if let Some(search) = self.look(&mut book, key, delay)? {
             return Ok(Admitted::Join(search));
         }
-        book.turns.note_begin(key);
+        book.turns.note_begin(key, Instant::now());
         book.places += 1;
         let seat = (arrived, book.places);
         book.running.insert(seat, arrived + question.deadline);
@@ -291,7 +293,7 @@ impl Searches {
         }
         let (now, delay_max) = (Instant::now(), self.settings.delay_max);
         let (running, most) = (book.running.len(), self.settings.searches_max);
-        let spare = delay * FOR_THE_EARLY <= delay_max && running * FOR_THE_EARLY as usize <= most;
+        let spare = delay * WAIT_FOR_THE_EARLY <= delay_max && running * PLACES_FOR_THE_EARLY <= most;
         let refusal = if let Some(retry) = book.turns.early(key, now).filter(|_| !spare) {
             Refusal::Early { retry }
         } else if delay > delay_max {

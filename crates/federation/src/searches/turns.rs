@@ -1,7 +1,7 @@
 //! When those who are refused may come again: each at a time of his own, so that they do not all come back at once.
 //!
 //! Searches end at some pace. Turns are given out at a part of it, one after the other, so that those who come without one find
-//! room as well. Whoever is let in makes the line shorter by one: he had a turn, or there was room beside those who have.
+//! room as well. Who is let in before his turn makes the line shorter by one.
 //!
 //! Who was told is remembered until his turn, so that those who come before it do not push out those who wait for theirs.
 
@@ -48,11 +48,14 @@ impl Turns {
     }
 
     /// Notes that somebody was let in.
-    pub(super) fn note_begin(&mut self, who: &Key) {
-        let step = self.step();
-        self.end = self.end.and_then(|end| end.checked_sub(step));
-        if !self.told.is_empty() {
-            self.told.remove(&self.hasher.hash_one(who));
+    pub(super) fn note_begin(&mut self, who: &Key, now: Instant) {
+        if self.told.is_empty() {
+            return;
+        }
+        let turn = self.told.remove(&self.hasher.hash_one(who));
+        if turn.is_some_and(|turn| turn > now) {
+            let step = self.step();
+            self.end = self.end.and_then(|end| end.checked_sub(step));
         }
     }
 
@@ -129,7 +132,7 @@ mod tests {
             turns.give(&who(n), now, Duration::ZERO);
         }
         for n in 0..1_000 {
-            turns.note_begin(&who(n));
+            turns.note_begin(&who(n), now);
         }
         assert!(turns.told.is_empty());
         assert_eq!(turns.give(&who(0), now, Duration::ZERO), SOONEST);
@@ -153,7 +156,7 @@ mod tests {
         assert_eq!(turns.early(&who(2), after(2)), None);
         assert_eq!(turns.early(&(who(1).0, "[]".to_owned()), after(2)), None);
         assert_eq!(turns.early(&who(1), after(8)), None);
-        turns.note_begin(&who(1));
+        turns.note_begin(&who(1), after(8));
         assert_eq!(turns.early(&who(1), after(2)), None);
     }
 
