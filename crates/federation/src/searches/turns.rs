@@ -164,7 +164,9 @@ mod tests {
     fn no_more_are_remembered_than_there_is_room_for() {
         let now = Instant::now();
         let mut turns = Turns::default();
-        (0..TOLD_MAX + 10).for_each(|n| drop(turns.give(&who(n), now, Duration::ZERO)));
+        for n in 0..TOLD_MAX + 10 {
+            turns.give(&who(n), now, Duration::ZERO);
+        }
         assert_eq!(turns.told.len(), TOLD_MAX);
         assert_eq!(turns.early(&who(TOLD_MAX + 5), now), None);
         // Once the turns of those before have come there is room again.
