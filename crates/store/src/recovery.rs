@@ -18,10 +18,15 @@ use crate::snapshot::Horizon;
 use crate::stats::Counters;
 use arc_swap::ArcSwap;
 use meridian_model::IdRole;
+use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64};
+
+/// Segments that are opened at a time: each waits for a handful of small reads, one after the other, so a disk has more to do
+/// at once than there are processors.
+const OPENERS: usize = 16;
 
 /// What all collections of a store share.
 #[derive(Debug, Clone)]
@@ -209,7 +214,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Opens all segments: trees, footers and directories are read, several at a time but in a simulation, where calls
+    /// Opens all segments: trees, footers and directories are read, [`OPENERS`] at a time but in a simulation, where calls
     /// come one by one.
     fn open_segments(&self) -> Vec<(SegmentEntry, Result<Part, StoreError>, Option<Problem>)> {
         let open = |meta: &SegmentEntry| {
@@ -218,10 +223,12 @@ impl Partition {
             (meta, opened, note)
         };
         let segments = &self.manifest.segments;
-        if self.shared.options.background {
-            segments.par_iter().map(open).collect()
-        } else {
-            segments.iter().map(open).collect()
+        let openers = OPENERS.min(segments.len());
+        let together = self.shared.options.background && openers > 1;
+        let pool = together.then(|| ThreadPoolBuilder::new().num_threads(openers).build().ok());
+        match pool.flatten() {
+            Some(openers) => openers.install(|| segments.par_iter().map(open).collect()),
+            None => segments.iter().map(open).collect(),
         }
     }
 

@@ -65,6 +65,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         }
         other => return Err(Failure::Usage(format!("--role {other}: expected all, gateway, owner or scan"))),
     }
+    crate::machine::read_program_ahead();
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
