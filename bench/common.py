@@ -177,9 +177,12 @@ def machine():
     return f"{os.cpu_count()} cores of {model}, {memory} GiB, Linux {platform.release()}"
 
 
+RUN = int(time.time())  # this run of a bench, whose figures may stand beside those of others
+
+
 def steal_and_load():
     """Load average and stolen ticks so far, to judge how quiet the run was."""
-    return {"load1": os.getloadavg()[0], "steal_ticks": int(open("/proc/stat").readline().split()[8])}
+    return {"load1": os.getloadavg()[0], "steal_ticks": int(open("/proc/stat").readline().split()[8]), "run": RUN}
 
 
 def commit():

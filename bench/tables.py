@@ -26,6 +26,9 @@ def table(head, rows):
 
 def quiet(result):
     """How busy the machine was with other things: load, and processor time that the host took away."""
-    taken = result["quiet"][-1]["steal_ticks"] - result["quiet"][0]["steal_ticks"]
+    runs = {}
+    for reading in result["quiet"]:
+        runs.setdefault(reading.get("run"), []).append(reading["steal_ticks"])
+    taken = sum(ticks[-1] - ticks[0] for ticks in runs.values())
     loads = ", ".join(f"{q['load1']:.1f}" for q in result["quiet"])
     return f"Load average before and after each round: {loads}; taken by the host during the run: {taken / 100:,.0f} s of processor time."

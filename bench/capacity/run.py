@@ -1,7 +1,7 @@
 """bench-capacity: many small events in a server that is held to little memory, killed, and opened again.
 
 Events of {object, value, time, place}, in order of time, go in through the API as Arrow; the server runs in a memory cgroup
-(version 2, or 1 where that is what the machine has), caches of its own and anonymous memory in it, and so is the page
+(version 2, or 1 where that is what the machine has) with the settings that it chooses itself, caches of its own and anonymous memory in it, and so is the page
 cache that it fills, which the kernel takes back. Then `kill -9`, the page cache dropped, and a start: time to ready, and to
 the first answer of each kind of question. Every answer's count is compared with what was sent.
 """
@@ -76,10 +76,10 @@ class Held:
 
     name = "meridian"
 
-    def __init__(self, cgroup, folder, config):
+    def __init__(self, cgroup, folder):
         self.port, self.began, self.peak_mb = free_port(), time.perf_counter(), 0.0
         enter = f'echo $$ > "{cgroup.folder}/cgroup.procs"; exec "$@"'
-        argv = [MERIDIAN, "serve", "--listen", f"127.0.0.1:{self.port}", "--data", folder / "data", "--config", config]
+        argv = [MERIDIAN, "serve", "--listen", f"127.0.0.1:{self.port}", "--data", folder / "data"]
         self.log = open(folder / "server.log", "ab")
         self.process = subprocess.Popen(["sh", "-c", enter, "sh", *map(str, argv)], stdout=self.log, stderr=self.log)
         self.pid = self.process.pid
@@ -207,13 +207,10 @@ def main():
     with contextlib.ExitStack() as stack:
         folder = options.folder or pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-capacity-")))
         folder.mkdir(parents=True, exist_ok=True)
-        config, share = folder / "meridian.toml", options.memory // 8
-        config.write_text(f'[store]\ncache_bytes = "{2 * share} MiB"\nmemory_bytes = "{share} MiB"\nlog_bytes = "{share} MiB"\n'
-                          f'[ingest]\nbody_bytes_total = "{share // 2} MiB"\n')
         cgroup = Cgroup(options.memory * MEBIBYTE)
         stack.callback(cgroup.remove)
         if not (folder / "data").exists():
-            server = Held(cgroup, folder, config)
+            server = Held(cgroup, folder)
             stack.callback(server.kill)
             server.ready_ms()
             meridian(server, "create", "events", "--schema", SCHEMA)
@@ -230,7 +227,7 @@ def main():
         for cold in (True, False):
             if cold and not drop_page_cache():
                 continue
-            server = Held(cgroup, folder, config)
+            server = Held(cgroup, folder)
             stack.callback(server.kill)
             opened = {"cold": cold, "ready_ms": server.ready_ms(), "ready_mb": server.peak_mb}
             opened |= {"questions": asked(server, options.rounds), "count": count(server), "peak_mb": server.peak_mb}

@@ -8,6 +8,7 @@
 #[macro_use]
 mod setting;
 mod images;
+mod memory;
 mod search;
 mod server;
 
@@ -18,7 +19,7 @@ use meridian_api::ServerConfig;
 use meridian_federation::provider::shipped;
 use meridian_federation::{Classifier, ImageSettings};
 use meridian_store::{Durability, Options};
-use setting::{GIB, MIB, Setting};
+use setting::Setting;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
@@ -42,21 +43,20 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Config {
+        let mut config = Config {
             listen: "127.0.0.1:7117".to_owned(),
             role: "all".to_owned(),
-            store: Options { cache_bytes: cache_bytes(machine::memory()), ..Options::at("./meridian-data") },
+            store: Options::at("./meridian-data"),
             server: ServerConfig::default(),
             shipped: String::new(),
             providers: None,
             images: ImageSettings::default(),
+        };
+        if let Some(memory) = machine::memory() {
+            memory::fit(&mut config, memory);
         }
+        config
     }
-}
-
-/// A quarter of the memory there is, in whole MiB; what is left is for events on their way in, answers, and the page cache.
-fn cache_bytes(memory: Option<u64>) -> u64 {
-    memory.map_or(512 * MIB, |bytes| (bytes / 4 / MIB * MIB).clamp(64 * MIB, 64 * GIB))
 }
 
 /// All settings, in the order in which they are shown.
@@ -196,6 +196,7 @@ fn unknown(section: &str, key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::setting::GIB;
     use super::*;
 
     #[test]

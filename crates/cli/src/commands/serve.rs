@@ -2,6 +2,7 @@
 
 use crate::config::{self, Config};
 use crate::failure::Failure;
+use crate::machine;
 use crate::output::say;
 use clap::Args;
 use meridian_api::AppState;
@@ -10,8 +11,12 @@ use meridian_store::{Options, Store};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// A process that may use less gives memory back as soon as it is free.
+const LITTLE_MEMORY: u64 = 4 << 30;
 
 /// Serve collections over HTTP: OGC API, map, places profile
 #[derive(Args, Debug)]
@@ -65,7 +70,9 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         }
         other => return Err(Failure::Usage(format!("--role {other}: expected all, gateway, owner or scan"))),
     }
-    crate::machine::read_program_ahead();
+    if machine::memory().is_some_and(|bytes| bytes < LITTLE_MEMORY) {
+        machine::return_memory_soon(Duration::from_millis(10));
+    }
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())

@@ -53,7 +53,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     size!(
         "store.cache_bytes",
-        "Most memory for blocks kept for readers: by default a quarter of what the machine (or its control group) has.",
+        "Most memory for blocks kept for readers: by default a quarter of what the machine (or its control group) has beyond 512 MiB.",
         store.cache_bytes,
         MIB,
         TIB
