@@ -1,7 +1,6 @@
 //! What the machine has, for defaults that follow it.
 
 use std::ffi::{c_int, c_long};
-use std::num::NonZeroU64;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ pub fn memory() -> Option<u64> {
 }
 
 /// Lets freed memory go back to the system after this long instead of a second, on which a server that takes in a million events a second
-/// keeps 300 MB. It costs such a server a fifth of its pace, so it is for processes that have little memory.
+/// keeps 300 MB. At 50 ms or less it costs such a server a fifth to a quarter of its pace, so it is for processes that have little memory.
 pub fn return_memory_soon(delay: Duration) {
     #[allow(unsafe_code, reason = "the allocator has no other door to its options")]
     // Sound: the function is mimalloc's, which is linked into this program; it writes one number of a static table that
@@ -35,31 +34,16 @@ unsafe extern "C" {
 /// `mi_option_purge_delay` of mimalloc.h, versions 2 and 3: milliseconds.
 const PURGE_DELAY: c_int = 15;
 
-/// Has the system read the parts of this program's file that are mapped into its cache, on a thread of its own. A program that starts
-/// where nothing is cached would otherwise wait for the disk at each part of it that is touched for the first time. Nothing fails where
-/// it cannot be done.
+/// Has the system read this program's file into its cache, on a thread of its own. A server that starts where nothing is cached would
+/// otherwise wait for the disk at each part of the program that it touches for the first time. Nothing fails where it cannot be done.
 pub fn read_program_ahead() {
     #[cfg(target_os = "linux")]
     std::thread::spawn(|| {
         use rustix::fs::{Advice, fadvise};
-        let Ok(program) = std::fs::File::open("/proc/self/exe") else { return };
-        let mapped = std::env::current_exe().ok().zip(std::fs::read_to_string("/proc/self/maps").ok());
-        let end = mapped.and_then(|(path, maps)| mapped_end(&maps, path.to_str()?));
-        let _ = fadvise(&program, 0, end, Advice::WillNeed);
+        if let Ok(program) = std::fs::File::open("/proc/self/exe") {
+            let _ = fadvise(&program, 0, None, Advice::WillNeed);
+        }
     });
-}
-
-/// The byte of a file before which all that lies that is mapped of it, by the lines of `/proc/self/maps`: symbols lie behind it.
-#[cfg(any(test, target_os = "linux"))]
-fn mapped_end(maps: &str, path: &str) -> Option<NonZeroU64> {
-    let ends = maps.lines().filter(|line| line.ends_with(path)).filter_map(|line| {
-        let mut words = line.split_whitespace();
-        let (from, to) = words.next()?.split_once('-')?;
-        let offset = words.nth(1)?;
-        let [from, to, offset] = [from, to, offset].map(|number| u64::from_str_radix(number, 16).ok());
-        offset?.checked_add(to?.checked_sub(from?)?)
-    });
-    NonZeroU64::new(ends.max()?)
 }
 
 /// `MemTotal` of `/proc/meminfo`.
@@ -94,14 +78,6 @@ mod tests {
         assert_eq!(unsafe { mi_option_get(PURGE_DELAY) }, 1000);
         return_memory_soon(Duration::from_millis(10));
         assert_eq!(unsafe { mi_option_get(PURGE_DELAY) }, 10);
-    }
-
-    #[test]
-    fn what_is_mapped_of_a_file_ends_where_its_last_part_does() {
-        let maps = "55d0-55e0 r--p 00000000 fd:00 7 /bin/meridian\n55e0-5610 r-xp 00000010 fd:00 7 /bin/meridian\n\
-                    7f00-7fff r--p 00001000 fd:00 8 /lib/libc.so.6\nnonsense /bin/meridian\n";
-        assert_eq!(mapped_end(maps, "/bin/meridian"), NonZeroU64::new(0x40));
-        assert_eq!(mapped_end(maps, "/bin/other"), None);
     }
 
     #[test]

@@ -63,7 +63,6 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    machine::read_program_ahead();
     let outcome = match Program::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Create(args) => create::run(&args),

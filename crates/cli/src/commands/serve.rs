@@ -70,6 +70,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         }
         other => return Err(Failure::Usage(format!("--role {other}: expected all, gateway, owner or scan"))),
     }
+    machine::read_program_ahead();
     if machine::memory().is_some_and(|bytes| bytes < LITTLE_MEMORY) {
         machine::return_memory_soon(Duration::from_millis(10));
     }
