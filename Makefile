@@ -10,7 +10,7 @@ BENCHES := ingest mixed spacetime tracks near aggregate footprint scaling capaci
 VENV := $(TARGET)/bench-venv
 QUESTDB := 9.3.4
 
-.PHONY: help build web demo test fixture chaos soak studies bench bench-peers clean-demo
+.PHONY: help build web demo test fixture chaos differential soak conformance schemathesis studies bench bench-peers clean-demo
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,12 +45,24 @@ test: ## Every test that must pass before a change lands; installs what it needs
 fixture: ## Writes the small store of this version into crates/store/tests/fixtures, once
 	MERIDIAN_WRITE_FIXTURE=1 cargo test -p meridian-store --test store -- fixtures
 
-chaos: ## Simulated crashes, faults and damage for half of FOR seconds, then a real server killed again and again
-	MERIDIAN_SIM_SECONDS=$$(($(FOR) / 2)) cargo test -p meridian-store --test store -- sim::seeds --nocapture
+chaos: ## Simulated crashes, faults and damage for half of FOR seconds, harm to every kind of file for a quarter of that, then a real server killed again and again
+	MERIDIAN_SIM_SECONDS=$$(($(FOR) * 3 / 8)) cargo test -p meridian-store --test store -- sim::seeds --nocapture
+	MERIDIAN_DAMAGE_SECONDS=$$(($(FOR) / 8)) cargo test -p meridian-store --test store -- harm --nocapture
 	MERIDIAN_CHAOS_SECONDS=$$(($(FOR) / 2)) cargo test -p meridian-cli --test crash -- --nocapture
+
+differential: ## A real server against an oracle of plain lists, from new seeds, for FOR seconds
+	scripts/differential_test.sh --seconds $(FOR)
 
 soak: ## Write, delete, page and count at once, with little memory, for FOR seconds
 	MERIDIAN_SOAK_SECONDS=$(FOR) cargo test -p meridian-cli --test soak -- --nocapture
+
+conformance: ## The standards' tests: CQL2, and the OGC suites whose jars ETS_FEATURES and ETS_TILES name
+	scripts/cql2_test.sh
+	@[[ -n "$(ETS_FEATURES)$(ETS_TILES)" ]] || { echo "ETS_FEATURES and ETS_TILES name no jars: the suites are not run"; exit 1; }
+	scripts/conformance_test.sh
+
+schemathesis: ## Requests made from the API description for FOR seconds, with a SEED of their own
+	SECONDS_MAX=$(FOR) EXAMPLES=1000 SEED=$(or $(SEED),$(shell date +%s)) scripts/schemathesis_test.sh
 
 bench: build ## The side-by-side comparisons; writes bench/RESULTS.md
 	@for name in $(BENCHES); do $(MAKE) --no-print-directory bench-$$name || exit 1; done

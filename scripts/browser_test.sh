@@ -18,4 +18,4 @@ trap 'kill $server $mock 2> /dev/null || true; wait 2> /dev/null || true; rm -rf
 source scripts/search_sources.sh
 source scripts/serve.sh
 
-env -C web MERIDIAN_URL="$url" node --test --test-concurrency=1 tests/map.test.mjs tests/search.test.mjs
+env -C web MERIDIAN_URL="$url" node --test --test-concurrency=1 tests/map.test.mjs tests/pixels.test.mjs tests/search.test.mjs

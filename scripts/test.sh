@@ -71,7 +71,16 @@ step "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 counted "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
 step "dependencies: licences, bans, sources, advisories" deny
 step "web: types" npm --prefix web run --silent check
+step "differential: a live server against an oracle" env MERIDIAN_BUILT=1 scripts/differential_test.sh --seed 1 --rounds 12
 step "readers: DuckDB and pyarrow on the files of a live server" env MERIDIAN_BUILT=1 scripts/readers_test.sh
+step "CQL2: the standard's abstract tests" env MERIDIAN_BUILT=1 scripts/cql2_test.sh
+step "OpenAPI: both documents valid, no answer that they do not describe" env MERIDIAN_BUILT=1 scripts/schemathesis_test.sh
+if [[ -n ${ETS_FEATURES:-}${ETS_TILES:-} ]]; then
+    step "OGC: the conformance suites of Features and Tiles" env MERIDIAN_BUILT=1 scripts/conformance_test.sh
+else
+    echo
+    echo "NOTE: the OGC's conformance suites were NOT run: name their jars in ETS_FEATURES and ETS_TILES"
+fi
 counted "web: unit tests" env -C web node --test tests/unit.test.mjs tests/search-unit.test.mjs
 counted "web: browser tests against the real server" env MERIDIAN_BUILT=1 scripts/browser_test.sh
 

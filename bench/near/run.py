@@ -244,7 +244,7 @@ def measure(options, folder, rows, files, hits, sizes, differing, meridian, redi
     tile38 = None
     if os.environ.get("TILE38_SERVER"):
         tile38 = start_tile38(folder, rows)
-        systems["tile38, RESP"] = (tile38, "resp", lambda key: "NEARBY places LIMIT 25 DISTANCE POINT {2} {1} METERS")
+        systems["tile38, RESP"] = (tile38, "resp", lambda key: f"NEARBY places LIMIT 25 DISTANCE POINT {{2}} {{1}} {key[1] * 1000:g}")  # metres
     else:
         say("no Tile38: TILE38_SERVER names no binary")
     runs, quiet = {}, [steal_and_load()]

@@ -74,8 +74,9 @@ def foretell(options, folder, objective, seconds):
         study, model = Study(stack, options.meridian), FOLDER / "server.toml"
         said = study.meridian("lab", "simulate", model, "--calibrate", figures)
         fitted = {key: float(value) for key, value in re.findall(r"^(source\S+) = (\S+)$", said, re.MULTILINE)}
-        own = [f"workers={FORETOLD}", *(f"{key}={value}" for key, value in fitted.items())]
-        edge = json.loads(study.meridian("lab", "simulate", model, "--edge", f"p95_s={objective / 1000}", "--over-s", seconds, "--json", *sets(own)))
+        # Fitted again, so that the interval carries what the calibration may be off.
+        edge = json.loads(study.meridian("lab", "simulate", model, "--calibrate", figures, "--edge", f"p95_s={objective / 1000}", "--over-s", seconds, "--json",
+                                         *sets([f"workers={FORETOLD}"])))
     return {"written": now(), "at_once": FORETOLD, "objective": f"p95_ms at most {objective:g} over {seconds:g} s of even arrivals",
             "calibrated_on": [{"at_once": at_once, "rate": rate, "seconds": CALIBRATED_S} for at_once, rate in CALIBRATED.items()],
             "fitted": fitted, "breakpoint": edge["breakpoint"], "machine": machine(), "commit": commit(), "load1": steal_and_load()["load1"]}

@@ -12,6 +12,19 @@ const QUANTUM = 1000;
 /** Simplification tolerance in degrees; the source is drawn for 1:50 million. */
 const TOLERANCE = 0.012;
 
+/** Names whose letters the source lost to question marks, as Natural Earth spells them. */
+const RESTORED = new Map([
+  ['Chi?in?u', 'Chișinău'],
+  ['?saka', 'Ōsaka'],
+]);
+
+/** A name for the map. A name that lost letters and has no restored form ends the build: nobody wants it on a map. */
+function nameOf(name) {
+  const restored = RESTORED.get(name) ?? name;
+  if (/[?\ufffd]/.test(restored)) throw new Error(`the base map's name ${JSON.stringify(name)} lost letters: add it to RESTORED`);
+  return restored;
+}
+
 const features = (folder, name) =>
   Buffer.from(decompress(readFileSync(join(folder, name))))
     .toString('utf8')
@@ -194,14 +207,14 @@ export function basemap(folder) {
     const [x, y] = labelPoint(largest.polygon);
     places.push({
       type: 'Feature',
-      properties: { kind: 'country', name: country.name, area: Math.round(area) },
+      properties: { kind: 'country', name: nameOf(country.name), area: Math.round(area) },
       geometry: { type: 'Point', coordinates: [Math.round(x / 10) / 100, Math.round(y / 10) / 100] },
     });
   }
   for (const city of features(folder, 'capitals_110m.geojsonl.zst'))
     places.push({
       type: 'Feature',
-      properties: { kind: 'city', name: city.properties.name },
+      properties: { kind: 'city', name: nameOf(city.properties.name) },
       geometry: { type: 'Point', coordinates: city.geometry.coordinates.map((v) => Math.round(v * QUANTUM) / QUANTUM) },
     });
 

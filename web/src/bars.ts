@@ -56,7 +56,7 @@ export function niceCeil(value: number): number {
   return step * power;
 }
 
-/** The least and greatest value of the line, widened a little so that it does not touch the edges. */
+/** The min and max of the line, widened a little so that it does not touch the edges. */
 export function valueExtent(bars: readonly Bar[]): readonly [low: number, high: number] | null {
   let low = Infinity;
   let high = -Infinity;

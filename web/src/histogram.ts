@@ -49,6 +49,7 @@ export class Histogram {
     this.tip.className = 'tip';
     this.tip.hidden = true;
     this.canvas.setAttribute('role', 'img');
+    this.canvas.setAttribute('aria-label', 'Histogram over time');
     root.append(this.canvas, this.window, this.from, this.to, this.tip);
 
     new ResizeObserver(() => this.draw()).observe(root);

@@ -14,13 +14,13 @@ import { Player } from './player';
 import { params, tileParams, type Question } from './query';
 import { anchorOf, eventCard, idOf, ResultsTable } from './results';
 import { describe } from './shapes';
-import { CELL_LAYER, DARK, fieldScale, LIGHT, type FieldScale } from './style';
+import { DARK, fieldScale, LIGHT, type FieldScale } from './style';
 import { formatRange, resolutionOf, windowFor, type Range } from './time';
 import { enableTools, hideTools, showDrawing, wireTools } from './tools';
 
 /** Events on a page of the table. */
 const PAGE = 50;
-const MEASURE_NAMES: Record<Measure, string> = { avg: 'average', min: 'least', max: 'greatest', sum: 'sum' };
+const MEASURE_NAMES: Record<Measure, string> = { avg: 'average', min: 'min', max: 'max', sum: 'sum' };
 
 type Part = 'tiles' | 'bars' | 'totals' | 'rows';
 
@@ -436,19 +436,32 @@ function showControls(): void {
   $('chips').replaceChildren(...chips);
 }
 
-/** What the colours on the map mean. */
+/** What the colours on the map mean: counts, or the values of the chosen field and the lack of one. */
 function showLegend(): void {
   const legend = $('legend');
-  const cells = Boolean(mapView?.map.getLayer(CELL_LAYER) && mapView.map.queryRenderedFeatures({ layers: [CELL_LAYER] }).length);
-  const { ramp } = matchMedia('(prefers-color-scheme: dark)').matches ? DARK : LIGHT;
-  legend.hidden = !cells && !scale;
+  const drawn = mapView?.drawn(view.field) ?? { cells: false, valued: 0, lacking: 0 };
+  const palette = matchMedia('(prefers-color-scheme: dark)').matches ? DARK : LIGHT;
+  const byField = !drawn.cells && scale !== null;
+  legend.hidden = !drawn.cells && !byField;
   if (legend.hidden) return;
-  const bar = make('i');
-  bar.style.background = `linear-gradient(90deg, ${ramp.join(',')})`;
-  const ends = make('span');
-  const labels = cells || !scale ? ['1', '100', '30k'] : [scale.stops[0], scale.stops[2], scale.stops[4]].map(formatValue);
-  ends.append(...labels.map((text) => make('span', '', text)));
-  legend.replaceChildren(make('b', '', cells || !scale ? 'Events in a cell' : scale.field), bar, ends);
+  const parts: HTMLElement[] = [make('b', '', byField && scale ? scale.field : 'Events in a cell')];
+  if (!byField || drawn.valued || !drawn.lacking) {
+    const bar = make('i');
+    bar.style.background = `linear-gradient(90deg, ${palette.ramp.join(',')})`;
+    const ends = make('span');
+    const labels = byField && scale ? [scale.stops[0], scale.stops[2], scale.stops[4]].map(formatValue) : ['1', '100', '30k'];
+    ends.append(...labels.map((text) => make('span', '', text)));
+    parts.push(bar, ends);
+  }
+  // Grey without a word would look like a fault of the map.
+  if (byField && drawn.lacking) {
+    const note = make('p');
+    const swatch = make('em');
+    swatch.style.background = palette.none;
+    note.append(swatch, drawn.valued ? 'no value' : 'no event in view has a value');
+    parts.push(note);
+  }
+  legend.replaceChildren(...parts);
 }
 
 // ---- Parts of the page -------------------------------------------------------------------------------------------

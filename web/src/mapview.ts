@@ -3,6 +3,7 @@ import type { Feature, FeatureCollection } from 'geojson';
 import { AttributionControl, Map as MapLibre, NavigationControl, Popup, ScaleControl, setWorkerUrl, type AJAXError, type GeoJSONSource, type MapGeoJSONFeature, type VectorTileSource } from 'maplibre-gl';
 import { Problem, problemOf } from './api';
 import { Draw } from './draw';
+import { OneKind } from './onekind';
 import { outline, splitRing, wrapLng, type LngLat, type Shape, type ShapeKind } from './shapes';
 import { CELL_LAYER, DARK, EMPTY, EVENT_LAYERS, LIGHT, RESULT_LAYERS, eventColor, mapStyle, type EventTiles, type FieldScale, type Overlays } from './style';
 
@@ -52,6 +53,7 @@ export class MapView {
   private readonly popup = new Popup({ focusAfterOpen: false, closeButton: true, closeOnClick: false, maxWidth: '320px', offset: 10, className: 'event-popup' });
   private tiles: EventTiles | null = null;
   private scale: FieldScale | null = null;
+  private readonly kind = new OneKind();
   private overlays: Overlays = { shape: EMPTY, veil: EMPTY, chosen: EMPTY, results: EMPTY };
   private shape: Shape | null = null;
   private ready = false;
@@ -87,9 +89,15 @@ export class MapView {
       this.ready = true;
       this.restyle();
     });
-    this.map.on('moveend', () => events.moved(this.camera()));
+    this.map.on('moveend', () => {
+      this.kind.changed();
+      events.moved(this.camera());
+    });
     this.map.on('dataloading', () => events.busy(true));
-    this.map.on('idle', () => events.busy(false));
+    this.map.on('idle', () => {
+      // Tiles of the other kind are on their way: the next idle ends the work.
+      if (!this.settle()) events.busy(false);
+    });
     this.map.on('error', ({ error }) => {
       // A tile that is no longer wanted is not an error.
       if (error instanceof Error && error.name === 'AbortError') return;
@@ -115,7 +123,7 @@ export class MapView {
   }
 
   private style(): ReturnType<typeof mapStyle> {
-    return mapStyle(this.palette(), this.tiles, this.scale, this.overlays, location.origin);
+    return mapStyle(this.palette(), this.asked(), this.scale, this.overlays, location.origin);
   }
 
   /** Brings the whole style up to date; only differences reach the screen. */
@@ -153,10 +161,48 @@ export class MapView {
   setTiles(tiles: EventTiles | null): void {
     const before = this.tiles;
     this.tiles = tiles;
+    if (before?.collection === tiles?.collection) this.kind.changed();
+    else this.kind.reset();
     if (!this.ready || before?.url === tiles?.url) return;
     const source = before?.collection === tiles?.collection ? this.map.getSource<VectorTileSource>('events') : undefined;
-    if (source && tiles) source.setTiles([tiles.url]);
+    if (source) this.reload(source);
     else this.restyle();
+  }
+
+  /** The tiles as they are asked for: all of one kind where both would be in view. */
+  private asked(): EventTiles | null {
+    if (!this.tiles || !this.kind.density) return this.tiles;
+    return { ...this.tiles, url: `${this.tiles.url}&density=true` };
+  }
+
+  private reload(source: VectorTileSource): void {
+    const tiles = this.asked();
+    if (tiles) source.setTiles([tiles.url]);
+  }
+
+  /** Looks at what is drawn; asks for tiles of the other kind where both are in view. Says whether it did. */
+  private settle(): boolean {
+    const source = this.ready && this.tiles ? this.map.getSource<VectorTileSource>('events') : undefined;
+    if (!source) return false;
+    const cells = this.rendered([CELL_LAYER]);
+    const counted = cells.reduce((sum, cell) => sum + Number(cell.properties['count'] ?? 0), 0);
+    if (!this.kind.settle({ cells: cells.length > 0, events: this.rendered(EVENT_LAYERS).length > 0, counted })) return false;
+    this.reload(source);
+    return true;
+  }
+
+  /** What these layers have on the screen. */
+  private rendered(layers: readonly string[]): MapGeoJSONFeature[] {
+    const present = layers.filter((id) => this.map.getLayer(id));
+    return present.length ? this.map.queryRenderedFeatures({ layers: present }) : [];
+  }
+
+  /** What the map draws: whether cells, and of the single events how many have a value of `field` and how many lack it. */
+  drawn(field: string): { readonly cells: boolean; readonly valued: number; readonly lacking: number } {
+    if (!this.ready) return { cells: false, valued: 0, lacking: 0 };
+    const events = this.rendered(EVENT_LAYERS);
+    const valued = events.filter((event) => event.properties[field] !== undefined).length;
+    return { cells: this.rendered([CELL_LAYER]).length > 0, valued, lacking: events.length - valued };
   }
 
   /** Colours single events by a field. */

@@ -13,6 +13,8 @@ export interface Palette {
   /** From few events to many. */
   readonly ramp: readonly [string, string, string, string, string];
   readonly point: string;
+  /** Events without a value of the field that colours the others. */
+  readonly none: string;
   readonly rim: string;
   readonly shape: string;
   readonly veil: string;
@@ -24,11 +26,12 @@ export const LIGHT: Palette = {
   land: '#f7f6f2',
   coast: '#b4c2cc',
   border: '#cfcdc6',
-  country: '#6b7480',
-  city: '#8b939d',
+  country: '#4b5560',
+  city: '#545d67',
   halo: '#f7f6f2',
   ramp: ['#f6b35c', '#ee8245', '#dc4f4c', '#a72e63', '#5e1e66'],
   point: '#dd5a3c',
+  none: '#8b939d',
   rim: '#ffffff',
   shape: '#2f54c8',
   veil: '#33475b',
@@ -40,11 +43,12 @@ export const DARK: Palette = {
   land: '#1b242d',
   coast: '#33424f',
   border: '#33404b',
-  country: '#93a1af',
-  city: '#75828f',
+  country: '#b3bfca',
+  city: '#98a5b2',
   halo: '#141c24',
   ramp: ['#7d3269', '#b63a62', '#e3604f', '#f39a4f', '#fbdc8c'],
   point: '#f08a52',
+  none: '#75828f',
   rim: '#12181f',
   shape: '#86a5ff',
   veil: '#000000',
@@ -109,7 +113,7 @@ export interface FieldScale {
 const BEND = 400;
 
 /**
- * The scale of a field from its least to its greatest value: even, or bent where few values are far above the rest (such
+ * The scale of a field from its min to its max: even, or bent where few values are far above the rest (such
  * as populations), as the average tells; null when there is nothing to tell apart.
  */
 export function fieldScale(field: string, low: number, average: number, high: number): FieldScale | null {
@@ -119,13 +123,13 @@ export function fieldScale(field: string, low: number, average: number, high: nu
   return { field, stops: [low, at(0.25), at(0.5), at(0.75), high] };
 }
 
-/** Colour of single events: by the chosen field, or one colour. */
+/** Colour of single events: by the chosen field (`none` where an event lacks it), or one colour. */
 export function eventColor(palette: Palette, scale: FieldScale | null): ExpressionSpecification | string {
   if (!scale) return palette.point;
   const { field, stops } = scale;
   const pairs = stops.flatMap((stop, i) => [stop, palette.ramp[i]]);
   const value: ExpressionSpecification = ['to-number', ['get', field], stops[0]];
-  return ['case', ['has', field], ['interpolate', ['linear'], value, ...pairs] as unknown as ExpressionSpecification, palette.city];
+  return ['case', ['has', field], ['interpolate', ['linear'], value, ...pairs] as unknown as ExpressionSpecification, palette.none];
 }
 
 /** What the events layer shows. */

@@ -1,23 +1,12 @@
 // The pure parts of the search page, bundled from their TypeScript source, and its reading of packets over a fetch of ours.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { sources } from './sources.mjs';
 
-const source = join(dirname(dirname(fileURLToPath(import.meta.url))), 'src');
 let page;
 
 before(async () => {
-  const names = ['packets', 'question', 'result', 'run', 'sources', 'words'];
-  const { outputFiles } = await build({
-    stdin: { contents: names.map((name) => `export * as ${name} from './search/${name}';`).join('\n'), resolveDir: source, loader: 'ts' },
-    bundle: true,
-    write: false,
-    format: 'esm',
-    target: 'node20',
-  });
-  page = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`);
+  page = await sources(['packets', 'question', 'result', 'run', 'sources', 'words'], 'search/');
 });
 
 describe('the question in the address', () => {

@@ -3,21 +3,13 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { readdirSync, readFileSync } from 'node:fs';
+import { sources } from './sources.mjs';
 
-const source = join(dirname(dirname(fileURLToPath(import.meta.url))), 'src');
 let page;
 
 before(async () => {
-  const names = ['bars', 'hash', 'numbers', 'query', 'shapes', 'style', 'time'];
-  const { outputFiles } = await build({
-    stdin: { contents: names.map((name) => `export * as ${name} from './${name}';`).join('\n'), resolveDir: source, loader: 'ts' },
-    bundle: true,
-    write: false,
-    format: 'esm',
-    target: 'node20',
-  });
-  page = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`);
+  page = await sources(['bars', 'hash', 'numbers', 'onekind', 'query', 'shapes', 'style', 'time']);
 });
 
 const utc = (text) => Date.parse(text);
@@ -262,5 +254,56 @@ describe('numbers', () => {
     assert.equal(formatValue(43243123), '43.24M');
     assert.equal(formatValue(null), '–');
     assert.equal(formatValue(0.00001), '1.00e-5');
+  });
+});
+
+describe('one kind of tile in view', () => {
+  const seen = (cells, events, counted = 0) => ({ cells, events, counted });
+
+  it('turns to counts where counts and events are both in view, and stays there', () => {
+    const kind = new page.onekind.OneKind();
+    assert.equal(kind.settle(seen(false, true)), false);
+    assert.equal(kind.settle(seen(true, true, 9000)), true);
+    assert.equal(kind.density, true);
+    assert.equal(kind.settle(seen(true, false, 9000)), false);
+  });
+
+  it('tries events again once they are few, and once only until the view changes', () => {
+    const kind = new page.onekind.OneKind();
+    kind.settle(seen(true, true, 9000));
+    kind.changed();
+    assert.equal(kind.settle(seen(true, false, 4000)), true);
+    assert.equal(kind.density, false);
+    // A tile that reaches beyond the view still counts: back to counts, and no second try.
+    assert.equal(kind.settle(seen(true, true, 4000)), true);
+    assert.equal(kind.settle(seen(true, false, 4000)), false);
+    kind.changed();
+    assert.equal(kind.settle(seen(true, false, 4000)), true);
+  });
+});
+
+describe('the base map', () => {
+  it('reads against land, sea and halo in light and dark', () => {
+    const luminance = (hex) => {
+      const [r, g, b] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const contrast = (a, b) => {
+      const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+      return (high + 0.05) / (low + 0.05);
+    };
+    for (const palette of [page.style.LIGHT, page.style.DARK])
+      for (const name of ['country', 'city'])
+        for (const ground of ['land', 'sea', 'halo'])
+          assert.ok(contrast(palette[name], palette[ground]) >= 4.5, `${name} ${palette[name]} on ${ground} ${palette[ground]}: ${contrast(palette[name], palette[ground]).toFixed(2)}`);
+  });
+
+  it('has every name with all of its letters', () => {
+    const assets = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'assets');
+    const places = readdirSync(assets).filter((name) => /^places-.*\.json$/.test(name));
+    assert.equal(places.length, 1, 'build the pages first: npm run build');
+    const names = JSON.parse(readFileSync(join(assets, places[0]), 'utf8')).features.map(({ properties }) => properties.name);
+    assert.ok(names.includes('Ōsaka') && names.includes('Chișinău'));
+    assert.deepEqual(names.filter((name) => /[?\ufffd]/.test(name)), []);
   });
 });

@@ -59,6 +59,25 @@ pub async fn run(options: Options) -> Result<(), String> {
         return Ok(());
     }
 
+    let report = measured(&options, questions).await?;
+    println!("{report}");
+    refused(&report)
+}
+
+/// An error reply is no answer: figures of a run that had one are shown, and refused.
+pub fn refused(report: &serde_json::Value) -> Result<(), String> {
+    match (report["errors"].as_u64(), report["answers"].as_u64()) {
+        (Some(0), Some(answers)) if answers > 0 => Ok(()),
+        (Some(0), _) => Err("not one answer came".to_owned()),
+        (errors, _) => {
+            let first = report["first_error"].as_str().unwrap_or_default();
+            Err(format!("{} replies were errors, the first: {first}", errors.unwrap_or_default()))
+        }
+    }
+}
+
+/// Keeps the questions going, and says what came of it.
+async fn measured(options: &Options, questions: Vec<Vec<u8>>) -> Result<serde_json::Value, String> {
     let warm_until = Instant::now() + Duration::from_secs_f64(options.seconds / 5.0);
     let end = warm_until + Duration::from_secs_f64(options.seconds);
     let questions: &'static [Vec<u8>] = Box::leak(questions.into_boxed_slice());
@@ -74,8 +93,7 @@ pub async fn run(options: Options) -> Result<(), String> {
     // Answers that began in time are waited for: the rate counts the time that they took.
     let mut report = all.report(warm_until.elapsed());
     report["client_cpu_s"] = (cpu_seconds() - cpu).into();
-    println!("{report}");
-    Ok(())
+    Ok(report)
 }
 
 async fn connect(options: &Options) -> Result<Connection, String> {
@@ -98,19 +116,105 @@ async fn drive(
         }
         let outcome = connection.ask(question).await.map(|answer| answer.len());
         let done = Instant::now();
-        if done < warm_until {
-            continue;
-        }
         match outcome {
+            Ok(_) if done < warm_until => {}
             Ok(bytes) => {
                 tally.latencies_us.push((done - sent).as_micros() as u32);
                 tally.bytes += bytes as u64;
             }
             Err(e) => {
+                // An error of the warm-up counts too. What is left of an error reply must not pass for the next answer, so
+                // the connection is given up.
                 tally.fail(e);
                 connection = connect(&options).await?;
             }
         }
     }
     Ok(tally)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    /// What is sent, piece by piece.
+    type Pieces = &'static [&'static [u8]];
+
+    /// A server that says `hello` to what a connection sends first (where there is a hello), and then `says` to all else, piece by piece.
+    fn server(hello: Pieces, says: Pieces) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let speak = |stream: &mut TcpStream, says: &[&[u8]]| {
+            says.iter().all(|piece| {
+                std::thread::sleep(Duration::from_millis(5));
+                stream.write_all(piece).is_ok()
+            })
+        };
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                std::thread::spawn(move || {
+                    let mut asked = [0; 4096];
+                    let mut read = |stream: &mut TcpStream| stream.read(&mut asked).is_ok_and(|n| n > 0);
+                    let hello = hello.iter().all(|one| read(&mut stream) && speak(&mut stream, &[one]));
+                    while hello && read(&mut stream) && speak(&mut stream, says) {}
+                });
+            }
+        });
+        address
+    }
+
+    fn asked(protocol: Protocol, address: &str, seconds: f64) -> serde_json::Value {
+        let options = Options {
+            protocol,
+            address: address.to_owned(),
+            connections: 2,
+            seconds,
+            questions: std::path::PathBuf::new(),
+            template: "GET {1}".to_owned(),
+            database: "postgres".to_owned(),
+            dump: None,
+        };
+        let questions = vec![wire::request(protocol, "GET {1}", &["x"], address)];
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        tokio::task::LocalSet::new().block_on(&runtime, measured(&options, questions)).expect("a report")
+    }
+
+    /// AuthenticationOk and ReadyForQuery, ParseComplete and ReadyForQuery.
+    const PG_HELLO: Pieces = &[b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I", b"1\0\0\0\x04Z\0\0\0\x05I"];
+
+    #[test]
+    fn an_error_reply_is_counted_as_an_error_and_never_as_an_answer() {
+        let cases: [(Protocol, Pieces, Pieces, &str); 5] = [
+            (Protocol::Resp, &[], &[b"-ERR invalid argument 'METERS'\r\n"], "invalid argument 'METERS'"),
+            (Protocol::Resp, &[], &[b"*2\r\n:0\r\n-ERR no\r\n"], "ERR no"),
+            (Protocol::Resp, &[], &[b"$32\r\n{\"ok\":false,\"err\":\"no such key\"}\r\n"], "no such key"),
+            (Protocol::Http, &[], &[b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\n", b"gone"], "404 Not Found"),
+            // The end of the error comes by itself: it must not pass for the whole answer to the next question.
+            (Protocol::Pg, PG_HELLO, &[b"E\0\0\0\x0cSERROR\0\0", b"Z\0\0\0\x05I"], "ERROR"),
+        ];
+        for (protocol, hello, says, why) in cases {
+            let report = asked(protocol, &server(hello, says), 0.2);
+            assert_eq!(report["answers"], 0, "{why}: {report}");
+            let said = refused(&report).expect_err(why);
+            assert!(said.contains("replies were errors") && said.contains(why), "{said}");
+        }
+    }
+
+    #[test]
+    fn whole_answers_are_taken_and_silence_is_refused() {
+        let good: [(Protocol, Pieces, Pieces); 3] = [
+            (Protocol::Resp, &[], &[b"*2\r\n:0\r\n*1\r\n$2\r\n", b"p1\r\n"]),
+            (Protocol::Http, &[], &[b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n", b"here"]),
+            (Protocol::Pg, PG_HELLO, &[b"2\0\0\0\x04C\0\0\0\x0dSELECT 0\0", b"Z\0\0\0\x05I"]),
+        ];
+        for (protocol, hello, says) in good {
+            let report = asked(protocol, &server(hello, says), 0.2);
+            assert_eq!(refused(&report), Ok(()), "{report}");
+        }
+        assert!(
+            refused(&Tally::default().report(Duration::from_secs(1))).expect_err("none").contains("not one answer")
+        );
+    }
 }

@@ -4,6 +4,7 @@
 //! this can read the server's counters right before and right after. A connection sends its next batch once its last
 //! one is acknowledged.
 
+use crate::ask::refused;
 use crate::bodies::{self, Encoding, Events, INSERT};
 use crate::tally::{Tally, cpu_seconds};
 use crate::wire::{Connection, Protocol};
@@ -86,7 +87,7 @@ pub async fn run(options: Options) -> Result<(), String> {
     report["bytes_sent"] = sent.into();
     report["client_cpu_s"] = (cpu_seconds() - cpu).into();
     println!("{report}");
-    Ok(())
+    refused(&report)
 }
 
 async fn send(mut connection: Connection, bodies: Rc<[Vec<u8>]>, next: Rc<Cell<usize>>, end: Instant) -> Tally {

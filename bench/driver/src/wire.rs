@@ -202,7 +202,13 @@ fn resp_end(bytes: &[u8], at: usize) -> Result<Option<usize>> {
         Some(b'$') => {
             let length = number()?;
             let end = if length < 0 { next } else { next + length as usize + 2 };
-            Ok((bytes.len() >= end).then_some(end))
+            // Tile38 that speaks JSON says so of an error.
+            match bytes.get(next..end) {
+                Some(text) if text.starts_with(br#"{"ok":false"#) => {
+                    Err(wrong(String::from_utf8_lossy(text).into_owned()))
+                }
+                whole => Ok(whole.map(|_| end)),
+            }
         }
         Some(b'*') => {
             let mut end = next;

@@ -1,8 +1,10 @@
 //! `/aggregate` and `/density`: numbers over events.
 
+use crate::groups;
 use crate::items;
 use crate::params::Params;
-use crate::params::crs::{self, Crs};
+use crate::params::crs;
+use crate::params::format::{self, Format, GROUPS};
 use crate::params::question::{self, Question};
 use crate::problem::{Problem, Result};
 use crate::request::{Context, Path};
@@ -13,11 +15,9 @@ use crate::stream::{self, Run};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use meridian_formats::text;
 use meridian_model::Schema;
-use meridian_query::{Aggregate, Aggregated, ByValue, Function, FunctionValue, Group, Stats, Windows};
+use meridian_query::{Aggregate, Function, Stats, Windows};
 use meridian_store::Snapshot;
-use serde_json::Value;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
     let collection = state.collection(&name)?;
     let schema = collection.schema();
     let mut params = Params::parse(context.query.as_deref())?;
-    json_only(&mut params)?;
+    let format = format::choose(params.take("f"), &context.headers, GROUPS)?;
     let function = params.take("function").unwrap_or_else(|| "count".to_owned());
     let functions = Function::parse(&function, &schema).map_err(|e| Problem::invalid_parameter("function", e))?;
     let zone = params.take("zone");
@@ -42,9 +42,15 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
     if zone.is_some() && windows.is_none() {
         return Err(Problem::parameter("zone", "given without a window"));
     }
+    if windows.is_some() {
+        question::has_time(&schema, "window")?;
+    }
     let empty = params.take_flag("empty")?;
     let by = params.take("by").map(|name| field(&schema, &name)).transpose()?;
     let explain = params.take_flag("explain")?;
+    if explain && format == Format::Csv {
+        return Err(Problem::parameter("explain", "what a question cost is told as JSON only: leave out f=csv"));
+    }
     let timeout = params.take_timeout()?;
     let question = items::take_question(params, &schema)?;
     let history = question.history;
@@ -63,10 +69,16 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
             serde_json::to_vec(&account).map_err(Problem::internal)?
         } else {
             let mut out = Vec::with_capacity(64 + 96 * answer.groups.len());
-            write_groups(&answer, &question.functions, &snapshot.schema, &mut out)?;
+            match format {
+                Format::Csv => groups::write_csv(&answer, &question, &snapshot.schema, control, &mut out)?,
+                _ => groups::write_json(&answer, &question.functions, &snapshot.schema, control, &mut out)?,
+            }
             out
         };
-        let headers = head(&shared, &snapshot, admission, &answer.stats, encoding.elapsed());
+        let mut headers = head(&shared, &snapshot, admission, &answer.stats, encoding.elapsed());
+        if format == Format::Csv {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Csv.media_type()));
+        }
         stream::finished(&shared, headers, bytes)
     })
     .await
@@ -76,6 +88,7 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
 pub async fn density(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let schema = collection.schema();
+    question::has_place(&schema, "density")?;
     let mut params = Params::parse(context.query.as_deref())?;
     json_only(&mut params)?;
     let width = side(&mut params, "width")?;
@@ -83,7 +96,7 @@ pub async fn density(State(state): State<AppState>, Path(name): Path<String>, co
     let explain = params.take_flag("explain")?;
     let timeout = params.take_timeout()?;
     // The box of the grid is also a condition; it is read here once more for its numbers.
-    let grid_crs = params.clone().take("bbox-crs").map(|c| Crs::parse("bbox-crs", &c)).transpose()?.unwrap_or_default();
+    let grid_crs = params.clone().take("bbox-crs").map(|c| crs::parse("bbox-crs", &c)).transpose()?.unwrap_or_default();
     let bbox = params.clone().take("bbox").map(|text| crs::parse_bbox(&text, grid_crs)).transpose()?;
     let bbox = bbox.unwrap_or([-180.0, -90.0, 180.0, 90.0]);
     let question = Question::take(&mut params, &schema)?;
@@ -149,51 +162,4 @@ fn head(state: &AppState, snapshot: &Snapshot, admission: Duration, stats: &Stat
     let timing = Timing { admission, plan: Some(plan), scan: Some(scan), encode: Some(encode) };
     respond::set_timing(&mut headers, &timing);
     headers
-}
-
-fn write_groups(answer: &Aggregated, functions: &[Function], schema: &Schema, out: &mut Vec<u8>) -> Result<()> {
-    let names: Vec<String> = functions.iter().map(|f| Value::from(f.name(schema)).to_string()).collect();
-    out.extend_from_slice(b"{\"groups\":[");
-    for (i, group) in answer.groups.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        write_group(group, functions, &names, out)?;
-    }
-    out.extend_from_slice(b"]}");
-    Ok(())
-}
-
-fn write_group(group: &Group, functions: &[Function], names: &[String], out: &mut Vec<u8>) -> Result<()> {
-    out.push(b'{');
-    if let Some(window) = group.window {
-        out.extend_from_slice(b"\"window\":\"");
-        text::instant(window.start, out);
-        out.push(b'/');
-        text::instant(window.end, out);
-        out.extend_from_slice(b"\",");
-    }
-    if let Some(by) = &group.by {
-        let by = match by {
-            ByValue::Bool(b) => Value::from(*b),
-            ByValue::Int(n) => Value::from(*n),
-            ByValue::Text(text) => Value::from(text.as_str()),
-            ByValue::Null => Value::Null,
-        };
-        write!(out, "\"by\":{by},").map_err(Problem::internal)?;
-    }
-    write!(out, "\"count\":{}", group.count).map_err(Problem::internal)?;
-    for ((function, name), value) in functions.iter().zip(names).zip(&group.values) {
-        if *function == Function::Count {
-            continue;
-        }
-        write!(out, ",{name}:").map_err(Problem::internal)?;
-        match value {
-            FunctionValue::Null => out.extend_from_slice(b"null"),
-            FunctionValue::Int(n) => write!(out, "{n}").map_err(Problem::internal)?,
-            FunctionValue::Float(x) => text::float(*x, out),
-        }
-    }
-    out.push(b'}');
-    Ok(())
 }

@@ -15,6 +15,13 @@ use meridian_store::StoreError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::time::Duration;
+
+/// Most backups that are sent at once.
+pub const AT_ONCE: usize = 4;
+
+/// When to ask again for one.
+const RETRY: Duration = Duration::from_secs(30);
 
 /// What the client has already.
 #[derive(Deserialize, Default)]
@@ -39,11 +46,16 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
         })?,
     };
     drop(received);
+    let turn = state.backups.clone().try_acquire_owned().map_err(|_| {
+        let detail = format!("{AT_ONCE} backups are being sent, as many as may: try again");
+        Problem::new(Kind::Overloaded, detail).retry_after(RETRY)
+    })?;
     // A copy of everything takes what it takes; broken off, it goes on from where it was.
     let deadline = context.deadline(timeout, state.config.timeout_max)?;
     let run = Run::admit(&state, deadline).await?;
     let store = state.store.clone();
-    stream::stream(&state, run, context.arrived, move |sink, control| {
+    stream::stream_at_once(&state, run, context.arrived, move |sink, control| {
+        let _turn = turn;
         let mut out = Out { sink, begun: false, failed: None };
         let sent = store.backup(&asked.have, &mut out, &|| control.check().is_err());
         // What the connection said goes before what the store makes of it.

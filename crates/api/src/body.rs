@@ -21,7 +21,14 @@ const GROWTH_BYTES: usize = 1 << 20;
 pub struct Received {
     /// The bytes.
     pub bytes: Bytes,
-    _held: Vec<BytesHeld>,
+    held: Vec<BytesHeld>,
+}
+
+impl Received {
+    /// The share alone, for what was made of the bytes.
+    pub fn into_held(self) -> Vec<BytesHeld> {
+        self.held
+    }
 }
 
 /// Reads a body to its end.
@@ -32,10 +39,7 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
     let limit = state.config.body_bytes_max;
     let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|n| n > limit as u64) {
-        // A client that asked first (100-continue) has sent nothing yet; asking for the body would make it send.
-        if !headers.contains_key(header::EXPECT) {
-            drain(&mut body).await;
-        }
+        discard(headers, &mut body).await;
         return Err(too_large(limit));
     }
     let mut held = Vec::new();
@@ -83,7 +87,7 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
             )));
         }
     }
-    Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), _held: held })
+    Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), held })
 }
 
 /// The next piece of data; trailers are skipped.
@@ -101,6 +105,14 @@ async fn frame(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
     }
 }
 
+/// Throws a refused body away, within limits, so that its client can read why.
+pub async fn discard(headers: &HeaderMap, body: &mut Body) {
+    // A client that asked first (100-continue) has sent nothing yet; asking for the body would make it send.
+    if !headers.contains_key(header::EXPECT) {
+        drain(body).await;
+    }
+}
+
 async fn drain(body: &mut Body) {
     let throw_away = async {
         let mut left = DRAIN_BYTES_MAX;
@@ -115,7 +127,8 @@ async fn drain(body: &mut Body) {
     let _ = tokio::time::timeout(DRAIN_MAX, throw_away).await;
 }
 
-fn hold(state: &AppState, bytes: usize) -> Result<BytesHeld> {
+/// A share of the memory for bodies.
+pub fn hold(state: &AppState, bytes: usize) -> Result<BytesHeld> {
     state.bodies.take(bytes).ok_or_else(|| {
         limiter::overloaded(
             "the request bodies being read take all the memory set aside for them: try again".to_owned(),

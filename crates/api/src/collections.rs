@@ -1,6 +1,7 @@
 //! `/collections`: what there is, and making, changing and removing it.
 
 use crate::body;
+use crate::doors::types;
 use crate::html;
 use crate::links::{self, link};
 use crate::params::Params;
@@ -14,11 +15,11 @@ use crate::state::AppState;
 use crate::stream::{self, Run};
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_model::schema::validate_name;
 use meridian_model::{Bounds, Field, Invalid, Mode, Schema, schema_json, schema_spec, time};
-use meridian_store::{Collection, CollectionStats, Durability, Settings, WriteError};
+use meridian_store::{Collection, CollectionStats, Damaged, Durability, Settings, StoreError, WriteError};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -31,14 +32,19 @@ pub async fn list(State(state): State<AppState>, context: Context) -> Result<Res
     params.finish()?;
     let mut collections = state.store.list(&state.config.tenant);
     collections.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+    let damaged = state.store.damaged(&state.config.tenant);
     if format == Format::Html {
         let shown: Vec<_> = collections.iter().map(|c| (c.name().to_owned(), c.schema(), c.stats())).collect();
-        return Ok(respond::html(html::collections::list(&shown)));
+        return Ok(respond::html(html::collections::list(&shown, &damaged)));
     }
-    let described: Vec<Value> = collections.iter().map(|c| describe(&context, c)).collect();
+    let described: Vec<Value> = collections
+        .iter()
+        .map(|c| describe(&context, c))
+        .chain(damaged.iter().map(|damaged| describe_damaged(&context, damaged)))
+        .collect();
     let document = json!({
         "links": links::self_and_alternates(&context.url("/collections"), format, PAGES, "application/json"),
-        "crs": crs::ALL.map(|c| c.uri()),
+        "crs": crs::Crs::ALL.map(|c| c.uri()),
         "collections": described,
     });
     respond::json("application/json", &document)
@@ -83,7 +89,14 @@ pub async fn put(
                 ),
             ));
         }
-        let made = state.store.create(&state.config.tenant, &name, schema, settings).map_err(edge::store_problem)?;
+        let made = state.store.create(&state.config.tenant, &name, schema, settings).map_err(|e| match e {
+            // The name is taken, by what may hold events.
+            StoreError::Damaged(damaged) => edge::damaged_problem(&damaged).with_status(StatusCode::CONFLICT),
+            StoreError::Invalid(e) if e.field.as_deref() == Some("collection") => {
+                Problem::invalid_parameter("collection", e)
+            }
+            other => edge::store_problem(other),
+        })?;
         let mut headers = HeaderMap::new();
         respond::insert(&mut headers, header::LOCATION, &context.url(&path(&name)));
         Ok((StatusCode::CREATED, headers, respond::json("application/json", &describe(&context, &made))?)
@@ -100,7 +113,9 @@ pub async fn patch(
     body: Body,
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
-    Params::parse(context.query.as_deref())?.finish()?;
+    let mut params = Params::parse(context.query.as_deref())?;
+    let confirmed = params.take_number("confirm")?.map(count_of).transpose()?;
+    params.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
     let change: Map<String, Value> = serde_json::from_slice(&received.bytes)
         .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a JSON object: {e}"))))?;
@@ -111,10 +126,31 @@ pub async fn patch(
         if let Some(why) = collection.stats().refuses {
             return Err(edge::write_problem(&collection, WriteError::Refused(why)));
         }
+        if let Some(settings) = &settings {
+            confirm(&collection, settings, confirmed)?;
+        }
         collection.change(fields, settings).map_err(edge::store_problem)?;
         respond::json("application/json", &describe(&context, &collection))
     })
     .await
+}
+
+fn count_of(n: f64) -> Result<u64> {
+    let whole = n >= 0.0 && n <= 2f64.powi(53) && n.fract() == 0.0;
+    whole.then_some(n as u64).ok_or_else(|| Problem::parameter("confirm", "expected a whole number from 0 up"))
+}
+
+/// Refuses settings that would remove more events than the client says it knows of.
+fn confirm(collection: &Collection, settings: &Settings, confirmed: Option<u64>) -> Result<()> {
+    let count = collection.removed_by(settings).map_err(edge::store_problem)?;
+    if count <= confirmed.unwrap_or(0) {
+        return Ok(());
+    }
+    let known = confirmed.map_or_else(String::new, |n| format!(", which is more than {n}"));
+    let detail = format!(
+        "this retention removes {count} events within seconds{known}: nothing was changed; confirm={count} in the query goes through with it"
+    );
+    Err(Problem::new(Kind::Conflict, detail).with("removes", count))
 }
 
 /// `DELETE /collections/{c}`
@@ -155,9 +191,7 @@ fn schema_document(
     if format == Format::Html {
         return Ok(respond::html(html::collections::schema(name, what, &document)));
     }
-    let mut response = respond::json(SCHEMA_JSON, &document)?;
-    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
-    Ok(response)
+    respond::json(SCHEMA_JSON, &document)
 }
 
 fn path(name: &str) -> String {
@@ -215,13 +249,11 @@ fn read_schema(headers: &HeaderMap, bytes: &[u8]) -> Result<Schema> {
     let json = match essence.as_str() {
         "application/schema+json" | "application/json" => true,
         "text/plain" => false,
-        // Without a media type (or with the one that curl makes up) the text tells by its first character.
-        "" | "application/x-www-form-urlencoded" | "application/octet-stream" => text.trim_start().starts_with('{'),
+        // Bytes of no type in particular tell by the first character; so does an empty body, whose type was never asked for.
+        "" | "application/octet-stream" => text.trim_start().starts_with('{'),
         _ => {
-            return Err(Problem::new(
-                Kind::UnsupportedMediaType,
-                format!("{media_type:?} is not taken here: expected {SCHEMA_JSON}, application/json or text/plain"),
-            ));
+            let taken = [SCHEMA_JSON, "application/json", "text/plain"].map(|name| (name, ""));
+            return Err(types::refusal(&format!("{media_type:?}"), &taken));
         }
     };
     let schema = if json {
@@ -284,11 +316,12 @@ fn describe(context: &Context, collection: &Collection) -> Value {
     let name = collection.name();
     let root = context.url(&path(name));
     let mut links = links::self_and_alternates(&root, Format::Json, PAGES, "application/json");
-    links.extend(
-        EVENTS.iter().map(|&f| {
-            link(links::with(&format!("{root}/items"), "f", f.word()), "items", f.media_type(), "The events")
-        }),
-    );
+    let items = format!("{root}/items");
+    links.extend(EVENTS.iter().map(|&f| {
+        // Clients append ids and parameters to the address of the default format: it has no query.
+        let href = if f == Format::Json { items.clone() } else { links::with(&items, "f", f.word()) };
+        link(href, "items", f.link_type(), "The events")
+    }));
     links.extend([
         link(format!("{root}/schema"), "describedby", SCHEMA_JSON, "What the collection holds"),
         link(format!("{root}/schema"), links::REL_SCHEMA, SCHEMA_JSON, "What the collection holds"),
@@ -303,7 +336,7 @@ fn describe(context: &Context, collection: &Collection) -> Value {
         "id": name,
         "title": schema.title.as_deref().unwrap_or(name),
         "itemType": "feature",
-        "crs": crs::ALL.map(|c| c.uri()),
+        "crs": crs::Crs::ALL.map(|c| c.uri()),
         "storageCrs": crs::Crs::Crs84.uri(),
         "itemCount": stats.events,
         "bytes": stats.bytes + stats.memory_bytes,
@@ -329,6 +362,18 @@ fn describe(context: &Context, collection: &Collection) -> Value {
         document["refusesWrites"] = json!(why);
     }
     document
+}
+
+/// A collection that cannot be opened: its name, and why.
+fn describe_damaged(context: &Context, damaged: &Damaged) -> Value {
+    let root = context.url(&path(&damaged.name));
+    json!({
+        "id": damaged.name,
+        "title": damaged.name,
+        "status": "damaged",
+        "description": damaged.to_string(),
+        "links": [link(root, "self", "application/json", "Why it is not served")],
+    })
 }
 
 /// Where and when the events are. Deleted events that are still on disk count.

@@ -2,7 +2,7 @@
 
 use crate::params::Params;
 use crate::problem::Result;
-use crate::request::{Context, Path};
+use crate::request::{self, Context};
 use crate::respond;
 use crate::snapshot as edge;
 use crate::state::AppState;
@@ -11,28 +11,39 @@ use axum::extract::State;
 use axum::response::Response;
 use meridian_model::time;
 use serde_json::json;
+use std::path::Path;
 
 /// `POST /collections/{c}/files`: brings everything to rest, and lists the files that hold exactly what the collection
-/// shows at the snapshot named.
-pub async fn post(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+/// shows at the snapshot named: by absolute paths for a program on this machine, for others within the data folder.
+pub async fn post(
+    State(state): State<AppState>,
+    request::Path(name): request::Path<String>,
+    context: Context,
+) -> Result<Response> {
     let collection = state.collection(&name)?;
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
     params.finish()?;
     let deadline = context.deadline(timeout, state.config.timeout_stream)?;
     let run = Run::admit(&state, deadline).await?;
+    let local = context.is_local();
     stream::run(run, move |control| {
         let stop = || control.check().is_err();
         let files = collection.files(deadline, &stop);
         // Work that was stopped says why it was.
         control.check().map_err(edge::problem)?;
         let files = files.map_err(edge::store_problem)?;
-        let paths: Vec<_> = files.paths.iter().map(|path| absolute(path)).collect();
-        let document = json!({
+        let root = state.store.root();
+        let paths: Vec<_> =
+            files.paths.iter().map(|path| if local { absolute(path) } else { within(root, path) }).collect();
+        let mut document = json!({
             "snapshot": files.seq.to_id(),
             "files": paths,
             "keptUntil": time::format_instant(files.kept_until),
         });
+        if !local {
+            document["relativeTo"] = json!("the data folder of the server");
+        }
         let mut response = respond::json("application/json", &document)?;
         respond::insert(response.headers_mut(), respond::SNAPSHOT.clone(), &files.seq.to_id());
         Ok(response)
@@ -40,7 +51,12 @@ pub async fn post(State(state): State<AppState>, Path(name): Path<String>, conte
     .await
 }
 
+/// The path within the data folder.
+fn within(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
+}
+
 /// The path as another program finds it, wherever it runs.
-fn absolute(path: &std::path::Path) -> String {
+fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }

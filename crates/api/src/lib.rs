@@ -6,6 +6,7 @@
 //! - answers stream, and stop costing anything as soon as their client has gone or their time is over;
 //! - the number of requests at work and the memory of bodies and answers in flight are bounded by
 //!   [`ServerConfig`], and what is over is refused early with 503;
+//! - no page of another origin changes anything, and no name but the server's own is answered (`doors`);
 //! - a transfer that breaks off never looks whole.
 //!
 //! Start reading at `routes.rs` (what there is), then `items/mod.rs` (the life of a question) and `stream.rs` (how
@@ -17,12 +18,15 @@ mod body;
 mod collections;
 mod config;
 mod conformance;
+mod doors;
 mod files;
+mod groups;
 mod html;
 mod items;
 mod landing;
 mod limiter;
 mod links;
+mod live;
 mod metrics;
 mod openapi;
 mod operation;
@@ -38,12 +42,15 @@ mod routes;
 mod searches;
 mod server;
 mod snapshot;
+mod socket;
 mod state;
 mod stream;
 mod text;
 mod tiles;
 mod tilesets;
+mod wire;
 
 pub use config::ServerConfig;
+pub use doors::{HostName, Hosts, WebOrigin};
 pub use server::serve;
 pub use state::{AppState, Shared};

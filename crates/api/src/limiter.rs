@@ -55,6 +55,14 @@ impl Limiter {
         }
     }
 
+    /// Waits for a place for work that was admitted before and gave its place back, behind those that wait already.
+    pub async fn again(&self, deadline: Instant) -> Result<Permit> {
+        match tokio::time::timeout_at(deadline.into(), self.places.clone().acquire_owned()).await {
+            Ok(Ok(place)) => Ok(Permit { _place: place }),
+            _ => Err(self.refuse("no place came free in time")),
+        }
+    }
+
     /// Requests running now.
     pub fn running(&self) -> usize {
         self.running_max - self.places.available_permits()

@@ -46,7 +46,7 @@ pub fn escape(text: &str) -> String {
 
 /// `self` and `alternate` links of a resource that is served in several formats.
 pub fn self_and_alternates(url: &str, chosen: Format, offered: &[Format], json_type: &str) -> Vec<Value> {
-    let media_type = |f: Format| if f == Format::Json { json_type } else { f.media_type() };
+    let media_type = |f: Format| if f == Format::Json { json_type } else { f.link_type() };
     let bare = without(url, "f");
     offered
         .iter()
@@ -78,6 +78,7 @@ mod tests {
         assert_eq!(with("http://h/items", "token", "a b&c"), "http://h/items?token=a%20b%26c");
         let links = self_and_alternates(url, Format::Html, &[Format::Json, Format::Html], "application/json");
         assert_eq!(links[0]["href"], "http://h/items?limit=5&f=json");
+        assert_eq!(links[1]["type"], "text/html");
         assert_eq!((&links[1]["rel"], &links[1]["href"]), (&json!("self"), &json!(url)));
     }
 }

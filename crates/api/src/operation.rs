@@ -26,11 +26,36 @@ pub async fn metrics(State(state): State<AppState>) -> Response {
         state.limiter.refused(),
     );
     gauge(&mut out, "meridian_request_body_bytes", "Bytes of request bodies in memory.", state.bodies.held());
-    gauge(&mut out, "meridian_answer_bytes", "Bytes of finished answers that wait for clients.", state.answers.held());
+    gauge(&mut out, "meridian_answer_bytes", "Bytes of answers that wait for clients.", state.answers.held());
+    answer_metrics(&state, &mut out);
+    stream_metrics(&state, &mut out);
+    gauge(&mut out, "meridian_query_bytes", "Bytes that questions have collected.", state.memory.taken());
+    let help = "Questions refused because the memory for what they collect was full.";
+    counter(&mut out, "meridian_query_memory_refused_total", help, state.memory.refused());
+    let help = "Bodies whose damaged bytes made a decoder panic; each was refused.";
+    counter(&mut out, "meridian_decoder_panics_total", help, meridian_formats::decoder_panics());
     search_metrics(&state, &mut out);
     saved_metrics(&state, &mut out);
     store_metrics(&state, &mut out);
     ([(header::CONTENT_TYPE, HeaderValue::from_static(PROMETHEUS))], out).into_response()
+}
+
+/// Of streams of events.
+fn stream_metrics(state: &AppState, out: &mut String) {
+    let live = &state.live;
+    gauge(out, "meridian_streams_open", "Streams of events open now.", live.open());
+    counter(out, "meridian_stream_events_total", "Events sent in streams.", live.sent.load(Ordering::Relaxed));
+    let help = "Readers of streams let go because they read too slowly.";
+    counter(out, "meridian_stream_readers_slow_total", help, live.slow.load(Ordering::Relaxed));
+}
+
+/// Of clients that read slowly.
+fn answer_metrics(state: &AppState, out: &mut String) {
+    let readers = &state.readers;
+    gauge(out, "meridian_answers_resting", "Answers that rest until their clients read on.", readers.resting());
+    counter(out, "meridian_readers_slow_total", "Clients let go because they read too slowly.", readers.slow());
+    let help = "Clients that did not read, let go because others needed the memory for answers.";
+    counter(out, "meridian_readers_gave_way_total", help, readers.gave_way());
 }
 
 /// Of searches. Names of providers are no labels: `GET /providers` has them.
@@ -154,6 +179,12 @@ fn store_metrics(state: &AppState, out: &mut String) {
         "Collections that take no writes until an operator has looked.",
         stats.iter().filter(|s| s.refuses.is_some()).count(),
     );
+    gauge(
+        out,
+        "meridian_collections_damaged",
+        "Collections that cannot be opened: not served, and not written over.",
+        state.store.damaged(&state.config.tenant).len(),
+    );
 }
 
 /// `GET /healthz`
@@ -166,13 +197,29 @@ pub async fn ready(State(state): State<AppState>) -> Result<Response> {
     if state.stopping.load(Ordering::Relaxed) {
         return Err(Problem::new(Kind::Overloaded, "the server is shutting down"));
     }
+    if state.store.met_full_disk() {
+        let store = state.store.clone();
+        let full = tokio::task::spawn_blocking(move || store.full_disk()).await.map_err(Problem::internal)?;
+        if let Some(path) = full {
+            tracing::warn!(path = %path.display(), "the disk is still full");
+            return Err(Problem::new(Kind::Overloaded, "the disk is full: nothing can be written until there is room"));
+        }
+    }
     let collections = state.store.list(&state.config.tenant);
     let refusing: Vec<String> =
         collections.iter().filter_map(|c| c.stats().refuses.map(|why| format!("{}: {why}", c.name()))).collect();
-    if !refusing.is_empty() {
-        return Err(Problem::new(Kind::Overloaded, "some collections take no writes").with("collections", refusing));
-    }
-    respond::json("application/json", &json!({ "status": "ready" }))
+    let damaged: Vec<String> = state.store.damaged(&state.config.tenant).iter().map(ToString::to_string).collect();
+    let problem = match (damaged.len(), refusing.len()) {
+        (0, 0) => return respond::json("application/json", &json!({ "status": "ready" })),
+        (0, _) => Problem::new(Kind::Overloaded, "some collections take no writes"),
+        (_, 0) => Problem::new(Kind::Damaged, "some collections are damaged; the others are served"),
+        _ => Problem::new(Kind::Damaged, "some collections are damaged, and some take no writes"),
+    };
+    let named = |problem: Problem, name: &str, list: Vec<String>| match list.is_empty() {
+        true => problem,
+        false => problem.with(name, list),
+    };
+    Err(named(named(problem, "collections", refusing), "damaged", damaged))
 }
 
 /// `GET /version`

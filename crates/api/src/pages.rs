@@ -14,6 +14,11 @@ use rust_embed::RustEmbed;
 #[allow_missing = true]
 struct Dist;
 
+/// What the pages may load: their own files and what they make themselves. The pages say the same of themselves, for when
+/// another server hands them out.
+const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; \
+    object-src 'none'; base-uri 'none'; form-action 'self'";
+
 /// `GET /map`
 pub async fn map(headers: HeaderMap) -> Response {
     page(&headers, "map.html")
@@ -26,7 +31,11 @@ pub async fn search(headers: HeaderMap) -> Response {
 
 fn page(headers: &HeaderMap, name: &str) -> Response {
     match Dist::get(name) {
-        Some(file) => file_response(headers, name, file, "no-cache"),
+        Some(file) => {
+            let mut response = file_response(headers, name, file, "no-cache");
+            respond::set_page(response.headers_mut(), POLICY);
+            response
+        }
         None => (StatusCode::NOT_FOUND, respond::html(not_built())).into_response(),
     }
 }
@@ -56,7 +65,6 @@ fn file_response(asked: &HeaderMap, name: &str, file: rust_embed::EmbeddedFile, 
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type(name)));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     respond::insert(&mut headers, header::ETAG, &tag);
     if asked.get(header::IF_NONE_MATCH).and_then(|v| v.to_str().ok()).is_some_and(|v| v.contains(&tag)) {
         return (StatusCode::NOT_MODIFIED, headers).into_response();
@@ -88,4 +96,16 @@ fn not_built() -> String {
         "<p>This program was built without the pages of <code>web/</code>. Build them and the program with</p>\
          <p><code>make build</code></p><p>or, while working on the pages, with <code>npm ci &amp;&amp; npm run build</code> in <code>web/</code>.</p>",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::POLICY;
+
+    #[test]
+    fn the_pages_say_the_same_policy_as_their_headers() {
+        for page in [include_str!("../../../web/src/map.html"), include_str!("../../../web/src/search.html")] {
+            assert!(page.contains(&format!("http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"")));
+        }
+    }
 }

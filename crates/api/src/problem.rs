@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_model::Invalid;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// Media type of a problem.
@@ -21,6 +21,20 @@ pub enum Kind {
     UnknownParameter,
     /// A body that cannot be taken as it stands.
     InvalidBody,
+    /// The request does not say which host it is for, or says it twice.
+    InvalidHost,
+    /// The request is for another host.
+    Misdirected,
+    /// A page of another origin would change something.
+    CrossOrigin,
+    /// The request's head is no HTTP.
+    Malformed,
+    /// The request's target is too long.
+    TargetTooLong,
+    /// The request's head is too large.
+    HeadTooLarge,
+    /// A well-formed body that says what the collection cannot keep.
+    NotKept,
     /// No such collection, event, tile or route.
     NotFound,
     /// The route has no such method.
@@ -29,8 +43,10 @@ pub enum Kind {
     NotAcceptable,
     /// The request arrived too slowly.
     TooSlow,
-    /// The id or name is taken, or the request's key was used for something else.
+    /// The id or name is taken, or the change was not confirmed.
     Conflict,
+    /// The idempotency key came with another body before.
+    KeyReused,
     /// A page token is too old.
     Gone,
     /// The body is over the limit.
@@ -45,6 +61,8 @@ pub enum Kind {
     DeadlineExceeded,
     /// The disk is full or read-only, or the store has stopped taking writes.
     StorageUnavailable,
+    /// The collection is there and cannot be opened.
+    Damaged,
     /// A fault on our side.
     Internal,
 }
@@ -55,11 +73,21 @@ impl Kind {
             Kind::InvalidParameter => (StatusCode::BAD_REQUEST, "invalid-parameter", "Invalid parameter"),
             Kind::UnknownParameter => (StatusCode::BAD_REQUEST, "unknown-parameter", "Unknown parameter"),
             Kind::InvalidBody => (StatusCode::BAD_REQUEST, "invalid-body", "Invalid body"),
+            Kind::InvalidHost => (StatusCode::BAD_REQUEST, "invalid-host", "Invalid Host"),
+            Kind::Misdirected => (StatusCode::MISDIRECTED_REQUEST, "misdirected", "Misdirected request"),
+            Kind::CrossOrigin => (StatusCode::FORBIDDEN, "cross-origin", "Request from another origin"),
+            Kind::Malformed => (StatusCode::BAD_REQUEST, "malformed-request", "Malformed request"),
+            Kind::TargetTooLong => (StatusCode::URI_TOO_LONG, "target-too-long", "Request target too long"),
+            Kind::HeadTooLarge => {
+                (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "head-too-large", "Request head too large")
+            }
+            Kind::NotKept => (StatusCode::UNPROCESSABLE_ENTITY, "not-kept", "Cannot be kept"),
             Kind::NotFound => (StatusCode::NOT_FOUND, "not-found", "Not found"),
             Kind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed"),
             Kind::NotAcceptable => (StatusCode::NOT_ACCEPTABLE, "not-acceptable", "No acceptable format"),
             Kind::TooSlow => (StatusCode::REQUEST_TIMEOUT, "request-too-slow", "Request arrived too slowly"),
             Kind::Conflict => (StatusCode::CONFLICT, "conflict", "Conflict"),
+            Kind::KeyReused => (StatusCode::UNPROCESSABLE_ENTITY, "key-reused", "Key used for another body"),
             Kind::Gone => (StatusCode::GONE, "gone", "No longer available"),
             Kind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "Body too large"),
             Kind::UnsupportedMediaType => {
@@ -71,6 +99,7 @@ impl Kind {
             Kind::StorageUnavailable => {
                 (StatusCode::INSUFFICIENT_STORAGE, "storage-unavailable", "Storage unavailable")
             }
+            Kind::Damaged => (StatusCode::SERVICE_UNAVAILABLE, "damaged", "Collection damaged"),
             Kind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
         }
     }
@@ -134,7 +163,8 @@ impl Problem {
             1 => first.to_string(),
             n => format!("{n} mistakes, nothing was written; the first: {first}"),
         };
-        let mut problem = Problem::new(Kind::InvalidBody, detail);
+        let kind = if list.iter().all(|e| e.not_kept) { Kind::NotKept } else { Kind::InvalidBody };
+        let mut problem = Problem::new(kind, detail);
         if let Some(field) = &first.field {
             problem = problem.with("field", field.as_str());
         }
@@ -176,6 +206,12 @@ impl Problem {
         self
     }
 
+    /// Answers with another status than the kind's own.
+    pub fn with_status(mut self, status: StatusCode) -> Problem {
+        self.0.status = status;
+        self
+    }
+
     /// Says first what was done before it went wrong.
     pub fn prefix(mut self, done: &str) -> Problem {
         self.0.detail.insert_str(0, done);
@@ -199,6 +235,27 @@ impl Problem {
         self.0.kind
     }
 
+    /// The document.
+    pub fn document(&self) -> Value {
+        let Details { kind, status, detail, extensions, retry_after, .. } = &*self.0;
+        let (_, name, title) = kind.parts();
+        let mut document = Map::new();
+        document.insert("type".into(), format!("urn:meridian:problem:{name}").into());
+        document.insert("title".into(), title.into());
+        document.insert("status".into(), status.as_u16().into());
+        document.insert("detail".into(), detail.as_str().into());
+        document.extend(extensions.clone());
+        if let Some(wait) = retry_after {
+            document.insert("retry_after_seconds".into(), whole_seconds(*wait).into());
+        }
+        Value::Object(document)
+    }
+
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
     /// The sentence.
     pub fn detail(&self) -> &str {
         &self.0.detail
@@ -207,21 +264,8 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Details { kind, status, detail, extensions, retry_after, headers } = *self.0;
-        let (_, name, title) = kind.parts();
-        let mut body = json!({
-            "type": format!("urn:meridian:problem:{name}"),
-            "title": title,
-            "status": status.as_u16(),
-            "detail": detail,
-        });
-        if let Value::Object(members) = &mut body {
-            members.extend(extensions);
-            if let Some(wait) = retry_after {
-                members.insert("retry_after_seconds".into(), whole_seconds(wait).into());
-            }
-        }
-        let mut response = (status, Json(body)).into_response();
+        let mut response = (self.0.status, Json(self.document())).into_response();
+        let Details { retry_after, headers, .. } = *self.0;
         let answer = response.headers_mut();
         answer.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         answer.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -243,6 +287,7 @@ fn whole_seconds(wait: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     async fn body(problem: Problem) -> Value {
         let bytes = axum::body::to_bytes(problem.into_response().into_body(), 1 << 20).await.unwrap();

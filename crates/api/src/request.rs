@@ -77,6 +77,13 @@ impl Context {
         header.map(|value| params::timeout("Meridian-Timeout", value.to_str().unwrap_or_default())).transpose()
     }
 
+    /// Whether a program on this machine sent this, and no proxy for another.
+    pub fn is_local(&self) -> bool {
+        let passed_on = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
+        self.peer.is_some_and(|peer| peer.to_canonical().is_loopback())
+            && !passed_on.iter().any(|name| self.headers.contains_key(*name))
+    }
+
     /// The absolute URL of this request.
     pub fn this_url(&self) -> String {
         match &self.query {

@@ -25,20 +25,23 @@ pub fn json(media_type: &'static str, document: &impl Serialize) -> Result<Respo
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))], bytes).into_response())
 }
 
+/// What pages made on the server may load: nothing. They carry no script at all, so that nothing in an event's text can
+/// ever become one. Who may embed them is added to every policy in one place (`doors`).
+const PLAIN_POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; form-action 'self'; base-uri 'none'";
+
 /// A page of HTML.
 pub fn html(page: String) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(Format::Html.media_type())),
-        // The pages carry no script at all, so that nothing in an event's text can ever become one.
-        (
-            header::CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static(
-                "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-            ),
-        ),
-        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-    ];
-    (headers, page).into_response()
+    let mut response = page.into_response();
+    set_page(response.headers_mut(), PLAIN_POLICY);
+    response
+}
+
+/// Sets the headers of a page: its type, what it may load, and that its address is no other site's business.
+pub fn set_page(headers: &mut HeaderMap, policy: &'static str) {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Html.media_type()));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
 }
 
 /// Says which snapshot was read and how old it is.

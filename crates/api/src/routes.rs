@@ -1,18 +1,22 @@
 //! The router: every route in one place.
 
+use crate::doors::types::typed;
+use crate::openapi::operations::OPERATIONS;
 use crate::problem::{Kind, Problem};
 use crate::request::observe;
 use crate::state::AppState;
 use crate::{
-    analysis, backup, collections, conformance, files, items, landing, openapi, operation, pages, passages, places,
-    searches, tiles, tilesets,
+    analysis, backup, collections, conformance, files, items, landing, live, openapi, operation, pages, passages,
+    places, searches, tiles, tilesets,
 };
 use axum::Router;
 use axum::extract::Request;
 use axum::handler::Handler;
-use axum::http::Method;
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
+use std::collections::BTreeMap;
 
 /// Routes as they are added, and the list of them.
 struct Table {
@@ -34,8 +38,17 @@ impl Table {
             // HEAD is answered by the handler of GET, without the body.
             _ => MethodFilter::GET,
         };
+        let mut route = on(filter, handler);
+        let described = OPERATIONS.iter().find(|o| o.method == method.as_str() && o.path == described_path(path));
+        if described.is_some_and(|o| o.produces.len() > 1) {
+            route = route.route_layer(middleware::map_response(vary));
+        }
+        if filter != MethodFilter::GET {
+            let takes = described.and_then(|o| o.body).map_or(&[][..], |body| body.takes);
+            route = route.route_layer(middleware::from_fn(move |request, next| typed(takes, request, next)));
+        }
         self.listed.push((method, path));
-        self.router = self.router.route(path, on(filter, handler));
+        self.router = self.router.route(path, route);
         self
     }
 
@@ -46,6 +59,17 @@ impl Table {
     {
         self.on(Method::GET, path, handler)
     }
+}
+
+/// A path as the description has it.
+fn described_path(path: &str) -> String {
+    path.replace("{*", "{")
+}
+
+/// Says that another `Accept` may get another answer.
+async fn vary(mut response: Response) -> Response {
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+    response
 }
 
 fn table() -> Table {
@@ -73,6 +97,7 @@ fn table() -> Table {
         .get("/collections/{c}/aggregate", analysis::aggregate)
         .get("/collections/{c}/density", analysis::density)
         .get("/collections/{c}/tracks", passages::get)
+        .get("/collections/{c}/stream", live::get)
         .get("/collections/{c}/tiles", tiles::list)
         .get("/collections/{c}/tiles/{tileMatrixSetId}", tiles::tileset)
         .get("/collections/{c}/tiles/{tileMatrixSetId}/{tileMatrix}/{tileRow}/{tileCol}", tiles::tile)
@@ -112,16 +137,46 @@ pub fn templates() -> Vec<&'static str> {
     table().listed.into_iter().map(|(_, path)| path).collect()
 }
 
+/// What each path allows, as `Allow` has it.
+fn allowed(listed: &[(Method, &'static str)]) -> BTreeMap<&'static str, String> {
+    let mut allowed: BTreeMap<&'static str, String> = BTreeMap::new();
+    for (method, path) in listed {
+        let methods = allowed.entry(path).or_insert_with(|| "OPTIONS".to_owned());
+        methods.push_str(", ");
+        methods.push_str(method.as_str());
+        if *method == Method::GET {
+            methods.push_str(", HEAD");
+        }
+    }
+    allowed
+}
+
+/// The answer to OPTIONS: what may be done here, and no more. To a browser that asks for a page of another origin this
+/// means no.
+async fn options(allow: HeaderValue) -> Response {
+    (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response()
+}
+
 /// The router over some state.
 pub fn router(state: AppState) -> Router {
-    table()
-        .router
+    let Table { mut router, listed } = table();
+    for (path, methods) in allowed(&listed) {
+        if let Ok(allow) = HeaderValue::from_str(&methods) {
+            router = router.route(path, on(MethodFilter::OPTIONS, move || options(allow.clone())));
+        }
+    }
+    router
         .method_not_allowed_fallback(|request: Request| async move {
             let detail = format!("{} is not served at {}", request.method(), request.uri().path());
             Problem::new(Kind::MethodNotAllowed, detail)
         })
         .fallback(|request: Request| async move {
+            // The server as a whole (RFC 9110, 9.3.7).
+            if request.method() == Method::OPTIONS && request.uri().path() == "*" {
+                return options(HeaderValue::from_static("OPTIONS, GET, HEAD, POST, PUT, PATCH, DELETE")).await;
+            }
             Problem::not_found(format!("there is nothing at {}: see / for what there is", request.uri().path()))
+                .into_response()
         })
         .layer(middleware::from_fn_with_state(state.clone(), observe))
         .with_state(state)
@@ -130,7 +185,6 @@ pub fn router(state: AppState) -> Router {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::openapi::operations::OPERATIONS;
     use std::collections::BTreeSet;
 
     #[test]
@@ -139,7 +193,7 @@ mod tests {
             .listed
             .into_iter()
             .filter(|(_, path)| *path != "/favicon.svg")
-            .map(|(method, path)| format!("{method} {}", path.replace("{*", "{")))
+            .map(|(method, path)| format!("{method} {}", described_path(path)))
             .collect();
         let described: BTreeSet<String> = OPERATIONS.iter().map(|o| format!("{} {}", o.method, o.path)).collect();
         assert_eq!(served, described);

@@ -1,9 +1,13 @@
 //! The accept loop: connections with limits on their number and on how slow they may be.
 
+use crate::body;
+use crate::doors::Doors;
 use crate::places::{self, Near};
+use crate::problem::Problem;
 use crate::request::{Observation, Peer};
 use crate::routes;
 use crate::state::AppState;
+use crate::wire::{HEAD_BYTES_MAX, Turns, Wire};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Method;
@@ -15,15 +19,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, Sleep};
 use tower::Service;
 
 /// What a connection over the limit is told.
@@ -38,7 +40,8 @@ pub async fn serve(
     state: AppState,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    let router = routes::router(state.clone());
+    let doors = Doors::new(&state.config, listener.local_addr()?);
+    let house = Arc::new(House { router: routes::router(state.clone()), doors, state: state.clone() });
     state.saved.run()?;
     let (stop, stopping) = watch::channel(false);
     let mut connections = JoinSet::new();
@@ -64,13 +67,14 @@ pub async fn serve(
         }
         // Without this, the second half of a small answer would wait for the client's delayed acknowledgement.
         let _ = stream.set_nodelay(true);
-        connections.spawn(connection(stream, peer, router.clone(), state.clone(), stopping.clone()));
+        connections.spawn(connection(stream, peer, house.clone(), stopping.clone()));
     }
     drop(listener);
     state.stopping.store(true, Ordering::Relaxed);
     // Their readers get the last packet, and so their connections come to an end.
     state.searches.stop_all();
     state.saved.close();
+    state.live.close();
     let _ = stop.send(true);
     let finished = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(state.config.shutdown_grace, finished).await.is_err() {
@@ -87,18 +91,18 @@ pub async fn serve(
     Ok(())
 }
 
-async fn connection(
-    stream: TcpStream,
-    peer: Peer,
-    router: Router,
-    state: AppState,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let service = service_fn(|request| answer(&state, &router, peer, request));
+async fn connection(stream: TcpStream, peer: Peer, house: Arc<House>, mut stopping: watch::Receiver<bool>) {
+    let turns = Turns::default();
+    let service = service_fn(|request| {
+        let (turn, house) = (turns.begin(), &house);
+        async move { Ok::<_, Infallible>(turn.of(answer(house, peer, request).await)) }
+    });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(state.config.head_timeout)
-        .serve_connection(TokioIo::new(Patient::new(stream, state.config.write_stall)), service)
+        .header_read_timeout(house.state.config.head_timeout)
+        .max_header_size(HEAD_BYTES_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(Wire::new(stream, house.state.config.write_stall, turns.clone())), service)
         .with_upgrades();
     let mut serving = pin!(serving);
     let stop = async { stopping.wait_for(|stop| *stop).await.is_ok() };
@@ -114,91 +118,49 @@ async fn connection(
     }
 }
 
-/// Answers one request. Near questions are answered right here, because they cost so little that finding their route,
+/// What every connection needs.
+struct House {
+    state: AppState,
+    doors: Doors,
+    router: Router,
+}
+
+/// Answers one request: who may not come in hears so before anything else is done.
+///
+/// Near questions are answered right here, because they cost so little that finding their route,
 /// taking their path apart and boxing their futures tells (docs/decisions/007). The router has the same routes for them,
 /// and gets those that are not plain.
-async fn answer(
-    state: &AppState,
-    router: &Router,
-    peer: Peer,
-    request: hyper::Request<Incoming>,
-) -> Result<Response, Infallible> {
+async fn answer(house: &House, peer: Peer, request: hyper::Request<Incoming>) -> Response {
+    let House { state, doors, router } = house;
+    if let Err(problem) = doors.admit(request.method(), request.uri(), request.headers()) {
+        return refuse(house, request, problem).await;
+    }
     if request.method() == Method::GET
         && let Some(question) = Near::of(request.uri())
     {
         let observation = Observation::begin(state, request.method(), request.uri(), request.headers());
         let route = question.route();
         let response = places::nearby(state, question).await.unwrap_or_else(IntoResponse::into_response);
-        return Ok(observation.end(Some(route), response));
+        return observation.end(Some(route), response);
     }
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(peer);
-    router.clone().call(request).await
+    let mut response = match router.clone().call(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    doors.seal(&mut response);
+    response
 }
 
-/// A stream whose writes fail when the client takes nothing for too long.
-struct Patient {
-    stream: TcpStream,
-    stall: Duration,
-    /// Set while a write waits.
-    patience: Option<Pin<Box<Sleep>>>,
-}
-
-impl Patient {
-    fn new(stream: TcpStream, stall: Duration) -> Patient {
-        Patient { stream, stall, patience: None }
-    }
-
-    /// Turns a wait that lasts too long into an error.
-    fn bounded<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if outcome.is_ready() {
-            self.patience = None;
-            return outcome;
-        }
-        let stall = self.stall;
-        let patience = self.patience.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + stall)));
-        match patience.as_mut().poll(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(()) => {
-                self.patience = None;
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing of its answer")))
-            }
-        }
-    }
-}
-
-impl AsyncRead for Patient {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Patient {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.bounded(cx, outcome)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
-        self.bounded(cx, outcome)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
+/// Answers a request that may not come in; its body is thrown away, within limits, so that the client can read why.
+async fn refuse(house: &House, request: hyper::Request<Incoming>, problem: Problem) -> Response {
+    let observation = Observation::begin(&house.state, request.method(), request.uri(), request.headers());
+    let (parts, body) = request.into_parts();
+    body::discard(&parts.headers, &mut Body::new(body)).await;
+    let mut response = observation.end(None, problem.into_response());
+    house.doors.seal(&mut response);
+    response
 }
 
 #[cfg(test)]

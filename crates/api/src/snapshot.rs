@@ -5,7 +5,7 @@ use crate::respond;
 use axum::http::{HeaderMap, HeaderName};
 use meridian_model::Seq;
 use meridian_query::QueryError;
-use meridian_store::{Collection, Gone, Snapshot, StoreError, WriteError};
+use meridian_store::{Collection, Damaged, Gone, Snapshot, StoreError, WriteError};
 use std::time::Duration;
 
 /// Says that some events could not be read because files are damaged: the answer is not whole.
@@ -40,6 +40,13 @@ pub fn problem(error: QueryError) -> Problem {
             "the question was not answered within its time: ask for less, or give more with timeout= (milliseconds)",
         ),
         QueryError::Cancelled => Problem::new(Kind::Overloaded, "the question was called off"),
+        QueryError::Busy { limit } => Problem::new(
+            Kind::Overloaded,
+            format!(
+                "the questions at work take all of the {limit} bytes set aside for them: try again, or ask for less"
+            ),
+        )
+        .retry_after(Duration::from_secs(1)),
         QueryError::Gone(gone) => Problem::new(Kind::Gone, gone.to_string()),
         QueryError::Invalid(invalid) => {
             let field = invalid.field.clone().unwrap_or_default();
@@ -49,6 +56,11 @@ pub fn problem(error: QueryError) -> Problem {
     }
 }
 
+/// A collection that cannot be opened as the client sees it: what is wrong with which file, and what repairs it.
+pub fn damaged_problem(damaged: &Damaged) -> Problem {
+    Problem::new(Kind::Damaged, damaged.to_string()).with("collection", damaged.name.as_str())
+}
+
 /// A store's error as the client sees it.
 pub fn store_problem(error: StoreError) -> Problem {
     match error {
@@ -56,6 +68,7 @@ pub fn store_problem(error: StoreError) -> Problem {
         StoreError::Exists { name, .. } => {
             Problem::new(Kind::Conflict, format!("there is a collection {name:?} already"))
         }
+        StoreError::Damaged(damaged) => damaged_problem(&damaged),
         StoreError::ReadOnly { .. } => {
             Problem::new(Kind::StorageUnavailable, "the server's data folder cannot be written to")
         }
@@ -63,9 +76,7 @@ pub fn store_problem(error: StoreError) -> Problem {
         StoreError::Closed => {
             Problem::new(Kind::NotFound, "the collection was removed, or the server is shutting down")
         }
-        StoreError::Io { ref source, .. }
-            if matches!(source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) =>
-        {
+        error if error.is_full() => {
             tracing::error!(%error, "the disk is full");
             Problem::new(Kind::StorageUnavailable, "the server's disk is full")
         }
@@ -88,6 +99,12 @@ pub fn write_problem(collection: &Collection, error: WriteError) -> Problem {
             .with("ids", ids)
             .with("total", total)
         }
+        WriteError::KeyReused { position, events } => Problem::new(
+            Kind::KeyReused,
+            format!("the Idempotency-Key came with other events before, as write {position}: nothing was written; send the same events again, or another key"),
+        )
+        .with("position", position.to_string())
+        .with("events", events),
         WriteError::Changed => Problem::new(
             Kind::Conflict,
             "other writes changed the event again and again while this one was worked out: read it and try again",
@@ -98,6 +115,7 @@ pub fn write_problem(collection: &Collection, error: WriteError) -> Problem {
         )
         .with("limit_bytes", limit),
         WriteError::Busy(why) => Problem::new(Kind::Overloaded, why).retry_after(Duration::from_secs(1)),
+        WriteError::Full(why) => Problem::new(Kind::StorageUnavailable, why).retry_after(Duration::from_secs(10)),
         WriteError::Refused(why) => Problem::new(Kind::StorageUnavailable, no_writes(&why)),
         WriteError::Failed(why) => {
             tracing::error!(%why, "a write failed");

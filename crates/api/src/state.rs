@@ -1,19 +1,25 @@
 //! What every request shares.
 
+use crate::backup;
 use crate::config::ServerConfig;
 use crate::items::lead::Lead;
 use crate::limiter::{ByteBudget, Limiter};
+use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::problem::{Problem, Result};
 use crate::routes;
 use crate::searches::keep::InStore;
+use crate::snapshot as edge;
+use crate::stream::Readers;
 use meridian_federation::{SavedSearches, Searches};
+use meridian_query::Memory;
 use meridian_store::seams::{Clock, Random, Seams};
 use meridian_store::{Collection, Store};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::sync::Semaphore;
 
 /// The server's state; cheap to clone.
 #[derive(Clone)]
@@ -31,8 +37,14 @@ pub struct Shared {
     pub lead: Lead,
     /// Bytes of request bodies in memory.
     pub bodies: ByteBudget,
-    /// Bytes of finished answers that clients have not taken yet.
+    /// Bytes of answers that clients have not taken yet, and of questions that rest meanwhile.
     pub answers: ByteBudget,
+    /// What questions collect before they can answer.
+    pub memory: Arc<Memory>,
+    /// The clients that are being answered.
+    pub readers: Readers,
+    /// Turns for backups, which keep a thread while their clients do not read.
+    pub backups: Arc<Semaphore>,
     /// Counters.
     pub metrics: Metrics,
     /// The time.
@@ -45,6 +57,8 @@ pub struct Shared {
     pub searches: Arc<Searches>,
     /// Those that stand.
     pub saved: Arc<SavedSearches>,
+    /// Streams of events.
+    pub live: Arc<Live>,
     /// Set when a shutdown began: the server is no longer ready.
     pub stopping: AtomicBool,
     request_prefix: u64,
@@ -63,18 +77,24 @@ impl AppState {
         );
         let keeper = InStore::new(store.clone(), config.tenant.clone(), seams.clock.clone());
         let searches = Arc::new(searches.keeping(Arc::new(keeper)));
+        let live = Arc::new(Live::default());
+        store.subscribe(live.clone());
         let (clock, random) = (seams.clock.clone(), seams.random.clone());
         AppState(Arc::new(Shared {
             limiter: Limiter::new(config.requests_running_max, config.requests_waiting_max, config.admission_wait),
             lead: Lead::default(),
             bodies: ByteBudget::new(config.body_bytes_total),
             answers: ByteBudget::new(config.answer_bytes_total),
+            memory: Arc::new(Memory::new(config.query_bytes_total)),
+            readers: Readers::default(),
+            backups: Arc::new(Semaphore::new(backup::AT_ONCE)),
             metrics: Metrics::new(routes::templates()),
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             places: Places::default(),
             saved: SavedSearches::open(searches.clone(), &store, config.tenant.clone(), clock, random),
             searches,
+            live,
             stopping: AtomicBool::new(false),
             request_prefix: seams.random.next_u64(),
             requests: AtomicU64::new(0),
@@ -83,11 +103,13 @@ impl AppState {
         }))
     }
 
-    /// The collection of this name, or 404.
+    /// The collection of this name; 503 where it is damaged, 404 where there is none.
     pub fn collection(&self, name: &str) -> Result<Arc<Collection>> {
-        self.store
-            .collection(&self.config.tenant, name)
-            .ok_or_else(|| Problem::not_found(format!("there is no collection {name:?}")))
+        let (store, tenant) = (&self.store, &self.config.tenant);
+        store.collection(tenant, name).ok_or_else(|| match store.why_damaged(tenant, name) {
+            Some(damaged) => edge::damaged_problem(&damaged),
+            None => Problem::not_found(format!("there is no collection {name:?}")),
+        })
     }
 
     /// Microseconds since 1970.

@@ -5,6 +5,7 @@ use crate::items;
 use crate::links::{self, MVT};
 use crate::params::Params;
 use crate::params::format::{self, Format, PAGES};
+use crate::params::question;
 use crate::problem::{Problem, Result};
 use crate::request::{Context, Path};
 use crate::respond::{self, Timing};
@@ -36,7 +37,7 @@ pub async fn list(State(state): State<AppState>, Path(name): Path<String>, conte
     }
     let url = context.this_url();
     let document = json!({
-        "tilesets": [tilesets::tileset(&context, &name, &title(&collection), bbox(&collection), false)],
+        "tilesets": [tilesets::tileset(&context, &name, &collection.schema(), bbox(&collection), false)],
         "links": links::self_and_alternates(&url, format, PAGES, "application/json"),
     });
     respond::json("application/json", &document)
@@ -62,7 +63,7 @@ pub async fn tileset(
         );
         return Ok(respond::html(html::page(WEB_MERCATOR_QUAD, &trail(&name), &body)));
     }
-    let document = tilesets::tileset(&context, &name, &title(&collection), bbox(&collection), true);
+    let document = tilesets::tileset(&context, &name, &collection.schema(), bbox(&collection), true);
     respond::json("application/json", &document)
 }
 
@@ -78,17 +79,19 @@ pub async fn tile(
     let last = (1u64 << z) - 1;
     let (row, column) = (address(&row, last, "tile row")? as u32, address(&column, last, "tile column")? as u32);
     let schema = collection.schema();
+    question::has_place(&schema, "tiles")?;
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
     match params.take("f").as_deref() {
         None | Some("mvt") => {}
         Some(other) => return Err(Problem::parameter("f", format!("{other:?} is not served here: expected mvt"))),
     }
+    let density = params.take_flag("density")?;
     let properties = crate::params::page::take_properties(&mut params, &schema)?;
     let fields = properties.map(|names| names.iter().filter_map(|n| schema.field_index(n)).collect());
     let question = items::take_question(params, &schema)?;
     let history = question.history;
-    let question = Tile { predicate: question.predicate, z, row, column, layer: name, fields };
+    let question = Tile { predicate: question.predicate, z, row, column, layer: name, fields, density };
 
     let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let admission = run.admission;
@@ -120,10 +123,6 @@ fn address(text: &str, last: u64, what: &str) -> Result<u64> {
         Ok(n) if n <= last => Ok(n),
         _ => Err(Problem::not_found(format!("{text:?} is not a {what}: expected 0 to {last}"))),
     }
-}
-
-fn title(collection: &Collection) -> String {
-    collection.schema().title.clone().unwrap_or_else(|| collection.name().to_owned())
 }
 
 /// The box of the events on the map, if any has a place.

@@ -9,7 +9,8 @@ use crate::problem::{Problem, Result};
 use crate::request::{Context, Path};
 use crate::respond;
 use axum::response::Response;
-use serde_json::{Value, json};
+use meridian_model::{FieldType, Schema};
+use serde_json::{Map, Value, json};
 
 /// Name of the tile matrix set.
 pub const WEB_MERCATOR_QUAD: &str = "WebMercatorQuad";
@@ -111,14 +112,14 @@ fn scale(zoom: u8) -> f64 {
 }
 
 /// Describes the vector tileset of a collection. `bbox` is that of its events.
-pub fn tileset(context: &Context, collection: &str, title: &str, bbox: Option<[f64; 4]>, whole: bool) -> Value {
+pub fn tileset(context: &Context, collection: &str, schema: &Schema, bbox: Option<[f64; 4]>, whole: bool) -> Value {
     let root = format!("/collections/{}/tiles", links::escape(collection));
     let tiles = context.url(&format!("{root}/{WEB_MERCATOR_QUAD}/{{tileMatrix}}/{{tileRow}}/{{tileCol}}"));
     let itself = context.url(&format!("{root}/{WEB_MERCATOR_QUAD}"));
     let mut item = link(tiles, "item", MVT, "The tiles");
     item["templated"] = json!(true);
     let mut document = json!({
-        "title": title,
+        "title": schema.title.as_deref().unwrap_or(collection),
         "dataType": "vector",
         "crs": Crs::Epsg3857.uri(),
         "tileMatrixSetId": WEB_MERCATOR_QUAD,
@@ -141,7 +142,30 @@ pub fn tileset(context: &Context, collection: &str, title: &str, bbox: Option<[f
         document["minzoom"] = json!(0);
         document["maxzoom"] = json!(ZOOM_MAX);
         document["bounds"] = json!(bbox.unwrap_or(MERCATOR_BOUNDS));
-        document["vector_layers"] = json!([{ "id": collection, "fields": {} }]);
+        document["vector_layers"] = json!([{
+            "id": collection,
+            "description": schema.description.as_deref().unwrap_or_default(),
+            "minzoom": 0,
+            "maxzoom": ZOOM_MAX,
+            "fields": fields(schema),
+        }]);
     }
     document
+}
+
+/// The properties of a layer, by the words of TileJSON for their types.
+fn fields(schema: &Schema) -> Map<String, Value> {
+    let word = |kind: FieldType| match kind {
+        FieldType::Int | FieldType::Float => "Number",
+        FieldType::Bool => "Boolean",
+        FieldType::Text | FieldType::Time | FieldType::TextList => "String",
+    };
+    // Tiles of few events carry ids, tiles of many carry counts.
+    let id = if schema.field_index("id").is_some() { "@id" } else { "id" };
+    let mut fields = Map::new();
+    for (name, word) in [(id, "String"), ("count", "Number"), ("density", "Boolean")] {
+        fields.insert(name.to_owned(), json!(word));
+    }
+    fields.extend(schema.fields.iter().map(|field| (field.name.clone(), json!(word(field.kind)))));
+    fields
 }

@@ -42,15 +42,12 @@ impl TargetArgs {
     }
 }
 
-/// Refuses a folder that is not there, for commands that only read.
-pub fn folder_exists(folder: &Path) -> Result<(), Failure> {
+/// Refuses a folder that is not there, for commands that only read; `otherwise` is what else they can be given.
+pub fn folder_exists(folder: &Path, otherwise: &str) -> Result<(), Failure> {
     if folder.is_dir() {
         return Ok(());
     }
-    Err(Failure::Usage(format!(
-        "there is no data folder {}: name one with --data, or a server with --url",
-        folder.display()
-    )))
+    Err(Failure::Usage(format!("there is no data folder {}: name one with --data{otherwise}", folder.display())))
 }
 
 /// Which events.

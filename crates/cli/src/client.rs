@@ -39,7 +39,7 @@ impl Client {
         match target {
             Target::Server(url) => Ok(Client { server: Server::at(url)?, own: None }),
             Target::Folder(folder) => {
-                folder_exists(folder)?;
+                folder_exists(folder, ", or a server with --url")?;
                 let (own, url) = Own::open(folder)?;
                 Ok(Client { server: Server::at(&url)?, own: Some(own) })
             }
@@ -76,7 +76,7 @@ impl Client {
 impl Own {
     fn open(folder: &Path) -> Result<(Own, String), Failure> {
         let seams = Seams::real();
-        let store = Arc::new(Store::open(Options::at(folder), seams.clone())?);
+        let store = Arc::new(Store::open(Options::at(folder), seams.clone()).map_err(Failure::of_folder)?);
         // Nobody waits behind this request, so nothing but the user ends it.
         let patient = Duration::from_secs(7 * 86_400);
         let mut config = ServerConfig {

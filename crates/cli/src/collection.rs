@@ -5,10 +5,11 @@ use crate::config::durability_name;
 use crate::failure::Failure;
 use crate::http::Server;
 use crate::units::duration_iso;
-use meridian_formats::Format;
-use meridian_model::{Batch, Schema, Seq, schema_json};
+use crate::upload::{Taken, Upload};
+use meridian_model::{Batch, Schema, schema_json};
 use meridian_store::seams::Seams;
 use meridian_store::{Collection, Options, Settings, Store, Write};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// The tenant of a data folder that only one tenant uses.
@@ -22,16 +23,12 @@ pub struct Place {
 }
 
 enum Inner {
-    Folder { store: Arc<Store>, collection: Option<Arc<Collection>> },
-    Server(Server),
-}
-
-/// What became of the events of a batch.
-pub struct Taken {
-    /// Now in the collection.
-    pub written: u64,
-    /// In the collection already, from a batch with the same key.
-    pub before: u64,
+    Folder {
+        store: Arc<Store>,
+        collection: Option<Arc<Collection>>,
+    },
+    /// A server, and the longest body that it is known to take or not known to refuse.
+    Server(Server, Cell<usize>),
 }
 
 impl Place {
@@ -40,7 +37,7 @@ impl Place {
         meridian_model::schema::validate_name("collection", name).map_err(|e| Failure::Usage(e.to_string()))?;
         let (schema, inner) = match target {
             Target::Folder(folder) => {
-                let store = Arc::new(Store::open(Options::at(folder), Seams::real())?);
+                let store = Arc::new(Store::open(Options::at(folder), Seams::real()).map_err(Failure::of_folder)?);
                 let collection = store.collection(TENANT, name);
                 (collection.as_ref().map(|c| c.schema()), Inner::Folder { store, collection })
             }
@@ -50,7 +47,7 @@ impl Place {
                 let schema = document.map(|d| schema_json::from_json(&d)).transpose().map_err(|e| {
                     Failure::Refused(format!("the server's schema of {name} is not one this program knows: {e}"))
                 })?;
-                (schema.map(Arc::new), Inner::Server(server))
+                (schema.map(Arc::new), Inner::Server(server, Cell::new(usize::MAX)))
             }
         };
         Ok(Place { name: name.to_owned(), schema, inner })
@@ -69,7 +66,7 @@ impl Place {
                 self.schema = Some(made.schema());
                 *collection = Some(made);
             }
-            Inner::Server(server) => {
+            Inner::Server(server, _) => {
                 let body = schema_json::to_json(schema, &self.name, "").to_string();
                 let mut parameters = vec![("durability", durability_name(settings.durability).to_owned())];
                 if let Some(retention) = settings.retention {
@@ -95,13 +92,22 @@ impl Place {
             Inner::Folder { collection: None, .. } => {
                 Err(Failure::Refused(format!("there is no collection {}", self.name)))
             }
-            Inner::Server(server) => {
-                let body = encode(&batch)?;
-                let path = ["collections", &self.name, "items"];
-                let answer = server.post(&path, Format::Arrow.media_type(), Some(&key), &body)?;
-                let count = |name: &str| answer.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
-                Ok(Taken { written: count("written"), before: count("duplicates") })
+            Inner::Server(server, limit) => Upload::new(server, &self.name, limit).send(&batch, &key),
+        }
+    }
+
+    /// Takes back a collection that was made here and into which nothing was written.
+    ///
+    /// Nobody else writes into a folder. On a server somebody may have by now: there it stays, and `false` says so.
+    pub fn unmake(&mut self) -> Result<bool, Failure> {
+        match &mut self.inner {
+            Inner::Folder { store, collection } => {
+                *collection = None;
+                store.drop_collection(TENANT, &self.name)?;
+                self.schema = None;
+                Ok(true)
             }
+            Inner::Server(..) => Ok(false),
         }
     }
 
@@ -109,21 +115,7 @@ impl Place {
     pub fn close(self) -> Result<(), Failure> {
         match self.inner {
             Inner::Folder { store, .. } => Ok(store.close()?),
-            Inner::Server(_) => Ok(()),
+            Inner::Server(..) => Ok(()),
         }
     }
-}
-
-/// A batch as an Arrow stream, the shortest way into a server.
-fn encode(batch: &Batch) -> Result<Vec<u8>, Failure> {
-    let failed = |e: String| Failure::Bad(format!("a batch could not be encoded: {e}"));
-    let mut out = Vec::with_capacity(batch.bytes());
-    let mut writer =
-        meridian_formats::writer(Format::Arrow, batch.schema(), None).map_err(|e| failed(e.to_string()))?;
-    // Made ids are the server's to make; what stands in their place is not read.
-    let seqs = vec![Seq(0); batch.rows()];
-    writer.start(&mut out).map_err(|e| failed(e.to_string()))?;
-    writer.write(batch, &seqs, &mut out).map_err(|e| failed(e.to_string()))?;
-    writer.finish(&mut out).map_err(|e| failed(e.to_string()))?;
-    Ok(out)
 }

@@ -205,6 +205,8 @@ mod tests {
         config.store.cache_bytes = 3 * GIB + 1;
         config.server.public_url = Some("https://example.org".to_owned());
         config.server.admission_wait = std::time::Duration::from_millis(1_500);
+        config.server.hosts = vec!["events.example.org".parse().unwrap(), "[::2]:80".parse().unwrap()];
+        config.server.frame_ancestors = vec!["https://portal.example.org".parse().unwrap()];
         let back = Config::parse(&config.show()).unwrap();
         assert_eq!(back.show(), config.show());
         assert_eq!(Config::parse("").unwrap().show(), Config::default().show());
@@ -245,6 +247,11 @@ mod tests {
             ("[requests]\nrunning_max = 0", ["requests.running_max", "outside"]),
             ("[places]\ndurability = \"replicated\"", ["places.durability", "cluster"]),
             ("[server]\npublic_url = \"example.org\"", ["server.public_url", "https://"]),
+            ("[server]\nhosts = \"events.example.org\"", ["server.hosts", "list"]),
+            ("[server]\nhosts = [\"https://events.example.org\"]", ["server.hosts", "events.example.org"]),
+            ("[server]\nhosts = [\"*\"]", ["server.hosts", "192.0.2.7"]),
+            ("[server]\norigins = [\"tools.example.org\"]", ["server.origins", "https://"]),
+            ("[server]\nframe_ancestors = [\"https://a.example/b\"]", ["server.frame_ancestors", "without a path"]),
             ("[store]\nmemory_bytes = \"64 MiB\"", ["store.memory_bytes", "two batches"]),
             ("[search]\nshipped = \"bing\"", ["search", "wikipedia"]),
             ("[search]\nproviders = \"/nowhere\"", ["search", "/nowhere"]),

@@ -25,6 +25,15 @@ impl Failure {
         }
     }
 
+    /// A folder that cannot be opened, said by a command that can ask a server instead.
+    pub fn of_folder(error: StoreError) -> Failure {
+        let hint = "; if that is a server, ask it with --url http://127.0.0.1:7117";
+        match &error {
+            StoreError::InUse { .. } => Failure::Refused(format!("{error}{hint}")),
+            _ => error.into(),
+        }
+    }
+
     /// The command line is wrong, and this option is to blame.
     pub fn option(option: &str, mistake: &Invalid) -> Failure {
         Failure::Usage(format!("{option}: {mistake}"))
@@ -43,9 +52,6 @@ impl From<StoreError> for Failure {
         match error {
             StoreError::Invalid(mistake) => Failure::Usage(mistake.to_string()),
             StoreError::Corrupt { .. } => Failure::Bad(error.to_string()),
-            StoreError::InUse { .. } => {
-                Failure::Refused(format!("{error}; if that is a server, ask it with --url http://127.0.0.1:7117"))
-            }
             other => Failure::Refused(other.to_string()),
         }
     }

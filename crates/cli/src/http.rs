@@ -14,9 +14,22 @@ const ANSWER_BYTES_MAX: u64 = 256 << 20;
 const ATTEMPTS: u32 = 8;
 /// Longest wait for work that a server was asked for; its own deadline is shorter.
 const WORK_MAX: Duration = Duration::from_secs(86_400);
-/// What stands for itself in a query string.
+/// What stands for itself in a path.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b',').remove(b':');
+/// What stands for itself in a value of a query: as much as may, so that a long filter stays within what a server reads.
+const PLAIN_VALUE: &AsciiSet = &PLAIN
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'/')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'?')
+    .remove(b'@');
 
 /// A running server.
 #[derive(Clone)]
@@ -61,7 +74,13 @@ impl Server {
             url.push(if i == 0 { '?' } else { '&' });
             url.push_str(name);
             url.push('=');
-            url.extend(utf8_percent_encode(value, PLAIN));
+            // A blank is a plus: its escape would take three bytes.
+            let mut words = value.split(' ');
+            url.extend(words.next().into_iter().flat_map(|word| utf8_percent_encode(word, PLAIN_VALUE)));
+            for word in words {
+                url.push('+');
+                url.extend(utf8_percent_encode(word, PLAIN_VALUE));
+            }
         }
         url
     }
@@ -157,17 +176,14 @@ impl Server {
     }
 
     /// Posts a batch under a key, again and again while the server is too busy to take it.
-    pub fn post(&self, path: &[&str], kind: &str, key: Option<&str>, body: &[u8]) -> Result<Value, Failure> {
+    pub fn post(&self, path: &[&str], kind: &str, key: &str, body: &[u8]) -> Result<Posted, Failure> {
         let url = self.address(path, &[]);
         for attempt in 1.. {
-            let mut request = self.agent.post(&url).content_type(kind);
-            if let Some(key) = key {
-                request = request.header("Idempotency-Key", key);
-            }
+            let request = self.agent.post(&url).content_type(kind).header("Idempotency-Key", key);
             let response = match request.send(body) {
                 Ok(response) => response,
-                // The server may have taken it: only a key makes sending again safe.
-                Err(_) if key.is_some() && attempt < ATTEMPTS => {
+                // The server may have taken it: the key makes sending again safe.
+                Err(_) if attempt < ATTEMPTS => {
                     std::thread::sleep(Duration::from_millis(200) * attempt);
                     continue;
                 }
@@ -179,12 +195,43 @@ impl Server {
                 std::thread::sleep(Duration::from_secs(after.unwrap_or(1u64).clamp(1, 30)));
                 continue;
             }
-            let body = read(accept(response)?)?;
-            return serde_json::from_slice(&body)
-                .map_err(|e| Failure::Refused(format!("{} answered what is not JSON: {e}", self.base)));
+            return self.posted(response);
         }
         Err(Failure::Refused(format!("{} stayed too busy", self.base)))
     }
+
+    fn posted(&self, response: Response<Body>) -> Result<Posted, Failure> {
+        let status = response.status();
+        if status.is_success() {
+            let answer = serde_json::from_slice(&read(response)?);
+            return answer
+                .map(Posted::Taken)
+                .map_err(|e| Failure::Refused(format!("{} answered what is not JSON: {e}", self.base)));
+        }
+        let (why, problem) = refused(response);
+        Err(match (status.as_u16(), problem["type"].as_str().unwrap_or_default()) {
+            (413, _) => {
+                let limit = problem["limit_bytes"].as_u64().map(|bytes| bytes as usize);
+                return Ok(Posted::TooLarge { limit, why });
+            }
+            // The key stands for other events, which the server counts.
+            (422, kind) if kind.ends_with(":key-reused") => {
+                return Ok(Posted::OtherBody { events: problem["events"].as_u64(), why });
+            }
+            _ => why,
+        })
+    }
+}
+
+/// What became of a posted batch.
+#[derive(Debug)]
+pub enum Posted {
+    /// It is in; the server's receipt.
+    Taken(Value),
+    /// It is over the server's limit, in bytes of the body, where that is told.
+    TooLarge { limit: Option<usize>, why: Failure },
+    /// Another batch was written under its key, of so many events, where that is told.
+    OtherBody { events: Option<u64>, why: Failure },
 }
 
 /// Why a stream of events could not be had.
@@ -243,8 +290,8 @@ mod tests {
     #[test]
     fn addresses_are_escaped() {
         let server = Server::at("http://127.0.0.1:1/").unwrap();
-        let url = server.address(&["collections", "a b", "items"], &[("filter", "a = 'ä&b'".to_owned())]);
-        assert_eq!(url, "http://127.0.0.1:1/collections/a%20b/items?filter=a%20%3D%20%27%C3%A4%26b%27");
+        let url = server.address(&["collections", "a b", "items"], &[("filter", "a ='ä&b+'".to_owned())]);
+        assert_eq!(url, "http://127.0.0.1:1/collections/a%20b/items?filter=a+='%C3%A4%26b%2B'");
         for bad in ["127.0.0.1:7117", "https://x", "http://", ""] {
             assert!(Server::at(bad).is_err(), "{bad}");
         }

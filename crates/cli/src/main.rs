@@ -17,6 +17,7 @@ mod output;
 mod schema_arg;
 mod table;
 mod units;
+mod upload;
 
 use clap::{Parser, Subcommand};
 use commands::{aggregate, backup, check, create, export, files, lab, provider, query, restore, search, serve};
@@ -34,9 +35,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     max_term_width = 100,
     after_help = "\
 First steps:
-  meridian load quakes data/usgs-earthquakes/earthquakes.csv.zst     makes the collection and fills it
-  meridian query quakes --filter \"mag > 7\"                           asks it
-  meridian serve                                                     map and API on http://127.0.0.1:7117
+  meridian load earthquakes data/usgs-earthquakes/earthquakes.csv.zst  makes it and fills it
+  meridian query earthquakes --filter \"mag > 7\"                       asks it
+  meridian serve  map and API on http://127.0.0.1:7117
 
 Each command has examples: meridian load --help"
 )]

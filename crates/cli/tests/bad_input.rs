@@ -220,9 +220,10 @@ fn a_folder_of_a_newer_version_is_refused_and_left_alone() {
     let at = text(folder.path());
     let marker = folder.path().join("meridian.json");
     let mine = std::fs::read_to_string(&marker).unwrap();
-    let mut document: serde_json::Value = serde_json::from_str(&mine).unwrap();
-    document["format"] = 99.into();
-    let newer = document.to_string();
+    // As a newer version would write it: with its own checksum, or it would count as damage.
+    let body = mine.strip_prefix("{\"format\":").unwrap().split_once(",\"crc32c\"").unwrap().0;
+    let body = format!("99,{}", body.split_once(',').unwrap().1);
+    let newer = format!("{{\"format\":{body},\"crc32c\":{}}}\n", crc32c::crc32c(body.as_bytes()));
     std::fs::write(&marker, &newer).unwrap();
     meridian(&["query", "spots", "--data", at]).ended(3).says(&["version 99", "newer"]);
     meridian(&["serve", "--listen", "127.0.0.1:0", "--data", at]).ended(3).says(&["version 99", "newer"]);

@@ -4,8 +4,9 @@
 
 mod common;
 
-use common::{Server, command, count_in_folder, data, meridian, meridian_with_input, send};
+use common::{Server, agent, command, count_in_folder, data, meridian, meridian_with_input, send};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -273,6 +274,44 @@ fn settings_are_checked_at_start_and_shown() {
         meridian(&["serve", "--config", text(&file)]).ended(2).says(&[words]);
     }
     meridian(&["serve", "--config", "/no/such.toml"]).ended(2).says(&["/no/such.toml"]);
+}
+
+#[test]
+fn a_server_answers_to_the_names_that_it_was_given() {
+    let server = Server::start_with(&["--ephemeral", "--host", "events.example.org"]);
+    let statuses =
+        [("events.example.org", 200), ("events.example.org:80", 200), ("localhost", 200), ("evil.example", 421)];
+    for (host, status) in statuses {
+        let answer = agent().get(format!("{}/healthz", server.url)).header("host", host).call().unwrap();
+        assert_eq!(answer.status(), status, "{host}");
+    }
+    meridian(&["serve", "--host", "http://events.example.org"]).ended(2).says(&["--host", "192.0.2.7"]);
+    let shown = meridian(&["serve", "--host", "events.example.org", "--show-config"]).ended(0);
+    assert!(shown.out.contains("hosts = [\"events.example.org\"]"), "{}", shown.out);
+
+    // What is accepted on every address is told at the start.
+    let mut every = command(&["serve", "--ephemeral", "--listen", "0.0.0.0:0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let told = BufReader::new(every.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok)
+        .find(|l| l.starts_with("answers to"));
+    every.kill().unwrap();
+    every.wait().unwrap();
+    assert_eq!(
+        told.unwrap(),
+        "answers to 127.0.0.1, localhost, [::1], any IP address; other names get 421 (--host, server.hosts)"
+    );
+}
+
+#[test]
+fn a_filter_of_60_kib_goes_over_the_wire() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    meridian_with_input(&["load", "spots", "-", "--format", "csv", "--url", &server.url], SPOTS.as_bytes()).ended(0);
+    let filter = |values: usize| format!("name = 'Paris' OR size IN ({}1)", "1, ".repeat(values));
+    let ask = |filter: &str| meridian(&["query", "spots", "--filter", filter, "--format", "csv", "--url", &server.url]);
+    let run = ask(&filter(20_480)).ended(0);
+    assert!(run.out.lines().count() == 2 && run.out.contains("Paris"), "{}", run.out);
 }
 
 #[test]

@@ -79,8 +79,8 @@ fn check_names_the_file_in_which_a_byte_is_wrong() {
         };
         let good = std::fs::read(path).unwrap();
         let mut bad = good.clone();
-        // Of the log the first of two records: the last one could not be told from a torn write.
-        let place = if kind == ".log" { 60 } else { bad.len() / 2 };
+        // Of the log the first record, behind its head.
+        let place = if kind == ".log" { 8192 + 60 } else { bad.len() / 2 };
         bad[place] ^= 4;
         std::fs::write(path, &bad).unwrap();
         let run = meridian(&["check", "--data", at]);
@@ -151,4 +151,143 @@ fn a_check_changes_nothing() {
     let empty = tempfile::tempdir().unwrap();
     meridian(&["check", "--data", empty.path().to_str().unwrap()]).ended(2).says(&["is empty"]);
     assert!(std::fs::read_dir(empty.path()).unwrap().next().is_none());
+}
+
+/// Copies a folder and all below.
+fn copy(from: &Path, to: &Path) {
+    let mut all = Vec::new();
+    files(from, &mut all);
+    for path in all {
+        let there = to.join(path.strip_prefix(from).unwrap());
+        std::fs::create_dir_all(there.parent().unwrap()).unwrap();
+        std::fs::copy(&path, there).unwrap();
+    }
+}
+
+/// A [`folder`] with another collection of 50 events.
+fn folder_of_two() -> tempfile::TempDir {
+    let folder = folder();
+    let args = ["load", "other", "-", "--format", "csv", "--data", folder.path().to_str().unwrap()];
+    meridian_with_input(&args, rows('o', 50).as_bytes()).ended(0);
+    folder
+}
+
+#[test]
+fn a_collection_that_lost_its_manifest_is_left_alone_until_a_repair_puts_it_together() {
+    let good = folder_of_two();
+    for (lost, all_known) in [(&["MANIFEST"][..], true), (&["MANIFEST", "MANIFEST.copy"][..], false)] {
+        let folder = tempfile::tempdir().unwrap();
+        copy(good.path(), folder.path());
+        let at = folder.path().to_str().unwrap();
+        let partition = folder.path().join("tenants/default/spots/p0");
+        lost.iter().for_each(|name| std::fs::remove_file(partition.join(name)).unwrap());
+        let before = state(&partition);
+
+        let check = meridian(&["check", "--data", at]).ended(1);
+        assert!(check.out.contains("p0/MANIFEST: it is missing") && check.out.contains("--repair"), "{}", check.out);
+        let args = ["load", "spots", "-", "--format", "csv", "--data", at];
+        meridian_with_input(&args, rows('z', 5).as_bytes()).ended(3).says(&["the collection spots is damaged"]);
+        let server = Server::start(folder.path());
+        assert_eq!((server.get("/collections/spots").0, server.get("/readyz").0), (503, 503));
+        let (code, _) = server.post("/collections/other/items", "text/csv", None, rows('p', 5).as_bytes()).unwrap();
+        assert!(matches!(code, 200 | 201), "{code}");
+        assert_eq!(server.stop("TERM"), Some(0));
+        assert_eq!(state(&partition), before, "nothing of it is touched");
+
+        let repair = meridian(&["check", "--repair", "--data", at]);
+        let said = format!("{}{}", repair.out, repair.err);
+        assert!(said.contains("the collection spots is put together again"), "{said}");
+        assert_eq!(
+            (repair.code, said.contains("missing: its settings")),
+            (i32::from(!all_known), !all_known),
+            "{said}"
+        );
+        meridian(&["check", "--data", at]).ended(0);
+        assert_eq!(common::count_in_folder("spots", folder.path()), 339, "{said}");
+        assert_eq!(common::count_in_folder("other", folder.path()), 55);
+    }
+}
+
+/// What befalls a file.
+type Harm = fn(&Path);
+
+#[test]
+fn harm_of_any_kind_to_any_file_is_mended_or_named_and_never_stops_the_rest() {
+    let good = folder_of_two();
+    let kinds = ["meridian.json", "MANIFEST", "MANIFEST.copy", "NEWEST", ".segment", ".rows", ".dead", ".keys"];
+    let harms: [(&str, Harm); 5] = [
+        ("flip", |path| edit(path, |bytes| bytes[8] ^= 4)),
+        ("cut", |path| edit(path, |bytes| bytes.truncate(bytes.len() / 2))),
+        ("zero", |path| edit(path, |bytes| bytes.fill(0))),
+        ("remove", |path| std::fs::remove_file(path).unwrap()),
+        ("append", |path| edit(path, |bytes| bytes.extend(b"more"))),
+    ];
+    for kind in kinds {
+        for (harm, does) in harms {
+            let folder = tempfile::tempdir().unwrap();
+            copy(good.path(), folder.path());
+            let mut all = Vec::new();
+            files(folder.path(), &mut all);
+            let path = all.iter().find(|p| p.ends_with(kind) || p.to_string_lossy().ends_with(kind)).unwrap();
+            does(path);
+            let run = meridian(&["check", "--data", folder.path().to_str().unwrap()]);
+            let said = format!("{harm} of {}: {}{}", path.display(), run.out, run.err);
+            let named = run.out.contains(&*path.to_string_lossy());
+            // What is there twice may be mended without a word, as long as nothing is lost.
+            assert!(matches!((run.code, named), (1, true) | (0, _)), "{said}");
+            // The first in order of name is hurt, if any.
+            let hurt = if path.components().any(|c| c.as_os_str() == "other") { "other" } else { "spots" };
+            let store = open(folder.path());
+            let whole = |name: &str| run.code == 0 || name != hurt;
+            for (name, events) in [("spots", 339), ("other", 50)].into_iter().filter(|(name, _)| whole(name)) {
+                assert_eq!(store.collection("default", name).unwrap().stats().events, events, "{said}");
+            }
+        }
+    }
+}
+
+fn edit(path: &Path, change: impl Fn(&mut Vec<u8>)) {
+    let mut bytes = std::fs::read(path).unwrap();
+    change(&mut bytes);
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn acknowledged_writes_missing_at_the_end_of_the_log_are_named_and_the_server_is_not_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().to_str().unwrap();
+    let server = Server::start(folder.path());
+    server.create("spots", "n:Integer,*geom:Point");
+    for n in 0..50 {
+        let body = format!("n,lon,lat\n{n},1,2\n");
+        assert_eq!(server.post("/collections/spots/items", "text/csv", None, body.as_bytes()).unwrap().0, 201);
+    }
+    server.kill();
+    let mut all = Vec::new();
+    files(folder.path(), &mut all);
+    let path = all.iter().find(|path| path.extension().is_some_and(|e| e == "log")).unwrap();
+    let good = std::fs::read(path).unwrap();
+    let end = good.iter().rposition(|byte| *byte != 0).unwrap();
+    let half = 8192 + (end - 8192) / 2;
+    // The last byte alone: a killed server has said of its last write that it was acknowledged.
+    for (from, filler) in [(half, None), (half, Some(0)), (half, Some(0xff)), (end, Some(0)), (100, Some(0)), (0, None)]
+    {
+        let mut bad = good.clone();
+        match filler {
+            None => bad.truncate(from),
+            Some(filler) => bad[from..].fill(filler),
+        }
+        std::fs::write(path, &bad).unwrap();
+        let run = meridian(&["check", "--data", at]).ended(1);
+        let said = format!("{}{}", run.out, run.err);
+        assert!(said.contains(path.to_str().unwrap()) && said.contains("missing"), "{from} {filler:?}: {said}");
+    }
+    std::fs::write(path, &good[..half]).unwrap();
+    let server = Server::start(folder.path());
+    let (status, text) = server.get("/readyz");
+    assert!(status == 503 && text.contains("spots"), "{status} {text}");
+    server.kill();
+    std::fs::write(path, &good).unwrap();
+    meridian(&["check", "--data", at]).ended(0);
+    assert_eq!(common::count_in_folder("spots", folder.path()), 50);
 }

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Server, command, count_in_folder, counted, meridian};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -87,12 +87,28 @@ fn a_full_disk_refuses_writes_clearly_and_nothing_is_lost() {
         }
     }
     let (status, text) = refused.expect("the disk never filled up");
-    assert!(matches!(status, 503 | 507), "{status} {text}");
+    assert_eq!(status, 507, "{text}");
     assert!(text.contains("disk is full") && text.contains("\"type\""), "{text}");
     assert!(stored > 0);
     assert_eq!(count(&server), stored, "readers go on, and see what was acknowledged");
 
+    // To the last page: not even the record of a saved search fits.
+    let mut filler = std::fs::OpenOptions::new().append(true).open(&ballast).unwrap();
+    while filler.write_all(&[7; 4096]).is_ok() {}
+    let save = || {
+        let asked = br#"{"name": "floods", "question": {"keywords": "flood"}}"#;
+        server.post("/saved-searches", "application/json", None, asked).unwrap()
+    };
+    let (status, text) = save();
+    assert!(status == 507 && text.contains("disk is full") && text.contains("\"type\""), "{status} {text}");
+    let (status, text) = server.get("/readyz");
+    assert!(status == 503 && text.contains("disk is full"), "{status} {text}");
+
     std::fs::remove_file(&ballast).unwrap();
+    drop(filler);
+    assert_eq!(server.get("/readyz").0, 200, "nobody has to write for that");
+    let (status, text) = save();
+    assert_eq!(status, 201, "{text}");
     let (status, text) = send(&server, 1000, 400);
     assert!(matches!(status, 200 | 201), "there is room again: {status} {text}");
     server.kill();

@@ -59,8 +59,13 @@ fn a_simulation_answers_with_the_json_of_the_contract_and_the_same_twice() {
 #[test]
 fn two_runs_are_held_against_each_other_in_words_pictures_and_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
-    let few = simulated(folder.path(), "few", &["workers=16"]);
-    let many = simulated(folder.path(), "many", &["workers=48"]);
+    // Three runs of each: one decides nothing.
+    for seed in ["1", "2", "3"] {
+        for (name, workers) in [("few", "workers=16"), ("many", "workers=48")] {
+            simulated(folder.path(), &format!("{name}/{seed}"), &[workers, &format!("seed={seed}")]);
+        }
+    }
+    let [few, many] = ["few", "many"].map(|name| text(&folder.path().join(name)).to_owned());
     let out = folder.path().join("difference");
     let ran = meridian(&["lab", "compare", &many, &few, "--out", text(&out)]).ended(0);
     assert!(ran.out.contains("B is slower: request at p50"), "{}", ran.out);
@@ -70,6 +75,10 @@ fn two_runs_are_held_against_each_other_in_words_pictures_and_exit_codes() {
     meridian(&["lab", "compare", &few, &many, "--fail-if-slower"]).ended(0);
     let same = meridian(&["lab", "compare", &few, &few]).ended(0);
     assert!(same.out.starts_with("No difference is seen."), "{}", same.out);
+    let [few, many] = [few, many].map(|runs| format!("{runs}/1"));
+    let once = meridian(&["lab", "compare", &many, &few]).ended(0);
+    assert!(once.out.starts_with("Not decided: without repeats"), "{}", once.out);
+    meridian(&["lab", "compare", &many, &few, "--fail-if-slower"]).ended(1).says(&["not decided"]);
     meridian(&["lab", "compare", &few, text(folder.path())]).ended(3).says(&["not a whole results folder"]);
     meridian(&["lab", "compare", &few]).ended(2).says(&["1 target(s): expected two"]);
     let shown = meridian(&["lab", "report", &few]).ended(0);
@@ -78,6 +87,27 @@ fn two_runs_are_held_against_each_other_in_words_pictures_and_exit_codes() {
     for args in [&["lab", "report", &few][..], &["lab", "compare", &many, &few], &["lab", "compare", &few, &many]] {
         meridian(args).ended(3).says(&["format version is 99", "a newer meridian reads it"]);
     }
+}
+
+#[test]
+fn what_shares_nothing_or_is_void_is_no_comparison() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = simulated(folder.path(), "one", &[]);
+    let other = simulated(folder.path(), "other", &[]);
+    let changed = |from: &str, to: &str| {
+        let path = Path::new(&other).join("run.json");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{text}");
+        std::fs::write(&path, text.replace(from, to)).unwrap();
+    };
+    changed("\"void\": []", "\"void\": [\"the host took 20 %\"]");
+    for args in [&["lab", "compare", &one, &other][..], &["lab", "compare", &other, &one, "--fail-if-slower"]] {
+        let ran = meridian(args).ended(1).says(&["not decided", "is void: the host took 20 %"]);
+        assert!(!ran.out.contains("B is slower") && !ran.out.contains("B is faster"), "{}", ran.out);
+    }
+    changed("\"void\": [\"the host took 20 %\"]", "\"void\": []");
+    changed("\"request\"", "\"another\"");
+    meridian(&["lab", "compare", &one, &other]).ended(1).says(&["nothing is shared"]);
 }
 
 #[test]
@@ -99,6 +129,10 @@ fn a_plan_is_priced_with_its_pictures_and_a_promise_that_no_size_keeps_ends_with
     for name in ["cost.json", "cost.svg", "cost.png"] {
         assert!(folder.path().join(name).is_file(), "{name}");
     }
+    // A folder that is not there is made.
+    let new = folder.path().join("new/priced");
+    meridian(&["lab", "cost", text(folder.path()), "--out", text(&new)]).ended(0);
+    assert!(new.join("cost.json").is_file() && new.join("cost.png").is_file());
     plan(1.0);
     std::fs::write(
         folder.path().join("cost.toml"),
@@ -170,6 +204,13 @@ fn numbers_are_taken_from_a_run_and_from_spans() {
     let ran = meridian(&[&["lab", "simulate", &server, "--edge", "p95_s=0.1", "--json"], &sets[..]].concat()).ended(0);
     let edge = serde_json::from_str::<Value>(&ran.out).unwrap()["breakpoint"]["value"].as_f64().unwrap();
     assert!((170.0..205.0).contains(&edge), "{edge}");
+    // Fitted to the run first, the forecast carries what the fit may be off.
+    let both = [&args[..], &["--edge", "p95_s=0.1", "--json", "--set", "source.work.call.cv=0.3"]].concat();
+    let json: Value = serde_json::from_str(&meridian(&both).ended(0).out).unwrap();
+    let of = |key: &str| json["breakpoint"][key].as_f64().unwrap();
+    let error = json["calibration_error"].as_f64().unwrap();
+    assert!(error > 0.0 && of("high") / of("low") > (1.0 + error).powi(2) * 0.999, "{json}");
+    assert!(of("low") < edge && edge < of("high"), "{edge}: {json}");
 }
 
 #[test]
@@ -185,7 +226,7 @@ fn two_targets_that_took_turns_are_held_against_each_other() {
     let (quick, slow) = (mock(1), mock(200));
     let target = |name: &str, url: &str| format!("[[target]]\nname = \"{name}\"\nurl = \"{url}\"\n");
     let scenario = format!(
-        "{}{}[arrival]\nkind = \"constant\"\nrate = 50\n[request]\npath = \"/a\"\n[trials]\nrepeats = 2\n\
+        "{}{}[arrival]\nkind = \"constant\"\nrate = 50\n[request]\npath = \"/a\"\n[trials]\nrepeats = 3\n\
          [phases]\nmeasured_s = 0.6\n[limits]\nlate_ms = 1e6\nother_load = 1e3\n",
         target("quick", &quick.1),
         target("slow", &slow.1)

@@ -8,7 +8,8 @@ use crate::pipeline::filter::{has_media, plain_author};
 use crate::provider::of_feature;
 use crate::question::Question;
 use crate::words::Prepared;
-use arrow_array::{Array, StringArray};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ListArray, StringArray};
 use geo_types::Geometry;
 use meridian_formats::{FeatureWriter, Features};
 use meridian_model::{Batch, FieldColumn, Seq};
@@ -20,6 +21,7 @@ pub(crate) struct Events<'a> {
     batch: &'a Batch,
     features: Features<'a>,
     texts: Vec<&'a StringArray>,
+    lists: Vec<&'a ListArray>,
     author: Option<&'a StringArray>,
     object: Option<FieldColumn<'a>>,
 }
@@ -31,12 +33,17 @@ impl<'a> Events<'a> {
             Some(FieldColumn::Text(column)) => Some(column),
             _ => None,
         };
+        let list = |field: usize| match batch.field(field) {
+            Some(FieldColumn::TextList(column)) => Some(column),
+            _ => None,
+        };
         let schema = batch.schema();
         Events {
             collection,
             batch,
             features: writer.rows(batch, seqs),
             texts: (0..schema.fields.len()).filter_map(text).collect(),
+            lists: (0..schema.fields.len()).filter_map(list).collect(),
             author: schema.field_index("author").and_then(text),
             object: schema.object.and_then(|field| batch.field(field)),
         }
@@ -78,11 +85,23 @@ impl Event<'_> {
         Some(start).filter(|start| self.of.batch.schema().has_time() && *start != i64::MIN)
     }
 
-    /// All its texts.
+    /// All its texts, those in lists too.
     pub(crate) fn texts(&self) -> &Prepared {
         self.texts.get_or_init(|| {
             let texts = self.of.texts.iter().filter(|column| column.is_valid(self.row));
-            Prepared::of(texts.map(|column| column.value(self.row)))
+            Prepared::of(texts.map(|column| column.value(self.row)).chain(self.listed()))
+        })
+    }
+
+    /// The texts of its lists.
+    fn listed(&self) -> impl Iterator<Item = &str> {
+        self.of.lists.iter().filter(|column| column.is_valid(self.row)).flat_map(|column| {
+            let offsets = column.value_offsets();
+            let items = offsets[self.row] as usize..offsets[self.row + 1] as usize;
+            let texts = column.values().as_string_opt::<i32>();
+            texts.into_iter().flat_map(move |texts| {
+                items.clone().filter(move |&item| texts.is_valid(item)).map(move |item| texts.value(item))
+            })
         })
     }
 

@@ -41,10 +41,13 @@ pub struct Found {
 }
 
 impl Found {
-    /// The texts that keywords are looked for in.
+    /// The texts that keywords are looked for in, those in lists too.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         let own = self.title.iter().chain(&self.text).map(String::as_str);
-        own.chain(self.more.values().filter_map(Value::as_str))
+        own.chain(self.more.values().flat_map(|value| {
+            let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
+            value.as_str().into_iter().chain(list.iter().filter_map(Value::as_str))
+        }))
     }
 
     /// As a GeoJSON feature.

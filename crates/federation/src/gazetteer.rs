@@ -6,6 +6,7 @@
 //! twice as many as the next; else, and where nobody says how many people live there, the name tells nothing.
 
 use crate::words::stands_alone;
+use meridian_model::caseless::{compose, fold_sign};
 use meridian_model::sphere;
 use std::collections::HashMap;
 
@@ -153,7 +154,7 @@ fn chosen(mut places: Vec<Named>) -> Option<Named> {
 /// A word of a text.
 #[derive(Debug, Clone, PartialEq)]
 struct Word {
-    /// In lower case.
+    /// Without its case.
     text: String,
     /// Whether it begins with no small letter.
     capital: bool,
@@ -164,6 +165,7 @@ struct Word {
 fn words(text: &str) -> Vec<Word> {
     let mut out: Vec<Word> = Vec::new();
     let mut inside = false;
+    let text = compose(text);
     let mut signs = text.chars();
     while let Some(sign) = signs.next() {
         if matches!(sign, '\'' | '’') && inside {
@@ -184,7 +186,7 @@ fn words(text: &str) -> Vec<Word> {
             out.push(Word { text: String::new(), capital: !sign.is_lowercase() });
         }
         if let Some(word) = out.last_mut() {
-            word.text.extend(sign.to_lowercase());
+            word.text.extend(fold_sign(sign));
         }
         inside = !alone;
     }

@@ -19,8 +19,8 @@ use guardian::Guardian;
 use meridian_model::Invalid;
 use meridian_model::policy::queue::Class;
 use meridian_query::{CancelFlag, Control, QueryError};
-use meridian_store::Store;
 use meridian_store::seams::{Clock, Random};
+use meridian_store::{Store, StoreError};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -59,8 +59,19 @@ pub enum Refusal {
         /// How many.
         most: usize,
     },
+    /// What was to be kept found no room on the disk.
+    DiskFull(String),
     /// Something of ours failed.
     Failed(String),
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Refusal {
+        match error.is_full() {
+            true => Refusal::DiskFull(error.to_string()),
+            false => Refusal::Failed(error.to_string()),
+        }
+    }
 }
 
 impl std::fmt::Display for Refusal {
@@ -75,7 +86,7 @@ impl std::fmt::Display for Refusal {
                 write!(f, "the same was refused a moment ago, and its turn comes in {} ms", retry.as_millis())
             }
             Refusal::TooManySaved { most } => write!(f, "there are {most} saved searches, as many as may be"),
-            Refusal::Failed(why) => f.write_str(why),
+            Refusal::DiskFull(why) | Refusal::Failed(why) => f.write_str(why),
         }
     }
 }
@@ -318,10 +329,13 @@ impl Searches {
         let Some(Place::Address { name, radius_m }) = question.place.clone() else { return Ok(question) };
         let collection = self.store.collection(&self.tenant, &self.settings.addresses).ok_or_else(|| {
             let name = &self.settings.addresses;
-            Invalid::field(
+            if let Some(damaged) = self.store.why_damaged(&self.tenant, name) {
+                return Refusal::Failed(damaged.to_string());
+            }
+            Refusal::Invalid(Invalid::field(
                 "address",
                 format!("there is no collection {name:?} to look it up in: load one, or give near and radius"),
-            )
+            ))
         })?;
         let left = question.deadline.saturating_sub(arrived.elapsed());
         let control = Control::new(self.clock.clone(), left, CancelFlag::new());

@@ -1,10 +1,11 @@
 //! Keywords: what a person types into a search box, read once and then held against texts.
 //!
 //! Words beside each other must all be there; `OR`, `NOT` (or `-word`), "phrases" and parentheses do what they do
-//! elsewhere. A word is a run of letters and digits; case does not count. Scripts that write without spaces (Han, kana,
+//! elsewhere. A word is a run of letters and digits; neither case nor composition counts ([`fold_compatible`]). Scripts that write without spaces (Han, kana,
 //! Hangul, Thai) are taken sign by sign, so that a word of them is a phrase of its signs.
 
 use meridian_model::Invalid;
+use meridian_model::caseless::{fold_compatible, is_mark};
 
 /// Longest keywords, in bytes.
 pub const KEYWORDS_BYTES_MAX: usize = 1_000;
@@ -76,7 +77,7 @@ impl Hashes {
 trait Reads {
     /// Letters and digits of ASCII, within a word.
     fn run(&mut self, ascii: &str);
-    /// Another sign of a word.
+    /// Another sign of a word, without its case.
     fn sign(&mut self, sign: char);
     /// The end of a word.
     fn end(&mut self);
@@ -91,7 +92,7 @@ impl Reads for String {
     }
 
     fn sign(&mut self, sign: char) {
-        self.extend(sign.to_lowercase());
+        self.push(sign);
     }
 
     fn end(&mut self) {
@@ -105,9 +106,7 @@ impl Reads for Hashes {
     }
 
     fn sign(&mut self, sign: char) {
-        for sign in sign.to_lowercase() {
-            self.bytes(sign.encode_utf8(&mut [0; 4]).bytes());
-        }
+        self.bytes(sign.encode_utf8(&mut [0; 4]).bytes());
     }
 
     fn end(&mut self) {
@@ -121,6 +120,11 @@ impl Reads for Hashes {
 
 /// Reads the words of a text.
 fn read(text: &str, out: &mut impl Reads) {
+    if text.is_ascii() { read_folded(text, out) } else { read_folded(&fold_compatible(text), out) }
+}
+
+/// The same of a text without case; that of ASCII letters is left to `out`.
+fn read_folded(text: &str, out: &mut impl Reads) {
     let (mut inside, mut rest) = (false, text);
     loop {
         // Most of most texts are runs of ASCII: what is done below to each sign, to all of them at once.
@@ -131,7 +135,10 @@ fn read(text: &str, out: &mut impl Reads) {
         }
         let Some(sign) = rest[run..].chars().next() else { break };
         rest = &rest[run + sign.len_utf8()..];
-        if !sign.is_alphanumeric() {
+        let alone = stands_alone(sign);
+        // What stands upon a letter is part of its word, where the two do not make one sign.
+        let upon = inside && !alone && is_mark(sign);
+        if !sign.is_alphanumeric() && !upon {
             // An apostrophe is part of its word: don't, l'eau.
             if inside && !matches!(sign, '\'' | '’') {
                 out.end();
@@ -139,7 +146,6 @@ fn read(text: &str, out: &mut impl Reads) {
             }
             continue;
         }
-        let alone = stands_alone(sign);
         if alone && inside {
             out.end();
         }
@@ -394,12 +400,12 @@ mod tests {
     /// What [`read`] says of each sign, one after the other.
     fn sign_by_sign(text: &str) -> String {
         let (mut out, mut inside) = (String::new(), false);
-        for sign in text.chars() {
-            if sign.is_alphanumeric() {
-                let alone = stands_alone(sign);
+        for sign in fold_compatible(text).chars() {
+            let alone = stands_alone(sign);
+            if sign.is_alphanumeric() || inside && !alone && is_mark(sign) {
                 let between = if alone && inside { " " } else { "" };
                 let after = if alone { " " } else { "" };
-                out.extend(between.chars().chain(sign.to_lowercase()).chain(after.chars()));
+                out.extend(between.chars().chain([sign]).chain(after.chars()));
                 inside = !alone;
             } else if inside && !matches!(sign, '\'' | '’') {
                 out.push(' ');
@@ -411,7 +417,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_are_read_as_their_signs_are(text in "[a-cA-C0-9 '’.,éÉßİ東ก|-]{0,80}") {
+        fn runs_are_read_as_their_signs_are(text in "[a-cA-C0-9 '’.,éÉßİς\u{301}東ก|-]{0,80}") {
             let mut runs = String::new();
             read(&text, &mut runs);
             prop_assert_eq!(runs, sign_by_sign(&text));
@@ -449,6 +455,26 @@ mod tests {
         }
         assert!(finds("東京", "昨日、東京で地震") && !finds("京東", "昨日、東京で地震"));
         assert!(!Words::parse("\"one two\"").expect("words").matches(&Prepared::of(["one", "two"])));
+    }
+
+    #[test]
+    fn neither_composition_nor_a_final_sigma_matters() {
+        for (keywords, text) in [
+            ("Café", "the cafe\u{301} is open"),
+            ("cafe\u{301}", "the CAFÉ is open"),
+            ("σεισμος", "ΣΕΙΣΜΟΣ ΣΤΗΝ ΑΘΗΝΑ"),
+            ("ΣΕΙΣΜΟΣ", "σεισμος στην αθηνα"),
+            ("\"strasse der\"", "Straße der Republik"),
+            ("İstanbul", "i\u{307}stanbul"),
+            ("x\u{302}y", "say X\u{302}Y twice"),
+            ("ガス", "ｶﾞｽ"),
+        ] {
+            assert!(finds(keywords, text), "{keywords} in {text}");
+            let texts = [text];
+            let hashes = Hashes::of(texts);
+            assert!(Hashes::of([keywords]).iter().all(|word| hashes.contains(word)), "{keywords} in {text}");
+        }
+        assert!(!finds("cafe", "café"), "an accent is not case");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::options::ReadOptions;
 use crate::shape::{Shape, coord};
+use crate::survey::Survey;
 use crate::values::{blame, epoch, shorten};
 use crate::{instant, wkb, wkt};
 use arrow_array::cast::AsArray;
@@ -41,6 +42,8 @@ pub(crate) enum Column {
         x: Float64Array,
         y: Float64Array,
         nulls: Option<NullBuffer>,
+        /// Whether there are more numbers to a point than two.
+        heights: bool,
     },
 }
 
@@ -234,7 +237,8 @@ impl Column {
                 let pair = array.as_struct();
                 let part = |name: &str| Some(pair.column_by_name(name)?.as_primitive_opt::<Float64Type>()?.clone());
                 let (x, y) = part("x").zip(part("y")).ok_or_else(strange)?;
-                Column::Points { x, y, nulls: pair.nulls().cloned() }
+                let heights = ["z", "m"].iter().any(|more| pair.column_by_name(more).is_some());
+                Column::Points { x, y, nulls: pair.nulls().cloned(), heights }
             }
             DataType::FixedSizeList(_, width @ (2 | 3)) => {
                 let pairs = array.as_fixed_size_list();
@@ -244,7 +248,7 @@ impl Column {
                 let every = |from: usize| -> Float64Array {
                     (0..pairs.len()).map(|i| values.value(first + i * width + from)).collect::<Vec<_>>().into()
                 };
-                Column::Points { x: every(0), y: every(1), nulls: pairs.nulls().cloned() }
+                Column::Points { x: every(0), y: every(1), nulls: pairs.nulls().cloned(), heights: width > 2 }
             }
             _ => return Err(strange()),
         })
@@ -303,15 +307,19 @@ impl Column {
     }
 
     /// A row's geometry.
-    pub(crate) fn shape(&self, row: usize, name: &str) -> Result<Option<Shape>, Invalid> {
+    pub(crate) fn shape(&self, row: usize, name: &str, survey: &mut Survey) -> Result<Option<Shape>, Invalid> {
         let shape = match self {
             Column::Null => Ok(None),
-            Column::Binary(a) => a.get(row).map_or(Ok(None), wkb::read),
-            Column::Text(a) => a.get(row).map_or(Ok(None), |text| wkt::read_text_or_hex(text.trim())),
-            Column::Points { x, y, nulls } => {
+            Column::Binary(a) => a.get(row).map_or(Ok(None), |bytes| wkb::read(bytes, survey)),
+            Column::Text(a) => a.get(row).map_or(Ok(None), |text| wkt::read_text_or_hex(text.trim(), survey)),
+            Column::Points { x, y, nulls, heights } => {
                 let null = nulls.as_ref().is_some_and(|n| n.is_null(row)) || x.is_null(row) || y.is_null(row);
                 let empty = !null && x.value(row).is_nan() && y.value(row).is_nan();
-                Ok((!null && !empty).then(|| Shape::Point(coord(x.value(row), y.value(row)))))
+                if null || empty {
+                    return Ok(None);
+                }
+                let height = if *heights { survey.height() } else { Ok(()) };
+                height.map(|()| Some(Shape::Point(coord(x.value(row), y.value(row)))))
             }
             _ => Err(Invalid::new("expected a column of WKB, WKT or points")),
         };

@@ -16,6 +16,21 @@ pub enum ReadError {
     /// The source of the bytes failed; trying again may help.
     #[error("reading failed: {0}")]
     Io(#[source] io::Error),
+    /// The input goes on after the most bytes that are taken of one (`ReadOptions::input_bytes`).
+    #[error("the input is longer than {0} bytes")]
+    TooLong(u64),
+    /// [`crate::Watch`] called the reading off.
+    #[error("the reading was called off")]
+    Stopped,
+}
+
+/// What travels through [`std::io::Read`] when an input is given up.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+pub(crate) enum Halt {
+    #[error("the input is too long")]
+    TooLong(u64),
+    #[error("the reading was called off")]
+    Stopped,
 }
 
 fn summary(mistakes: &[Invalid]) -> String {
@@ -31,7 +46,7 @@ impl ReadError {
     pub fn first(&self) -> Option<&Invalid> {
         match self {
             ReadError::Invalid(mistakes) => mistakes.first(),
-            ReadError::Io(_) => None,
+            _ => None,
         }
     }
 }
@@ -45,8 +60,13 @@ impl From<Invalid> for ReadError {
 impl From<io::Error> for ReadError {
     /// A mistake that travelled through [`std::io::Read`] (a truncated gzip) comes out as the mistake it is.
     fn from(error: io::Error) -> Self {
-        match error.downcast::<Invalid>() {
-            Ok(mistake) => mistake.into(),
+        let error = match error.downcast::<Invalid>() {
+            Ok(mistake) => return mistake.into(),
+            Err(error) => error,
+        };
+        match error.downcast::<Halt>() {
+            Ok(Halt::TooLong(bytes)) => ReadError::TooLong(bytes),
+            Ok(Halt::Stopped) => ReadError::Stopped,
             Err(error) => ReadError::Io(error),
         }
     }

@@ -1,7 +1,7 @@
 //! What GeoParquet and GeoArrow say about the geometry of a file.
 
 use arrow_schema::{DataType, Schema as ArrowSchema};
-use meridian_model::Invalid;
+use meridian_model::{Crs, Invalid};
 use serde_json::Value;
 
 /// The geometry column of a file and the columns that only repeat it.
@@ -58,17 +58,20 @@ impl GeoColumns {
     }
 }
 
-/// Refuses a reference system other than longitude and latitude; none means that in both standards.
+/// Refuses a reference system other than longitude and latitude; none means that in both standards. In both, the
+/// longitude comes first whatever the order of the system's axes.
 fn check_crs(crs: &Value, column: &str) -> Result<(), Invalid> {
     let known = match crs {
         Value::Null => true,
-        Value::String(name) => ["CRS84", "4326"].iter().any(|k| name.contains(k)) || name.is_empty(),
+        Value::String(name) => name.is_empty() || names_lon_lat(name),
         projjson => {
-            let code = match &projjson["id"]["code"] {
-                Value::Number(code) => code.to_string(),
-                code => code.as_str().unwrap_or("").to_owned(),
-            };
-            code == "CRS84" || code == "4326" || (code.is_empty() && projjson["type"] == "GeographicCRS")
+            let id = &projjson["id"];
+            let code = id["code"].as_str().map_or_else(|| id["code"].to_string(), str::to_owned);
+            match id["authority"].as_str() {
+                Some(authority) => names_lon_lat(&format!("{authority}:{code}")),
+                // A system without an id is known by its name alone.
+                None => matches!(projjson["name"].as_str(), Some("WGS 84" | "WGS84" | "WGS 84 (CRS84)")),
+            }
         }
     };
     if known {
@@ -79,7 +82,47 @@ fn check_crs(crs: &Value, column: &str) -> Result<(), Invalid> {
     Err(Invalid::field(column, format!("the reference system {name} is not taken: expected CRS84 or EPSG:4326")))
 }
 
+/// Whether a name or a WKT text is that of CRS84 or EPSG:4326.
+fn names_lon_lat(text: &str) -> bool {
+    let bare: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let ends = ["ID[\"EPSG\",4326]]", "AUTHORITY[\"EPSG\",\"4326\"]]", "ID[\"OGC\",\"CRS84\"]]"];
+    matches!(Crs::from_name(text), Some(Crs::Crs84 | Crs::Epsg4326)) || ends.iter().any(|end| bare.ends_with(end))
+}
+
 fn is_box(kind: &DataType) -> bool {
     let DataType::Struct(parts) = kind else { return false };
     ["xmin", "ymin", "xmax", "ymax"].iter().all(|side| parts.iter().any(|p| p.name() == side))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn systems_are_known_by_their_whole_names() {
+        let id = |authority: &str, code: Value| json!({"type": "GeographicCRS", "name": "x", "id": {"authority": authority, "code": code}});
+        for good in [
+            Value::Null,
+            json!("OGC:CRS84"),
+            json!("EPSG:4326"),
+            json!("GEOGCRS[\"WGS 84\", ID[\"EPSG\", 4326]]"),
+            id("OGC", json!("CRS84")),
+            id("EPSG", json!(4326)),
+            json!({"type": "GeographicCRS", "name": "WGS 84"}),
+        ] {
+            assert!(check_crs(&good, "geometry").is_ok(), "{good}");
+        }
+        for bad in [
+            json!("EPSG:43261"),
+            json!("EPSG:3857"),
+            json!("GEOGCRS[\"NAD27\", ID[\"EPSG\", 4267]]"),
+            id("EPSG", json!(4267)),
+            id("ESRI", json!(4326)),
+            // A system of another datum lies up to some hundred metres off.
+            json!({"type": "GeographicCRS", "name": "NAD27"}),
+        ] {
+            assert!(check_crs(&bad, "geometry").is_err(), "{bad}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Instants as text, fast: the common shape here, everything else through the model.
 
 use jiff::tz::TimeZone;
+use meridian_model::civil::{civil_from_days, days_from_civil};
 use meridian_model::{Invalid, time};
 
 /// Reads an RFC 3339 instant into microseconds since 1970, as [`time::parse_instant`] does.
@@ -11,7 +12,7 @@ pub(crate) fn parse(text: &str, zone: Option<&TimeZone>) -> Result<i64, Invalid>
     }
 }
 
-/// `2026-01-31T12:00:00[.123456]Z` in the years 1 to 9998; `None` for anything else, right or wrong.
+/// `2026-01-31T12:00:00[.123456]Z`; `None` for anything else, right or wrong.
 fn utc(text: &[u8]) -> Option<i64> {
     let (b'Z', true) = (*text.last()?, (20..=27).contains(&text.len())) else { return None };
     let number = |from: usize, to: usize| {
@@ -30,8 +31,7 @@ fn utc(text: &[u8]) -> Option<i64> {
         2 => 28 + i64::from(leap),
         _ => return None,
     };
-    // The year 9999 is left to the model, which knows where time ends.
-    if !(1..=9998).contains(&year) || !(1..=days).contains(&day) || hour > 23 || minute > 59 || second > 59 {
+    if !(1..=days).contains(&day) || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
     let mut micros = 0;
@@ -43,28 +43,6 @@ fn utc(text: &[u8]) -> Option<i64> {
         micros = number(20, 20 + digits)? * 10i64.pow(6 - digits as u32);
     }
     Some((days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second) * 1_000_000 + micros)
-}
-
-/// Days from 1970-01-01 (H. Hinnant, "chrono-compatible low-level date algorithms").
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let y = if month <= 2 { year - 1 } else { year };
-    let era = y.div_euclid(400);
-    let of_era = y.rem_euclid(400);
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// Year, month and day of days from 1970-01-01 (same source).
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let of_era = z.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_shifted + 2) / 5 + 1;
-    let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
 /// Appends an instant as [`time::format_instant`] writes it: RFC 3339 in UTC with as many decimals as it needs.

@@ -17,16 +17,19 @@ mod error;
 mod format;
 mod gdelt;
 mod geo_metadata;
+mod guard;
 mod infer;
 mod input;
 mod instant;
 mod json;
 mod options;
 mod read;
+mod report;
 mod rest;
 mod roles;
 mod rows;
 mod shape;
+mod survey;
 mod values;
 mod wkb;
 mod wkt;
@@ -36,14 +39,17 @@ pub use compress::{decompress, is_compressed, peek};
 pub use error::{MISTAKES_MAX, ReadError};
 pub use format::Format;
 pub use gdelt::gdelt_schema;
+pub use guard::decoder_panics;
 pub use infer::{infer, infer_file, infer_prefix};
-pub use options::{BatchLimits, Epoch, OnError, ReadOptions, Unknown};
+pub use options::{BatchLimits, Epoch, OnError, ReadOptions, Unknown, Watch};
 pub use read::{EventReader, reader, reader_of_bytes, reader_of_file};
+pub use report::{Rejected, Rejects, Report, SHOWN_MAX};
 pub use rest::RestFile;
 pub use write::{EventWriter, FeatureWriter, Features, GeoParquetError, GeoParquetWriter, WriteError, writer};
 
 /// Values as the writers put them into JSON, for those who write other answers.
 pub mod text {
     pub use crate::instant::write as instant;
+    pub use crate::write::csv_quote as csv;
     pub use crate::write::text::float;
 }

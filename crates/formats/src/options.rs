@@ -1,6 +1,10 @@
 //! How an input is to be read.
 
+use crate::report::Rejects;
 use jiff::tz::TimeZone;
+use meridian_model::Crs;
+use std::fmt;
+use std::sync::Arc;
 
 /// What to do at the first bad event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -11,15 +15,17 @@ pub enum OnError {
     Collect,
     /// Stop there: for a long file of which the batches before are already in.
     First,
+    /// Leave it out, count it, and go on: see [`crate::EventReader::report`].
+    Skip,
 }
 
-/// What to do with columns or keys that the schema does not know.
+/// What to do with what the collection has no place for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unknown {
-    /// A mistake that names them and the known fields.
+    /// A mistake that names it.
     #[default]
     Refuse,
-    /// Leave them out.
+    /// Leave it out.
     Ignore,
 }
 
@@ -42,6 +48,28 @@ impl Epoch {
             Epoch::Millis => 1_000,
             Epoch::Micros => 1,
         }
+    }
+}
+
+/// Says whether to go on reading: asked before bytes are taken, and every few hundred events.
+#[derive(Clone)]
+pub struct Watch(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl Watch {
+    /// A watch that asks this.
+    pub fn new(goes_on: impl Fn() -> bool + Send + Sync + 'static) -> Watch {
+        Watch(Arc::new(goes_on))
+    }
+
+    /// Whether to go on; where not, reading ends with [`crate::ReadError::Stopped`].
+    pub fn goes_on(&self) -> bool {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watch")
     }
 }
 
@@ -75,14 +103,28 @@ pub struct ReadOptions {
     pub epoch: Option<Epoch>,
     /// Columns and keys that the schema does not know.
     pub unknown: Unknown,
+    /// Heights and measures of positions, which are not kept; those left out are counted.
+    pub heights: Unknown,
+    /// Ids of events whose collection makes its own; those left out are counted.
+    pub ids: Unknown,
+    /// The reference system of positions in GeoJSON and WKT. Files that name their own must name the same one.
+    pub crs: Crs,
     /// What to do at the first bad event.
     pub on_error: OnError,
+    /// Whether polygons that are not valid are mended where that can be done; those mended are counted.
+    pub mend: bool,
+    /// Takes the events that [`OnError::Skip`] leaves out.
+    pub rejects: Option<Rejects>,
     /// The id of an event that brings none (one feature put at an address).
     pub id_if_absent: Option<String>,
     /// Longest line, feature or CSV row in bytes; a longer one is refused without being held.
     pub record_bytes: usize,
     /// Most bytes of a Parquet or Arrow file held when it comes as a stream rather than as a file.
     pub spool_bytes: usize,
+    /// Most bytes of the whole input, without its compression; one that goes on is [`crate::ReadError::TooLong`].
+    pub input_bytes: u64,
+    /// Whether to go on reading; `None`: to the end.
+    pub watch: Option<Watch>,
     /// Events looked at by [`crate::infer`].
     pub sample_rows: usize,
 }
@@ -101,10 +143,17 @@ impl Default for ReadOptions {
             zone: None,
             epoch: None,
             unknown: Unknown::Refuse,
+            heights: Unknown::Refuse,
+            ids: Unknown::Refuse,
+            crs: Crs::Crs84,
             on_error: OnError::Collect,
+            mend: false,
+            rejects: None,
             id_if_absent: None,
             record_bytes: 16 << 20,
             spool_bytes: 256 << 20,
+            input_bytes: u64::MAX,
+            watch: None,
             sample_rows: 50_000,
         }
     }

@@ -88,6 +88,13 @@ impl RestFile {
         self.metadata.metadata().memory_size()
     }
 
+    /// Offset of the first byte behind the pages: that of the page indexes, which come before the footer.
+    pub fn directory(&self) -> Option<u64> {
+        let columns = self.metadata.metadata().row_groups().iter().flat_map(|group| group.columns());
+        let indexes = columns.flat_map(|column| [column.column_index_offset(), column.offset_index_offset()]);
+        indexes.flatten().min().and_then(|offset| u64::try_from(offset).ok())
+    }
+
     /// A text that [`crate::GeoParquetWriter::note`] left.
     pub fn note(&self, key: &str) -> Option<&str> {
         note(&self.metadata, key)

@@ -36,6 +36,8 @@ pub(crate) const TIME: &[&str] = &[
 ];
 /// Customary names of ids.
 pub(crate) const ID: &[&str] = &["id", "fid", "@id"];
+/// The text field that takes the ids of GeoJSON features where the collection makes its own.
+pub(crate) const FEATURE_ID: &str = "feature_id";
 /// Customary names of the ends of an interval.
 pub(crate) const INTERVALS: &[(&str, &str)] = &[
     ("start", "end"),

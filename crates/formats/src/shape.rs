@@ -1,9 +1,10 @@
-//! Geometry as GeoJSON has it, and the checks that a raw ring needs before it becomes a polygon.
+//! Geometry as GeoJSON has it.
 
 use crate::json::Json;
-use geo_types::{Coord, Geometry, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
+use crate::survey::Survey;
+use geo_types::{Coord, Geometry, LineString, MultiLineString, MultiPoint, MultiPolygon, Point};
 use meridian_model::geometry::VERTICES_MAX;
-use meridian_model::{BatchBuilder, Invalid};
+use meridian_model::{BatchBuilder, Invalid, mend};
 
 /// A geometry read; points are kept apart so that they need no allocation.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,14 +14,22 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// Gives the shape to the event in hand.
-    pub(crate) fn set(&self, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+    /// Gives the shape to the event in hand, mended where that is asked for and needed.
+    pub(crate) fn set(&self, builder: &mut BatchBuilder, survey: &mut Survey) -> Result<(), Invalid> {
         match self {
             Shape::Point(at) if builder.schema().geometry == Some(meridian_model::GeometryType::Point) => {
                 builder.set_point(at.x, at.y)
             }
             Shape::Point(at) => builder.set_geometry(&Geometry::Point(Point(*at))),
-            Shape::Other(shape) => builder.set_geometry(shape),
+            Shape::Other(shape) => match builder.set_geometry(shape) {
+                Err(mistake) if survey.mends() => {
+                    let mended = mend::untangle(shape).ok_or_else(|| mistake.clone())?;
+                    builder.set_geometry(&mended).map_err(|_| mistake)?;
+                    survey.untangled();
+                    Ok(())
+                }
+                done => done,
+            },
         }
     }
 
@@ -29,6 +38,16 @@ impl Shape {
         match self {
             Shape::Point(_) => Some(meridian_model::GeometryType::Point),
             Shape::Other(shape) => meridian_model::geometry::kind(shape),
+        }
+    }
+
+    /// The type that it has once it is mended, where shapes are `mended` and this one needs it.
+    pub(crate) fn kind_when_mended(&self, mended: bool) -> Option<meridian_model::GeometryType> {
+        match self {
+            Shape::Other(shape) if mended && meridian_model::geometry::validate(shape).is_err() => {
+                mend::untangle(shape).as_ref().and_then(meridian_model::geometry::kind).or_else(|| self.kind())
+            }
+            _ => self.kind(),
         }
     }
 }
@@ -46,33 +65,8 @@ pub(crate) fn coord(lon: f64, lat: f64) -> Coord<f64> {
     Coord { x: snap(lon, 180.0), y: snap(lat, 90.0) }
 }
 
-/// Checks a ring as it was written; a polygon made of it would close it silently.
-pub(crate) fn check_ring(ring: &[Coord<f64>]) -> Result<(), Invalid> {
-    let (Some(first), Some(last)) = (ring.first(), ring.last()) else {
-        return Err(Invalid::new("a ring of a polygon has no positions"));
-    };
-    if first != last {
-        return Err(Invalid::new(format!(
-            "a ring of a polygon is not closed: it begins at [{}, {}] and ends at [{}, {}]",
-            first.x, first.y, last.x, last.y
-        )));
-    }
-    if ring.len() < 4 {
-        return Err(Invalid::new(format!("a ring of {} positions: expected at least 4", ring.len())));
-    }
-    Ok(())
-}
-
-/// A polygon of checked rings.
-pub(crate) fn polygon(rings: Vec<Vec<Coord<f64>>>) -> Result<Polygon<f64>, Invalid> {
-    rings.iter().try_for_each(|ring| check_ring(ring))?;
-    let mut rings = rings.into_iter().map(LineString::new);
-    let outer = rings.next().ok_or_else(|| Invalid::new("a polygon without rings"))?;
-    Ok(Polygon::new(outer, rings.collect()))
-}
-
-/// Reads a GeoJSON geometry; `None` for null. Heights are dropped.
-pub(crate) fn read(json: &mut Json<'_>) -> Result<Option<Shape>, Invalid> {
+/// Reads a GeoJSON geometry; `None` for null.
+pub(crate) fn read(json: &mut Json<'_>, survey: &mut Survey) -> Result<Option<Shape>, Invalid> {
     if json.null()? {
         return Ok(None);
     }
@@ -96,7 +90,7 @@ pub(crate) fn read(json: &mut Json<'_>) -> Result<Option<Shape>, Invalid> {
                 }
                 coordinates = Some(*json);
                 match &kind {
-                    Some(kind) => shape = Some(read_coordinates(kind, json)?),
+                    Some(kind) => shape = Some(read_coordinates(kind, json, survey)?),
                     None => json.skip()?,
                 }
             }
@@ -108,7 +102,7 @@ pub(crate) fn read(json: &mut Json<'_>) -> Result<Option<Shape>, Invalid> {
         return Ok(Some(shape));
     }
     match coordinates {
-        Some(mut at) => read_coordinates(&kind, &mut at).map(Some),
+        Some(mut at) => read_coordinates(&kind, &mut at, survey).map(Some),
         None if kind == "GeometryCollection" => {
             Err(Invalid::new("a GeometryCollection is not taken: send its members as events of their own"))
         }
@@ -116,22 +110,26 @@ pub(crate) fn read(json: &mut Json<'_>) -> Result<Option<Shape>, Invalid> {
     }
 }
 
-fn read_coordinates(kind: &str, json: &mut Json<'_>) -> Result<Shape, Invalid> {
+fn read_coordinates(kind: &str, json: &mut Json<'_>, survey: &mut Survey) -> Result<Shape, Invalid> {
     let mut count = 0;
     Ok(Shape::Other(match kind {
-        "Point" => return Ok(Shape::Point(position(json)?)),
-        "LineString" => LineString::new(positions(json, &mut count)?).into(),
-        "MultiPoint" => MultiPoint::from(positions(json, &mut count)?).into(),
-        "Polygon" => polygon(lines(json, &mut count)?)?.into(),
+        "Point" => return Ok(Shape::Point(position(json, survey)?)),
+        "LineString" => LineString::new(positions(json, &mut count, survey)?).into(),
+        "MultiPoint" => MultiPoint::from(positions(json, &mut count, survey)?).into(),
+        "Polygon" => {
+            let rings = lines(json, &mut count, survey)?;
+            survey.polygon(rings)?.into()
+        }
         "MultiLineString" => {
-            MultiLineString::new(lines(json, &mut count)?.into_iter().map(LineString::new).collect()).into()
+            MultiLineString::new(lines(json, &mut count, survey)?.into_iter().map(LineString::new).collect()).into()
         }
         "MultiPolygon" => {
             let mut polygons = Vec::new();
             json.open_array()?;
             let mut first = true;
             while json.element(&mut first)? {
-                polygons.push(polygon(lines(json, &mut count)?)?);
+                let rings = lines(json, &mut count, survey)?;
+                polygons.extend(survey.part(rings)?);
             }
             MultiPolygon::new(polygons).into()
         }
@@ -145,7 +143,7 @@ fn read_coordinates(kind: &str, json: &mut Json<'_>) -> Result<Shape, Invalid> {
 }
 
 #[inline]
-fn position(json: &mut Json<'_>) -> Result<Coord<f64>, Invalid> {
+fn position(json: &mut Json<'_>, survey: &mut Survey) -> Result<Coord<f64>, Invalid> {
     json.open_array()?;
     let mut first = true;
     let mut values = [0.0; 2];
@@ -160,15 +158,18 @@ fn position(json: &mut Json<'_>) -> Result<Coord<f64>, Invalid> {
     if !(2..=4).contains(&count) {
         return Err(Invalid::new(format!("a position of {count} numbers: expected [longitude, latitude]")));
     }
-    Ok(coord(values[0], values[1]))
+    if count > 2 {
+        survey.height()?;
+    }
+    survey.position(values[0], values[1])
 }
 
-fn positions(json: &mut Json<'_>, count: &mut usize) -> Result<Vec<Coord<f64>>, Invalid> {
+fn positions(json: &mut Json<'_>, count: &mut usize, survey: &mut Survey) -> Result<Vec<Coord<f64>>, Invalid> {
     let mut out = Vec::new();
     json.open_array()?;
     let mut first = true;
     while json.element(&mut first)? {
-        out.push(position(json)?);
+        out.push(position(json, survey)?);
         *count += 1;
         if *count > VERTICES_MAX {
             return Err(Invalid::new(format!("more than {VERTICES_MAX} vertices are too many")));
@@ -177,12 +178,12 @@ fn positions(json: &mut Json<'_>, count: &mut usize) -> Result<Vec<Coord<f64>>, 
     Ok(out)
 }
 
-fn lines(json: &mut Json<'_>, count: &mut usize) -> Result<Vec<Vec<Coord<f64>>>, Invalid> {
+fn lines(json: &mut Json<'_>, count: &mut usize, survey: &mut Survey) -> Result<Vec<Vec<Coord<f64>>>, Invalid> {
     let mut out = Vec::new();
     json.open_array()?;
     let mut first = true;
     while json.element(&mut first)? {
-        out.push(positions(json, count)?);
+        out.push(positions(json, count, survey)?);
     }
     Ok(out)
 }

@@ -1,6 +1,7 @@
 //! Well-known binary: a reader that trusts nothing, and GeoJSON and WKT straight from the bytes.
 
-use crate::shape::{Shape, coord, polygon};
+use crate::shape::Shape;
+use crate::survey::Survey;
 use crate::write::coordinate;
 use geo_types::{Coord, Geometry, LineString, MultiLineString, MultiPoint, MultiPolygon, Point};
 use meridian_model::Invalid;
@@ -14,6 +15,7 @@ struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
     vertices: usize,
+    survey: Survey,
 }
 
 /// Byte order, simple type (1 to 7) and numbers a position of one geometry.
@@ -29,8 +31,8 @@ fn wrong(what: &str) -> Invalid {
 }
 
 impl<'a> Cursor<'a> {
-    fn new(bytes: &'a [u8]) -> Cursor<'a> {
-        Cursor { bytes, at: 0, vertices: 0 }
+    fn new(bytes: &'a [u8], survey: Survey) -> Cursor<'a> {
+        Cursor { bytes, at: 0, vertices: 0, survey }
     }
 
     fn take<const N: usize>(&mut self) -> Result<[u8; N], Invalid> {
@@ -83,7 +85,8 @@ impl<'a> Cursor<'a> {
         Ok(count)
     }
 
-    fn position(&mut self, head: Head) -> Result<Coord<f64>, Invalid> {
+    /// A position as it stands.
+    fn pair(&mut self, head: Head) -> Result<(f64, f64), Invalid> {
         self.vertices += 1;
         if self.vertices > VERTICES_MAX {
             return Err(Invalid::new(format!("more than {VERTICES_MAX} vertices are too many")));
@@ -93,7 +96,15 @@ impl<'a> Cursor<'a> {
         if self.at > self.bytes.len() {
             return Err(wrong("it ends before it is complete"));
         }
-        Ok(coord(x, y))
+        Ok((x, y))
+    }
+
+    fn position(&mut self, head: Head) -> Result<Coord<f64>, Invalid> {
+        let (x, y) = self.pair(head)?;
+        if head.dimensions > 2 {
+            self.survey.height()?;
+        }
+        self.survey.position(x, y)
     }
 
     fn positions(&mut self, head: Head) -> Result<Vec<Coord<f64>>, Invalid> {
@@ -126,18 +137,35 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Decodes well-known binary in any of its forms; heights and measures are dropped, `None` for an empty point.
-pub(crate) fn read(bytes: &[u8]) -> Result<Option<Shape>, Invalid> {
-    let mut cursor = Cursor::new(bytes);
+/// Decodes well-known binary in any of its forms; `None` for an empty point.
+pub(crate) fn read(bytes: &[u8], survey: &mut Survey) -> Result<Option<Shape>, Invalid> {
+    let mut cursor = Cursor::new(bytes, *survey);
+    let shape = read_shape(&mut cursor)?;
+    if cursor.at != bytes.len() {
+        return Err(wrong("something follows its end"));
+    }
+    *survey = cursor.survey;
+    Ok(shape)
+}
+
+fn read_shape(cursor: &mut Cursor<'_>) -> Result<Option<Shape>, Invalid> {
     let head = cursor.head()?;
-    let shape = match head.kind {
+    Ok(match head.kind {
         1 => {
-            let at = cursor.position(head)?;
+            let start = cursor.at;
+            let (x, y) = cursor.pair(head)?;
             // An empty point is written as a pair of NaN.
-            if at.x.is_nan() && at.y.is_nan() { None } else { Some(Shape::Point(at)) }
+            if x.is_nan() && y.is_nan() {
+                return Ok(None);
+            }
+            cursor.at = start;
+            Some(Shape::Point(cursor.position(head)?))
         }
         2 => Some(Shape::Other(LineString::new(cursor.positions(head)?).into())),
-        3 => Some(Shape::Other(polygon(cursor.rings(head)?)?.into())),
+        3 => {
+            let rings = cursor.rings(head)?;
+            Some(Shape::Other(cursor.survey.polygon(rings)?.into()))
+        }
         4 => {
             let points = cursor.parts(head, 1, |c, h| c.position(h).map(Point))?;
             Some(Shape::Other(MultiPoint::new(points).into()))
@@ -147,18 +175,15 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Option<Shape>, Invalid> {
             Some(Shape::Other(MultiLineString::new(lines).into()))
         }
         6 => {
-            let polygons = cursor.parts(head, 3, |c, h| c.rings(h).and_then(polygon))?;
+            let polygons = cursor.parts(head, 3, |c, h| c.rings(h).and_then(|rings| c.survey.part(rings)))?;
+            let polygons = polygons.into_iter().flatten().collect();
             Some(Shape::Other(Geometry::MultiPolygon(MultiPolygon::new(polygons))))
         }
         7 => {
             return Err(Invalid::new("a GeometryCollection is not taken: send its members as events of their own"));
         }
         _ => return Err(wrong("it has an unknown type")),
-    };
-    if cursor.at != bytes.len() {
-        return Err(wrong("something follows its end"));
-    }
-    Ok(shape)
+    })
 }
 
 /// How nested positions are put into text.
@@ -176,7 +201,7 @@ const WKT: Style = Style { open: b'(', close: b')', between: b' ', point: None }
 /// Appends a geometry of a batch as GeoJSON, without decoding it into shapes; `null` where the bytes are damaged.
 pub(crate) fn write_geojson(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
-    let mut cursor = Cursor::new(bytes);
+    let mut cursor = Cursor::new(bytes, Survey::default());
     let done = cursor.head().and_then(|head| {
         let name = NAMES.get(head.kind.wrapping_sub(1) as usize).ok_or_else(|| wrong("unknown type"))?;
         out.extend_from_slice(b"{\"type\":\"");
@@ -195,7 +220,7 @@ pub(crate) fn write_geojson(bytes: &[u8], out: &mut Vec<u8>) {
 /// Appends a geometry of a batch as WKT; nothing where the bytes are damaged.
 pub(crate) fn write_wkt(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
-    let mut cursor = Cursor::new(bytes);
+    let mut cursor = Cursor::new(bytes, Survey::default());
     let done = cursor.head().and_then(|head| {
         let name = NAMES.get(head.kind.wrapping_sub(1) as usize).ok_or_else(|| wrong("unknown type"))?;
         out.extend(name.bytes().map(|b| b.to_ascii_uppercase()));
@@ -214,13 +239,13 @@ pub(crate) fn write_wkt(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 fn write_position(cursor: &mut Cursor<'_>, head: Head, style: &Style, out: &mut Vec<u8>) -> Result<(), Invalid> {
-    let at = cursor.position(head)?;
+    let (x, y) = cursor.pair(head)?;
     if let Some((open, _)) = style.point {
         out.push(open);
     }
-    coordinate(at.x, out);
+    coordinate(x, out);
     out.push(style.between);
-    coordinate(at.y, out);
+    coordinate(y, out);
     if let Some((_, close)) = style.point {
         out.push(close);
     }

@@ -1,14 +1,17 @@
 //! Well-known text.
 
-use crate::shape::{Shape, coord, polygon};
+use crate::options::ReadOptions;
+use crate::shape::Shape;
+use crate::survey::Survey;
 use geo_types::{Coord, LineString, MultiLineString, MultiPoint, MultiPolygon, Point};
-use meridian_model::Invalid;
 use meridian_model::geometry::VERTICES_MAX;
+use meridian_model::{GeometryType, Invalid};
 
 struct Text<'a> {
     text: &'a str,
     at: usize,
     vertices: usize,
+    survey: Survey,
 }
 
 impl Text<'_> {
@@ -62,14 +65,15 @@ impl Text<'_> {
         if self.vertices > VERTICES_MAX {
             return Err(Invalid::new(format!("more than {VERTICES_MAX} vertices are too many")));
         }
-        let at = coord(self.number()?, self.number()?);
-        // A height and a measure may follow; they are dropped.
+        let (x, y) = (self.number()?, self.number()?);
+        // A height and a measure may follow.
         for _ in 0..2 {
             if !matches!(self.peek(), Some(b',' | b')') | None) {
                 self.number()?;
+                self.survey.height()?;
             }
         }
-        Ok(at)
+        self.survey.position(x, y)
     }
 
     /// `( item , item … )`
@@ -106,8 +110,14 @@ pub(crate) fn looks_like(text: &str) -> bool {
     shape || (word.eq_ignore_ascii_case("SRID") && rest.starts_with('='))
 }
 
+/// The type of a geometry in a sample; `None` where it cannot be read, which is left to the reader to report.
+pub(crate) fn kind(text: &str, options: &ReadOptions) -> Option<GeometryType> {
+    let shape = read(text, &mut Survey::for_kinds(options)).ok().flatten()?;
+    shape.kind_when_mended(options.mend)
+}
+
 /// Reads well-known text, also with `SRID=4326;` before it; `None` for an empty geometry.
-pub(crate) fn read(text: &str) -> Result<Option<Shape>, Invalid> {
+pub(crate) fn read(text: &str, survey: &mut Survey) -> Result<Option<Shape>, Invalid> {
     let mut rest = text;
     if let Some((srid, after)) = text.split_once(';')
         && let Some((word, number)) = srid.split_once('=')
@@ -119,7 +129,7 @@ pub(crate) fn read(text: &str) -> Result<Option<Shape>, Invalid> {
         }
         rest = after;
     }
-    let mut text = Text { text: rest, at: 0, vertices: 0 };
+    let mut text = Text { text: rest, at: 0, vertices: 0, survey: *survey };
     let kind = text.word().to_ascii_uppercase();
     let mut dimension = text.word().to_ascii_uppercase();
     if matches!(dimension.as_str(), "Z" | "M" | "ZM") {
@@ -139,7 +149,10 @@ pub(crate) fn read(text: &str) -> Result<Option<Shape>, Invalid> {
             Shape::Point(at)
         }
         "LINESTRING" => Shape::Other(LineString::new(text.positions()?).into()),
-        "POLYGON" => Shape::Other(polygon(text.rings()?)?.into()),
+        "POLYGON" => {
+            let rings = text.rings()?;
+            Shape::Other(text.survey.polygon(rings)?.into())
+        }
         "MULTIPOINT" => {
             // Each point may stand in parentheses of its own, or not.
             let points = text.list(|t| {
@@ -157,8 +170,8 @@ pub(crate) fn read(text: &str) -> Result<Option<Shape>, Invalid> {
             Shape::Other(MultiLineString::new(lines).into())
         }
         "MULTIPOLYGON" => {
-            let polygons = text.list(|t| t.rings().and_then(polygon))?;
-            Shape::Other(MultiPolygon::new(polygons).into())
+            let polygons = text.list(|t| t.rings().and_then(|rings| t.survey.part(rings)))?;
+            Shape::Other(MultiPolygon::new(polygons.into_iter().flatten().collect()).into())
         }
         "GEOMETRYCOLLECTION" => {
             return Err(Invalid::new("a GeometryCollection is not taken: send its members as events of their own"));
@@ -169,20 +182,23 @@ pub(crate) fn read(text: &str) -> Result<Option<Shape>, Invalid> {
         }
     };
     match text.peek() {
-        None => Ok(Some(shape)),
+        None => {
+            *survey = text.survey;
+            Ok(Some(shape))
+        }
         Some(_) => Err(text.wrong("the end")),
     }
 }
 
 /// Reads a column of shapes in text: well-known text, or well-known binary in hexadecimal digits as databases export it.
-pub(crate) fn read_text_or_hex(text: &str) -> Result<Option<Shape>, Invalid> {
+pub(crate) fn read_text_or_hex(text: &str, survey: &mut Survey) -> Result<Option<Shape>, Invalid> {
     let bytes = text.as_bytes();
     if bytes.first() == Some(&b'0') && bytes.len().is_multiple_of(2) && bytes.iter().all(u8::is_ascii_hexdigit) {
         let digit = |b: u8| (b as char).to_digit(16).unwrap_or(0) as u8;
         let binary: Vec<u8> = bytes.chunks_exact(2).map(|p| digit(p[0]) << 4 | digit(p[1])).collect();
-        return crate::wkb::read(&binary);
+        return crate::wkb::read(&binary, survey);
     }
-    read(text)
+    read(text, survey)
 }
 
 #[cfg(test)]
@@ -190,6 +206,14 @@ mod tests {
     use super::*;
     use geo_types::Geometry;
     use meridian_model::geometry;
+
+    fn read(text: &str) -> Result<Option<Shape>, Invalid> {
+        super::read(text, &mut Survey::default())
+    }
+
+    fn read_text_or_hex(text: &str) -> Result<Option<Shape>, Invalid> {
+        super::read_text_or_hex(text, &mut Survey::default())
+    }
 
     #[test]
     fn every_type_reads_and_is_written_back() {
@@ -220,11 +244,31 @@ mod tests {
     #[test]
     fn other_ways_of_writing_are_read() {
         let point = Some(Shape::Point(Coord { x: 1.0, y: 2.0 }));
-        for text in ["point(1 2)", " POINT Z (1 2 3)", "SRID=4326;POINT(1 2)", "POINT ZM(1 2 3 4)", "POINT(1e0 +2.0)"] {
+        for text in ["point(1 2)", "SRID=4326;POINT(1 2)", "POINT(1e0 +2.0)"] {
             assert_eq!(read(text).unwrap(), point, "{text}");
         }
         assert_eq!(read("MULTIPOINT(1 2, 3 4)").unwrap(), read("MULTIPOINT((1 2),(3 4))").unwrap());
         assert_eq!(read("POLYGON EMPTY").unwrap(), None);
+    }
+
+    #[test]
+    fn heights_are_refused_or_dropped_as_asked() {
+        use crate::options::Unknown;
+        use crate::survey::Noted;
+        let mut drops = Survey::new(&ReadOptions { heights: Unknown::Ignore, ..ReadOptions::default() });
+        for text in [
+            " POINT Z (1 2 3)",
+            "POINT ZM(1 2 3 4)",
+            "POINT(1 2 3)",
+            "01E9030000000000000000F03F00000000000000400000000000000840",
+        ] {
+            let error = read_text_or_hex(text).unwrap_err();
+            assert!(error.not_kept && error.detail.contains("height"), "{text}: {error}");
+            let shape = super::read_text_or_hex(text, &mut drops).unwrap();
+            assert_eq!(shape, Some(Shape::Point(Coord { x: 1.0, y: 2.0 })), "{text}");
+            assert!(drops.take().has(Noted::HEIGHTS), "{text}");
+        }
+        assert!(!drops.take().has(Noted::HEIGHTS));
     }
 
     #[test]

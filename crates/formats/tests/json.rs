@@ -23,7 +23,7 @@ fn read(format: Format, text: &str, schema: &Schema) -> Result<Batch, ReadError>
 const TWO: &str = r#"{"features":[
  {"type":"Feature","id":"a","geometry":{"type":"Point","coordinates":[1,2.5]},
   "properties":{"time":"2026-01-31T12:00:00Z","name":"é \"x\"","n":1,"tags":["p","q"]}},
- {"properties":{"n":2.5,"time":"2026-01-31T13:00:00.5+01:00"},"geometry":{"coordinates":[-3,4,99],"type":"Point"},"id":7,"type":"Feature"}
+ {"properties":{"n":2.5,"time":"2026-01-31T13:00:00.5+01:00"},"geometry":{"coordinates":[-3,4],"type":"Point"},"id":7,"type":"Feature"}
  ],"type":"FeatureCollection","bbox":[0,0,1,1]}"#;
 
 #[test]

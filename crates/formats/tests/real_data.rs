@@ -97,5 +97,7 @@ fn countries_and_capitals() {
     ] {
         let (schema, rows) = load(name);
         assert_eq!((schema.geometry, rows), (Some(kind), expected), "{name}");
+        // Of the last, five features have no id and two have the same: ids that are kept, but not as the events' own.
+        assert_eq!(schema.field_index("feature_id").is_some(), name.contains("50m"), "{name}");
     }
 }

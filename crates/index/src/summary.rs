@@ -30,45 +30,95 @@ impl Number {
     }
 }
 
+/// By what a sum is scaled down once it would pass all floats, and back up: so many numbers as 64 bits count stay finite.
+const DOWN: f64 = 1.0 / UP;
+const UP: f64 = (1u128 << 64) as f64;
+
 /// A running sum of floats that keeps what rounding loses (Neumaier 1974).
 ///
 /// The error of `n` terms stays within a unit in the last place of the sum plus `n` times 1e-31 of the sum
-/// of magnitudes, far inside the 1e-12 that Meridian promises. A sum too great for a float becomes an
-/// infinity and stays there.
+/// of magnitudes, far inside the 1e-12 that Meridian promises. Partial sums may overflow: from there on
+/// all is scaled by a power of two, which loses nothing that the promise counts. A sum that is too great for a float in
+/// the end is an infinity.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FloatSum {
     sum: f64,
     lost: f64,
+    /// Whether both are [`DOWN`] times what they stand for.
+    scaled: bool,
 }
 
 impl FloatSum {
+    /// Of no numbers.
+    pub const NONE: FloatSum = FloatSum { sum: 0.0, lost: 0.0, scaled: false };
+
     /// Adds one number.
     #[inline]
     pub fn add(&mut self, x: f64) {
+        self.add_scaled(if self.scaled { x * DOWN } else { x });
+    }
+
+    /// Adds one number that is scaled as the sum is.
+    #[inline]
+    fn add_scaled(&mut self, x: f64) {
         let sum = self.sum + x;
         if sum.is_finite() {
             self.lost += if self.sum.abs() >= x.abs() { (self.sum - sum) + x } else { (x - sum) + self.sum };
             self.sum = sum;
-        } else if self.sum.is_finite() {
-            self.sum = sum;
+        } else {
+            self.overflow(x);
         }
+    }
+
+    #[cold]
+    fn overflow(&mut self, x: f64) {
+        if !self.sum.is_finite() {
+            return;
+        }
+        if x.is_finite() && !self.scaled {
+            self.scale_down();
+            self.add_scaled(x * DOWN);
+        } else {
+            self.sum = f64::INFINITY;
+        }
+    }
+
+    fn scale_down(&mut self) {
+        *self = FloatSum { sum: self.sum * DOWN, lost: self.lost * DOWN, scaled: true };
+    }
+
+    /// Whether every number of the sum is known. The sum that a tree's node keeps is one float: it is not, where it
+    /// passed the greatest one.
+    pub fn is_known(&self) -> bool {
+        self.sum.is_finite()
     }
 
     /// The sum.
     pub fn value(&self) -> f64 {
-        if self.sum.is_finite() { self.sum + self.lost } else { self.sum }
+        self.share(1)
+    }
+
+    /// The sum divided by a count that is not 0; finite wherever the quotient is, even if the sum is not.
+    pub fn share(&self, count: u64) -> f64 {
+        let sum = if self.sum.is_finite() { self.sum + self.lost } else { self.sum };
+        let share = if count == 1 { sum } else { sum / count as f64 };
+        if self.scaled { share * UP } else { share }
     }
 
     /// Adds the sum of other numbers.
     pub fn merge(&mut self, other: &FloatSum) {
-        self.add(other.sum);
-        self.add(other.lost);
+        if other.scaled && !self.scaled {
+            self.scale_down();
+        }
+        for part in [other.sum, other.lost] {
+            if other.scaled { self.add_scaled(part) } else { self.add(part) }
+        }
     }
 }
 
 impl From<f64> for FloatSum {
     fn from(sum: f64) -> Self {
-        FloatSum { sum, lost: 0.0 }
+        FloatSum { sum, ..FloatSum::NONE }
     }
 }
 
@@ -82,6 +132,22 @@ pub enum Sum {
 }
 
 impl Sum {
+    /// See [`FloatSum::is_known`].
+    pub fn is_known(&self) -> bool {
+        match self {
+            Sum::Int(_) => true,
+            Sum::Float(sum) => sum.is_known(),
+        }
+    }
+
+    /// The sum divided by a count that is not 0.
+    pub fn share(&self, count: u64) -> f64 {
+        match self {
+            Sum::Int(n) => *n as f64 / count as f64,
+            Sum::Float(sum) => sum.share(count),
+        }
+    }
+
     /// The sum as a float; rounded once where it is an integer beyond 2^53.
     pub fn to_f64(&self) -> f64 {
         match self {
@@ -110,8 +176,7 @@ impl Summary {
     /// Of no integers.
     pub const INT: Summary = Summary { count: 0, sum: Sum::Int(0), min: None, max: None };
     /// Of no floats.
-    pub const FLOAT: Summary =
-        Summary { count: 0, sum: Sum::Float(FloatSum { sum: 0.0, lost: 0.0 }), min: None, max: None };
+    pub const FLOAT: Summary = Summary { count: 0, sum: Sum::Float(FloatSum::NONE), min: None, max: None };
 
     /// Of no values of a field of this type; types that are not numeric count as integers.
     pub fn empty(kind: FieldType) -> Summary {
@@ -146,7 +211,7 @@ impl Summary {
 
     /// Average; `None` of no values.
     pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum.to_f64() / self.count as f64)
+        (self.count > 0).then(|| self.sum.share(self.count))
     }
 }
 
@@ -176,12 +241,40 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_beyond_all_floats_is_infinite_and_never_nan() {
-        let mut sum = FloatSum::default();
-        for x in [f64::MAX, f64::MAX, -f64::MAX, -f64::MAX, -f64::MAX, -f64::MAX] {
-            sum.add(x);
+    fn a_sum_may_pass_all_floats_on_its_way() {
+        let max = f64::MAX;
+        for (values, total) in [
+            (vec![max, max, -max], max),
+            (vec![max, max, -max, -max, 3.0], 3.0),
+            (vec![-max, -max, max, 1e300], -max + 1e300),
+            (vec![max, max], f64::INFINITY),
+            (vec![max, max, -max, -max, -max, -max], f64::NEG_INFINITY),
+        ] {
+            let mut sum = FloatSum::default();
+            values.iter().for_each(|&x| sum.add(x));
+            let magnitudes: f64 = values.iter().map(|x| x.abs() * DOWN).sum();
+            let close =
+                |sum: &FloatSum| sum.value() == total || (sum.value() - total).abs() * DOWN <= 1e-12 * magnitudes;
+            assert!(close(&sum), "{values:?}: {sum:?}");
+            // The same in two halves, in either order.
+            for (first, second) in [(0..1, 1..values.len()), (1..values.len(), 0..1)] {
+                let part = |range: std::ops::Range<usize>| {
+                    values[range].iter().fold(FloatSum::default(), |mut sum, &x| {
+                        sum.add(x);
+                        sum
+                    })
+                };
+                let mut sum = part(first);
+                sum.merge(&part(second));
+                assert!(close(&sum), "{values:?} in parts: {sum:?}");
+            }
         }
-        assert_eq!(sum.value(), f64::INFINITY);
+        let mut sum = FloatSum::default();
+        (0..4).for_each(|_| sum.add(max));
+        assert_eq!((sum.value(), sum.share(4)), (f64::INFINITY, max));
+        let mut unknown = FloatSum::from(f64::INFINITY);
+        unknown.add(-1.0);
+        assert!(!unknown.is_known());
     }
 
     #[test]

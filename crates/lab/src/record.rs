@@ -27,6 +27,8 @@ pub struct Record {
     pub n: u32,
     /// Which try of the same question this is, from 0.
     pub attempt: u8,
+    /// Times that the driver sent it again within this try, because a reused connection was lost before any answer.
+    pub resends: u8,
     /// Requests of the trial in flight when this one was sent, itself not counted.
     pub in_flight: u32,
     /// When the arrival process wanted it sent.
@@ -58,6 +60,14 @@ pub struct Record {
 }
 
 impl Record {
+    /// Notes that the request was handed to a socket. The first time stands; each further one is a resend.
+    pub fn was_sent(&mut self, now: Micros) {
+        if self.sent.is_some() {
+            self.resends = self.resends.saturating_add(1);
+        }
+        self.sent.get_or_insert(now);
+    }
+
     /// Since when its user has waited: the intended time of the question's first try.
     pub fn wanted(&self) -> Micros {
         self.first_intended.unwrap_or(self.intended)

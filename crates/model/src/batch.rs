@@ -11,9 +11,10 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray,
     TimestampMicrosecondArray, UInt32Array,
 };
+use arrow_buffer::ScalarBuffer;
 use std::sync::Arc;
 
-/// Some events of one collection, as the columns of its [`Layout`]; columns a reader did not ask for are absent.
+/// Some events of one collection, as the columns of its [`Layout`]; columns that the reader did not name are absent.
 ///
 /// Cheap to clone: columns are shared. Rows are `0..rows()`.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub struct Batch {
     layout: Arc<Layout>,
     rows: usize,
     columns: Vec<Option<ArrayRef>>,
+    /// Sequence numbers of the rows, where they were attached; slices and selections of one batch keep them.
+    seqs: Option<ScalarBuffer<u64>>,
 }
 
 /// One field's values, by type.
@@ -71,14 +74,14 @@ impl Batch {
                 ));
             }
         }
-        Ok(Batch { schema, layout, rows, columns })
+        Ok(Batch { schema, layout, rows, columns, seqs: None })
     }
 
     /// A batch of no events.
     pub fn empty(schema: Arc<Schema>) -> Batch {
         let layout = Arc::new(Layout::of(&schema));
         let columns = layout.columns.iter().map(|c| Some(arrow_array::new_empty_array(c.data_type()))).collect();
-        Batch { schema, layout, rows: 0, columns }
+        Batch { schema, layout, rows: 0, columns, seqs: None }
     }
 
     /// The schema that the columns follow.
@@ -114,6 +117,17 @@ impl Batch {
     /// Given ids; `None` where ids are made or were not read.
     pub fn ids(&self) -> Option<&StringArray> {
         self.columns[self.layout.id?].as_ref()?.as_string_opt::<i32>()
+    }
+
+    /// The same with the sequence numbers of its rows, of which ids are made: for filters that speak of made ids.
+    pub fn with_seqs(self, seqs: Vec<u64>) -> Batch {
+        debug_assert_eq!(seqs.len(), self.rows);
+        Batch { seqs: Some(seqs.into()), ..self }
+    }
+
+    /// Sequence numbers, where [`Batch::with_seqs`] gave them.
+    pub fn seqs(&self) -> Option<&[u64]> {
+        self.seqs.as_deref()
     }
 
     /// Longitudes and latitudes of a point collection, if read.
@@ -223,6 +237,7 @@ impl Batch {
             layout: self.layout.clone(),
             rows,
             columns: self.columns.iter().map(|c| c.as_ref().map(|c| c.slice(from, rows))).collect(),
+            seqs: self.seqs.as_ref().map(|seqs| seqs.slice(from, rows)),
         }
     }
 
@@ -232,7 +247,8 @@ impl Batch {
         for column in wanted.columns() {
             columns[column] = self.columns[column].as_ref().map(|c| c.slice(from, rows));
         }
-        Batch { schema: self.schema.clone(), layout: self.layout.clone(), rows, columns }
+        let seqs = self.seqs.as_ref().map(|seqs| seqs.slice(from, rows));
+        Batch { schema: self.schema.clone(), layout: self.layout.clone(), rows, columns, seqs }
     }
 
     /// The columns of both, which hold the same events.
@@ -251,6 +267,7 @@ impl Batch {
             layout: self.layout.clone(),
             rows: rows.len(),
             columns: self.columns.iter().map(|c| c.as_ref().and_then(pick)).collect(),
+            seqs: self.seqs.as_ref().map(|seqs| rows.iter().map(|row| seqs[*row as usize]).collect()),
         }
     }
 
@@ -266,6 +283,7 @@ impl Batch {
                 .enumerate()
                 .map(|(i, c)| if wanted.has(i) { c.clone() } else { None })
                 .collect(),
+            seqs: self.seqs.clone(),
         }
     }
 
@@ -291,6 +309,7 @@ impl Batch {
             layout: first.layout.clone(),
             rows: batches.iter().map(|b| b.rows).sum(),
             columns,
+            seqs: None,
         })
     }
 
@@ -308,7 +327,7 @@ impl Batch {
                 ),
             });
         }
-        Ok(Batch { schema: first.schema.clone(), layout: first.layout.clone(), rows: picks.len(), columns })
+        Ok(Batch { schema: first.schema.clone(), layout: first.layout.clone(), rows: picks.len(), columns, seqs: None })
     }
 
     /// As an Arrow record batch of [`Layout::arrow_schema`]; every column must be present.

@@ -14,17 +14,24 @@ pub struct Invalid {
     pub line: Option<u64>,
     /// What was found and what was expected.
     pub detail: String,
+    /// Whether the input is well formed, but says what this collection cannot keep (a height, an id of its own).
+    pub not_kept: bool,
 }
 
 impl Invalid {
     /// A mistake with nothing in particular to blame yet.
     pub fn new(detail: impl Into<String>) -> Self {
-        Invalid { field: None, line: None, detail: detail.into() }
+        Invalid { field: None, line: None, detail: detail.into(), not_kept: false }
     }
 
     /// A mistake in one field, parameter or option.
     pub fn field(field: impl Into<String>, detail: impl Into<String>) -> Self {
-        Invalid { field: Some(field.into()), line: None, detail: detail.into() }
+        Invalid { field: Some(field.into()), ..Invalid::new(detail) }
+    }
+
+    /// A well-formed value in one field that this collection cannot keep.
+    pub fn not_kept(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Invalid { not_kept: true, ..Invalid::field(field, detail) }
     }
 
     /// The same mistake, on this line.

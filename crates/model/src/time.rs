@@ -3,13 +3,19 @@
 //! The rule for times without a zone: they are refused, because a guess of the zone silently shifts
 //! events. A reader of files may be told the zone of its input and then passes it to [`parse_instant`].
 
+use crate::civil::{DAY_US, civil_from_days, days_from_civil};
 use crate::error::Invalid;
-use jiff::{Timestamp, civil, tz::TimeZone};
+use jiff::fmt::temporal::Pieces;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+use jiff::{Timestamp, civil};
+use std::fmt::Write;
 
-/// Least instant that Meridian takes: 0001-01-01T00:00:00Z.
-pub const TIME_MIN: i64 = -62_135_596_800_000_000;
-/// Greatest instant that Meridian takes: 9999-12-30T22:00:00Z, the last one that every zone can show.
-pub const TIME_MAX: i64 = 253_402_207_200_000_000;
+/// Earliest instant that Meridian takes: 0000-01-01T00:00:00Z, where RFC 3339 begins.
+pub const TIME_MIN: i64 = -62_167_219_200_000_000;
+/// Latest instant that Meridian takes: 9999-12-31T23:59:59.999999Z, where RFC 3339 ends.
+pub const TIME_MAX: i64 = 253_402_300_799_999_999;
+/// Greatest offset from UTC in seconds: 23:59 (RFC 3339, section 5.6).
+const OFFSET_MAX_S: i32 = 23 * 3_600 + 59 * 60;
 
 /// A closed interval of time in microseconds since 1970; `i64::MIN` and `i64::MAX` are open ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +41,7 @@ impl Interval {
                 && !part.contains(['T', 't', ' '])
             {
                 let day = date_start(date)?;
-                return Ok(if last { day + 86_400_000_000 - 1 } else { day });
+                return Ok(if last { day + DAY_US - 1 } else { day });
             }
             parse_instant(part, None)
         };
@@ -62,48 +68,90 @@ impl Interval {
 
 /// Start of a date in UTC, in microseconds.
 pub fn date_start(date: civil::Date) -> Result<i64, Invalid> {
-    let stamp = date
-        .to_zoned(TimeZone::UTC)
-        .map_err(|e| Invalid::new(format!("the date {date} is out of range: {e}")))?
-        .timestamp()
-        .as_microsecond();
-    in_range(stamp, &date)
+    in_range(days_of(date) * DAY_US, &date)
+}
+
+/// Days from 1970-01-01 to a date.
+fn days_of(date: civil::Date) -> i64 {
+    days_from_civil(date.year().into(), date.month().into(), date.day().into())
 }
 
 /// Reads an RFC 3339 instant. A time without a zone is read in `zone`, or refused where none is given.
-/// Fractions finer than a microsecond are cut off.
+///
+/// Fractions finer than a microsecond are rounded down, to the microsecond that the instant lies in, before 1970 too.
+/// A leap second, `:60`, is the second before it, as in POSIX. Offsets go to 23:59 on either side.
 pub fn parse_instant(text: &str, zone: Option<&TimeZone>) -> Result<i64, Invalid> {
-    if let Ok(stamp) = text.parse::<Timestamp>() {
-        return in_range(stamp.as_microsecond(), &text);
-    }
-    let Ok(local) = text.parse::<civil::DateTime>() else {
+    let Ok(pieces) = Pieces::parse(text) else {
         return Err(Invalid::new(format!("{text:?} is not a time: expected RFC 3339 such as 2026-01-31T12:00:00Z")));
     };
-    let Some(zone) = zone else {
-        return Err(Invalid::new(format!(
-            "{text:?} has no time zone: add Z or an offset such as +02:00 (when loading a file, --zone names the zone of its times)"
-        )));
+    let local = pieces.date().to_datetime(pieces.time().unwrap_or(civil::Time::midnight()));
+    let offset = match (pieces.to_numeric_offset(), zone) {
+        (Some(offset), _) => offset,
+        (None, Some(zone)) => offset_in(zone, local),
+        (None, None) => {
+            return Err(Invalid::new(format!(
+                "{text:?} has no time zone: add Z or an offset such as +02:00 (when loading a file, --zone names the zone of its times)"
+            )));
+        }
     };
-    let stamp =
-        zone.to_timestamp(local).map_err(|e| Invalid::new(format!("{text:?} is not a time in this zone: {e}")))?;
-    in_range(stamp.as_microsecond(), &text)
+    check_offset(offset).map_err(|e| Invalid::new(format!("{text:?} {e}")))?;
+    let second = i64::from(local.hour()) * 3_600 + i64::from(local.minute()) * 60 + i64::from(local.second());
+    let seconds = days_of(local.date()) * 86_400 + second - i64::from(offset.seconds());
+    in_range(seconds * 1_000_000 + i64::from(local.subsec_nanosecond() / 1_000), &text)
 }
 
-/// Checks that an instant lies in the years 1 to 9999.
+/// The offset of a local time in a zone: the earlier of two where clocks go back, that from before where they go
+/// forward. Unlike the instant itself, it is known to the end of the year 9999.
+fn offset_in(zone: &TimeZone, local: civil::DateTime) -> Offset {
+    match zone.to_ambiguous_timestamp(local).offset() {
+        AmbiguousOffset::Unambiguous { offset } => offset,
+        AmbiguousOffset::Gap { before, .. } | AmbiguousOffset::Fold { before, .. } => before,
+    }
+}
+
+fn check_offset(offset: Offset) -> Result<(), &'static str> {
+    match offset.seconds().abs() <= OFFSET_MAX_S {
+        true => Ok(()),
+        false => Err("has an offset that no clock has: expected at most +23:59 or -23:59"),
+    }
+}
+
+/// The microsecond that an instant of finer grain lies in: rounded down, before 1970 too.
+pub fn floor_micros(stamp: Timestamp) -> i64 {
+    // The years of a timestamp, -9999 to 9999, are 59 bits of microseconds.
+    i64::try_from(stamp.as_nanosecond().div_euclid(1_000)).unwrap_or(i64::MAX)
+}
+
+/// Checks that an instant lies in the years 0 to 9999.
 pub fn in_range(micros: i64, shown: &dyn std::fmt::Display) -> Result<i64, Invalid> {
     if (TIME_MIN..=TIME_MAX).contains(&micros) {
         Ok(micros)
     } else {
-        Err(Invalid::new(format!("the time {shown} is out of range: expected a year from 1 to 9999")))
+        Err(Invalid::new(format!("the time {shown} is out of range: expected a year from 0000 to 9999, in UTC")))
     }
 }
 
-/// Writes an instant as RFC 3339 in UTC with as many decimals as it needs; open ends are `..`.
+/// Writes an instant as RFC 3339 in UTC with as many decimals as it needs; open ends are `..`. A year beyond RFC 3339,
+/// which only the end of a window may have, is written with a sign and six digits (ISO 8601).
 pub fn format_instant(micros: i64) -> String {
-    match micros {
-        i64::MIN | i64::MAX => "..".to_owned(),
-        _ => Timestamp::from_microsecond(micros).map_or_else(|_| micros.to_string(), |t| t.to_string()),
+    if micros == i64::MIN || micros == i64::MAX {
+        return "..".to_owned();
     }
+    let (days, of_day) = (micros.div_euclid(DAY_US), micros.rem_euclid(DAY_US));
+    let (year, month, day) = civil_from_days(days);
+    let (second, fraction) = (of_day / 1_000_000, of_day % 1_000_000);
+    let mut text = match year {
+        0..=9999 => format!("{year:04}"),
+        _ => format!("{year:+07}"),
+    };
+    // Writing to a string does not fail.
+    let _ = write!(text, "-{month:02}-{day:02}T{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60);
+    if fraction > 0 {
+        let _ = write!(text, ".{fraction:06}");
+        text.truncate(text.trim_end_matches('0').len());
+    }
+    text.push('Z');
+    text
 }
 
 /// Finds a time zone by its IANA name, such as `Europe/Paris`, or an offset such as `+02:00`.
@@ -114,7 +162,9 @@ pub fn zone(name: &str) -> Result<TimeZone, Invalid> {
     if let Ok(zone) = TimeZone::get(name) {
         return Ok(zone);
     }
-    jiff::fmt::temporal::DateTimeParser::new().parse_time_zone(name).map_err(|_| {
+    let zone = jiff::fmt::temporal::DateTimeParser::new().parse_time_zone(name).ok();
+    let has_clocks = |zone: &TimeZone| zone.to_fixed_offset().map_or(true, |offset| check_offset(offset).is_ok());
+    zone.filter(has_clocks).ok_or_else(|| {
         Invalid::field(
             "zone",
             format!(
@@ -130,12 +180,66 @@ mod tests {
 
     #[test]
     fn instants_come_back_as_written() {
-        for text in
-            ["2026-01-31T12:00:00Z", "1969-12-31T23:59:59.999999Z", "0001-01-01T00:00:00Z", "2017-01-21T12:39:41.74Z"]
-        {
+        for text in [
+            "2026-01-31T12:00:00Z",
+            "1969-12-31T23:59:59.999999Z",
+            "0000-01-01T00:00:00Z",
+            "0001-01-01T00:00:00Z",
+            "2017-01-21T12:39:41.74Z",
+            "9999-12-31T23:59:59Z",
+            "9999-12-31T23:59:59.999999Z",
+        ] {
             assert_eq!(format_instant(parse_instant(text, None).unwrap()), text);
         }
         assert_eq!(parse_instant("2026-01-31T14:00:00+02:00", None), parse_instant("2026-01-31T12:00:00Z", None));
+    }
+
+    #[test]
+    fn the_years_of_rfc_3339_are_taken_and_no_others() {
+        assert_eq!(parse_instant("9999-12-31T23:59:59.999999Z", None), Ok(TIME_MAX));
+        assert_eq!(parse_instant("9999-12-31T23:59:59+23:59", None), parse_instant("9999-12-31T00:00:59Z", None));
+        assert_eq!(parse_instant("9999-12-31T23:59:59.9999999Z", None), Ok(TIME_MAX));
+        assert_eq!(parse_instant("2016-12-31T23:59:60Z", None), parse_instant("2016-12-31T23:59:59Z", None));
+        let paris = zone("Europe/Paris").unwrap();
+        assert_eq!(
+            parse_instant("9999-12-31T23:59:59", Some(&paris)),
+            parse_instant("9999-12-31T23:59:59+01:00", None),
+            "local times too"
+        );
+        assert_eq!(Interval::parse("9999-12-31").unwrap().end, TIME_MAX);
+        for bad in [
+            "-000001-12-31T00:00:00Z",
+            "-0001-12-31T00:00:00Z",
+            "+010000-01-01T00:00:00Z",
+            "9999-12-31T23:59:59-00:01",
+            "0000-01-01T00:00:00+00:01",
+            "2026-01-31T24:00:00Z",
+            "2026-01-31T12:00:61Z",
+            "2026-02-29T12:00:00Z",
+            "2026-01-31T12:00:00+24:00",
+            "2026-01-31T12:00:00+25:00",
+            "2026-01-31T12:00:00-23:59:30",
+        ] {
+            assert!(parse_instant(bad, None).is_err(), "{bad}");
+        }
+        assert_eq!(format_instant(TIME_MAX + 1), "+010000-01-01T00:00:00Z");
+        for bad in ["+25:00", "-24:00", "+99:00"] {
+            assert!(zone(bad).is_err(), "{bad}");
+        }
+        assert!(zone("-23:59").is_ok());
+    }
+
+    #[test]
+    fn what_is_finer_than_a_microsecond_is_rounded_down_before_1970_too() {
+        for (text, micros) in [
+            ("1969-12-31T23:59:59.9999999Z", -1),
+            ("1969-12-31T23:59:59.9999990Z", -1),
+            ("1969-12-31T23:59:59.9999989Z", -2),
+            ("1970-01-01T00:00:00.0000009Z", 0),
+        ] {
+            assert_eq!(parse_instant(text, None), Ok(micros), "{text}");
+            assert_eq!(floor_micros(text.parse().unwrap()), micros, "{text}");
+        }
     }
 
     #[test]

@@ -218,7 +218,7 @@ pub(crate) fn aggregate_in(
             }
         }
     }
-    let groups = worker.groups.finish(&question.functions, question.windows.as_ref(), question.empty)?;
+    let groups = worker.groups.finish(&question.functions, question.windows.as_ref(), question.empty, control)?;
     scan.stats.scan_us = (control.elapsed_us() - planned).max(0) as u64;
     Ok(Aggregated { groups, stats: scan.stats })
 }
@@ -284,12 +284,14 @@ impl Worker {
         let mut ordered = Projection::none(&scan.layout);
         ordered.add_time(&scan.layout, schema);
         numeric.iter().for_each(|&f| ordered.add(scan.layout.field(f)));
-        let time_order = schema.has_time() && columns.columns().all(|c| ordered.has(c));
+        // Made ids are no column, and the order of time keeps none of what they are made of.
+        let by_id = question.predicate.reads_id();
+        let time_order = schema.has_time() && !by_id && columns.columns().all(|c| ordered.has(c));
         let cut = question.predicate.as_cut().filter(|_| question.by.is_none());
         let within = cut.as_ref().map_or(Interval::ALWAYS, |cut| cut.interval);
         let finder = question.windows.as_ref().map(|windows| windows.finder(extent(&scan.snapshot, within)));
         Worker {
-            groups: Groups::new(schema, &fields, question.by.map(|by| schema.fields[by].kind)),
+            groups: Groups::new(schema, &fields, question.by.map(|by| schema.fields[by].kind), &scan.control),
             finder,
             by: question.by,
             by_ordinal: question.by.and_then(|by| numeric.iter().position(|&n| n == by)),
@@ -379,20 +381,20 @@ impl Worker {
                 return step;
             }
             match self.members(node) {
-                Some(members) if all_visible(node) => {
+                Some(members) if all_visible(node) && self.groups.knows_sums(|ordinal| node.summary(ordinal)) => {
                     matched += node.rows().len() as u64;
                     if let Err(error) = self.groups.add_node(&members, node) {
                         failed = Some(error);
                     }
                     Step::Taken
                 }
-                // A child may lie in one group, or be visible as a whole.
+                // A child may lie in one group, be visible as a whole, or have a sum that is a float.
                 _ => Step::Descend { whole: true },
             }
         });
         stats.events_matched += matched;
         match failed {
-            Some(error) => Err(error.into()),
+            Some(error) => Err(error),
             None => Ok(run),
         }
     }
@@ -435,11 +437,11 @@ impl Worker {
     fn run(&mut self, scan: &mut Scan, part: u32, run: &Run) -> Result<(), QueryError> {
         scan.stats.edge_blocks += run.rows.len().div_ceil(LEAF_ROWS) as u64;
         let Some((rows, batch)) = scan.matching(part, run, &self.columns)? else { return Ok(()) };
-        Ok(self.rows(&rows, &batch, run.rows.start)?)
+        self.rows(&rows, &batch, run.rows.start)
     }
 
     /// Counts rows of a batch, whose first row is `first`.
-    fn rows(&mut self, rows: &Matched, batch: &Batch, first: u32) -> Result<(), Invalid> {
+    fn rows(&mut self, rows: &Matched, batch: &Batch, first: u32) -> Result<(), QueryError> {
         let starts = match batch.schema().time {
             TimeRole::Instant(f) | TimeRole::Interval { start: f, .. } => match batch.field(f) {
                 Some(FieldColumn::Time(times)) => Some(times),

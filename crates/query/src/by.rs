@@ -10,17 +10,28 @@ use std::collections::HashMap;
 pub const BY_VALUES_MAX: usize = 100_000;
 
 /// The values of the `by` field, numbered as they are met.
+#[derive(Default)]
 pub(crate) struct Values {
     pub(crate) list: Vec<ByValue>,
     texts: HashMap<Box<str>, u32>,
     ints: NumberMap<i64>,
     bools: [Option<u32>; 2],
     null: Option<u32>,
+    /// Of all values, about.
+    bytes: usize,
 }
+
+/// What a value takes besides its text.
+const VALUE_BYTES: usize = 96;
 
 impl Values {
     pub(crate) fn none() -> Values {
-        Values { list: Vec::new(), texts: HashMap::new(), ints: NumberMap::default(), bools: [None; 2], null: None }
+        Values::default()
+    }
+
+    /// Memory that the values take, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     fn next(&mut self, value: ByValue) -> Result<u32, Invalid> {
@@ -30,6 +41,8 @@ impl Values {
                 format!("the property has more than {BY_VALUES_MAX} different values: filter, or group by another one"),
             ));
         }
+        // A text stands in the list, in the map and in the answer.
+        self.bytes += VALUE_BYTES + if let ByValue::Text(text) = &value { 3 * text.len() } else { 0 };
         self.list.push(value);
         Ok(self.list.len() as u32 - 1)
     }

@@ -1,6 +1,7 @@
 //! Deadlines, cancellation, and the account of what a question cost.
 
 use crate::error::QueryError;
+use crate::memory::{Memory, Share};
 use meridian_store::seams::Clock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +37,7 @@ pub struct Control {
     /// On the clock's [`Clock::elapsed`].
     deadline_us: i64,
     cancel: CancelFlag,
+    memory: Option<Arc<Memory>>,
 }
 
 impl Control {
@@ -43,7 +45,17 @@ impl Control {
     pub fn new(clock: Arc<dyn Clock>, timeout: Duration, cancel: CancelFlag) -> Control {
         let timeout_us = i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX);
         let deadline_us = clock.elapsed().saturating_add(timeout_us);
-        Control { clock, deadline_us, cancel }
+        Control { clock, deadline_us, cancel, memory: None }
+    }
+
+    /// The same, with what it collects taken out of a budget that questions share.
+    pub fn sharing(self, memory: Arc<Memory>) -> Control {
+        Control { memory: Some(memory), ..self }
+    }
+
+    /// A share of that budget, empty at first.
+    pub(crate) fn share(&self) -> Share {
+        Share::of(self.memory.clone())
     }
 
     /// The flag that calls the question off.

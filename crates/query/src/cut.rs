@@ -26,6 +26,8 @@ pub(crate) struct Cutter<'a> {
     groups: &'a mut Groups,
     /// Whether the snapshot sees every row of the part.
     all_visible: bool,
+    /// Whether every node knows its sums: the node it begins at does then, and only then.
+    sums: bool,
     /// Leaves found that are to be looked at together.
     found: Option<Run>,
     /// The rows read last.
@@ -44,7 +46,8 @@ impl<'a> Cutter<'a> {
         groups: &'a mut Groups,
     ) -> Cutter<'a> {
         let all_visible = view.all_visible(0..view.rows());
-        Cutter { part, view, cut, columns, finder, groups, all_visible, found: None, read: None, picked: Vec::new() }
+        let (found, read, picked) = (None, None, Vec::new());
+        Cutter { part, view, cut, columns, finder, groups, all_visible, sums: true, found, read, picked }
     }
 
     /// Counts the events below a node that match.
@@ -52,6 +55,7 @@ impl<'a> Cutter<'a> {
         scan.control.check()?;
         // With each node whether all below it match; what does not match at all is never put here.
         let mut open: Vec<(Node, bool)> = Vec::new();
+        self.sums = self.knows_sums(tree, node);
         let bounds = tree.bounds(node);
         let sides = [bounds.west, bounds.south, bounds.east, bounds.north];
         self.push(&mut scan.stats, &mut open, node, self.cut.relation(sides, bounds.start, bounds.end));
@@ -79,6 +83,10 @@ impl<'a> Cutter<'a> {
         self.look(scan)
     }
 
+    fn knows_sums(&self, tree: &Tree, node: Node) -> bool {
+        self.groups.knows_sums(|ordinal| tree.summary(node, ordinal))
+    }
+
     fn push(&self, stats: &mut Stats, open: &mut Vec<(Node, bool)>, node: Node, relation: Relation) {
         stats.nodes_visited += 1;
         match relation {
@@ -92,6 +100,9 @@ impl<'a> Cutter<'a> {
     fn take(&mut self, stats: &mut Stats, tree: &Tree, node: Node) -> Result<bool, QueryError> {
         let rows = tree.rows(node);
         if !self.all_visible && !self.view.all_visible(rows.clone()) {
+            return Ok(false);
+        }
+        if !self.sums && !self.knows_sums(tree, node) {
             return Ok(false);
         }
         let group = match self.finder {

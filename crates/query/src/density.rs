@@ -3,6 +3,7 @@
 use crate::cells::{DegreeCells, count_into};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
+use crate::parallel::slices;
 use crate::scan::Scan;
 use meridian_model::Invalid;
 use meridian_model::filter::Predicate;
@@ -56,6 +57,9 @@ pub fn density(snapshot: &Snapshot, question: &Density, control: &Control) -> Re
         );
         return Err(Invalid::field("width", detail).into());
     }
+    // One grid for each thread that may count, and the answer.
+    let mut share = control.share();
+    share.reach(cells as usize * size_of::<u64>() * (slices(snapshot.rows()) + 1))?;
     let mut counts = vec![0; cells as usize];
     let mut scan = Scan::new(snapshot, &question.predicate, control);
     count_into(&mut scan, &DegreeCells::new(question.bbox, question.width, question.height), &mut counts)?;

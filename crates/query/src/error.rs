@@ -15,6 +15,12 @@ pub enum QueryError {
     /// The snapshot of a page token is gone: ask again from the start.
     #[error(transparent)]
     Gone(#[from] Gone),
+    /// The questions at work take all the memory that they may: ask again later.
+    #[error("the questions at work take all of their {limit} bytes of memory")]
+    Busy {
+        /// What all of them together may take.
+        limit: u64,
+    },
     /// The question is at fault: correct it.
     #[error(transparent)]
     Invalid(#[from] Invalid),

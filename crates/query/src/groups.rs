@@ -2,7 +2,10 @@
 
 use crate::aggregate::{ByValue, Function, FunctionValue, Group};
 use crate::by::Values;
+use crate::control::Control;
+use crate::error::QueryError;
 use crate::hash::NumberMap;
+use crate::memory::Share;
 use crate::totals::Totals;
 use crate::windows::{Finder, Window, Windows};
 use arrow_array::{Array, TimestampMicrosecondArray};
@@ -43,7 +46,16 @@ pub(crate) struct Groups {
     last: Option<((i64, u32), u32)>,
     /// Group of each row in hand.
     scratch: Vec<u32>,
+    /// The memory that all of this takes, and the answer that will be made of it.
+    share: Share,
 }
+
+/// What a group takes, of which most is its place in the answer.
+const GROUP_BYTES: usize = 256;
+/// What it takes for each numeric field.
+const FIELD_BYTES: usize = 128;
+/// Windows made without a look at the clock.
+const GAPS_UNSEEN: usize = 1024;
 
 /// Stands for the window of events without one.
 const NO_WINDOW: i64 = i64::MIN;
@@ -52,7 +64,7 @@ const NO_WINDOW: i64 = i64::MIN;
 const NO_GROUP: u32 = u32::MAX;
 
 impl Groups {
-    pub(crate) fn new(schema: &Schema, fields: &[usize], by: Option<FieldType>) -> Groups {
+    pub(crate) fn new(schema: &Schema, fields: &[usize], by: Option<FieldType>, control: &Control) -> Groups {
         let numeric = schema.numeric_fields();
         let fields = fields
             .iter()
@@ -71,11 +83,12 @@ impl Groups {
             by: by.map(|_| Values::none()),
             last: None,
             scratch: Vec::new(),
+            share: control.share(),
         }
     }
 
     /// Counts all events below a node.
-    pub(crate) fn add_node(&mut self, members: &Members, node: &NodeRef<'_>) -> Result<(), Invalid> {
+    pub(crate) fn add_node(&mut self, members: &Members, node: &NodeRef<'_>) -> Result<(), QueryError> {
         let value = match (&mut self.by, &members.by) {
             (Some(values), Some(value)) => values.number_of(value)?,
             _ => 0,
@@ -83,6 +96,12 @@ impl Groups {
         let group = self.group(members.window, value)?;
         self.add_all(group, node.rows().len() as u64, |_, ordinal| node.summary(ordinal));
         Ok(())
+    }
+
+    /// Whether the sums that are asked for are known of events that a summary speaks of: for each its place among the
+    /// numeric fields.
+    pub(crate) fn knows_sums(&self, summary: impl Fn(usize) -> Summary) -> bool {
+        self.fields.iter().all(|field| summary(field.ordinal).sum.is_known())
     }
 
     /// Counts events of one group that are known by their number and, for each numeric field (its index, and its place
@@ -116,7 +135,7 @@ impl Groups {
         batch: &Batch,
         mut windows: Option<(&mut Finder, &TimestampMicrosecondArray)>,
         by: Option<FieldColumn<'_>>,
-    ) -> Result<(), Invalid> {
+    ) -> Result<(), QueryError> {
         let mut groups = std::mem::take(&mut self.scratch);
         groups.clear();
         match &mut windows {
@@ -152,7 +171,7 @@ impl Groups {
     }
 
     /// Adds the groups of another slice of the same question.
-    pub(crate) fn merge(&mut self, other: Groups) -> Result<(), Invalid> {
+    pub(crate) fn merge(&mut self, other: Groups) -> Result<(), QueryError> {
         for (theirs, &window) in other.windows.iter().enumerate() {
             let value = match (&mut self.by, &other.by) {
                 (Some(mine), Some(by)) => match by.list.get(other.values[theirs] as usize) {
@@ -172,7 +191,7 @@ impl Groups {
 
     /// The group of an instant's window, without a `by` field; found by the window's number, where it has one.
     #[inline]
-    pub(crate) fn group_at(&mut self, finder: &mut Finder, time: i64) -> Result<u32, Invalid> {
+    pub(crate) fn group_at(&mut self, finder: &mut Finder, time: i64) -> Result<u32, QueryError> {
         let number = finder.number(time);
         match number.and_then(|number| self.numbered.get(number)) {
             Some(&group) if group != NO_GROUP => return Ok(group),
@@ -188,7 +207,7 @@ impl Groups {
 
     /// The number of a group, made if it is new. Without a `by` field the value is 0.
     #[inline]
-    pub(crate) fn group(&mut self, window: Option<Window>, value: u32) -> Result<u32, Invalid> {
+    pub(crate) fn group(&mut self, window: Option<Window>, value: u32) -> Result<u32, QueryError> {
         let key = (window.map_or(NO_WINDOW, |w| w.start), value);
         if let Some((_, group)) = self.last.filter(|(last, _)| *last == key) {
             return Ok(group);
@@ -199,8 +218,10 @@ impl Groups {
         }
         let group = self.counts.len();
         if (group + 1) * (self.fields.len() + 1) > TOTALS_MAX {
-            return Err(too_many());
+            return Err(too_many().into());
         }
+        let values = self.by.as_ref().map_or(0, Values::bytes);
+        self.share.reach((group + 1) * (GROUP_BYTES + FIELD_BYTES * self.fields.len()) + values)?;
         self.of.insert(key, group as u32);
         self.last = Some((key, group as u32));
         self.windows.push(window);
@@ -218,13 +239,14 @@ impl Groups {
         functions: &[Function],
         windows: Option<&Windows>,
         empty: bool,
-    ) -> Result<Vec<Group>, Invalid> {
+        control: &Control,
+    ) -> Result<Vec<Group>, QueryError> {
         if self.by.is_none() && windows.is_none() {
             // One group even of no events.
             self.group(None, 0)?;
         }
         if let (Some(windows), true) = (windows, empty) {
-            self.fill_gaps(windows)?;
+            self.fill_gaps(windows, control)?;
         }
         let mut order: Vec<u32> = (0..self.counts.len() as u32).collect();
         let by = |group: u32| self.by.as_ref().and_then(|v| v.list.get(self.values[group as usize] as usize));
@@ -245,14 +267,23 @@ impl Groups {
     }
 
     /// Adds the windows without events between the first and the last with some, for each value.
-    fn fill_gaps(&mut self, windows: &Windows) -> Result<(), Invalid> {
+    fn fill_gaps(&mut self, windows: &Windows, control: &Control) -> Result<(), QueryError> {
         let used = self.windows.iter().flatten();
         let (Some(first), Some(last)) = (used.clone().map(|w| w.start).min(), used.map(|w| w.start).max()) else {
             return Ok(());
         };
         let values = self.by.as_ref().map_or(1, |v| v.list.len() as u32);
-        let mut start = first;
+        // How many there will be at least is known before the first is made.
+        let least = windows.count_at_least(first, last).saturating_mul(values.into());
+        if least.saturating_mul(self.fields.len() as u64 + 1) > TOTALS_MAX as u64 {
+            return Err(too_many().into());
+        }
+        let (mut start, mut made) = (first, 0);
         while start <= last {
+            if made % GAPS_UNSEEN == 0 {
+                control.check()?;
+            }
+            made += 1;
             let window = windows.window_of(start);
             for value in 0..values {
                 self.group(Some(window), value)?;

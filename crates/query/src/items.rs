@@ -82,7 +82,7 @@ pub fn select(schema: &Schema, properties: Option<&[&str]>) -> Result<Projection
     for name in names {
         match schema.field_index(name) {
             Some(field) => projection.add(layout.field(field)),
-            None if *name == schema.geometry_name || *name == schema.id_name => {}
+            None if *name == schema.geometry_name || *name == schema.id_name || *name == "id" => {}
             None => {
                 return Err(Invalid::field("properties", format!("{name:?} is not a property of this collection")));
             }
@@ -107,6 +107,8 @@ pub struct Hits {
 const FIRST_ROWS: usize = ENOUGH;
 /// Events of a later batch.
 const BATCH_ROWS: usize = 2048;
+/// A batch is not made smaller than that.
+const BATCH_ROWS_MIN: usize = 32;
 
 /// Where the events of an answer come from.
 enum Source {
@@ -122,6 +124,8 @@ pub struct Answer {
     order: Order,
     projection: Projection,
     limit: Option<usize>,
+    /// Events of the next batch.
+    at_once: usize,
     /// Events given on this page.
     given: usize,
     /// Events that earlier pages gave, where the order counts them.
@@ -214,6 +218,7 @@ pub fn items(snapshot: &Snapshot, items: &Items, control: &Control) -> Result<An
         order: items.order.clone(),
         projection: items.projection.clone(),
         limit: items.limit,
+        at_once: BATCH_ROWS,
         given: 0,
         given_before,
         last: None,
@@ -273,6 +278,26 @@ impl Answer {
         self.done || self.room() == 0
     }
 
+    /// The snapshot that is read.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.scan.snapshot
+    }
+
+    /// Later batches hold at most so many events: fewer than usual where each of them is large.
+    pub fn at_most(&mut self, events: usize) {
+        self.at_once = events.clamp(BATCH_ROWS_MIN, BATCH_ROWS);
+    }
+
+    /// Lets go of what can be read again, before a wait of unknown length; gives the bytes that the answer holds on to.
+    pub fn rest(&mut self) -> usize {
+        self.scan.rest();
+        match &self.source {
+            Source::Natural(natural) => natural.held(),
+            Source::Nearest(nearest) => nearest.held(),
+            Source::Listed(listed) => listed.held(),
+        }
+    }
+
     /// Whether the events were listed before the first was given.
     pub(crate) fn is_listed(&self) -> bool {
         matches!(self.source, Source::Listed(_))
@@ -297,7 +322,7 @@ impl Answer {
             self.look_ahead()?;
             return Ok(None);
         }
-        let want = room.min(if self.given == 0 { FIRST_ROWS } else { BATCH_ROWS });
+        let want = room.min(if self.given == 0 { FIRST_ROWS } else { self.at_once });
         let (picks, distances) = self.source.fill(&mut self.scan, want)?;
         self.over = picks.len() < want.min(ENOUGH);
         let Some(&last) = picks.last() else { return Ok(None) };
@@ -362,6 +387,7 @@ impl Iterator for Answer {
             return None;
         }
         let started = self.scan.control.elapsed_us();
+        self.scan.snapshot.wake();
         let result = self.batch().transpose();
         self.scan.stats.scan_us += (self.scan.control.elapsed_us() - started).max(0) as u64;
         self.done = self.over || !matches!(result, Some(Ok(_)));

@@ -4,6 +4,7 @@ use crate::candidates::{Candidates, Run, search_step};
 use crate::error::QueryError;
 use crate::items::Sought;
 use crate::matched::Pick;
+use crate::memory::Share;
 use crate::scan::Scan;
 use meridian_index::Key;
 use meridian_model::filter::box_around;
@@ -22,12 +23,19 @@ pub(crate) struct Listed {
     picks: Vec<Pick>,
     distances: Vec<f64>,
     at: usize,
+    /// The memory that they take.
+    _share: Share,
 }
 
 impl Listed {
     /// Events with their distances, or with no distances at all.
-    pub(crate) fn new(picks: Vec<Pick>, distances: Vec<f64>) -> Listed {
-        Listed { picks, distances, at: 0 }
+    pub(crate) fn new(picks: Vec<Pick>, distances: Vec<f64>, share: Share) -> Listed {
+        Listed { picks, distances, at: 0, _share: share }
+    }
+
+    /// Bytes of what was listed.
+    pub(crate) fn held(&self) -> usize {
+        self.picks.capacity() * size_of::<Pick>() + self.distances.capacity() * size_of::<f64>()
     }
 
     /// The next events, at most `want`.
@@ -67,7 +75,7 @@ pub(crate) fn by_id_natural(scan: &mut Scan, ids: &[String], after: Option<(Key,
         }
     }
     found.sort_unstable_by_key(|(place, _)| *place);
-    Ok(Listed::new(found.into_iter().map(|(_, pick)| pick).collect(), Vec::new()))
+    Ok(Listed::new(found.into_iter().map(|(_, pick)| pick).collect(), Vec::new(), scan.control.share()))
 }
 
 /// Events by id, by distance, and how many there are on all pages.
@@ -110,7 +118,9 @@ fn collect(scan: &mut Scan, runs: Vec<(u32, Run)>, sought: &Sought) -> Result<(L
     let columns = scan.columns_with(&geometry);
     let mut found: Vec<(f64, Pick)> = Vec::new();
     let mut total = 0;
+    let mut share = scan.control.share();
     for (part, run) in runs {
+        share.reach(found.capacity() * 2 * size_of::<(f64, Pick)>())?;
         measure(scan, part, &run, &columns, sought, f64::INFINITY, |distance_m, pick| {
             total += u64::from(distance_m.is_finite());
             if sought.wants(distance_m, pick.seq) {
@@ -128,7 +138,7 @@ fn collect(scan: &mut Scan, runs: Vec<(u32, Run)>, sought: &Sought) -> Result<(L
     }
     found.sort_unstable_by(order);
     let (distances, picks) = found.into_iter().unzip();
-    Ok((Listed::new(picks, distances), total))
+    Ok((Listed::new(picks, distances, share), total))
 }
 
 /// The columns that distances are made of.

@@ -98,6 +98,14 @@ impl Natural {
         Ok(out)
     }
 
+    /// Bytes of what was found and not given yet.
+    pub(crate) fn held(&self) -> usize {
+        let found = |stream: &Stream| {
+            stream.found.picks.capacity() * size_of::<Pick>() + stream.found.keys.capacity() * size_of::<Key>()
+        };
+        self.streams.iter().map(found).sum()
+    }
+
     /// Enters the next section, and those whose places are among its own: parts most often lie one behind the other, and
     /// then nothing is compared. Says whether there was one.
     fn enter(&mut self, scan: &mut Scan) -> Result<bool, QueryError> {

@@ -10,6 +10,7 @@ use crate::error::QueryError;
 use crate::items::Sought;
 use crate::listed::{geometry_columns, measure};
 use crate::matched::Pick;
+use crate::memory::Share;
 use crate::scan::Scan;
 use meridian_index::Node;
 use meridian_model::Projection;
@@ -24,6 +25,7 @@ pub(crate) struct Nearest {
     columns: Projection,
     /// The least distances found so far, as many as are wanted: what lies farther than the greatest of them is not.
     best: BinaryHeap<Metres>,
+    share: Share,
 }
 
 /// A distance, in order.
@@ -93,7 +95,8 @@ impl Nearest {
     /// Starts at the roots of all trees.
     pub(crate) fn new(scan: &mut Scan, sought: &Sought) -> Nearest {
         let columns = scan.columns_with(&geometry_columns(scan));
-        let mut nearest = Nearest { heap: BinaryHeap::new(), sought: *sought, columns, best: BinaryHeap::new() };
+        let share = scan.control.share();
+        let mut nearest = Nearest { heap: BinaryHeap::new(), sought: *sought, columns, best: BinaryHeap::new(), share };
         for part in scan.parts() {
             for tree in 0..scan.part(part).trees().len() {
                 if let Some(root) = scan.part(part).trees()[tree].root() {
@@ -115,10 +118,18 @@ impl Nearest {
                     picks.push(pick);
                     distances.push(entry.distance_m);
                 }
-                What::Node { part, tree, node, whole } => self.open(scan, part, tree, node, whole)?,
+                What::Node { part, tree, node, whole } => {
+                    self.open(scan, part, tree, node, whole)?;
+                    self.share.reach(self.held())?;
+                }
             }
         }
         Ok((picks, distances))
+    }
+
+    /// Bytes of what was found and not given yet.
+    pub(crate) fn held(&self) -> usize {
+        self.heap.capacity() * size_of::<Entry>() + self.best.capacity() * size_of::<Metres>()
     }
 
     /// The distance from which on nothing is wanted: one more than the page has room for tells whether there is another.

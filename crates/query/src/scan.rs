@@ -14,7 +14,7 @@ use arrow_buffer::BooleanBuffer;
 use meridian_index::{Grid, Key, LEAF_ROWS};
 use meridian_model::filter::Predicate;
 use meridian_model::layout::GeometryColumns;
-use meridian_model::{Batch, Layout, Projection, Schema, Seq};
+use meridian_model::{Batch, IdRole, Layout, Projection, Schema, Seq};
 use meridian_store::{CHUNK_ROWS, PartView, Snapshot};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -31,6 +31,8 @@ pub(crate) struct Scan {
     pub(crate) grid: Grid,
     /// What the predicate reads.
     test_columns: Arc<Projection>,
+    /// Whether the predicate speaks of ids that are made of sequence numbers.
+    tests_made_ids: bool,
     /// What keys are made of.
     key_columns: Arc<Projection>,
     /// What pieces of long lines are held against; `None` where the predicate does not speak of them.
@@ -47,6 +49,9 @@ struct Open {
     chunk: u32,
     batch: Batch,
 }
+
+/// So many times the rows wanted are read at most before they are copied out one chunk at a time.
+const SCATTERED: usize = 4;
 
 /// Chunks held at a time: runs of rows come part by part, and few parts lie over one stretch of time.
 const OPEN_MAX: usize = 4;
@@ -70,6 +75,7 @@ impl Scan {
             control: control.clone(),
             stats,
             test_columns: Arc::new(test_columns),
+            tests_made_ids: snapshot.schema.id == IdRole::Made && predicate.reads_id(),
             key_columns: Arc::new(key_columns),
             of_pieces: predicate.of_pieces(),
             sieves: snapshot.parts.iter().map(|_| OnceLock::new()).collect(),
@@ -110,11 +116,18 @@ impl Scan {
             stats: Stats::default(),
             grid: self.grid,
             test_columns: self.test_columns.clone(),
+            tests_made_ids: self.tests_made_ids,
             key_columns: self.key_columns.clone(),
             of_pieces: self.of_pieces.clone(),
             sieves: self.sieves.clone(),
             open: Vec::new(),
         }
+    }
+
+    /// Lets go of what can be read again, and of what keeps maintenance waiting.
+    pub(crate) fn rest(&mut self) {
+        self.open.clear();
+        self.snapshot.rest();
     }
 
     pub(crate) fn schema(&self) -> &Arc<Schema> {
@@ -196,7 +209,10 @@ impl Scan {
             if tested == 0 {
                 return Ok((Matched::Rows(Vec::new()), None));
             }
-            let read = self.read(part, run.rows.clone(), columns)?;
+            let mut read = self.read(part, run.rows.clone(), columns)?;
+            if self.tests_made_ids {
+                read = read.with_seqs(self.part(part).seqs(run.rows.clone())?);
+            }
             self.stats.events_tested += tested as u64;
             mask = Some(match open {
                 Some(open) => self.predicate.evaluate_open(&read, &open),
@@ -359,20 +375,31 @@ impl Scan {
             }
             runs.push((number, run));
         }
-        let mut batches = Vec::with_capacity(spans.len());
-        for (part, span) in &spans {
-            batches.push(self.read(*part, span.clone(), columns)?);
+        // A read batch may keep the whole chunk that it is a slice of. Where little of much is wanted, as in an answer sorted
+        // by fields, what is wanted is copied out at once, so that one chunk is held at a time and not all of them.
+        let scattered = spans.iter().map(|(_, span)| span.len()).sum::<usize>() > SCATTERED * picks.len();
+        let mut wanted: Vec<Vec<u32>> = vec![Vec::new(); spans.len()];
+        let mut places = Vec::with_capacity(picks.len());
+        for (number, run) in runs {
+            for pick in run {
+                let row = pick.row - spans[number].1.start;
+                places.push((number, if scattered { wanted[number].len() } else { row as usize }));
+                wanted[number].push(row);
+            }
         }
-        if let ([batch], [(_, span)]) = (batches.as_slice(), spans.as_slice()) {
+        let mut batches = Vec::with_capacity(spans.len());
+        for ((part, span), rows) in spans.iter().zip(&wanted) {
+            let batch = self.read(*part, span.clone(), columns)?;
+            batches.push(if scattered { batch.take(rows) } else { batch });
+        }
+        if let ([batch], [(_, span)]) = (batches.as_slice(), spans.as_slice())
+            && !scattered
+        {
             // The usual case of a stream: rows of one chunk, often all of a stretch.
             if batch.rows() == picks.len() && picks.is_sorted_by(|a, b| a.row < b.row) {
                 return Ok(batch.clone());
             }
             return Ok(batch.take(&picks.iter().map(|pick| pick.row - span.start).collect::<Vec<_>>()));
-        }
-        let mut places = Vec::with_capacity(picks.len());
-        for (number, run) in runs {
-            places.extend(run.iter().map(|pick| (number, (pick.row - spans[number].1.start) as usize)));
         }
         Ok(Batch::interleave(&batches.iter().collect::<Vec<_>>(), &places)?)
     }

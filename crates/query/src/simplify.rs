@@ -5,11 +5,12 @@
 //! that is kept. Ends are always kept.
 
 use meridian_model::sphere::{EARTH_RADIUS_M, unit_vector};
+use std::convert::Infallible;
 
 /// Which vertices of a line of (x, y) to keep, in the units of the coordinates.
 pub fn keep_planar(line: &[(f64, f64)], tolerance: f64) -> Vec<bool> {
     let squared = tolerance * tolerance;
-    keep(line.len(), squared, |from, to| {
+    let kept = keep(line.len(), squared, &never, |from, to| {
         let (ax, ay) = line[from];
         let (dx, dy) = (line[to].0 - ax, line[to].1 - ay);
         let length = dx * dx + dy * dy;
@@ -19,16 +20,26 @@ pub fn keep_planar(line: &[(f64, f64)], tolerance: f64) -> Vec<bool> {
             let (ex, ey) = (px - along * dx, py - along * dy);
             ex * ex + ey * ey
         }
-    })
+    });
+    kept.unwrap_or_default()
+}
+
+fn never() -> Result<(), Infallible> {
+    Ok(())
 }
 
 /// Which vertices of a line of (longitude, latitude) in degrees to keep, within a tolerance in metres.
 ///
 /// Distances are to the great-circle arc between the kept neighbours, so that a line over a pole or the
-/// antimeridian is like any other.
-pub fn keep_on_sphere(line: &[(f64, f64)], tolerance_m: f64) -> Vec<bool> {
+/// antimeridian is like any other. A winding line may take the square of its length in time: `tick` is asked now and
+/// then whether to go on.
+pub fn keep_on_sphere<E>(
+    line: &[(f64, f64)],
+    tolerance_m: f64,
+    tick: &dyn Fn() -> Result<(), E>,
+) -> Result<Vec<bool>, E> {
     let vectors: Vec<[f64; 3]> = line.iter().map(|&(lon, lat)| unit_vector(lon, lat)).collect();
-    keep(line.len(), tolerance_m, |from, to| {
+    keep(line.len(), tolerance_m, tick, |from, to| {
         let arc = Arc::between(vectors[from], vectors[to]);
         let vectors = &vectors;
         move |i: usize| arc.distance_m(vectors[i])
@@ -76,18 +87,32 @@ fn chord(a: [f64; 3], b: [f64; 3]) -> f64 {
     dot(d, d).sqrt()
 }
 
+/// Distances measured without a look at the clock.
+const MEASURED_UNSEEN: usize = 1 << 16;
+
 /// The algorithm with its own stack, so that a line of a million vertices cannot exhaust the thread's.
-fn keep<D: Fn(usize) -> f64>(vertices: usize, tolerance: f64, distance: impl Fn(usize, usize) -> D) -> Vec<bool> {
+fn keep<D: Fn(usize) -> f64, E>(
+    vertices: usize,
+    tolerance: f64,
+    tick: &dyn Fn() -> Result<(), E>,
+    distance: impl Fn(usize, usize) -> D,
+) -> Result<Vec<bool>, E> {
     let mut kept = vec![false; vertices];
     if vertices == 0 {
-        return kept;
+        return Ok(kept);
     }
+    let mut measured = 0;
     kept[0] = true;
     kept[vertices - 1] = true;
     let mut spans = vec![(0, vertices - 1)];
     while let Some((from, to)) = spans.pop() {
         if to - from < 2 {
             continue;
+        }
+        measured += to - from;
+        if measured > MEASURED_UNSEEN {
+            tick()?;
+            measured = 0;
         }
         let distance = distance(from, to);
         let mut far = (tolerance, None);
@@ -103,7 +128,7 @@ fn keep<D: Fn(usize) -> f64>(vertices: usize, tolerance: f64, distance: impl Fn(
             spans.push((i, to));
         }
     }
-    kept
+    Ok(kept)
 }
 
 #[cfg(test)]
@@ -111,6 +136,24 @@ mod tests {
     use super::*;
     use meridian_model::sphere::distance_m;
     use proptest::prelude::*;
+
+    fn on_sphere(line: &[(f64, f64)], tolerance_m: f64) -> Vec<bool> {
+        keep_on_sphere(line, tolerance_m, &never).unwrap()
+    }
+
+    #[test]
+    fn a_winding_line_is_given_up_on_the_way() {
+        // Each vertex is farther out than all before it: one is split off at a time.
+        let line: Vec<(f64, f64)> = (0..4_000)
+            .map(|i| (f64::from(i) * 0.01 * if i % 2 == 0 { 1.0 } else { -1.0 }, f64::from(i) * 1e-4))
+            .collect();
+        let ticks = std::cell::Cell::new(0);
+        let tick = || {
+            ticks.set(ticks.get() + 1);
+            if ticks.get() < 3 { Ok(()) } else { Err("late") }
+        };
+        assert_eq!(keep_on_sphere(&line, 0.1, &tick), Err("late"));
+    }
 
     #[test]
     fn a_straight_line_keeps_its_ends_and_a_corner_stays() {
@@ -124,10 +167,10 @@ mod tests {
 
     #[test]
     fn on_the_globe_a_meridian_over_the_pole_and_the_antimeridian_are_straight() {
-        assert_eq!(keep_on_sphere(&[(10.0, 80.0), (10.0, 90.0), (-170.0, 85.0)], 1.0), [true, false, true]);
-        assert_eq!(keep_on_sphere(&[(179.0, 0.0), (-180.0, 0.0), (-179.0, 0.0)], 1.0), [true, false, true]);
+        assert_eq!(on_sphere(&[(10.0, 80.0), (10.0, 90.0), (-170.0, 85.0)], 1.0), [true, false, true]);
+        assert_eq!(on_sphere(&[(179.0, 0.0), (-180.0, 0.0), (-179.0, 0.0)], 1.0), [true, false, true]);
         // The parallel of 60 degrees is not a great circle: 10 degrees of it bulge by some 12 km.
-        assert_eq!(keep_on_sphere(&[(0.0, 60.0), (5.0, 60.0), (10.0, 60.0)], 5_000.0), [true, true, true]);
+        assert_eq!(on_sphere(&[(0.0, 60.0), (5.0, 60.0), (10.0, 60.0)], 5_000.0), [true, true, true]);
     }
 
     proptest! {
@@ -138,7 +181,7 @@ mod tests {
             line in prop::collection::vec((-20.0..20.0f64, 30.0..50.0f64), 2..60),
             tolerance in 10.0..500_000.0f64,
         ) {
-            let kept = keep_on_sphere(&line, tolerance);
+            let kept = on_sphere(&line, tolerance);
             prop_assert!(kept[0] && kept[line.len() - 1]);
             for i in (0..line.len()).filter(|&i| !kept[i]) {
                 let before = (0..i).rev().find(|&j| kept[j]).unwrap();

@@ -8,6 +8,7 @@ use crate::candidates::{Candidates, Run, Step, search_step};
 use crate::error::QueryError;
 use crate::listed::{Listed, find_ids};
 use crate::matched::{Matched, Pick};
+use crate::memory::Share;
 use crate::scan::Scan;
 use crate::token::SortValue;
 use arrow_array::{Array, StringArray};
@@ -75,6 +76,9 @@ pub(crate) struct Sorter {
     most: usize,
     /// The worst event kept on top.
     kept: BinaryHeap<Kept>,
+    /// The memory of those kept, about.
+    bytes: usize,
+    share: Share,
     /// The columns of the predicate and of the keys.
     columns: Projection,
     bound: Bound,
@@ -99,6 +103,14 @@ struct Kept {
 }
 
 impl Kept {
+    /// Memory that it takes, with what an allocator adds. The heap has room for twice as many, and the picks for the answer
+    /// are made while it is still there.
+    fn bytes(&self) -> usize {
+        let texts = |value: &SortValue| if let SortValue::Text(text) = value { text.len() + 16 } else { 0 };
+        let values = self.values.len() * size_of::<SortValue>() + self.values.iter().map(texts).sum::<usize>();
+        2 * size_of::<Kept>() + size_of::<Pick>() + values + 16
+    }
+
     fn compare(&self, other: &Kept) -> Ordering {
         let pairs = self.values.iter().zip(&other.values).enumerate();
         compare_all(pairs.map(|(i, (a, b))| compare(a, b, self.descending >> i & 1 == 1)))
@@ -254,7 +266,7 @@ impl Sorter {
             SortTarget::Id => Bound::None,
         };
         let kept = BinaryHeap::with_capacity(most.min(1024));
-        Ok(Sorter { keys: keys.to_vec(), after, most, kept, columns, bound })
+        Ok(Sorter { keys: keys.to_vec(), after, most, kept, bytes: 0, share: scan.control.share(), columns, bound })
     }
 
     /// Takes the events of these ids.
@@ -309,7 +321,8 @@ impl Sorter {
 
     /// The events kept, in order.
     pub(crate) fn finish(self) -> Listed {
-        Listed::new(self.kept.into_sorted_vec().into_iter().map(|k| k.pick).collect(), Vec::new())
+        let picks = self.kept.into_sorted_vec().into_iter().map(|k| k.pick).collect();
+        Listed::new(picks, Vec::new(), self.share)
     }
 
     fn push(&self, scan: &mut Scan, heap: &mut BinaryHeap<Open>, mut open: Open) {
@@ -370,11 +383,10 @@ impl Sorter {
             None => scan.read(part, span.clone(), &self.columns)?,
         };
         let seqs = scan.part(part).seqs(span.clone())?;
-        self.offer(part, &rows, span.start, &batch, &seqs);
-        Ok(())
+        self.offer(part, &rows, span.start, &batch, &seqs)
     }
 
-    fn offer(&mut self, part: u32, rows: &Matched, first: u32, batch: &Batch, seqs: &[u64]) {
+    fn offer(&mut self, part: u32, rows: &Matched, first: u32, batch: &Batch, seqs: &[u64]) -> Result<(), QueryError> {
         let columns: Vec<KeyColumn<'_>> = self.keys.iter().map(|k| KeyColumn::of(k, batch, seqs)).collect();
         let descending = self.keys.iter().enumerate().fold(0, |bits, (i, k)| bits | u16::from(k.descending) << i);
         let order = |row: usize, values: &[SortValue], seq: Seq| {
@@ -392,11 +404,15 @@ impl Sorter {
                     Some(worst) if order(i, &worst.values, worst.pick.seq) == Ordering::Less => {}
                     _ => continue,
                 }
-                self.kept.pop();
+                self.bytes -= self.kept.pop().map_or(0, |kept| kept.bytes());
             }
             let values = columns.iter().map(|c| c.value(i)).collect();
-            self.kept.push(Kept { values, pick: Pick { part, row, seq: Seq(seqs[i]) }, descending });
+            let kept = Kept { values, pick: Pick { part, row, seq: Seq(seqs[i]) }, descending };
+            self.bytes += kept.bytes();
+            self.share.reach(self.bytes)?;
+            self.kept.push(kept);
         }
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@
 //! 4096 along a side, with their id under `id` (under `@id` if a property is called `id`) and their
 //! properties. More events, or more bytes than [`TILE_BYTES_MAX`], become a grid of [`TILE_CELLS`] by
 //! [`TILE_CELLS`] cells: each that holds events is a point at its centre with `count` and `density=true`, events
-//! counting as in [`crate::density()`]. So no tile is larger than [`TILE_BYTES_MAX`]. Points of an interval of time
+//! counting as in [`crate::density()`]. A question may ask for the grid however few the events are. So no tile is larger than [`TILE_BYTES_MAX`]. Points of an interval of time
 //! (or all) are counted from pyramids at low zoom, others from nodes where these lie in one cell.
 
 use crate::cells::{TileGrid, count_into, count_part};
@@ -56,6 +56,8 @@ pub struct Tile {
     pub layer: String,
     /// Fields to write with each event; all where `None`.
     pub fields: Option<Vec<usize>>,
+    /// Counts per cell even where the events are few: a map shows one kind of tile in the whole view.
+    pub density: bool,
 }
 
 /// What a tile holds.
@@ -94,7 +96,8 @@ pub fn tile(snapshot: &Snapshot, question: &Tile, control: &Control) -> Result<T
         );
     }
     let mut stats = Stats::default();
-    let mut answer = match events(snapshot, question, control, &mut stats)? {
+    let drawn = if question.density { None } else { events(snapshot, question, control, &mut stats)? };
+    let mut answer = match drawn {
         Some(answer) => answer,
         None => cells(snapshot, question, control, &mut stats)?,
     };

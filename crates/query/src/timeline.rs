@@ -28,6 +28,8 @@ pub(crate) struct Timeline<'a> {
     read: [Option<(Range<u32>, Batch)>; 2],
     /// The last leaf that was cut.
     cut: Option<u32>,
+    /// Whether every node knows its sums: the root does then, and only then.
+    sums: bool,
 }
 
 impl<'a> Timeline<'a> {
@@ -37,7 +39,7 @@ impl<'a> Timeline<'a> {
         dead: &'a DeadInTime,
         columns: &'a Projection,
     ) -> Timeline<'a> {
-        Timeline { order, tree, dead, columns, read: [None, None], cut: None }
+        Timeline { order, tree, dead, columns, read: [None, None], cut: None, sums: true }
     }
 
     /// Counts the events at some places that lie within an interval, each in its window.
@@ -49,6 +51,7 @@ impl<'a> Timeline<'a> {
         finder: &mut Option<Finder>,
         groups: &mut Groups,
     ) -> Result<(), QueryError> {
+        self.sums = self.tree.root().is_none_or(|root| groups.knows_sums(|ordinal| self.tree.summary(root, ordinal)));
         let mut at = self.seek(scan, places.clone(), within.start)?;
         let end = match within.end.checked_add(1) {
             Some(end) => self.seek(scan, at..places.end, end)?,
@@ -127,6 +130,11 @@ impl<'a> Timeline<'a> {
             if from < clean {
                 let tree = self.tree;
                 let cover = tree.cover(from..clean);
+                if !self.sums && !target.groups.knows_sums(|ordinal| tree.summary_of(&cover, ordinal)) {
+                    (from..clean).try_for_each(|leaf| self.add_cut(scan, self.rows_of(leaf), target))?;
+                    from = clean;
+                    continue;
+                }
                 let count = self.rows_of(clean).start - self.rows_of(from).start;
                 target.add(count.into(), |_, ordinal| tree.summary_of(&cover, ordinal))?;
                 scan.stats.nodes_visited += cover.nodes();

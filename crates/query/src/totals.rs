@@ -195,26 +195,23 @@ impl Totals {
         let (count, sum, min, max) = match self {
             Totals::Ints(totals) => {
                 let t = &totals[group];
-                let int = |n: i64| FunctionValue::Int(n.into());
-                (t.count, FunctionValue::Int(t.sum), int(t.min), int(t.max))
+                (t.count, Sum::Int(t.sum), FunctionValue::Int(t.min.into()), FunctionValue::Int(t.max.into()))
             }
             Totals::Floats(totals) => {
                 let t = &totals[group];
-                let float = FunctionValue::Float;
-                (t.count, float(t.sum.value()), float(t.min), float(t.max))
+                (t.count, Sum::Float(t.sum), FunctionValue::Float(t.min), FunctionValue::Float(t.max))
             }
         };
         match function {
             Function::Count | Function::CountOf(_) => FunctionValue::Int(count.into()),
             _ if count == 0 => FunctionValue::Null,
-            Function::Sum(_) => sum,
+            Function::Sum(_) => match sum {
+                Sum::Int(sum) => FunctionValue::Int(sum),
+                Sum::Float(sum) => FunctionValue::Float(sum.value()),
+            },
             Function::Min(_) => min,
             Function::Max(_) => max,
-            Function::Avg(_) => FunctionValue::Float(match sum {
-                FunctionValue::Int(sum) => sum as f64 / count as f64,
-                FunctionValue::Float(sum) => sum / count as f64,
-                FunctionValue::Null => 0.0,
-            }),
+            Function::Avg(_) => FunctionValue::Float(sum.share(count)),
         }
     }
 }

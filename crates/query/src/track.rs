@@ -15,6 +15,9 @@ use meridian_store::{CHUNK_ROWS, Snapshot};
 /// Most events of a track before it is simplified.
 pub const TRACK_EVENTS_MAX: usize = 500_000;
 
+/// What a place of a track takes: in the list, as vertex of the line to simplify, and in the answer.
+const POINT_BYTES: usize = 192;
+
 /// A question for a track.
 #[derive(Debug, Clone)]
 pub struct Track {
@@ -79,6 +82,7 @@ pub fn track(snapshot: &Snapshot, question: &Track, control: &Control) -> Result
     let mut scan = Scan::new(snapshot, &predicate, control);
     let columns = scan.columns_with(&projection);
     let mut points: Vec<TrackPoint> = Vec::new();
+    let mut share = control.share();
     for part in scan.parts() {
         // The object's rows are found by key; of each block that holds some, the stretch between them is read.
         let rows = scan.part(part).object_rows(&question.object, i64::MIN..=i64::MAX)?.unwrap_or_default();
@@ -94,6 +98,7 @@ pub fn track(snapshot: &Snapshot, question: &Track, control: &Control) -> Result
                     points.push(TrackPoint { lon, lat, time: batch.interval(at).0, seq: Seq(seq) });
                 }
             }
+            share.reach(points.len() * POINT_BYTES)?;
             if points.len() > TRACK_EVENTS_MAX {
                 let detail =
                     format!("the track has more than {TRACK_EVENTS_MAX} events: add datetime= to ask for a part");
@@ -106,7 +111,7 @@ pub fn track(snapshot: &Snapshot, question: &Track, control: &Control) -> Result
     if let Some(tolerance_m) = question.simplify_m {
         control.check()?;
         let line: Vec<(f64, f64)> = points.iter().map(|p| (p.lon, p.lat)).collect();
-        let mut kept = keep_on_sphere(&line, tolerance_m).into_iter();
+        let mut kept = keep_on_sphere(&line, tolerance_m, &|| control.check())?.into_iter();
         points.retain(|_| kept.next().unwrap_or(true));
     }
     Ok(TrackAnswer { points, events, stats: scan.stats })

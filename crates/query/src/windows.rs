@@ -15,6 +15,7 @@
 use jiff::Span;
 use jiff::civil::Date;
 use jiff::tz::{Offset, TimeZone};
+use meridian_model::civil::{DAY_US, days_from_civil};
 use meridian_model::{Interval, Invalid};
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -22,7 +23,6 @@ use std::sync::Arc;
 /// Shortest window: a millisecond.
 pub const WINDOW_MIN_US: i64 = 1_000;
 
-const DAY_US: i64 = 86_400_000_000;
 /// 1969-12-29, a Monday, in days since 1970-01-01.
 const MONDAY: i64 = -3;
 /// Most starts of days or months prepared ahead of a question; others are worked out when met.
@@ -127,6 +127,20 @@ impl Windows {
         }
     }
 
+    /// How many windows there are at least from the one that starts at `first` to the one that starts at `last`.
+    pub(crate) fn count_at_least(&self, first: i64, last: i64) -> u64 {
+        // Offsets, and the few dates that zones skipped, move the first and the last midnight by some days in all.
+        const SLACK_US: i64 = 4 * DAY_US;
+        let (longest, slack) = match self.step {
+            // A day ends with a shorter window, never with a longer one.
+            Step::OfDay(us) | Step::Elapsed(us) => (us, 0),
+            Step::Days(days) => (days.saturating_mul(DAY_US), SLACK_US),
+            Step::Months(months) => (months.saturating_mul(31 * DAY_US), SLACK_US),
+        };
+        let span = (i128::from(last) - i128::from(first) - i128::from(slack)).max(0);
+        u64::try_from(span / i128::from(longest)).map_or(u64::MAX, |full| full.saturating_add(1))
+    }
+
     /// A finder of windows that is fast for instants of `extent` and right for all.
     pub fn finder(&self, extent: Interval) -> Finder {
         let mut starts = Vec::new();
@@ -204,7 +218,8 @@ impl Windows {
     }
 
     fn local_date(&self, time: i64) -> Date {
-        let time = time.clamp(meridian_model::time::TIME_MIN, meridian_model::time::TIME_MAX);
+        // The last instant that every zone can show comes before the last one that events have: a first guess.
+        let time = time.clamp(meridian_model::time::TIME_MIN, jiff::Timestamp::MAX.as_microsecond());
         jiff::Timestamp::from_microsecond(time).map_or(EPOCH, |t| t.to_zoned(self.zone.clone()).date())
     }
 }
@@ -215,14 +230,9 @@ fn days_anchor(days: i64) -> i64 {
     if days % 7 == 0 { MONDAY } else { 0 }
 }
 
-/// Days since 1970-01-01 (Hinnant, "days_from_civil").
+/// Days since 1970-01-01.
 fn days_of(date: Date) -> i64 {
-    let (y, m, d) = (i64::from(date.year()), i64::from(date.month()), i64::from(date.day()));
-    let y = if m <= 2 { y - 1 } else { y };
-    let era = y.div_euclid(400);
-    let year_of_era = y - era * 400;
-    let day_of_year = (153 * (m + if m > 2 { -3 } else { 9 }) + 2) / 5 + d - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+    days_from_civil(date.year().into(), date.month().into(), date.day().into())
 }
 
 fn floor_window(time: i64, anchor: i64, step: i64) -> Window {
@@ -406,6 +416,25 @@ mod tests {
             assert_eq!(error.field.as_deref(), Some("window"), "{bad}: {error}");
         }
         assert_eq!(Windows::parse("PT1H", "Mars/Base").unwrap_err().field.as_deref(), Some("zone"));
+    }
+
+    #[test]
+    fn windows_are_counted_before_they_are_made() {
+        for (duration, zone, first, last) in [
+            ("PT1H", "UTC", "2026-03-01T00:00:00Z", "2026-03-08T05:00:00Z"),
+            ("PT6H", "Europe/Paris", "2026-10-20T22:00:00Z", "2026-10-30T05:00:00Z"),
+            ("P1D", "America/Sao_Paulo", "2018-10-30T03:00:00Z", "2018-11-20T02:00:00Z"),
+            ("P1M", "Pacific/Apia", "2011-01-01T12:00:00Z", "2012-12-01T10:00:00Z"),
+        ] {
+            let windows = Windows::parse(duration, zone).unwrap();
+            let (first, last) = (windows.window_of(at(first)), windows.window_of(at(last)));
+            let (mut window, mut made) = (first, 1);
+            while window != last {
+                (window, made) = (windows.window_of(window.end), made + 1);
+            }
+            let least = windows.count_at_least(first.start, last.start);
+            assert!(least <= made && least * 4 > made * 3 - 8, "{duration} {zone}: {least} of {made}");
+        }
     }
 
     proptest! {

@@ -99,8 +99,8 @@ pub(crate) fn frame(magic: &[u8; 8], version: u32, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Undoes [`frame`]. A version above `supported` is told apart from damage before the checksum is looked at, because a
-/// newer format may check itself in another way.
+/// Undoes [`frame`]. The checksum comes first, and covers the version: a flipped bit in it is damage, not a newer format. So
+/// every version keeps this frame.
 pub(crate) fn unframe<'a>(
     path: &Path,
     magic: &[u8; 8],
@@ -114,12 +114,12 @@ pub(crate) fn unframe<'a>(
     }
     let version = reader.u32().map_err(wrong)?;
     let crc = reader.u32().map_err(wrong)?;
-    if version > supported && version < 0x1_0000 {
-        return Err(StoreError::NewerFormat { path: path.to_owned(), found: version, supported });
-    }
     let content = reader.rest();
     if crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), content) != crc {
         return Err(wrong("its checksum is wrong".to_owned()));
+    }
+    if version > supported {
+        return Err(StoreError::NewerFormat { path: path.to_owned(), found: version, supported });
     }
     Ok(content)
 }
@@ -135,10 +135,15 @@ pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, StoreEr
 
 /// Writes a file whole and durably: beside its place, synced, renamed into it, folder synced.
 pub(crate) fn replace_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    replace_file_as(OpenMode::Create, disk, path, bytes)
+}
+
+/// The same, opening the file in this mode.
+pub(crate) fn replace_file_as(mode: OpenMode, disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
-    let file = disk.open(&beside, OpenMode::Create).map_err(StoreError::io("create", &beside))?;
+    let file = disk.open(&beside, mode).map_err(StoreError::io("create", &beside))?;
     file.write_at(0, bytes).map_err(StoreError::io("write", &beside))?;
     file.sync().map_err(StoreError::io("sync", &beside))?;
     disk.rename(&beside, path).map_err(StoreError::io("rename", &beside))?;
@@ -165,7 +170,8 @@ mod tests {
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert!(unframe(path, b"MRDNTEST", 1, &bad).is_err(), "bit {bit}");
+            let found = unframe(path, b"MRDNTEST", 1, &bad);
+            assert!(matches!(found, Err(StoreError::Corrupt { .. })), "bit {bit}: {found:?}");
         }
         for len in 0..good.len() {
             assert!(unframe(path, b"MRDNTEST", 1, &good[..len]).is_err(), "length {len}");

@@ -56,6 +56,11 @@ impl DeadRows {
         self.count
     }
 
+    /// Number of the last write that changed something here.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
     /// How many rows died up to `last` and are dead by now.
     pub(crate) fn count_by(&self, last: u64) -> u64 {
         if self.last <= last {

@@ -1,5 +1,7 @@
 //! What can go wrong, by what the caller can do about it.
 
+use crate::damaged::Damaged;
+use crate::full;
 use meridian_model::{Invalid, Seq};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,6 +20,9 @@ pub enum StoreError {
         /// Collection.
         name: String,
     },
+    /// The collection is there and cannot be opened: it is neither served nor written over.
+    #[error("{0}")]
+    Damaged(Box<Damaged>),
     /// The folder was written by a newer Meridian: use that one.
     #[error(
         "{} has format version {found}, and this program reads versions up to {supported}: \
@@ -76,6 +81,11 @@ impl StoreError {
         move |source| StoreError::Io { action, path: path.to_owned(), source }
     }
 
+    /// Whether it is that the disk has no room.
+    pub fn is_full(&self) -> bool {
+        matches!(self, StoreError::Io { source, .. } if full::is_full(source))
+    }
+
     pub(crate) fn corrupt(path: &Path, detail: impl Into<String>) -> StoreError {
         StoreError::Corrupt { path: path.to_owned(), detail: detail.into() }
     }
@@ -95,6 +105,14 @@ pub enum WriteError {
         /// How many there are.
         total: usize,
     },
+    /// The idempotency key came with other events before.
+    #[error("the idempotency key came with other events before, as write {position} of {events}: nothing was written")]
+    KeyReused {
+        /// Position of the write that it came with.
+        position: u64,
+        /// How many events that was.
+        events: u64,
+    },
     /// The event that was to be replaced is not the one that was read.
     #[error("the event was changed or deleted by another write meanwhile")]
     Changed,
@@ -109,6 +127,9 @@ pub enum WriteError {
     /// The store is behind: try again later.
     #[error("{0}")]
     Busy(String),
+    /// The disk has no room: try again once it has.
+    #[error("{0}")]
+    Full(String),
     /// The collection takes no writes until an operator has looked at it.
     #[error("the collection takes no writes: {0}")]
     Refused(String),
@@ -118,6 +139,13 @@ pub enum WriteError {
     /// The collection was closed or dropped.
     #[error("the collection is closed")]
     Closed,
+}
+
+impl WriteError {
+    /// The refusal of a write for which no flush has made room in time.
+    pub fn no_room() -> WriteError {
+        WriteError::Busy("memory for new events is full and its flush to disk lags behind: try again later".to_owned())
+    }
 }
 
 /// A snapshot that cannot be had any more (or never was).
@@ -138,6 +166,13 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// The same, and what was done about it.
+    pub(crate) fn and(mut self, done: &str) -> Problem {
+        self.detail.push_str("; ");
+        self.detail.push_str(done);
+        self
+    }
+
     pub(crate) fn of(error: &StoreError) -> Problem {
         match error {
             StoreError::Corrupt { path, detail } => Problem { path: path.clone(), detail: detail.clone() },
@@ -147,6 +182,7 @@ impl Problem {
             StoreError::NewerFormat { path, .. } | StoreError::InUse { path } | StoreError::ReadOnly { path, .. } => {
                 Problem { path: path.clone(), detail: error.to_string() }
             }
+            StoreError::Damaged(damaged) => damaged.problem.clone(),
             other => Problem { path: PathBuf::new(), detail: other.to_string() },
         }
     }

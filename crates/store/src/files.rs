@@ -211,7 +211,8 @@ impl Partition {
         let memory = self.shared.options.files_memory.as_micros();
         let kept_until = self.shared.seams.clock.now().saturating_add(i64::try_from(memory).unwrap_or(i64::MAX));
         let mut manifest = self.manifest.clone();
-        manifest.next_file = self.shared.number_file();
+        // A manifest takes a number of its own: the newer of two is known by it.
+        manifest.next_file = self.shared.number_file() + 1;
         manifest.listed.retain(|(file, _)| !files.contains(file));
         manifest.listed.extend(files.iter().map(|file| (*file, kept_until)));
         self.write_manifest(&manifest)?;

@@ -1,18 +1,21 @@
 //! The data folder itself: made durably, marked as Meridian's, cleared of what was dropped.
 
 use crate::codec::{read_file, replace_file};
-use crate::error::StoreError;
+use crate::error::{Problem, StoreError};
+use crate::manifest::{COPY, DROPPED, MANIFEST, Manifest};
 use crate::seams::{Disk, Seams};
 use meridian_model::Invalid;
 use serde::Deserialize;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Name of the file that says what the folder is.
 pub(crate) const MARKER: &str = "meridian.json";
 pub(crate) const LOCK: &str = "LOCK";
 /// Name of the note that a restore is at work in a folder: it has no marker yet.
 pub(crate) const RESTORING: &str = "RESTORING";
+/// Folder in that of a partition for files that a repair set aside.
+pub(crate) const LOST: &str = "lost";
 /// Version of the folder's format: grows when an older program could not make sense of the folder as a whole.
 const FOLDER_VERSION: u32 = 1;
 /// Makes the folder and those above it, durably.
@@ -30,18 +33,28 @@ pub(crate) fn make_root(disk: &dyn Disk, root: &Path) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// Reads the marker file, or makes it in a new folder.
-pub(crate) fn check_marker(seams: &Seams, root: &Path) -> Result<(), StoreError> {
+/// Reads the marker file, or makes it in a new folder. One that is damaged or missing is written anew where collections show
+/// whose folder it is; the answer says so.
+pub(crate) fn check_marker(seams: &Seams, root: &Path) -> Result<Option<Problem>, StoreError> {
     let disk = seams.disk.as_ref();
     let path = root.join(MARKER);
+    let anew = |problem: Problem| {
+        write_marker(seams, root).map(|()| Some(problem.and("it is written anew, as the folder holds collections")))
+    };
     match read_file(disk, &path) {
-        Ok(bytes) => parse_marker(&path, &bytes),
+        Ok(bytes) => match parse_marker(&path, &bytes) {
+            Err(damaged @ StoreError::Corrupt { .. }) if holds_collections(disk, root) => anew(Problem::of(&damaged)),
+            read => read.map(|()| None),
+        },
         Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
             let others = disk.list(root).map_err(StoreError::io("list", root))?;
             if others.iter().any(|name| name == RESTORING) {
                 let detail =
                     format!("a restore into {} was broken off: run it again, or empty the folder", root.display());
                 return Err(Invalid::field("data", detail).into());
+            }
+            if holds_collections(disk, root) {
+                return anew(Problem { path, detail: "it is missing".to_owned() });
             }
             // A marker half made, the lock, and what a file system puts into its root are no reason.
             let ours = |name: &str| name.starts_with(MARKER) || name == LOCK || name == "lost+found";
@@ -55,10 +68,20 @@ pub(crate) fn check_marker(seams: &Seams, root: &Path) -> Result<(), StoreError>
                 )
                 .into());
             }
-            write_marker(seams, root)
+            write_marker(seams, root).map(|()| None)
         }
         Err(e) => Err(e),
     }
+}
+
+/// Whether a manifest that reads is in its place below the folder: nobody else makes such a tree.
+fn holds_collections(disk: &dyn Disk, root: &Path) -> bool {
+    let below = |dir: &Path| -> Vec<PathBuf> {
+        names(disk, dir).unwrap_or_default().into_iter().map(|name| dir.join(name)).collect()
+    };
+    let collections = below(&root.join("tenants")).into_iter().flat_map(|tenant| below(&tenant));
+    let mut partitions = collections.flat_map(|collection| below(&collection));
+    partitions.any(|dir| [MANIFEST, COPY].iter().any(|name| Manifest::read_from(disk, &dir.join(name)).is_ok()))
 }
 
 /// Makes a folder a data folder.
@@ -78,22 +101,69 @@ fn parse_marker(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     #[derive(Deserialize)]
     struct Text {
         format: u32,
-        created: i64,
+        crc32c: u32,
     }
     let text: Text =
         serde_json::from_slice(bytes).map_err(|e| StoreError::corrupt(path, format!("it does not read: {e}")))?;
+    // The checksum first: a flipped bit in the version is damage, not a newer format. Every version keeps this frame.
+    let line = std::str::from_utf8(bytes).unwrap_or_default();
+    let end = format!(",\"crc32c\":{}}}\n", text.crc32c);
+    let body = line.strip_prefix("{\"format\":").and_then(|line| line.strip_suffix(end.as_str()));
+    if body.is_none_or(|body| crc32c::crc32c(body.as_bytes()) != text.crc32c) {
+        return Err(StoreError::corrupt(path, "its checksum is wrong"));
+    }
     if text.format > FOLDER_VERSION {
         return Err(StoreError::NewerFormat { path: path.to_owned(), found: text.format, supported: FOLDER_VERSION });
-    }
-    if bytes != marker_text(text.created).as_bytes() {
-        return Err(StoreError::corrupt(path, "its checksum is wrong"));
     }
     Ok(())
 }
 
-/// Removes what is in the folder of a dropped or half-made partition; the mark goes last.
+/// What the folder of a partition is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// There is none, or what a creation left that was broken off before its manifest: nobody wrote to it.
+    Empty,
+    /// A manifest says what it consists of.
+    Made,
+    /// A drop renamed the manifest and was broken off: the rest goes too.
+    Dropped,
+    /// Files, and nothing that says what they are. They may be all that is left of a collection.
+    Lost(Problem),
+}
+
+/// Tells what the folder of a partition is, from names alone but for the mark of a drop.
+pub(crate) fn standing(disk: &dyn Disk, dir: &Path) -> Result<Standing, StoreError> {
+    let inside = names(disk, dir)?;
+    let has = |what: &str| inside.iter().any(|name| name == what);
+    let lost = |detail: String| Ok(Standing::Lost(Problem { path: dir.join(MANIFEST), detail }));
+    if has(MANIFEST) {
+        return Ok(Standing::Made);
+    }
+    if has(DROPPED) {
+        // A mark that does not read proves nothing.
+        return match Manifest::read_from(disk, &dir.join(DROPPED)) {
+            Ok(_) => Ok(Standing::Dropped),
+            Err(e) => lost(format!("it is missing, and the mark of a drop does not read: {}", Problem::of(&e))),
+        };
+    }
+    for name in &inside {
+        let within = match name.as_str() {
+            // Written before the first manifest, which alone gets this name: the copy follows it.
+            "MANIFEST.new" => continue,
+            "log" | "segments" => names(disk, &dir.join(name))?,
+            _ => vec![String::new()],
+        };
+        if let Some(first) = within.first() {
+            return lost(format!("it is missing, and the folder holds {}", Path::new(name).join(first).display()));
+        }
+    }
+    Ok(Standing::Empty)
+}
+
+/// Removes what is in the folder of a dropped or half-made partition; the mark of the drop goes last, so that what is left
+/// before is never taken for a collection that lost its manifest.
 pub(crate) fn clear(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
-    for sub in ["log", "segments"] {
+    for sub in ["log", "segments", LOST] {
         let sub = dir.join(sub);
         let Ok(names) = disk.list(&sub) else { continue };
         for name in names {
@@ -102,8 +172,12 @@ pub(crate) fn clear(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
         }
         disk.remove_dir(&sub).map_err(StoreError::io("remove", &sub))?;
     }
-    disk.sync_dir(dir).map_err(StoreError::io("sync", dir))?;
-    for name in disk.list(dir).map_err(StoreError::io("list", dir))? {
+    let mut names = disk.list(dir).map_err(StoreError::io("list", dir))?;
+    names.sort_by_key(|name| name == DROPPED);
+    for name in names {
+        if name == DROPPED {
+            disk.sync_dir(dir).map_err(StoreError::io("sync", dir))?;
+        }
         let path = dir.join(name);
         disk.remove(&path).map_err(StoreError::io("remove", &path))?;
     }

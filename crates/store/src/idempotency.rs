@@ -3,9 +3,11 @@
 //! A key is remembered by 128 bits of hash, for `Options::key_memory` (a day) from its use; then it may be used anew.
 //! Keys live in the log until the flush that covers them writes them to a file of their own; small files are put
 //! together so that there are never many. At most `Options::keys_max` keys are remembered: a write with one more is
-//! refused, because to forget one early would break the promise silently.
+//! refused, because to forget one early would break the promise silently. With each key goes a digest of its batch
+//! (`digest.rs`): another batch under the same key is refused rather than thrown away.
 
 use crate::codec::{FRAME_BYTES, Reader, frame, put_i64, put_u32, put_u64, read_file, replace_file, unframe};
+use crate::digest;
 use crate::error::StoreError;
 use crate::keys::hash;
 use crate::manifest::{KeysEntry, keys_name};
@@ -14,7 +16,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"MRDNKEYS";
-const VERSION: u32 = 1;
+/// Version 1 had no digests.
+const VERSION: u32 = 2;
+/// Bytes of a key in a file, and of one of version 1.
+const KEY_BYTES: usize = 44;
+const KEY_BYTES_1: usize = 36;
 /// From this many files on they are put together.
 const FILES_MAX: usize = 8;
 
@@ -25,6 +31,15 @@ pub(crate) struct Remembered {
     pub(crate) events: u32,
     /// In microseconds since 1970.
     pub(crate) time: i64,
+    /// Digest of the batch, or [`digest::UNKNOWN`].
+    pub(crate) batch: u64,
+}
+
+impl Remembered {
+    /// Whether a batch with this digest may be the one that was written. Of a key of an older version nobody can tell.
+    pub(crate) fn fits(&self, batch: u64) -> bool {
+        [batch, digest::UNKNOWN].contains(&self.batch)
+    }
 }
 
 /// The keys of a partition.
@@ -118,13 +133,14 @@ impl IdempotencyKeys {
         if fresh.is_empty() {
             return Ok(kept);
         }
-        let mut content = Vec::with_capacity(8 + fresh.len() * 36);
+        let mut content = Vec::with_capacity(8 + fresh.len() * KEY_BYTES);
         put_u64(&mut content, fresh.len() as u64);
         for (digest, what) in &fresh {
             content.extend_from_slice(&digest.to_le_bytes());
             put_u64(&mut content, what.position);
             put_u32(&mut content, what.events);
             put_i64(&mut content, what.time);
+            put_u64(&mut content, what.batch);
         }
         replace_file(disk, &dir.join(keys_name(file)), &frame(MAGIC, VERSION, &content))?;
         let newest = fresh.iter().map(|(_, what)| what.time).max().unwrap_or(now);
@@ -141,7 +157,7 @@ impl IdempotencyKeys {
 
 /// Bytes of a file of so many keys.
 pub(crate) fn file_bytes(keys: u64) -> u64 {
-    FRAME_BYTES as u64 + 8 + keys * 36
+    FRAME_BYTES as u64 + 8 + keys * KEY_BYTES as u64
 }
 
 /// Reads one file of keys.
@@ -151,13 +167,16 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<(u128, Remembered
     let parse = || -> Result<Vec<(u128, Remembered)>, String> {
         let mut r = Reader::new(content);
         let count = r.u64()? as usize;
-        if count.checked_mul(36) != Some(r.left()) {
+        let digests = count.checked_mul(KEY_BYTES) == Some(r.left());
+        if !digests && count.checked_mul(KEY_BYTES_1) != Some(r.left()) {
             return Err(format!("{count} keys do not fit its length"));
         }
         (0..count)
             .map(|_| {
-                let digest = u128::from(r.u64()?) | u128::from(r.u64()?) << 64;
-                Ok((digest, Remembered { position: r.u64()?, events: r.u32()?, time: r.i64()? }))
+                let key = u128::from(r.u64()?) | u128::from(r.u64()?) << 64;
+                let (position, events, time) = (r.u64()?, r.u32()?, r.i64()?);
+                let batch = if digests { r.u64()? } else { digest::UNKNOWN };
+                Ok((key, Remembered { position, events, time, batch }))
             })
             .collect()
     };

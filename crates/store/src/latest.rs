@@ -33,7 +33,7 @@ pub(crate) type NewestCache = HashMap<Object, Option<Newest>>;
 /// Objects that a write touches, with what each showed before it.
 pub(crate) type Touched = HashMap<Object, (u64, Option<Newest>)>;
 
-fn object_in(column: &FieldColumn<'_>, row: usize) -> Option<Object> {
+pub(crate) fn object_in(column: &FieldColumn<'_>, row: usize) -> Option<Object> {
     use arrow_array::Array;
     match column {
         FieldColumn::Text(texts) => texts.is_valid(row).then(|| Object::Text(texts.value(row).to_owned())),

@@ -17,7 +17,8 @@
 //! # Where to start reading
 //! `partition.rs` is the state machine: how a group of writes is committed. `stage.rs` works a group out (`latest.rs` for mode `latest`), `log/` makes
 //! it durable, `run.rs` and `segment/` hold events, `part.rs` is what readers see of both, `maintenance.rs` (with `choice.rs`, `pace.rs` and `install.rs`) moves
-//! events from memory to disk and keeps the number of segments small, `recovery.rs` opens what is there, `backup/`
+//! events from memory to disk and keeps the number of segments small, `opening.rs` and `recovery.rs` open what is there, `leftovers.rs` says which files may go, `repair/` puts together what lost its
+//! manifest, `backup/`
 //! copies it out of a live store and makes a folder of the copy. `listeners.rs` tells others of what was written, `since.rs` those who
 //! were away; `records.rs` keeps small things for them.
 //! `docs/format.md` has the byte layout of every file.
@@ -30,23 +31,29 @@ mod choice;
 mod codec;
 mod collection;
 mod columns;
+mod damaged;
 mod dead;
+mod digest;
 mod error;
 mod expiry;
 mod files;
 mod finding;
 mod folder;
+mod full;
 mod idempotency;
 mod install;
 mod ipc;
 mod keys;
 mod latest;
+mod leftovers;
 mod listeners;
 mod log;
 mod maintenance;
 mod manifest;
 mod merge;
+mod naming;
 mod objects;
+mod opening;
 mod options;
 mod pace;
 mod part;
@@ -56,6 +63,7 @@ mod queue;
 mod ranges;
 mod records;
 mod recovery;
+mod repair;
 mod run;
 pub mod seams;
 mod segment;
@@ -68,6 +76,7 @@ mod store;
 
 pub use backup::{Backup, BackupFolder, Received, Saved, restore};
 pub use collection::{Collection, Deleted, KEY_BYTES_MAX, OnConflict, Work, Write, Written};
+pub use damaged::Damaged;
 pub use error::{Gone, Problem, StoreError, WriteError};
 pub use expiry::Expired;
 pub use files::Files;
@@ -75,6 +84,7 @@ pub use options::{Durability, Options, Settings};
 pub use part::{CHUNK_ROWS, PartView, TimeOrder};
 pub use pending::{Pending, Turn};
 pub use records::Records;
+pub use repair::Repair;
 pub use since::Since;
 pub use snapshot::Snapshot;
 pub use stats::CollectionStats;

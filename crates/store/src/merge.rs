@@ -11,7 +11,7 @@ use crate::run;
 use crate::segment::{Segment, SegmentWriter, Written, rows_max};
 use crate::stage::{Entry, widen};
 use meridian_index::{Grid, Key};
-use meridian_model::{Batch, Projection, Seq};
+use meridian_model::{Batch, Projection, Schema, Seq};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
@@ -110,6 +110,13 @@ fn stretches(context: &Context, part: &crate::part::Part) -> Vec<(i64, Range<u32
         rows.end = part.rows;
     }
     found
+}
+
+/// The least range that holds all events of a segment.
+pub(crate) fn range_of(schema: &Schema, part: &crate::part::Part) -> TimeRange {
+    let buckets = part.segment().map_or(&[][..], |segment| &segment.footer.buckets);
+    let bins = || buckets.iter().map(|(class, bucket, _)| bin_of(schema, Key::new(*class, *bucket, 0)));
+    TimeRange::covering(bins().min().unwrap_or(0), bins().max().unwrap_or(0))
 }
 
 /// Which rows a merge takes over.

@@ -234,6 +234,15 @@ pub(crate) struct Context {
 }
 
 impl PartView {
+    /// All rows of a segment by itself, in the schema that it was written in, with keys under this seed.
+    pub(crate) fn alone(part: Arc<Part>, seed: u64) -> Option<PartView> {
+        let schema = Arc::new(part.segment()?.footer.schema.clone());
+        let layout = Arc::new(Layout::of(&schema));
+        let rule = KeyRule { role: schema.id, seed };
+        let context = Arc::new(Context { schema, layout, rule, counters: Arc::default() });
+        Some(PartView { part, dead: Arc::default(), seq: Seq(u64::MAX), context })
+    }
+
     /// Number of rows, dead ones and those newer than the snapshot included.
     pub fn rows(&self) -> u32 {
         self.part.rows

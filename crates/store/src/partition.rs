@@ -8,6 +8,7 @@ use crate::bodies::{decode_events, decode_expiry, decode_targets, encode_events,
 use crate::cache::BlockCache;
 use crate::choice::{RUNS_MERGED, tier};
 use crate::dead::DeadRows;
+use crate::digest;
 use crate::error::{Problem, StoreError, WriteError};
 use crate::expiry::Expiry;
 use crate::idempotency::{IdempotencyKeys, Remembered};
@@ -26,7 +27,6 @@ use crate::stats::Counters;
 use arc_swap::ArcSwap;
 use meridian_model::{Layout, Mode, Schema, Seq};
 use std::collections::{BTreeMap, HashMap};
-use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -118,6 +118,8 @@ pub(crate) struct Partition {
     pub(crate) keys: IdempotencyKeys,
     pub(crate) position: u64,
     pub(crate) refuses: Option<String>,
+    /// Files beside the manifest tell of later writes.
+    pub(crate) stale: bool,
     /// Parts that a job in hand works on.
     pub(crate) frozen: Vec<u64>,
     /// Segments that merges leave alone because they are damaged.
@@ -134,7 +136,14 @@ pub(crate) struct Partition {
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) change: Change,
-    pub(crate) key: Option<String>,
+    pub(crate) key: Option<Key>,
+}
+
+/// An idempotency key, and the digest of the batch that it names.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) text: String,
+    pub(crate) batch: u64,
 }
 
 /// What became of a write.
@@ -170,9 +179,11 @@ impl Partition {
         let (durable, mut taken) = (self.log.is_some(), 0);
         for request in group {
             if let Some(key) = &request.key {
-                let known = fresh.get(key).copied().or_else(|| self.keys.get(key.as_bytes(), now));
+                let known = fresh.get(&key.text).copied().or_else(|| self.keys.get(key.text.as_bytes(), now));
                 if let Some(known) = known {
-                    answers.push(Ok(Done::Duplicate(known)));
+                    let (position, events) = (known.position, u64::from(known.events));
+                    let reused = WriteError::KeyReused { position, events };
+                    answers.push(if known.fits(key.batch) { Ok(Done::Duplicate(known)) } else { Err(reused) });
                     continue;
                 }
                 if self.keys.len() + fresh.len() >= self.shared.options.keys_max {
@@ -188,9 +199,10 @@ impl Partition {
             if let Ok((kind, outcome, body, bytes)) = answer {
                 let events = outcome.written as u32;
                 if let Some(key) = &request.key {
-                    fresh.insert(key.clone(), Remembered { position: outcome.position, events, time: now });
+                    let what = Remembered { position: outcome.position, events, time: now, batch: key.batch };
+                    fresh.insert(key.text.clone(), what);
                 }
-                let key = request.key.map_or_else(Vec::new, String::into_bytes);
+                let key = request.key.map_or_else(Vec::new, |key| key.text.into_bytes());
                 // What the log takes of a write, its head apart; of a collection without a log what it takes in memory.
                 taken += if body.is_empty() { bytes } else { (key.len() + body.len()) as u64 };
                 records.push(Record { position: outcome.position, kind, time: now, events, key, body });
@@ -216,12 +228,11 @@ impl Partition {
                     self.shared.counters.add_syncs(1);
                 }
                 Err(AppendError::Clean(e)) => {
-                    let text = match &e {
-                        StoreError::Io { source, .. } if source.kind() == ErrorKind::StorageFull => {
-                            format!("the disk is full ({e}); nothing of the write is stored")
-                        }
-                        _ => format!("{e}; nothing of the write is stored"),
-                    };
+                    if e.is_full() {
+                        let text = format!("the disk is full ({e}); nothing of the write is stored");
+                        return fail_stored(answers, || WriteError::Full(text.clone()));
+                    }
+                    let text = format!("{e}; nothing of the write is stored");
                     return fail_stored(answers, || WriteError::Busy(text.clone()));
                 }
                 Err(AppendError::Unknown(e)) => {
@@ -231,9 +242,8 @@ impl Partition {
                 }
             }
         }
-        for record in records.iter().filter(|r| !r.key.is_empty()) {
-            let what = Remembered { position: record.position, events: record.events, time: record.time };
-            self.keys.remember(&record.key, what);
+        for (key, what) in fresh {
+            self.keys.remember(key.as_bytes(), what);
         }
         self.shared.counters.add_bytes_taken(taken);
         self.shared.counters.add_groups(1);
@@ -344,7 +354,8 @@ impl Partition {
         let mut changed = self.manifest.clone();
         changed.schema = schema.unwrap_or(changed.schema);
         changed.settings = settings.unwrap_or(changed.settings);
-        changed.next_file = self.shared.next_file.load(Ordering::Relaxed);
+        // A manifest takes a number of its own: the newer of two is known by it.
+        changed.next_file = self.shared.number_file() + 1;
         self.write_manifest(&changed)?;
         self.context = context_of(Arc::new(changed.schema.clone()), changed.seed, &self.shared.counters);
         self.manifest = changed;
@@ -377,12 +388,13 @@ impl Partition {
                 let Some(record) = records.next() else { break };
                 // After damage a position may be missing; its number stays unused.
                 stage.next = record.position;
-                if !record.key.is_empty() {
-                    let what = Remembered { position: record.position, events: record.events, time: record.time };
-                    remembered.push((record.key.clone(), what));
+                let (position, events, time, key) = (record.position, record.events, record.time, record.key.clone());
+                let replayed = replay_one(&mut stage, &context, record, !self.damaged.is_empty(), self.manifest.seed);
+                if !key.is_empty() {
+                    let batch = *replayed.as_ref().unwrap_or(&digest::UNKNOWN);
+                    remembered.push((key, Remembered { position, events, time, batch }));
                 }
-                let position = record.position;
-                if let Err(detail) = replay_one(&mut stage, &context, record, !self.damaged.is_empty()) {
+                if let Err(detail) = replayed {
                     stage.next = position + 1;
                     self.problems.push(Problem { path: self.shared.dir.join("log"), detail });
                     let why = "an acknowledged write could not be replayed; see the problems listed";
@@ -423,8 +435,16 @@ fn stage_one(stage: &mut Stage<'_>, change: Change) -> Result<Staged, WriteError
     Ok((Kind::Delete, outcome, encode_targets(&targets), 0))
 }
 
-/// `partly`: some segments cannot be read.
-fn replay_one(stage: &mut Stage<'_>, context: &Arc<Context>, record: Record, partly: bool) -> Result<(), String> {
+/// Makes the change of a record, and gives the digest of its batch where it has a key. `partly`: some segments cannot be
+/// read.
+fn replay_one(
+    stage: &mut Stage<'_>,
+    context: &Arc<Context>,
+    record: Record,
+    partly: bool,
+    seed: u64,
+) -> Result<u64, String> {
+    let mut digest = digest::UNKNOWN;
     let named = |e: String| format!("the write at position {} cannot be replayed: {e}", record.position);
     match record.kind {
         Kind::Delete => {
@@ -441,12 +461,15 @@ fn replay_one(stage: &mut Stage<'_>, context: &Arc<Context>, record: Record, par
         }
         Kind::Write | Kind::Replace => {
             let batch = decode_events(context, &record.body).map_err(named)?;
+            if !record.key.is_empty() {
+                digest = digest::of(seed, &batch).map_err(named)?;
+            }
             // Ids of a plain write were free when it was taken. Replacing does the same, and forgives what damage hid.
             let events = Events::of(context, batch, true).map_err(|e| named(format!("{} ids stand twice", e.len())))?;
             stage.write(events).map_err(|e| named(e.to_string()))?;
         }
     }
-    Ok(())
+    Ok(digest)
 }
 
 /// Answers with an error what would have been stored.

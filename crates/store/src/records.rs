@@ -1,8 +1,8 @@
 //! Small records that others keep in the data folder, each a file of its own.
 
-use crate::codec::{frame, read_file, replace_file, unframe};
+use crate::codec::{frame, read_file, replace_file_as, unframe};
 use crate::error::{Problem, StoreError};
-use crate::seams::Disk;
+use crate::seams::{Disk, OpenMode};
 use meridian_model::Invalid;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const HALF: &str = ".new";
 /// Records under names of letters, digits, `-` and `_`, in a folder of their own beside the collections.
 ///
 /// A record is replaced as a whole: after a crash it is the old one or the new one. Each has a checksum. An ephemeral store
-/// keeps them in memory.
+/// keeps them in memory. They may hold secrets: nobody but the owner of the data folder can read them.
 #[derive(Debug)]
 pub struct Records {
     disk: Arc<dyn Disk>,
@@ -59,16 +59,26 @@ impl Records {
         }
     }
 
+    /// Keeps others out of a folder that an older version made.
+    pub(crate) fn keep_private(&self) {
+        if self.disk.list(&self.dir).is_ok()
+            && let Err(error) = self.disk.create_private_dir(&self.dir)
+        {
+            tracing::warn!(folder = %self.dir.display(), %error, "others may be able to read a folder that holds secrets");
+        }
+    }
+
     /// Writes a record, or replaces it. It is durable when this returns.
     pub fn put(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
         let path = self.path(name)?;
         let bytes = frame(MAGIC, VERSION, content);
-        match replace_file(self.disk.as_ref(), &path, &bytes) {
+        let write = || replace_file_as(OpenMode::CreatePrivate, self.disk.as_ref(), &path, &bytes);
+        match write() {
             Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 // The first record makes the folder.
-                self.disk.create_dir(&self.dir).map_err(StoreError::io("create", &self.dir))?;
+                self.disk.create_private_dir(&self.dir).map_err(StoreError::io("create", &self.dir))?;
                 self.disk.sync_dir(&self.root).map_err(StoreError::io("sync", &self.root))?;
-                replace_file(self.disk.as_ref(), &path, &bytes)
+                write()
             }
             written => written,
         }

@@ -6,14 +6,14 @@ use crate::error::{Problem, StoreError};
 use crate::idempotency::IdempotencyKeys;
 use crate::listeners::Listeners;
 use crate::log::Log;
-use crate::manifest::{Manifest, SegmentEntry, segment_name};
+use crate::manifest::{Manifest, SegmentEntry, Twin, segment_name};
 use crate::options::{Durability, Options};
 use crate::pace::Load;
 use crate::part::Part;
 use crate::partition::{Partition, Shared, State, context_of, entry};
 use crate::seams::{Disk, MemoryDisk, Seams};
 use crate::segment::{Segment, rebuild};
-use crate::sidecars::{files_of, read_dead, read_hidden};
+use crate::sidecars::{read_dead, read_hidden};
 use crate::snapshot::Horizon;
 use crate::stats::Counters;
 use arc_swap::ArcSwap;
@@ -40,7 +40,7 @@ pub(crate) struct Common {
     pub(crate) listeners: Arc<Listeners>,
 }
 
-fn log_dir(dir: &Path) -> PathBuf {
+pub(crate) fn log_dir(dir: &Path) -> PathBuf {
     dir.join("log")
 }
 
@@ -63,17 +63,34 @@ pub(crate) fn make_folders(disk: &dyn Disk, root: &Path, dir: &Path) -> Result<(
 
 /// Opens the partition in `dir`. Damage to segments or log is noted and contained; damage to the manifest is an error.
 pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
-    let mut partition = open_as_is(common, dir)?;
-    // The log is replayed against what segments hold: where that met damage that can be mended, it is done again.
-    if partition.mend()? {
-        partition = open_as_is(common, dir)?;
-    }
+    let disk = common.seams.disk.as_ref();
+    let (manifest, twin) = Manifest::read_both(disk, dir)?;
+    let mut partition = open_with(common, dir, &manifest)?;
+    partition.sweep_leftovers(&twin)?;
+    partition.note_twin(twin, disk, dir, &manifest);
     partition.publish();
     Ok(partition)
 }
 
-fn open_as_is(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
-    let mut manifest = Manifest::read(common.seams.disk.as_ref(), dir)?;
+/// Opens what a manifest names, and replays the log after it.
+pub(crate) fn open_with(common: &Common, dir: &Path, manifest: &Manifest) -> Result<Partition, StoreError> {
+    let partition = open_as_is(common, dir, manifest.clone())?;
+    // The log is replayed against what segments hold: where that met damage that can be mended, it is done again.
+    if partition.mend()? { open_as_is(common, dir, manifest.clone()) } else { Ok(partition) }
+}
+
+fn open_as_is(common: &Common, dir: &Path, manifest: Manifest) -> Result<Partition, StoreError> {
+    let mut partition = prepare(common, dir, manifest)?;
+    let ephemeral = partition.manifest.settings.durability == Durability::Ephemeral;
+    partition.open_files()?;
+    if !ephemeral && !common.options.ephemeral {
+        partition.open_log()?;
+    }
+    Ok(partition)
+}
+
+/// A partition of which no file is open yet.
+pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Result<Partition, StoreError> {
     let ephemeral = common.options.ephemeral || manifest.settings.durability == Durability::Ephemeral;
     let mut disk = common.seams.disk.clone();
     let mut definition = None;
@@ -125,7 +142,7 @@ fn open_as_is(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
     });
     let keys = IdempotencyKeys::new(manifest.seed, common.options.key_memory);
     let position = manifest.flushed;
-    let mut partition = Partition {
+    Ok(Partition {
         shared,
         manifest,
         definition,
@@ -139,31 +156,38 @@ fn open_as_is(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
         keys,
         position,
         refuses: None,
+        stale: false,
         frozen: Vec::new(),
         unmergeable: Vec::new(),
         depth: (0, 0),
         flush_wanted: false,
         committed_at: 0,
-    };
-    partition.open_files()?;
-    if !ephemeral {
-        partition.open_log()?;
-    }
-    Ok(partition)
+    })
 }
 
 impl Partition {
-    fn open_files(&mut self) -> Result<(), StoreError> {
+    /// Brings the copy of the manifest up to date; says so unless a crash alone left it behind.
+    fn note_twin(&mut self, twin: Twin, disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
+        if matches!(twin, Twin::Never | Twin::Proof { behind: false }) {
+            return;
+        }
+        let written = manifest.write_copy(disk, dir);
+        if let Err(e) = &written {
+            tracing::warn!(collection = %manifest.collection, error = %e, "the copy of a manifest was not written");
+        }
+        if let Twin::Bad(problem) = twin {
+            self.notes.push(problem.and(match written {
+                Ok(()) => "the copy is written anew from the manifest",
+                Err(_) => "the copy could not be written anew",
+            }));
+        }
+    }
+
+    /// Opens the segments and what is beside them.
+    pub(crate) fn open_files(&mut self) -> Result<(), StoreError> {
         let disk = self.shared.disk.clone();
         let dir = self.shared.segments_dir();
-        let known = files_of(&self.manifest);
-        for name in disk.list(&dir).map_err(StoreError::io("list", &dir))? {
-            // What no manifest names was being written, or not yet removed, when the process ended.
-            if !known.contains(&name) {
-                let path = dir.join(&name);
-                disk.remove(&path).map_err(StoreError::io("remove", &path))?;
-            }
-        }
+        self.pass_numbers()?;
         let mut lost_dead = false;
         let mut hidden = read_hidden(disk.as_ref(), &dir, &self.manifest).unwrap_or_else(|e| {
             self.problems.push(Problem::of(&e));
@@ -248,18 +272,26 @@ impl Partition {
             Err(error) => {
                 // The rows as Arrow may be whole: then they are put to rest again.
                 let Ok(part) = Segment::open(&place, &dir, meta.file, None) else { return Err(error) };
-                *note = Some(Problem::of(&error));
+                *note = Some(Problem::of(&error).and("it is written anew from the rows as Arrow"));
                 meta.rest = None;
                 return Ok(part);
             }
         };
         match (Segment::open(&place, &dir, meta.file, rest.clone()), rest) {
-            (Err(StoreError::Corrupt { .. } | StoreError::Io { .. }), Some(rest)) => {
+            (Err(error @ (StoreError::Corrupt { .. } | StoreError::Io { .. })), Some(rest)) => {
                 tracing::info!(segment = meta.file, rows = meta.rows, "a segment is made anew from its rows at rest");
+                // One that is missing was deleted to save room, or never came along with a backup.
+                if matches!(error, StoreError::Corrupt { .. }) {
+                    *note = Some(Problem::of(&error).and("it is made anew from its rows at rest"));
+                }
                 rebuild(place.disk.as_ref(), &dir, meta.file, &rest, self.context.rule)?;
                 Segment::open(&place, &dir, meta.file, Some(rest))
             }
-            (opened, _) => opened,
+            (opened, _) => {
+                let given_up = opened.as_ref().ok().and_then(|part| part.segment()?.given_up.clone());
+                *note = given_up.or(note.take());
+                opened
+            }
         }
     }
 

@@ -110,6 +110,18 @@ pub(crate) fn files_of(manifest: &Manifest) -> BTreeSet<String> {
     files
 }
 
+/// Those of them without which something is lost: of a segment at rest all but its rows can be made anew.
+pub(crate) fn needed_files(manifest: &Manifest) -> BTreeSet<String> {
+    let mut files = sidecars(manifest);
+    for meta in &manifest.segments {
+        match meta.rest {
+            Some(_) => files.extend([rest_name(meta.file)]),
+            None => files.extend([segment_name(meta.file), rows_name(meta.file)]),
+        }
+    }
+    files
+}
+
 /// Reads the hidden rows of all segments, by file.
 pub(crate) fn read_hidden(
     disk: &dyn Disk,
@@ -133,6 +145,38 @@ pub(crate) fn read_hidden(
         Ok(found)
     };
     parse().map_err(|e| StoreError::corrupt(&path, e))
+}
+
+/// Number of the last write that a file of dead or hidden rows tells of.
+pub(crate) fn last_death_of(disk: &dyn Disk, path: &Path) -> Result<u64, StoreError> {
+    let bytes = read_file(disk, path)?;
+    let content = unframe(path, DEAD_MAGIC, DEAD_VERSION, &bytes)
+        .or_else(|_| unframe(path, HIDDEN_MAGIC, HIDDEN_VERSION, &bytes))?;
+    let last = |all: HashMap<u64, DeadRows>| all.values().map(DeadRows::last).max().unwrap_or(0);
+    parse_marks(content, |_| Some(u32::MAX)).map(last).map_err(|e| StoreError::corrupt(path, e))
+}
+
+/// Reads a file of dead rows whatever manifest names it, of the segments with so many rows.
+pub(crate) fn dead_of_all(
+    disk: &dyn Disk,
+    path: &Path,
+    rows_of: impl Fn(u64) -> Option<u32>,
+) -> Result<HashMap<u64, DeadRows>, StoreError> {
+    let bytes = read_file(disk, path)?;
+    let content = unframe(path, DEAD_MAGIC, DEAD_VERSION, &bytes)?;
+    parse_marks(content, rows_of).map_err(|e| StoreError::corrupt(path, e))
+}
+
+fn parse_marks(content: &[u8], rows_of: impl Fn(u64) -> Option<u32>) -> Result<HashMap<u64, DeadRows>, String> {
+    let (mut reader, mut found) = (crate::codec::Reader::new(content), HashMap::new());
+    for _ in 0..reader.u32()? {
+        let (segment, bytes) = (reader.u64()?, reader.bytes()?);
+        if let Some(rows) = rows_of(segment) {
+            found.insert(segment, DeadRows::decode(bytes, rows)?);
+        }
+    }
+    reader.end()?;
+    Ok(found)
 }
 
 /// Reads the dead rows of one segment from the file that its manifest names.

@@ -10,6 +10,8 @@ use std::ops::{Range, RangeInclusive};
 /// Most events that are read at a time, and how many are at first.
 const EVENTS: usize = 16_384;
 const EVENTS_FIRST: usize = 1_024;
+/// How many are read at first where a size is set and none of them is known.
+const EVENTS_UNKNOWN: usize = 64;
 /// About so many bytes of events are read at a time, going by those read before.
 const BYTES: usize = 16 << 20;
 
@@ -23,7 +25,18 @@ pub struct Since {
     given: usize,
     /// How many are read next.
     at_once: usize,
+    /// About so many bytes are read at a time.
+    bytes: usize,
     left_out: u64,
+    /// Everything up to this number is among those found, or is no more.
+    upto: u64,
+}
+
+/// Which events are noted where there are more than may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Newest,
+    Oldest,
 }
 
 impl Collection {
@@ -35,35 +48,92 @@ impl Collection {
     /// What the disk said, or [`StoreError::Corrupt`]; what is known to be damaged already is no error: see
     /// [`Since::missing`].
     pub fn written_since(&self, after: u64, upto: u64, most: usize) -> Result<Since, StoreError> {
-        let mut since =
-            Since { snapshot: self.history(), found: Vec::new(), given: 0, at_once: EVENTS_FIRST, left_out: 0 };
         let numbers = Seq::end_of(after).0.saturating_add(1)..=Seq::end_of(upto).0;
+        self.since(self.history(), numbers, most, Keep::Newest)
+    }
+
+    /// What was written after the event `after`, and is still there: in mode `latest` all of the history; of more than `most`
+    /// events the oldest, and [`Since::upto`] says where to go on. The cost is that of [`Collection::written_since`].
+    ///
+    /// # Errors
+    /// As of [`Collection::written_since`].
+    pub fn written_after(&self, after: Seq, most: usize) -> Result<Since, StoreError> {
+        let snapshot = self.history();
+        let numbers = after.0.saturating_add(1)..=snapshot.seq.0;
+        self.since(snapshot, numbers, most.max(1), Keep::Oldest)
+    }
+
+    /// The least number of any event that files or memory may still hold; of the next write, where there is none.
+    pub fn oldest(&self) -> Seq {
+        let state = self.state();
+        let least = state.history.iter().filter(|view| view.part.rows > 0).map(|view| Seq(view.part.seq_min)).min();
+        least.unwrap_or(Seq::new(state.position + 1, 0))
+    }
+
+    fn since(
+        &self,
+        snapshot: Snapshot,
+        numbers: RangeInclusive<u64>,
+        most: usize,
+        keep: Keep,
+    ) -> Result<Since, StoreError> {
+        let upto = *numbers.end();
+        let mut since =
+            Since { snapshot, found: Vec::new(), given: 0, at_once: EVENTS_FIRST, bytes: BYTES, left_out: 0, upto };
         let parts = since.snapshot.parts.clone();
         for (number, part) in parts.iter().enumerate() {
             for rows in part.blocks_of_numbers(&numbers) {
                 let (seqs, seen) = (part.seqs(rows.clone())?, part.visible(rows.clone())?);
                 let all = rows.zip(seqs).zip(seen.iter());
-                let some = all.filter(|((_, seq), seen)| *seen && numbers.contains(seq));
+                let some = all.filter(|((_, seq), seen)| *seen && numbers.contains(seq) && *seq <= since.upto);
                 since.found.extend(some.map(|((row, seq), _)| (seq, number as u32, row)));
                 if since.found.len() > most.saturating_mul(2) {
-                    since.keep_newest(most);
+                    since.cut(most, keep);
                 }
             }
         }
-        since.keep_newest(most);
+        since.cut(most, keep);
         since.found.sort_unstable();
         Ok(since)
     }
 }
 
 impl Since {
-    fn keep_newest(&mut self, most: usize) {
+    /// Leaves out what is more than may be noted.
+    fn cut(&mut self, most: usize, keep: Keep) {
         let over = self.found.len().saturating_sub(most);
-        if over > 0 {
-            self.found.select_nth_unstable(over - 1);
-            self.found.drain(..over);
-            self.left_out += over as u64;
+        if over == 0 {
+            return;
         }
+        match keep {
+            Keep::Newest => {
+                self.found.select_nth_unstable(over - 1);
+                self.found.drain(..over);
+            }
+            Keep::Oldest => {
+                let (_, last, _) = self.found.select_nth_unstable(most - 1);
+                self.upto = last.0;
+                self.found.truncate(most);
+            }
+        }
+        self.left_out += over as u64;
+    }
+
+    /// About so many bytes of events are to be read at a time, going by those read before.
+    pub fn in_steps_of(mut self, bytes: usize) -> Since {
+        self.bytes = bytes;
+        self.at_once = self.at_once.min(EVENTS_UNKNOWN);
+        self
+    }
+
+    /// The reader waits for something other than the store: maintenance need not yield to it.
+    pub fn rest(&mut self) {
+        self.snapshot.rest();
+    }
+
+    /// A reader of all of this has everything up to this number that is still there.
+    pub fn upto(&self) -> Seq {
+        Seq(self.upto)
     }
 
     /// The next events with all their columns, and their numbers; `None` when all were given.
@@ -94,11 +164,12 @@ impl Since {
         let batch = Batch::interleave(&batches.iter().collect::<Vec<_>>(), &picks)?;
         let seqs = next.iter().map(|(seq, _, _)| Seq(*seq)).collect();
         self.given += picks.len();
-        self.at_once = (BYTES / (batch.bytes() / picks.len()).max(1)).clamp(1, EVENTS);
+        self.at_once = (self.bytes / (batch.bytes() / picks.len()).max(1)).clamp(1, EVENTS);
         Ok(Some((batch, seqs)))
     }
 
-    /// Events that there would be besides, had more been asked for: all of them older.
+    /// Events that there would be besides, had more been asked for: of [`Collection::written_since`] all of them older, of
+    /// [`Collection::written_after`] newer, as far as they were met.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }

@@ -1,7 +1,7 @@
 //! Snapshots: what a reader sees, and how long it can be had again.
 
 use crate::error::{Problem, StoreError};
-use crate::pace::InFlight;
+use crate::pace::{InFlight, Load};
 use crate::part::PartView;
 use meridian_model::{Layout, Schema, Seq};
 use parking_lot::Mutex;
@@ -27,7 +27,8 @@ pub struct Snapshot {
     /// What is missing because it is damaged: an answer that may need it must say so.
     pub missing: Arc<[Problem]>,
     /// Maintenance yields as long as somebody reads.
-    pub(crate) _reading: Arc<InFlight>,
+    pub(crate) reading: Option<Arc<InFlight>>,
+    pub(crate) load: Arc<Load>,
 }
 
 impl Snapshot {
@@ -39,6 +40,18 @@ impl Snapshot {
             }
         }
         Ok(None)
+    }
+
+    /// The reader waits for something other than the store: until [`Snapshot::wake`] maintenance need not yield to it.
+    pub fn rest(&mut self) {
+        self.reading = None;
+    }
+
+    /// The reader goes on.
+    pub fn wake(&mut self) {
+        if self.reading.is_none() {
+            self.reading = Some(Arc::new(self.load.enter()));
+        }
     }
 
     /// Rows of all parts, dead ones included: an upper bound of the events.

@@ -2,9 +2,12 @@
 
 use crate::cache::BlockCache;
 use crate::collection::{Collection, Wake};
+use crate::damaged::Damaged;
 use crate::error::{Problem, StoreError};
-use crate::folder::{LOCK, check_marker, clear, make_root, names};
-use crate::manifest::{DROPPED, MANIFEST, Manifest};
+use crate::folder::{LOCK, MARKER, check_marker, clear, make_root, names};
+use crate::full::{Full, Watched};
+use crate::manifest::{DROPPED, FIRST_FILE, MANIFEST, Manifest};
+use crate::naming;
 use crate::options::{Durability, Options, Settings};
 use crate::records::Records;
 use crate::recovery::{self, Common};
@@ -43,26 +46,34 @@ pub struct Store {
 }
 
 #[derive(Debug)]
-struct Inner {
-    common: Common,
-    root: PathBuf,
-    collections: Mutex<Collections>,
-    problems: Mutex<Vec<Problem>>,
-    wake: Arc<Wake>,
+pub(crate) struct Inner {
+    pub(crate) common: Common,
+    pub(crate) root: PathBuf,
+    pub(crate) collections: Mutex<Collections>,
+    /// Collections that could not be opened.
+    pub(crate) damaged: Mutex<BTreeMap<(String, String), Damaged>>,
+    /// What was wrong with the folder itself.
+    problems: Vec<Problem>,
+    pub(crate) wake: Arc<Wake>,
     closed: AtomicBool,
+    /// The disk as it was given, and what it said of room.
+    bare: Arc<dyn Disk>,
+    full: Arc<Full>,
 }
 
 impl Store {
     /// Opens the folder, making it if it is not there, and every collection in it.
     ///
     /// # Errors
-    /// [`StoreError::InUse`], [`StoreError::NewerFormat`], [`StoreError::ReadOnly`], or what the disk said. A damaged
-    /// collection is not an error: see [`Store::problems`].
+    /// [`StoreError::InUse`], [`StoreError::ReadOnly`], [`StoreError::NewerFormat`] of the folder as a whole, or what the disk
+    /// said. A damaged collection is not an error, nor one of a newer format: see [`Store::damaged`].
     pub fn open(options: Options, mut seams: Seams) -> Result<Store, StoreError> {
         if options.ephemeral {
             seams.disk = Arc::new(MemoryDisk::volatile());
         }
         let root = options.data.clone();
+        let (bare, full) = (seams.disk, Arc::<Full>::default());
+        seams.disk = Arc::new(Watched { disk: bare.clone(), full: full.clone() });
         let disk = seams.disk.clone();
         let unwritable = |e: StoreError| match e {
             StoreError::Io { source, .. }
@@ -77,7 +88,7 @@ impl Store {
             ErrorKind::WouldBlock => StoreError::InUse { path: root.clone() },
             _ => unwritable(StoreError::io("lock", &root.join(LOCK))(e)),
         })?;
-        check_marker(&seams, &root).map_err(unwritable)?;
+        let problems = check_marker(&seams, &root).map_err(unwritable)?.into_iter().collect();
         let background = options.background;
         let common = Common {
             seams,
@@ -91,9 +102,12 @@ impl Store {
             common,
             root: root.clone(),
             collections: Mutex::default(),
-            problems: Mutex::default(),
+            damaged: Mutex::default(),
+            problems,
             wake: Arc::default(),
             closed: AtomicBool::new(false),
+            bare,
+            full,
         });
         inner.open_all().map_err(unwritable)?;
         let threads = if background { inner.start_threads()? } else { Vec::new() };
@@ -101,12 +115,16 @@ impl Store {
     }
 
     /// Makes a collection.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`], [`StoreError::Damaged`] where the folder may hold a collection that lost its manifest,
+    /// [`StoreError::Invalid`], or what the disk said.
     pub fn create(
         &self,
         tenant: &str,
         name: &str,
         schema: Schema,
-        settings: Settings,
+        mut settings: Settings,
     ) -> Result<Arc<Collection>, StoreError> {
         validate_name("tenant", tenant)?;
         validate_name("collection", name)?;
@@ -116,17 +134,21 @@ impl Store {
             return Err(Invalid::field("durability", detail).into());
         }
         crate::expiry::check(&settings, &schema)?;
+        if self.is_ephemeral() {
+            settings.durability = Durability::Ephemeral;
+        }
         let inner = &self.inner;
         // Held throughout, so that of two makers of one name the second finds it.
         let mut collections = inner.collections.lock();
         inner.check_open()?;
         let at = (tenant.to_owned(), name.to_owned());
         let dir = inner.partition_dir(tenant, name);
-        let disk = inner.common.seams.disk.as_ref();
-        let there = disk.list(&dir).is_ok_and(|names| names.iter().any(|n| n == MANIFEST));
-        if collections.contains_key(&at) || there {
-            return Err(StoreError::Exists { tenant: tenant.to_owned(), name: name.to_owned() });
+        if collections.contains_key(&at) {
+            return Err(StoreError::Exists { tenant: at.0, name: at.1 });
         }
+        let above = inner.root.join("tenants").join(tenant);
+        naming::check(name, &names(inner.common.seams.disk.as_ref(), &above)?)?;
+        inner.make_room(tenant, name)?;
         let manifest = Manifest {
             tenant: tenant.to_owned(),
             collection: name.to_owned(),
@@ -137,11 +159,12 @@ impl Store {
             created: inner.common.seams.clock.now(),
             flushed: 0,
             dropped_seq: 0,
-            next_file: 1,
+            next_file: FIRST_FILE,
             segments: Vec::new(),
             keys: Vec::new(),
             listed: Vec::new(),
             hidden: None,
+            copied: true,
         };
         let partition = recovery::create(&inner.common, &inner.root, &dir, &manifest)?;
         let collection = Collection::new(tenant, name, partition, inner.wake.clone());
@@ -152,6 +175,16 @@ impl Store {
     /// The collection of this name.
     pub fn collection(&self, tenant: &str, name: &str) -> Option<Arc<Collection>> {
         self.inner.collections.lock().get(&(tenant.to_owned(), name.to_owned())).cloned()
+    }
+
+    /// The collections of a tenant that could not be opened, in order of name: they are neither absent nor served.
+    pub fn damaged(&self, tenant: &str) -> Vec<Damaged> {
+        self.inner.damaged.lock().values().filter(|damaged| damaged.tenant == tenant).cloned().collect()
+    }
+
+    /// Why the collection of this name could not be opened; `None` if it could, or if there is none.
+    pub fn why_damaged(&self, tenant: &str, name: &str) -> Option<Damaged> {
+        self.inner.damaged.lock().get(&(tenant.to_owned(), name.to_owned())).cloned()
     }
 
     /// The collections of a tenant in order of name.
@@ -171,6 +204,9 @@ impl Store {
         let inner = &self.inner;
         let mut collections = inner.collections.lock();
         inner.check_open()?;
+        if let Some(damaged) = self.why_damaged(tenant, name) {
+            return Err(StoreError::Damaged(Box::new(damaged)));
+        }
         let Some(collection) = collections.remove(&(tenant.to_owned(), name.to_owned())) else { return Ok(false) };
         collection.close(false)?;
         let dir = inner.partition_dir(tenant, name);
@@ -189,7 +225,19 @@ impl Store {
 
     /// The small records of this name that somebody keeps in the data folder; there may be none yet.
     pub fn records(&self, name: &'static str) -> Records {
-        Records::new(self.inner.common.seams.disk.clone(), &self.inner.root, name)
+        let records = Records::new(self.inner.common.seams.disk.clone(), &self.inner.root, name);
+        records.keep_private();
+        records
+    }
+
+    /// Whether some file found no room on the disk, and [`Store::full_disk`] has not seen since that there is some.
+    pub fn met_full_disk(&self) -> bool {
+        self.inner.full.is_noted()
+    }
+
+    /// The file that found no room on the disk, if there still is none: that is tried with a file of some 100 KiB.
+    pub fn full_disk(&self) -> Option<PathBuf> {
+        self.inner.full.still(self.inner.bare.as_ref(), &self.inner.root.join(MARKER).with_added_extension("new"))
     }
 
     /// All records that somebody keeps, each kind with the name of its folder.
@@ -199,7 +247,8 @@ impl Store {
 
     /// What is damaged, found when the folder was opened.
     pub fn problems(&self) -> Vec<Problem> {
-        let mut problems = self.unopened();
+        let mut problems = self.inner.problems.clone();
+        problems.extend(self.unopened());
         for collection in self.collections() {
             problems.extend(collection.problems());
         }
@@ -224,7 +273,12 @@ impl Store {
         root.join("tenants").join(tenant).join(name).join(PARTITION)
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    /// The data folder.
+    pub fn root(&self) -> &Path {
         &self.inner.root
     }
 
@@ -234,7 +288,7 @@ impl Store {
 
     /// Collections that could not be opened.
     pub(crate) fn unopened(&self) -> Vec<Problem> {
-        self.inner.problems.lock().clone()
+        self.inner.damaged.lock().values().map(|damaged| damaged.problem.clone()).collect()
     }
 
     /// Microseconds since 1970.
@@ -288,49 +342,12 @@ impl Drop for Store {
 }
 
 impl Inner {
-    fn partition_dir(&self, tenant: &str, name: &str) -> PathBuf {
+    pub(crate) fn partition_dir(&self, tenant: &str, name: &str) -> PathBuf {
         Store::partition_dir(&self.root, tenant, name)
     }
 
     fn check_open(&self) -> Result<(), StoreError> {
         if self.closed.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
-    }
-
-    fn open_all(&self) -> Result<(), StoreError> {
-        let disk = self.common.seams.disk.clone();
-        let tenants = self.root.join("tenants");
-        for tenant in names(disk.as_ref(), &tenants)? {
-            for name in names(disk.as_ref(), &tenants.join(&tenant))? {
-                let dir = self.partition_dir(&tenant, &name);
-                let inside = names(disk.as_ref(), &dir)?;
-                let has = |what: &str| inside.iter().any(|n| n == what);
-                let filled = |sub: &str| names(disk.as_ref(), &dir.join(sub)).is_ok_and(|n| !n.is_empty());
-                if !has(MANIFEST) && (has(DROPPED) || !(filled("log") || filled("segments"))) {
-                    // Dropped, or never made to the end.
-                    self.clear_leftovers(disk.as_ref(), &dir, &tenants.join(&tenant).join(&name))?;
-                    continue;
-                }
-                match recovery::open(&self.common, &dir) {
-                    Ok(partition) => {
-                        let collection = Collection::new(&tenant, &name, partition, self.wake.clone());
-                        self.collections.lock().insert((tenant.clone(), name), collection);
-                    }
-                    Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
-                    Err(e) => {
-                        tracing::error!(%tenant, collection = %name, error = %e, "a collection could not be opened");
-                        self.problems.lock().push(Problem::of(&e));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn clear_leftovers(&self, disk: &dyn Disk, dir: &Path, collection: &Path) -> Result<(), StoreError> {
-        if disk.list(dir).is_ok() {
-            return clear(disk, dir);
-        }
-        disk.remove_dir(collection).map_err(StoreError::io("remove", collection))
     }
 
     /// The records that others keep: each kind has a folder beside the collections, whose name comes first.

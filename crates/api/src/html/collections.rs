@@ -4,17 +4,20 @@ use super::items::map_of;
 use super::{escape, facts, grouped, page};
 use crate::links;
 use meridian_model::{Bounds, Schema, TimeRole, time};
-use meridian_store::{CollectionStats, Durability, Settings};
+use meridian_store::{CollectionStats, Damaged, Durability, Settings};
 use serde_json::Value;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// All collections as a table.
-pub fn list(collections: &[(String, Arc<Schema>, CollectionStats)]) -> String {
+/// All collections as a table, and what is wrong with those that cannot be opened.
+pub fn list(collections: &[(String, Arc<Schema>, CollectionStats)], damaged: &[Damaged]) -> String {
     let mut body = String::new();
-    if collections.is_empty() {
+    for damaged in damaged {
+        let _ = write!(body, "<p role=\"alert\"><strong>{}</strong></p>", escape(&damaged.to_string()));
+    }
+    if collections.is_empty() && damaged.is_empty() {
         body.push_str("<p class=\"muted\">There are none yet.</p>");
-    } else {
+    } else if !collections.is_empty() {
         body.push_str(
             "<div class=\"wide\"><table><thead><tr><th>Name</th><th class=\"num\">Events</th><th>Geometry</th><th>Time</th><th></th></tr></thead><tbody>",
         );

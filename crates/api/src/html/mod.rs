@@ -26,14 +26,14 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 }
 
 const STYLE: &str = "\
-:root{color-scheme:light dark;--line:#8883;--link:#0b63c4;--soft:#8881}\
-@media(prefers-color-scheme:dark){:root{--link:#7db8ff}}\
+:root{color-scheme:light dark;--line:#8883;--link:#0b5cb8;--soft:#eef1f4;--page:#ffffff;--text:#1a2430;--muted:#56636f;color:var(--text);background:var(--page)}\
+@media(prefers-color-scheme:dark){:root{--link:#8fbfff;--soft:#232d37;--page:#141b22;--text:#e6ebf0;--muted:#a3b0bc}}\
 body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:0 auto;padding:1rem 1.25rem 4rem}\
 a{color:var(--link)}nav{font-size:.9rem;margin-bottom:1rem}nav a{margin-right:.35rem}\
 h1{font-size:1.6rem;margin:.2rem 0 1rem;overflow-wrap:anywhere}h2{font-size:1.15rem;margin-top:2rem}\
 table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}\
 th{font-weight:600}.wide{overflow-x:auto}code{background:var(--soft);padding:.1rem .3rem;border-radius:.2rem;overflow-wrap:anywhere}\
-.num{text-align:right;font-variant-numeric:tabular-nums}.muted{opacity:.7}.pager a{display:inline-block;padding:.3rem .8rem;border:1px solid var(--line);border-radius:.3rem;text-decoration:none;margin:1rem .5rem 0 0}";
+.num{text-align:right;font-variant-numeric:tabular-nums}.muted{color:var(--muted)}.pager a{display:inline-block;padding:.3rem .8rem;border:1px solid var(--line);border-radius:.3rem;text-decoration:none;margin:1rem .5rem 0 0}";
 
 /// A whole page. `body` is HTML already; the title and the trail (name and address of each page above) are texts.
 pub fn page(title: &str, trail: &[(&str, String)], body: &str) -> String {

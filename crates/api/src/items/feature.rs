@@ -1,12 +1,14 @@
 //! `/collections/{c}/items/{id}`: one event.
 
-use super::no_event;
-use super::write::read_batch;
+use super::intake::Intake;
+use super::write::{Bounds, read_batch};
+use super::{no_event, room};
 use crate::body;
+use crate::doors::types;
 use crate::html;
 use crate::links::{self, link};
 use crate::params::Params;
-use crate::params::crs::Crs;
+use crate::params::crs::{self, Crs};
 use crate::params::format::{self, Format, PAGES};
 use crate::problem::{Kind, Problem, Result};
 use crate::reproject::reproject;
@@ -20,7 +22,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use meridian_formats::{FeatureWriter, ReadOptions};
+use meridian_formats::FeatureWriter;
 use meridian_model::{Batch, IdRole, Invalid, Projection, Seq};
 use meridian_store::{Collection, Snapshot, Write, WriteError};
 use serde_json::{Value, json};
@@ -38,7 +40,7 @@ pub async fn get(
     let collection = state.collection(&name)?;
     let mut params = Params::parse(context.query.as_deref())?;
     let format = format::choose(params.take("f"), &context.headers, PAGES)?;
-    let crs = params.take("crs").map(|c| Crs::parse("crs", &c)).transpose()?.unwrap_or_default();
+    let crs = params.take("crs").map(|c| crs::parse("crs", &c)).transpose()?.unwrap_or_default();
     let timeout = params.take_timeout()?;
     params.finish()?;
     let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
@@ -81,13 +83,16 @@ pub async fn put(
     only_given_ids(&collection, "replaced")?;
     let received = body::receive(&state, &context.headers, body).await?;
     check_media_type(&context.headers, &["application/geo+json", "application/json"])?;
-    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
-    let bytes_max = state.config.body_bytes_max;
-    stream::run(run, move |_| {
-        let options = ReadOptions { id_if_absent: Some(id.clone()), ..ReadOptions::default() };
-        let batch =
-            read_batch(&received, meridian_formats::Format::GeoJson, &collection.schema(), &options, bytes_max)?;
-        replace(&context, &collection, &id, batch, None).map_err(|why| why.into_problem(&collection))
+    let intake = Intake::of_event(&context.headers, &id)?;
+    let run = room::admit(&state, &collection, context.deadline(None, state.config.timeout_default)?).await?;
+    stream::run(run, move |control| {
+        let format = meridian_formats::Format::GeoJson;
+        let (batch, _) =
+            read_batch(&received, format, &collection.schema(), intake.options.clone(), &Bounds::of(&state, control))?;
+        let mut response =
+            replace(&context, &collection, &id, batch, None).map_err(|why| why.into_problem(&collection))?;
+        intake.set_header(response.headers_mut());
+        Ok(response)
     })
     .await
 }
@@ -109,10 +114,14 @@ pub async fn patch(
     if !change.is_object() {
         return Err(Problem::invalid_body(Invalid::new("a patch must be a JSON object")));
     }
-    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
-    let bytes_max = state.config.body_bytes_max;
-    stream::run(run, move |_| {
-        let options = ReadOptions { id_if_absent: Some(id.clone()), ..ReadOptions::default() };
+    let mut intake = Intake::of_event(&context.headers, &id)?;
+    if change.get("geometry").is_none_or(Value::is_null) {
+        // The geometry that stays is in the system of the store, whatever the body is in.
+        intake.options.crs = Crs::Crs84;
+    }
+    let run = room::admit(&state, &collection, context.deadline(None, state.config.timeout_default)?).await?;
+    stream::run(run, move |control| {
+        let bounds = Bounds::of(&state, control);
         for _ in 0..PATCHES_MAX {
             let snapshot = collection.history();
             let (batch, seq) = find(&snapshot, &id)?.ok_or_else(|| no_event(&name, &id))?;
@@ -123,11 +132,15 @@ pub async fn patch(
             merge(&mut event, change.clone());
             received.bytes = Bytes::from(serde_json::to_vec(&event).map_err(Problem::internal)?);
             let format = meridian_formats::Format::GeoJson;
-            let batch = read_batch(&received, format, &snapshot.schema, &options, bytes_max)?;
+            let (batch, _) = read_batch(&received, format, &snapshot.schema, intake.options.clone(), &bounds)?;
             // Another write of the event in between must not be undone by what was read before it.
             match replace(&context, &collection, &id, batch, Some(seq)) {
                 Err(Replaced::Write(WriteError::Changed)) => {}
-                done => return done.map_err(|why| why.into_problem(&collection)),
+                done => {
+                    let mut response = done.map_err(|why| why.into_problem(&collection))?;
+                    intake.set_header(response.headers_mut());
+                    return Ok(response);
+                }
             }
         }
         Err(edge::write_problem(&collection, WriteError::Changed))
@@ -143,7 +156,7 @@ pub async fn delete(
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
-    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let run = room::admit(&state, &collection, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
         let deleted = collection.delete(std::slice::from_ref(&id));
         let deleted = deleted.map_err(|e| edge::write_problem(&collection, e))?;
@@ -232,8 +245,8 @@ fn check_media_type(headers: &HeaderMap, taken: &[&str]) -> Result<()> {
     if taken.contains(&essence.as_str()) {
         return Ok(());
     }
-    let expected = taken.join(", ");
-    Err(Problem::new(Kind::UnsupportedMediaType, format!("{text:?} is not taken here: expected one of {expected}")))
+    let taken: Vec<(&str, &str)> = taken.iter().map(|name| (*name, "")).collect();
+    Err(types::refusal(&format!("{text:?}"), &taken))
 }
 
 /// RFC 7396: null removes, objects merge, all else replaces. Geometries are replaced whole: half of one is none.

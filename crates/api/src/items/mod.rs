@@ -1,19 +1,21 @@
 //! `/collections/{c}/items`: reading events.
 
+mod bulk;
 mod explain;
 pub mod feature;
+mod intake;
 pub(crate) mod lead;
 mod page;
+pub(crate) mod room;
 mod track;
 pub mod write;
 
 pub(crate) use explain::document as explain_document;
 
-use crate::links;
 use crate::params::Params;
-use crate::params::crs::Crs;
+use crate::params::crs::{self, Crs};
 use crate::params::format::{self, EVENTS, Format};
-use crate::params::page::{self as paging, LIMIT_DEFAULT, LIMIT_MAX};
+use crate::params::page::{self as paging, LIMIT_DEFAULT, LIMIT_MAX, LIMIT_STREAM_MAX};
 use crate::params::question::{self, Question};
 use crate::problem::{Kind, Problem, Result};
 use crate::reproject::reproject;
@@ -21,13 +23,13 @@ use crate::request::{Context, Path};
 use crate::respond::{self, Timing};
 use crate::snapshot;
 use crate::state::AppState;
-use crate::stream::{self, Run};
+use crate::stream::Run;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_formats::EventWriter;
 use meridian_model::Schema;
-use meridian_query::{Hits, Items, Order, SortKey, Token, question_hash};
+use meridian_query::{Answer, Hits, Items, Order, SortKey, Token, question_hash};
 use meridian_store::{Collection, Snapshot};
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,12 +54,13 @@ impl Asked {
         let schema = collection.schema();
         let mut params = Params::parse(context.query.as_deref())?;
         let format = format::choose(params.take("f"), &context.headers, EVENTS)?;
-        let crs = params.take("crs").map(|c| Crs::parse("crs", &c)).transpose()?.unwrap_or_default();
+        let crs = params.take("crs").map(|c| crs::parse("crs", &c)).transpose()?.unwrap_or_default();
         if crs != Crs::Crs84 && matches!(format, Format::Arrow | Format::Parquet) {
             return Err(Problem::parameter("crs", "Arrow and Parquet answers are in CRS84 only"));
         }
-        let limit = params.take_count("limit", LIMIT_MAX)?;
-        let nearest = params.take_count("nearest", LIMIT_MAX)?;
+        let most = if format.is_bulk() { LIMIT_STREAM_MAX } else { LIMIT_MAX };
+        let limit = params.take_count("limit", most)?;
+        let nearest = params.take_count("nearest", most)?;
         let sort = params.take("sortby");
         let properties = paging::take_properties(&mut params, &schema)?;
         let consistency = paging::take_consistency(&mut params)?;
@@ -99,9 +102,9 @@ impl Asked {
         snapshot::of(collection, self.token.as_ref().map(|t| t.snapshot), self.history)
     }
 
-    /// Whether the answer holds all that matches rather than a page.
+    /// Whether the answer leaves as it is found: all that matches, or more than a page of it.
     fn is_whole(&self) -> bool {
-        self.items.limit.is_none()
+        self.items.limit.is_none_or(|limit| limit > LIMIT_MAX)
     }
 }
 
@@ -139,55 +142,8 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
     match asked.format {
         Format::Html => page::html(&state, &context, run, collection, asked).await,
         Format::Json => page::json(&state, context, run, collection, asked).await,
-        _ => bulk(&state, &context, run, collection, asked).await,
+        _ => bulk::answer(&state, &context, run, collection, asked).await,
     }
-}
-
-/// A page or a whole result in a format without room for links; the next page stands in a `Link` header when known.
-async fn bulk(
-    state: &AppState,
-    context: &Context,
-    run: Run,
-    collection: Arc<Collection>,
-    asked: Asked,
-) -> Result<Response> {
-    let admission = run.admission;
-    let now = state.now();
-    let shared = state.clone();
-    let url = context.this_url();
-    stream::stream(state, run, context.arrived, move |sink, control| {
-        let snapshot = asked.snapshot(&collection)?;
-        let mut answer = meridian_query::items(&snapshot, &asked.items, control).map_err(snapshot::problem)?;
-        let mut writer = writer(&asked, &snapshot.schema)?;
-        // A page is worked out before the head is sent, so that the head can say where the next page begins.
-        if !asked.is_whole() {
-            let mut bytes = Vec::new();
-            writer.start(&mut bytes).map_err(Problem::internal)?;
-            for hits in answer.by_ref() {
-                write_hits(writer.as_mut(), &hits.map_err(snapshot::problem)?, asked.crs, &mut bytes)?;
-            }
-            writer.finish(&mut bytes).map_err(Problem::internal)?;
-            let mut headers = head(&asked, &snapshot, now, admission, answer.stats().plan_us);
-            if let Some(token) = next_token(&shared, &snapshot, &asked, answer.next_page()) {
-                let next = links::with(&links::without(&url, "token"), "token", &token);
-                respond::insert(&mut headers, header::LINK, &format!("<{next}>; rel=\"next\""));
-            }
-            sink.begin(headers);
-            sink.buffer = bytes;
-            return Ok(());
-        }
-        sink.begin(head(&asked, &snapshot, now, admission, answer.stats().plan_us));
-        writer.start(&mut sink.buffer).map_err(Problem::internal)?;
-        while let Some(hits) = answer.next() {
-            write_hits(writer.as_mut(), &hits.map_err(snapshot::problem)?, asked.crs, &mut sink.buffer)?;
-            // The last events leave together with the end.
-            if !answer.is_over() {
-                sink.offer()?;
-            }
-        }
-        writer.finish(&mut sink.buffer).map_err(Problem::internal)
-    })
-    .await
 }
 
 /// The writer of a bulk format.
@@ -215,11 +171,20 @@ fn write_hits(writer: &mut dyn EventWriter, hits: &Hits, crs: Crs, out: &mut Vec
     writer.write(&batch, &hits.seqs, out).map_err(Problem::internal)
 }
 
+/// What is made of one batch waits for its client in memory, so large events go a few at a time.
+const STEP_BYTES: usize = 512 << 10;
+
+/// Sets the size of the next batches by the one before, of which so many events took so many bytes.
+fn pace(answer: &mut Answer, events: usize, bytes: usize) {
+    if let Some(rows) = STEP_BYTES.saturating_mul(events).checked_div(bytes) {
+        answer.at_most(rows);
+    }
+}
+
 /// The headers of an answer with events.
 fn head(asked: &Asked, snapshot: &Snapshot, now: i64, admission: Duration, plan_us: u64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(asked.format.media_type()));
-    headers.insert(header::VARY, HeaderValue::from_static("accept"));
     respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", asked.crs.uri()));
     snapshot::set_headers(&mut headers, snapshot, now, asked.consistency);
     let plan = Some(Duration::from_micros(plan_us));

@@ -1,6 +1,6 @@
 //! Pages of events: GeoJSON with links, and HTML.
 
-use super::{Asked, fields_of, head, next_token};
+use super::{Asked, fields_of, head, next_token, pace};
 use crate::html;
 use crate::links::{self, link};
 use crate::params::format::{EVENTS, Format};
@@ -10,9 +10,10 @@ use crate::request::Context;
 use crate::respond;
 use crate::snapshot;
 use crate::state::AppState;
-use crate::stream::{self, Run};
+use crate::stream::{self, Run, Sink, Source};
 use axum::response::{IntoResponse, Response};
 use meridian_formats::FeatureWriter;
+use meridian_model::filter::Predicate;
 use meridian_model::time;
 use meridian_query::{Answer, Control, Hits, Order};
 use meridian_store::{Collection, Snapshot};
@@ -37,22 +38,84 @@ pub(super) async fn json(
         let writer = FeatureWriter::new(&snapshot.schema, fields_of(&asked, &snapshot.schema).as_deref())
             .map_err(|e| Problem::invalid_parameter("properties", e))?;
         // The first events are found before the head is sent: an error in them is still a clean refusal.
-        let mut first = answer.next().transpose().map_err(snapshot::problem)?;
+        let first = answer.next().transpose().map_err(snapshot::problem)?;
         sink.begin(head(&asked, &snapshot, shared.now(), admission, answer.stats().plan_us));
         sink.buffer.extend_from_slice(b"{\"type\":\"FeatureCollection\",\"features\":[");
-        let mut returned = 0;
-        while let Some(hits) = first.take().map(Ok).or_else(|| answer.next()) {
-            let hits = hits.map_err(snapshot::problem)?;
-            write_features(&writer, &hits, &asked, returned == 0, &mut sink.buffer)?;
-            returned += hits.batch.rows();
-            // The last events leave together with the end.
-            if !answer.is_over() {
-                sink.offer()?;
-            }
+        let mut page = Page { state: shared, context, collection, asked, answer, writer, returned: 0 };
+        match first {
+            Some(hits) => page.write(&hits, sink)?,
+            None => page.write_tail(control, &mut sink.buffer)?,
         }
-        write_tail(&shared, &context, &collection, &asked, &snapshot, &answer, returned, control, &mut sink.buffer)
+        Ok((page.returned > 0).then(|| Box::new(page) as Box<dyn Source>))
     })
     .await
+}
+
+/// A page on its way.
+struct Page {
+    state: AppState,
+    context: Context,
+    collection: Arc<Collection>,
+    asked: Asked,
+    answer: Answer,
+    writer: FeatureWriter,
+    returned: usize,
+}
+
+impl Source for Page {
+    fn step(&mut self, sink: &mut Sink, control: &Control) -> Result<bool> {
+        let Some(hits) = self.answer.next() else {
+            self.write_tail(control, &mut sink.buffer)?;
+            return Ok(false);
+        };
+        self.write(&hits.map_err(snapshot::problem)?, sink)?;
+        Ok(true)
+    }
+
+    fn rest(&mut self) -> usize {
+        self.answer.rest()
+    }
+}
+
+impl Page {
+    fn write(&mut self, hits: &Hits, sink: &mut Sink) -> Result<()> {
+        let before = sink.buffer.len();
+        write_features(&self.writer, hits, &self.asked, self.returned == 0, &mut sink.buffer)?;
+        pace(&mut self.answer, hits.batch.rows(), sink.buffer.len() - before);
+        self.returned += hits.batch.rows();
+        // The last events leave together with the end.
+        if self.answer.is_over() { Ok(()) } else { sink.offer() }
+    }
+
+    fn write_tail(&self, control: &Control, out: &mut Vec<u8>) -> Result<()> {
+        let Page { state, context, collection, asked, answer, returned, .. } = self;
+        let snapshot = answer.snapshot();
+        let token = next_token(state, snapshot, asked, answer.next_page());
+        let url = context.this_url();
+        let mut links = links::self_and_alternates(&url, Format::Json, EVENTS, Format::Json.media_type());
+        if let Some(token) = &token {
+            let next = links::with(&links::without(&url, "token"), "token", token);
+            links.push(link(next, "next", Format::Json.media_type(), "The next page"));
+        }
+        let home = context.url(&format!("/collections/{}", links::escape(collection.name())));
+        links.push(link(home, "collection", "application/json", "The collection"));
+        let mut tail = json!({
+            "links": links,
+            "timeStamp": time::format_instant(state.now()),
+            "numberReturned": returned,
+        });
+        if let Some(matched) = matched(asked, snapshot, answer, *returned, token.is_some(), control)? {
+            tail["numberMatched"] = matched.into();
+        }
+        if !snapshot.missing.is_empty() {
+            tail["missing"] = missing(snapshot);
+        }
+        let text = serde_json::to_vec(&tail).map_err(Problem::internal)?;
+        out.push(b']');
+        out.push(b',');
+        out.extend_from_slice(&text[1..]);
+        Ok(())
+    }
 }
 
 fn write_features(writer: &FeatureWriter, hits: &Hits, asked: &Asked, first: bool, out: &mut Vec<u8>) -> Result<()> {
@@ -74,50 +137,13 @@ fn write_features(writer: &FeatureWriter, hits: &Hits, asked: &Asked, first: boo
     Ok(())
 }
 
-#[allow(clippy::too_many_arguments, reason = "the parts of one answer, used once")]
-fn write_tail(
-    state: &AppState,
-    context: &Context,
-    collection: &Collection,
-    asked: &Asked,
-    snapshot: &Snapshot,
-    answer: &Answer,
-    returned: usize,
-    control: &Control,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    let token = next_token(state, snapshot, asked, answer.next_page());
-    let url = context.this_url();
-    let mut links = links::self_and_alternates(&url, Format::Json, EVENTS, Format::Json.media_type());
-    if let Some(token) = &token {
-        let next = links::with(&links::without(&url, "token"), "token", token);
-        links.push(link(next, "next", Format::Json.media_type(), "The next page"));
-    }
-    let home = context.url(&format!("/collections/{}", links::escape(collection.name())));
-    links.push(link(home, "collection", "application/json", "The collection"));
-    let mut tail = json!({
-        "links": links,
-        "timeStamp": time::format_instant(state.now()),
-        "numberReturned": returned,
-    });
-    if let Some(matched) = matched(asked, snapshot, answer, returned, token.is_some(), control)? {
-        tail["numberMatched"] = matched.into();
-    }
-    if !snapshot.missing.is_empty() {
-        tail["missing"] = missing(snapshot);
-    }
-    let text = serde_json::to_vec(&tail).map_err(Problem::internal)?;
-    out.push(b']');
-    out.push(b',');
-    out.extend_from_slice(&text[1..]);
-    Ok(())
-}
-
-/// Events that may be tested one by one for `numberMatched`: some milliseconds' work.
+/// Events that may be tested one by one for `numberMatched`, whatever the filter: some milliseconds' work.
 const MATCHED_TESTED_MAX: u64 = 20_000;
+/// The same where the question is of one box and of time, which is a few comparisons for each event.
+const MATCHED_CUT_MAX: u64 = 250_000;
 
-/// How many events match over all pages, where that is cheap: the answer tells, or all of them stand on this page,
-/// or the tree's nodes know.
+/// How many events match over all pages, where that is cheap: the answer tells, or all of them stand on this page, or
+/// the tree's nodes know all but so many events.
 fn matched(
     asked: &Asked,
     snapshot: &Snapshot,
@@ -132,11 +158,19 @@ fn matched(
     if asked.token.is_none() && !more {
         return Ok(Some(returned as u64));
     }
-    if matches!(asked.items.order, Order::Near { .. }) {
-        return Ok(None);
+    let predicate = &asked.items.predicate;
+    let most = if predicate.as_cut().is_some() { MATCHED_CUT_MAX } else { MATCHED_TESTED_MAX };
+    let count = |predicate| {
+        meridian_query::count(snapshot, predicate, most, control).map(|(count, _)| count).map_err(snapshot::problem)
+    };
+    match asked.items.order {
+        // An order by distance leaves out what has no place.
+        Order::Near { k, .. } => {
+            let located = count(&Predicate::and(vec![predicate.clone(), Predicate::located()]))?;
+            Ok(located.map(|count| k.map_or(count, |k| count.min(k as u64))))
+        }
+        _ => count(predicate),
     }
-    let counted = meridian_query::count(snapshot, &asked.items.predicate, MATCHED_TESTED_MAX, control);
-    counted.map(|(count, _)| count).map_err(snapshot::problem)
 }
 
 /// What an answer lacks because files are damaged.

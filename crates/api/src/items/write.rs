@@ -1,8 +1,11 @@
 //! Writing events: `POST /items`, and deletion by filter.
 
+use super::intake::{Intake, LeftOut};
 use super::lead::Lead;
-use super::{known, take_question};
+use super::{known, room, take_question};
 use crate::body::{self, Received};
+use crate::doors::types;
+use crate::limiter::BytesHeld;
 use crate::links;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
@@ -15,10 +18,11 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::{Buf, Bytes};
-use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, is_compressed};
+use bytes::Buf;
+use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, Report, Watch, is_compressed};
 use meridian_model::seq::BATCH_EVENTS_MAX;
 use meridian_model::{Batch, Invalid, Schema};
+use meridian_query::{Control, QueryError};
 use meridian_store::{
     Collection, Deleted, KEY_BYTES_MAX, OnConflict, PartView, Pending, Turn, Write, WriteError, Written,
 };
@@ -49,42 +53,88 @@ pub async fn post(
     Params::parse(context.query.as_deref())?.finish()?;
     let key = idempotency_key(&context.headers)?;
     let received = body::receive(&state, &context.headers, body).await?;
-    let format = format_of(&context.headers, &received.bytes)?;
+    let format = format_of(&context.headers)?;
+    let intake = Intake::of(&context.headers, format)?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
+    room::wait(&collection, deadline).await?;
     let run = Run::admit(&state, deadline).await?;
-    let bytes_max = state.config.body_bytes_max;
     let refuse = |e: WriteError| edge::write_problem(&collection, e);
     let written = if received.bytes.len() <= INLINE_BYTES && !is_compressed(&received.bytes) && collection.has_room() {
-        let write = write_of(received, format, &collection, bytes_max, key)?;
-        let pending = collection.submit(write.write).map_err(refuse)?;
+        let bounds = Bounds::of(&state, &run.control);
+        let Read { write, told, .. } = write_of(received, format, &intake, &collection, key, &bounds)?;
+        let pending = collection.submit(write).map_err(refuse)?;
         // While it waits for others it has no thread, and needs no place: the queue is bounded by itself.
         drop(run);
-        (write.single, write.given, in_turn(pending, deadline, &state.lead).await.map_err(refuse)?)
+        (told, in_turn(pending, deadline, &state.lead).await.map_err(refuse)?)
     } else {
-        let collection = collection.clone();
-        stream::run(run, move |control| {
-            let mut read = write_of(received, format, &collection, bytes_max, key)?;
-            read.write.deadline = Some(Instant::now() + control.time_left());
-            let written = collection.write(read.write).map_err(|e| edge::write_problem(&collection, e))?;
-            Ok((read.single, read.given, written))
-        })
-        .await?
+        let intake = intake.clone();
+        large(&state, run, received, format, intake, &collection, key, deadline).await?
     };
-    let (single, given, written) = written;
+    let (told, written) = written;
     let document = Receipt {
         written: written.written,
         replaced: written.replaced,
         duplicates: written.duplicates,
         position: written.position.to_string(),
+        left_out: told.left_out,
     };
     let mut headers = HeaderMap::new();
     respond::insert(&mut headers, respond::POSITION.clone(), &document.position);
-    if single {
-        let id = given.unwrap_or_else(|| written.first.to_id());
+    intake.set_header(&mut headers);
+    if told.single {
+        let id = told.given.unwrap_or_else(|| written.first.to_id());
         let path = format!("/collections/{}/items/{}", links::escape(collection.name()), links::escape(&id));
         respond::insert(&mut headers, header::LOCATION, &context.url(&path));
     }
     Ok((StatusCode::CREATED, headers, respond::json("application/json", &document)?).into_response())
+}
+
+/// Reads a large body and writes it. It has a place while it computes, and none while it waits for room or the disk.
+#[allow(clippy::too_many_arguments, reason = "the parts of one request, used once")]
+async fn large(
+    state: &AppState,
+    run: Run,
+    received: Received,
+    format: Format,
+    intake: Intake,
+    collection: &Arc<Collection>,
+    key: Option<String>,
+    deadline: Instant,
+) -> Result<(Told, Written)> {
+    enum Next {
+        Queued(Pending),
+        /// With its share of the memory for bodies, which bounds how many wait for room.
+        Waits(Write, Vec<BytesHeld>),
+    }
+    let refuse = |e: WriteError| edge::write_problem(collection, e);
+    let (shared, into) = (state.clone(), collection.clone());
+    let (told, next) = stream::run(run, move |control| {
+        let bounds = Bounds::of(&shared, control);
+        let body_bytes = received.bytes.len();
+        let Read { write, told, mut held } = write_of(received, format, &intake, &into, key, &bounds)?;
+        let next = match into.has_room() {
+            true => Next::Queued(into.submit(write).map_err(|e| edge::write_problem(&into, e))?),
+            false => {
+                held.push(body::hold(&shared, write.batch.bytes().saturating_sub(body_bytes))?);
+                Next::Waits(write, held)
+            }
+        };
+        Ok((told, next))
+    })
+    .await?;
+    let pending = match next {
+        Next::Queued(pending) => pending,
+        Next::Waits(write, _held) => {
+            room::wait(collection, deadline).await?;
+            let into = collection.clone();
+            stream::run(Run::admit(state, deadline).await?, move |_| {
+                into.submit(write).map_err(|e| edge::write_problem(&into, e))
+            })
+            .await?
+        }
+    };
+    let written = wait_in_turn(Arc::new(pending), deadline).await.map_err(refuse)?;
+    Ok((told, written))
 }
 
 /// What a write came to, as its client is told.
@@ -94,27 +144,40 @@ struct Receipt {
     replaced: u64,
     duplicates: u64,
     position: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<LeftOut>,
 }
 
 /// A body as a write.
 struct Read {
     write: Write,
+    told: Told,
+    /// The body's share of the memory for bodies.
+    held: Vec<BytesHeld>,
+}
+
+/// What the answer to a write says of its body.
+struct Told {
     /// Whether the body was one Feature rather than a list, and the id that it gave.
     single: bool,
     given: Option<String>,
+    left_out: Option<LeftOut>,
 }
 
 fn write_of(
     received: Received,
     format: Format,
+    intake: &Intake,
     collection: &Collection,
-    bytes_max: usize,
     key: Option<String>,
+    bounds: &Bounds,
 ) -> Result<Read> {
-    let batch = read_batch(&received, format, &collection.schema(), &ReadOptions::default(), bytes_max)?;
+    let (batch, report) = read_batch(&received, format, &collection.schema(), intake.options.clone(), bounds)?;
     let single = batch.rows() == 1 && format == Format::GeoJson && is_feature(&received.bytes);
     let given = batch.ids().filter(|_| single).map(|ids| ids.value(0).to_owned());
-    Ok(Read { write: Write { batch, key, on_conflict: OnConflict::Refuse, deadline: None }, single, given })
+    let told = Told { single, given, left_out: intake.left_out(&report) };
+    let write = Write { batch, key, on_conflict: OnConflict::Refuse, deadline: None };
+    Ok(Read { write, told, held: received.into_held() })
 }
 
 /// Waits until a queued write is committed, and commits for all that wait when it is its turn. A write whose client
@@ -126,7 +189,11 @@ async fn in_turn(pending: Pending, deadline: Instant, lead: &Lead) -> std::resul
         Poll::Ready(Turn::Lead) => lead.commit(|| pending.lead()),
         Poll::Pending => {}
     }
-    let pending = Arc::new(pending);
+    wait_in_turn(Arc::new(pending), deadline).await
+}
+
+/// The same with a thread of its own for the commit.
+async fn wait_in_turn(pending: Arc<Pending>, deadline: Instant) -> std::result::Result<Written, WriteError> {
     let mut late = false;
     loop {
         let turn = poll_fn(|cx| pending.poll(cx.waker()));
@@ -164,7 +231,7 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
             ),
         ));
     }
-    let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let run = room::admit(&state, &collection, context.deadline(timeout, state.config.timeout_default)?).await?;
     stream::run(run, move |control| {
         let snapshot = edge::of(&collection, None, question.history)?;
         let found = meridian_query::matching_rows(&snapshot, &question.predicate, control).map_err(edge::problem)?;
@@ -225,42 +292,70 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>> {
     }
 }
 
-/// The format of a body: its media type, or, where the client names none, what it looks like.
-fn format_of(headers: &HeaderMap, bytes: &Bytes) -> Result<Format> {
-    let refuse = |found: &str| {
-        let taken = TAKEN.map(Format::media_type).join(", ");
-        Problem::new(Kind::UnsupportedMediaType, format!("{found} is not taken here: expected one of {taken}"))
-    };
-    let found = match headers.get(header::CONTENT_TYPE) {
-        Some(value) => {
-            let text = value.to_str().unwrap_or_default();
-            Format::from_media_type(text).ok_or_else(|| refuse(&format!("{text:?}")))?
-        }
-        None => Format::detect("", &bytes[..bytes.len().min(64 << 10)])
-            .ok_or_else(|| refuse("a body without Content-Type whose format cannot be seen"))?,
-    };
-    if TAKEN.contains(&found) { Ok(found) } else { Err(refuse(&format!("{:?}", found.media_type()))) }
+/// The format of a body: its media type. A body that names none has not come this far; an empty one is read as JSON.
+fn format_of(headers: &HeaderMap) -> Result<Format> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(Format::GeoJson) };
+    let text = value.to_str().unwrap_or_default();
+    Format::from_media_type(text)
+        .filter(|format| TAKEN.contains(format))
+        .ok_or_else(|| types::refusal(&format!("{text:?}"), &TAKEN.map(|format| (format.media_type(), ""))))
 }
 
-/// Reads a body as one batch; gzip and zstd are seen by content.
+/// What bounds the reading of a body.
+pub(super) struct Bounds {
+    control: Control,
+    batch_bytes: usize,
+    unfolded_bytes: u64,
+}
+
+impl Bounds {
+    /// The operator's limits, and the time of a question at work.
+    pub(super) fn of(state: &AppState, control: &Control) -> Bounds {
+        let config = &state.config;
+        Bounds {
+            control: control.clone(),
+            batch_bytes: config.body_bytes_max,
+            // A body that is not compressed is never longer than one that is taken in.
+            unfolded_bytes: config.unfolded_bytes_max.max(config.body_bytes_max as u64),
+        }
+    }
+}
+
+/// Reads a body as one batch, and what was left out of it; gzip and zstd are seen by content.
 pub(super) fn read_batch(
     received: &Received,
     format: Format,
     schema: &Arc<Schema>,
-    options: &ReadOptions,
-    bytes_max: usize,
-) -> Result<Batch> {
+    options: ReadOptions,
+    bounds: &Bounds,
+) -> Result<(Batch, Report)> {
+    let bytes_max = bounds.batch_bytes;
     let failed = |e: ReadError| match e {
         ReadError::Invalid(list) => Problem::invalid_bodies(list),
         ReadError::Io(e) => Problem::new(Kind::InvalidBody, format!("the body cannot be read: {e}")),
+        ReadError::TooLong(most) => Problem::new(
+            Kind::TooLarge,
+            format!("the body takes more than {most} bytes once its compression is taken off: send smaller batches"),
+        )
+        .with("limit_bytes", most),
+        ReadError::Stopped => match bounds.control.check() {
+            Err(QueryError::Deadline) | Ok(()) => Problem::new(
+                Kind::DeadlineExceeded,
+                "the body was not read within the time of its request: send smaller batches, or give more time",
+            ),
+            Err(other) => edge::problem(other),
+        },
     };
+    let control = bounds.control.clone();
+    let watch = Watch::new(move || control.check().is_ok());
+    let options = ReadOptions { watch: Some(watch), input_bytes: bounds.unfolded_bytes, ..options };
     let bytes = received.bytes.clone();
     let reader = if is_compressed(&bytes) {
         meridian_formats::decompress(Box::new(bytes.reader()))
             .map_err(ReadError::from)
-            .and_then(|input| meridian_formats::reader(format, input, schema.clone(), options))
+            .and_then(|input| meridian_formats::reader(format, input, schema.clone(), &options))
     } else {
-        meridian_formats::reader_of_bytes(format, bytes, schema.clone(), options)
+        meridian_formats::reader_of_bytes(format, bytes, schema.clone(), &options)
     };
     let mut reader = reader.map_err(failed)?;
     let limits = BatchLimits { rows: BATCH_EVENTS_MAX, bytes: bytes_max };
@@ -273,7 +368,7 @@ pub(super) fn read_batch(
         )
         .with("limit_bytes", bytes_max));
     }
-    Ok(batch)
+    Ok((batch, reader.report()))
 }
 
 /// Whether a GeoJSON text is one Feature rather than a collection of one.

@@ -1,6 +1,8 @@
 //! Parameters, schemas and responses that operations refer to.
 
+use super::bodies;
 use crate::params::crs;
+use crate::params::format::{EVENTS, Format, GROUPS, PAGES};
 use serde_json::{Map, Value, json};
 
 /// The `components` object.
@@ -35,18 +37,14 @@ fn parameters() -> Value {
     ] {
         all.insert(name.into(), parameter(name, "path", description, schema));
     }
-    let uris = crs::ALL.map(|c| c.uri());
+    let uris = crs::Crs::ALL.map(|c| c.uri());
     let system = || json!({ "type": "string", "format": "uri", "enum": uris, "default": uris[0] });
     for (name, description, schema) in [
-        (
-            "f",
-            "Format of the answer; goes before `Accept`.",
-            json!({ "type": "string", "enum": ["json", "html", "csv", "ndjson", "geojsonseq", "arrow", "parquet"] }),
-        ),
+        ("f", "Format of the answer; goes before `Accept`.", json!({ "type": "string", "enum": words(PAGES) })),
         (
             "bbox",
             "Box: west, south, east, north (or six numbers with heights, which are ignored). West greater than east crosses the antimeridian.",
-            json!({ "type": "array", "oneOf": [{ "minItems": 4, "maxItems": 4 }, { "minItems": 6, "maxItems": 6 }], "items": { "type": "number" } }),
+            json!({ "type": "array", "minItems": 4, "maxItems": 6, "oneOf": [{ "minItems": 4, "maxItems": 4 }, { "minItems": 6, "maxItems": 6 }], "items": { "type": "number" } }),
         ),
         ("bbox-crs", "System of the numbers of `bbox`.", system()),
         ("crs", "System of the coordinates of the answer.", system()),
@@ -57,12 +55,17 @@ fn parameters() -> Value {
             "Most events of a page; above 10000 is taken as 10000.",
             json!({ "type": "integer", "minimum": 1, "maximum": 10000, "default": 10 }),
         ),
+        (
+            "density",
+            "Counts per cell in this tile, even where its events are few.",
+            json!({ "type": "boolean", "default": false }),
+        ),
         ("token", "Where the page begins; taken from a `next` link.", text()),
         ("filter", "A CQL2 expression.", text()),
         (
             "filter-lang",
-            "Encoding of `filter`.",
-            json!({ "type": "string", "enum": ["cql2-text", "cql2-json"], "default": "cql2-text" }),
+            "Encoding of `filter`; `cql-text` is `cql2-text` as clients of its drafts write it (booleans as 0 and 1).",
+            json!({ "type": "string", "enum": ["cql2-text", "cql2-json", "cql-text"], "default": "cql2-text" }),
         ),
         (
             "near",
@@ -93,7 +96,7 @@ fn parameters() -> Value {
         ("track", "An object's id: its events as one line.", text()),
         (
             "after",
-            "Of objects and saved searches: only those whose names come after this one; a `next` link has it. Of packets: only those with greater numbers.",
+            "Of objects and saved searches: only those whose names come after this one; a `next` link has it. Of packets: only those with greater numbers. Of streams: only events after this position, which an event or the answer to a write gave.",
             text(),
         ),
         ("simplify", "How far the line of `track` may be off, in metres.", json!({ "type": "number", "minimum": 0 })),
@@ -126,6 +129,11 @@ fn parameters() -> Value {
             json!({ "type": "integer", "minimum": 1 }),
         ),
         (
+            "confirm",
+            "Most events that the new retention may remove; without it a retention that removes any answers 409 with their number.",
+            json!({ "type": "integer", "minimum": 0, "default": 0 }),
+        ),
+        (
             "history",
             "In a collection of mode `latest`: all events, not only the newest of each object.",
             json!({ "type": "boolean", "default": false }),
@@ -134,9 +142,11 @@ fn parameters() -> Value {
     ] {
         all.insert(name.into(), parameter(name, "query", description, schema));
     }
-    for name in ["bbox", "near", "properties", "sortby", "function"] {
-        all[name]["style"] = json!("form");
-        all[name]["explode"] = json!(false);
+    for (name, words) in
+        [("f-events", words(EVENTS)), ("f-table", words(GROUPS)), ("f-tile", vec!["mvt"]), ("f-json", vec!["json"])]
+    {
+        let schema = json!({ "type": "string", "enum": words });
+        all.insert(name.into(), parameter("f", "query", "Format of the answer; goes before `Accept`.", schema));
     }
     all.insert(
         "queryable".into(),
@@ -147,9 +157,17 @@ fn parameters() -> Value {
         }),
     );
     for (name, description) in [
-        ("Idempotency-Key", "A name for this write: sent again, it changes nothing."),
+        (
+            "Idempotency-Key",
+            "A name for this write: sent again with the same events, it changes nothing; with others it is refused (422).",
+        ),
+        ("Content-Crs", "System of the positions of a GeoJSON body: a URI in angle brackets; CRS84 without it."),
+        ("Prefer", "`handling=lenient` takes a body without the heights and ids that cannot be kept, and counts them."),
         ("Meridian-Timeout", "Deadline in milliseconds."),
-        ("Last-Event-ID", "The last packet that the client has: it gets those after it."),
+        (
+            "Last-Event-ID",
+            "The last packet, or the position of the last event, that the client has: it gets those after it.",
+        ),
     ] {
         all.insert(name.into(), parameter(name, "header", description, text()));
     }
@@ -157,17 +175,26 @@ fn parameters() -> Value {
 }
 
 fn parameter(name: &str, place: &str, description: &str, schema: Value) -> Value {
-    json!({ "name": name, "in": place, "required": place == "path", "description": description, "schema": schema })
+    let mut parameter =
+        json!({ "name": name, "in": place, "required": place == "path", "description": description, "schema": schema });
+    if place == "query" {
+        parameter["style"] = json!("form");
+        parameter["explode"] = json!(false);
+    }
+    parameter
+}
+
+fn words(formats: &[Format]) -> Vec<&'static str> {
+    formats.iter().map(|f| f.word()).collect()
 }
 
 fn schemas() -> Value {
     let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
-    json!({
+    let mut schemas = json!({
         "Text": { "type": "string" },
         "Page": { "type": "string" },
         "Binary": { "type": "string", "format": "binary" },
         "Document": { "type": "object" },
-        "JsonSchema": { "type": "object", "description": "A JSON Schema with x-ogc-role and x-meridian-… members." },
         "Problem": {
             "type": "object",
             "required": ["type", "title", "status", "detail"],
@@ -196,7 +223,7 @@ fn schemas() -> Value {
             "properties": {
                 "type": { "type": "string", "enum": ["Feature"] },
                 "id": { "type": "string" },
-                "geometry": { "type": "object" },
+                "geometry": { "type": ["object", "null"] },
                 "properties": { "type": "object" },
                 "links": { "type": "array", "items": reference("Link") }
             }
@@ -225,14 +252,6 @@ fn schemas() -> Value {
             }
         },
         "Deleted": { "type": "object", "properties": { "deleted": { "type": "integer" }, "position": { "type": "string" } } },
-        "Settings": {
-            "type": "object",
-            "properties": {
-                "retention": { "type": "string", "description": "ISO 8601 duration; null for ever." },
-                "retention_bytes": { "type": "integer", "description": "Bytes of events; null without limit." },
-                "properties": { "type": "object", "description": "New optional fields, as in a JSON Schema." }
-            }
-        },
         "Tracks": {
             "type": "object",
             "properties": {
@@ -282,5 +301,9 @@ fn schemas() -> Value {
             "type": "object",
             "properties": { "totalPlaces": { "type": "integer" }, "places": { "type": "array", "items": reference("Place") } }
         }
-    })
+    });
+    if let Value::Object(schemas) = &mut schemas {
+        schemas.extend(bodies::schemas());
+    }
+    schemas
 }

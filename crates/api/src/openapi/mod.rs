@@ -1,9 +1,14 @@
 //! The API described as OpenAPI: 3.0 at `/api` (what the OGC class `oas30` asks for), 3.1 at `/openapi.json`.
 //!
-//! Both documents come from one table, [`operations::OPERATIONS`]; a test holds that table against the router.
+//! Both documents come from one table, [`operations::OPERATIONS`]; a test holds that table against the router. Beside it
+//! stand the collections that there are, each with its own properties.
 
+mod bodies;
+mod collections;
 mod components;
+mod dialect;
 pub mod operations;
+mod statuses;
 
 use crate::html;
 use crate::links::{OPENAPI_30, OPENAPI_31};
@@ -12,10 +17,14 @@ use crate::params::format::{self, Format, PAGES};
 use crate::problem::Result;
 use crate::request::Context;
 use crate::respond;
+use crate::state::AppState;
+use axum::extract::State;
 use axum::response::Response;
+use meridian_model::Schema;
 use operations::{Body, OPERATIONS, Operation};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// A version of OpenAPI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,31 +36,41 @@ pub enum Version {
 }
 
 /// `GET /api`
-pub async fn get_30(context: Context) -> Result<Response> {
+pub async fn get_30(State(state): State<AppState>, context: Context) -> Result<Response> {
     let mut params = Params::parse(context.query.as_deref())?;
     let format = format::choose(params.take("f"), &context.headers, PAGES)?;
     params.finish()?;
     match format {
         Format::Html => Ok(respond::html(page())),
-        _ => respond::json(OPENAPI_30, &document(Version::V30, &context.base)),
+        _ => respond::json(OPENAPI_30, &document(Version::V30, &context.base, &collections_of(&state))),
     }
 }
 
 /// `GET /openapi.json`
-pub async fn get_31(context: Context) -> Result<Response> {
+pub async fn get_31(State(state): State<AppState>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    respond::json(OPENAPI_31, &document(Version::V31, &context.base))
+    respond::json(OPENAPI_31, &document(Version::V31, &context.base, &collections_of(&state)))
 }
 
-/// The whole document.
-pub fn document(version: Version, server: &str) -> Value {
+/// Names and schemas of the collections, in order of their names.
+fn collections_of(state: &AppState) -> Vec<(String, Arc<Schema>)> {
+    let collections = state.store.list(&state.config.tenant);
+    let mut described: Vec<_> = collections.iter().map(|c| (c.name().to_owned(), c.schema())).collect();
+    described.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    described
+}
+
+/// The whole document, with what each of these collections has of its own.
+pub fn document(version: Version, server: &str, collections: &[(String, Arc<Schema>)]) -> Value {
     let mut paths = Map::new();
     for operation in OPERATIONS {
         let item = paths.entry(operation.path.to_owned()).or_insert_with(|| json!({}));
         if let Value::Object(item) = item {
-            item.insert(operation.method.to_ascii_lowercase(), describe(operation));
+            item.insert(operation.method.to_ascii_lowercase(), describe(operation, operation.path));
         }
     }
+    let mut components = components::components();
+    collections::insert(collections, &mut paths, &mut components["schemas"]);
     let mut document = json!({
         "openapi": match version { Version::V30 => "3.0.3", Version::V31 => "3.1.0" },
         "info": {
@@ -63,18 +82,18 @@ pub fn document(version: Version, server: &str) -> Value {
         "servers": [{ "url": server }],
         "tags": operations::TAGS.iter().map(|(name, text)| json!({"name": name, "description": text})).collect::<Vec<_>>(),
         "paths": paths,
-        "components": components::components(),
+        "components": components,
     });
-    if version == Version::V31
-        && let Value::Object(document) = &mut document
-    {
-        document.insert("jsonSchemaDialect".into(), json!("https://spec.openapis.org/oas/3.1/dialect/base"));
+    match version {
+        Version::V30 => dialect::lower(&mut document),
+        Version::V31 => document["jsonSchemaDialect"] = json!("https://spec.openapis.org/oas/3.1/dialect/base"),
     }
     document
 }
 
-fn describe(operation: &Operation) -> Value {
-    let in_path = operation.path.split('/').filter_map(|s| s.strip_prefix('{')?.strip_suffix('}'));
+/// An operation at its own path, or at one where some of the variables are filled in.
+fn describe(operation: &Operation, path: &str) -> Value {
+    let in_path = path.split('/').filter_map(|s| s.strip_prefix('{')?.strip_suffix('}'));
     let parameters: Vec<Value> = in_path
         .map(|name| reference("parameters", name))
         .chain(operation.parameters.iter().map(|name| reference("parameters", name)))
@@ -85,6 +104,13 @@ fn describe(operation: &Operation) -> Value {
         success["content"] = content(operation.produces);
     }
     responses.insert(operation.status.to_string(), success);
+    for (_, status, answer, produces) in statuses::MORE.iter().filter(|(id, ..)| *id == operation.id) {
+        let mut more = json!({ "description": answer });
+        if !produces.is_empty() {
+            more["content"] = content(produces);
+        }
+        responses.insert(status.to_string(), more);
+    }
     responses.insert("default".to_owned(), reference("responses", "Problem"));
     let mut described = json!({
         "operationId": operation.id,
@@ -135,6 +161,13 @@ fn page() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use meridian_model::schema_spec;
+    use std::collections::BTreeSet;
+
+    fn collections() -> Vec<(String, Arc<Schema>)> {
+        let schema = schema_spec::parse("mag:Double,dtg:Date,tags:List[String],flag:Boolean,*geom:Point").unwrap();
+        vec![("quakes".to_owned(), Arc::new(schema))]
+    }
 
     fn references(value: &Value, found: &mut Vec<String>) {
         match value {
@@ -152,7 +185,7 @@ mod tests {
     #[test]
     fn every_reference_resolves_and_every_operation_is_whole() {
         for version in [Version::V30, Version::V31] {
-            let document = document(version, "http://localhost");
+            let document = document(version, "http://localhost", &collections());
             let mut found = Vec::new();
             references(&document, &mut found);
             assert!(found.len() > 50);
@@ -160,7 +193,7 @@ mod tests {
                 let pointer = target.strip_prefix('#').unwrap();
                 assert!(document.pointer(pointer).is_some(), "{target}");
             }
-            let mut ids = std::collections::BTreeSet::new();
+            let mut ids = BTreeSet::new();
             for (path, item) in document["paths"].as_object().unwrap() {
                 assert!(path.starts_with('/'), "{path}");
                 for (method, operation) in item.as_object().unwrap() {
@@ -182,8 +215,67 @@ mod tests {
     }
 
     #[test]
+    fn each_collection_has_its_own_queryables_and_bodies_and_every_operation_of_the_template() {
+        let document = document(Version::V30, "http://localhost", &collections());
+        let (own, template) = (&document["paths"]["/collections/quakes/items"], "/collections/{c}/items");
+        let methods = |item: &Value| item.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+        assert_eq!(methods(own), methods(&document["paths"][template]));
+        let named = |name: &str| {
+            let parameters = own["get"]["parameters"].as_array().unwrap();
+            parameters.iter().find(|p| p["name"] == name).map(|p| p["schema"]["type"].clone())
+        };
+        assert_eq!(named("mag"), Some(json!("number")));
+        assert_eq!(named("tags"), Some(json!("string")), "one member of the list");
+        assert_eq!(named("geom"), None, "a place is asked for by bbox and filter");
+        let feature = &document["components"]["schemas"]["quakes.feature"]["properties"];
+        let mag = &feature["properties"]["properties"]["mag"];
+        assert_eq!((&mag["type"], &mag["nullable"]), (&json!("number"), &json!(true)));
+        assert_eq!(feature["geometry"]["properties"]["type"]["enum"], json!(["Point"]));
+    }
+
+    #[test]
+    fn names_that_filters_must_quote_or_that_mean_something_else_are_no_parameters() {
+        let field = |name: &str| meridian_model::Field {
+            name: name.to_owned(),
+            kind: meridian_model::FieldType::Int,
+            required: false,
+            title: None,
+        };
+        let fields = ["at place", "limit", "f", "like", "n"].map(field).to_vec();
+        let schema = Arc::new(Schema { fields, ..Schema::default() });
+        let document = document(Version::V30, "http://localhost", &[("odd".to_owned(), schema)]);
+        let parameters = document["paths"]["/collections/odd/items"]["get"]["parameters"].as_array().unwrap();
+        let own: Vec<&str> = parameters.iter().filter_map(|p| p["name"].as_str()).collect();
+        assert_eq!(own, ["id", "n"]);
+        assert!(parameters.contains(&reference("parameters", "queryable")), "the others can still be asked for");
+    }
+
+    #[test]
+    fn what_is_described_is_bounded() {
+        let fields = (0..900).map(|n| meridian_model::Field {
+            name: format!("n{n}"),
+            kind: meridian_model::FieldType::Int,
+            required: false,
+            title: None,
+        });
+        let schema = Arc::new(Schema { fields: fields.collect(), ..Schema::default() });
+        let many: Vec<_> = (0..40).map(|n| (format!("c{n:02}"), schema.clone())).collect();
+        let document = document(Version::V30, "http://localhost", &many);
+        let own = document["paths"].as_object().unwrap().keys().filter(|p| p.starts_with("/collections/c")).count();
+        assert_eq!(own, 2 * 11, "eleven collections of 901 queryables are within 10,000");
+    }
+
+    #[test]
+    fn further_answers_are_of_operations_that_there_are() {
+        for (id, status, ..) in statuses::MORE {
+            let operation = OPERATIONS.iter().find(|o| o.id == *id).unwrap_or_else(|| panic!("there is no {id}"));
+            assert_ne!(operation.status, *status, "{id}");
+        }
+    }
+
+    #[test]
     fn every_component_is_used() {
-        let document = document(Version::V30, "http://localhost");
+        let document = document(Version::V30, "http://localhost", &[]);
         let mut found = Vec::new();
         references(&document, &mut found);
         for kind in ["parameters", "schemas", "responses"] {

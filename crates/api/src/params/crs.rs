@@ -1,94 +1,28 @@
-//! Coordinate reference systems: CRS84 inside, EPSG:4326 and EPSG:3857 at the edge (OGC API Features, part 2).
+//! Coordinate reference systems in parameters and headers (OGC API Features, parts 2 and 4).
 
 use crate::problem::{Problem, Result};
-use geo::MapCoords;
-use geo_types::{Coord, Geometry};
+use crate::respond::CONTENT_CRS;
+use axum::http::HeaderMap;
+pub use meridian_model::Crs;
 
-/// A system that coordinates may be given or wanted in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Crs {
-    /// WGS 84, longitude then latitude: how events are kept.
-    #[default]
-    Crs84,
-    /// WGS 84, latitude then longitude.
-    Epsg4326,
-    /// Spherical Mercator in metres.
-    Epsg3857,
+/// Reads the system that the parameter or header `name` names.
+pub fn parse(name: &str, text: &str) -> Result<Crs> {
+    Crs::from_name(text).ok_or_else(|| {
+        let expected = Crs::ALL.map(Crs::uri).join(", ");
+        Problem::parameter(name, format!("{text:?} is not served: expected one of {expected}"))
+    })
 }
 
-/// Radius of the sphere of EPSG:3857 in metres.
-const MERCATOR_RADIUS_M: f64 = 6_378_137.0;
-/// Latitude at which the Mercator square ends, in degrees.
-const MERCATOR_LATITUDE_MAX: f64 = 85.051_128_779_806_59;
-
-/// Every system served, the one events are kept in first.
-pub const ALL: [Crs; 3] = [Crs::Crs84, Crs::Epsg4326, Crs::Epsg3857];
-
-impl Crs {
-    /// The OGC URI.
-    pub fn uri(self) -> &'static str {
-        match self {
-            Crs::Crs84 => "http://www.opengis.net/def/crs/OGC/1.3/CRS84",
-            Crs::Epsg4326 => "http://www.opengis.net/def/crs/EPSG/0/4326",
-            Crs::Epsg3857 => "http://www.opengis.net/def/crs/EPSG/0/3857",
-        }
+/// The system of a request's body: that of `Content-Crs`, a URI in angle brackets, else CRS84.
+pub fn of_body(headers: &HeaderMap) -> Result<Crs> {
+    let mut values = headers.get_all(&CONTENT_CRS).iter();
+    let Some(value) = values.next() else { return Ok(Crs::Crs84) };
+    if values.next().is_some() {
+        return Err(Problem::parameter("Content-Crs", "given more than once: a body has one reference system"));
     }
-
-    /// Reads a URI, `[EPSG:4326]` or `EPSG:4326`.
-    pub fn parse(name: &str, text: &str) -> Result<Crs> {
-        let bare = text.trim_start_matches('[').trim_end_matches(']');
-        ALL.into_iter()
-            .find(|c| c.uri() == bare || c.uri().replace("http:", "https:") == bare || c.curie() == bare)
-            .ok_or_else(|| {
-                Problem::parameter(
-                    name,
-                    format!("{text:?} is not served: expected one of {}", ALL.map(|c| c.uri()).join(", ")),
-                )
-            })
-    }
-
-    fn curie(self) -> &'static str {
-        match self {
-            Crs::Crs84 => "OGC:CRS84",
-            Crs::Epsg4326 => "EPSG:4326",
-            Crs::Epsg3857 => "EPSG:3857",
-        }
-    }
-
-    /// From longitude and latitude in degrees to this system's axes in order.
-    pub fn of_lon_lat(self, lon: f64, lat: f64) -> (f64, f64) {
-        match self {
-            Crs::Crs84 => (lon, lat),
-            Crs::Epsg4326 => (lat, lon),
-            Crs::Epsg3857 => {
-                let phi = lat.clamp(-MERCATOR_LATITUDE_MAX, MERCATOR_LATITUDE_MAX).to_radians();
-                let y = MERCATOR_RADIUS_M * (std::f64::consts::FRAC_PI_4 + phi / 2.0).tan().ln();
-                (MERCATOR_RADIUS_M * lon.to_radians(), y)
-            }
-        }
-    }
-
-    /// From this system's axes to longitude and latitude in degrees.
-    pub fn to_lon_lat(self, x: f64, y: f64) -> (f64, f64) {
-        match self {
-            Crs::Crs84 => (x, y),
-            Crs::Epsg4326 => (y, x),
-            Crs::Epsg3857 => {
-                let lat = 2.0 * (y / MERCATOR_RADIUS_M).exp().atan() - std::f64::consts::FRAC_PI_2;
-                ((x / MERCATOR_RADIUS_M).to_degrees(), lat.to_degrees())
-            }
-        }
-    }
-
-    /// A geometry in degrees, in this system.
-    pub fn of_geometry(self, geometry: &Geometry<f64>) -> Geometry<f64> {
-        geometry.map_coords(|Coord { x, y }| self.of_lon_lat(x, y).into())
-    }
-
-    /// A geometry of this system, in degrees.
-    pub fn geometry_to_lon_lat(self, geometry: &Geometry<f64>) -> Geometry<f64> {
-        geometry.map_coords(|Coord { x, y }| self.to_lon_lat(x, y).into())
-    }
+    let text = value.to_str().unwrap_or_default().trim();
+    let bare = text.strip_prefix('<').and_then(|t| t.strip_suffix('>')).unwrap_or(text);
+    parse("Content-Crs", bare)
 }
 
 /// Reads `bbox` (four numbers, or six with heights, which are ignored) in `crs` as west, south, east and north in
@@ -130,14 +64,6 @@ mod tests {
     }
 
     #[test]
-    fn mercator_comes_back() {
-        let (x, y) = Crs::Epsg3857.of_lon_lat(180.0, MERCATOR_LATITUDE_MAX);
-        assert!((x - 20_037_508.342_789_244).abs() < 1e-6 && (y - x).abs() < 1e-6, "{x} {y}");
-        let (lon, lat) = Crs::Epsg3857.to_lon_lat(x, y);
-        assert!((lon - 180.0).abs() < 1e-9 && (lat - MERCATOR_LATITUDE_MAX).abs() < 1e-9);
-    }
-
-    #[test]
     fn a_box_of_five_numbers_or_upside_down_is_refused() {
         for bad in ["1,2,3,4,5", "1,2,3", "", "a,2,3,4", "1,4,3,2", "NaN,2,3,4", "-181,0,0,1", "0,0,0,91"] {
             assert!(parse_bbox(bad, Crs::Crs84).is_err(), "{bad}");
@@ -146,11 +72,19 @@ mod tests {
     }
 
     #[test]
-    fn systems_are_known_by_uri_and_short_name() {
-        for crs in ALL {
-            assert_eq!(Crs::parse("crs", crs.uri()).unwrap(), crs);
-            assert_eq!(Crs::parse("crs", &format!("[{}]", crs.curie())).unwrap(), crs);
-        }
-        assert!(Crs::parse("crs", "EPSG:9999").is_err());
+    fn the_system_of_a_body_is_named_once_and_known() {
+        let of = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(&CONTENT_CRS, value.parse().unwrap());
+            }
+            of_body(&headers)
+        };
+        assert_eq!(of(&[]).unwrap(), Crs::Crs84);
+        assert_eq!(of(&["<http://www.opengis.net/def/crs/EPSG/0/4326>"]).unwrap(), Crs::Epsg4326);
+        assert_eq!(of(&["http://www.opengis.net/def/crs/EPSG/0/3857"]).unwrap(), Crs::Epsg3857);
+        let unknown = of(&["<http://www.opengis.net/def/crs/EPSG/0/9999>"]).unwrap_err();
+        assert!(unknown.detail().contains("EPSG/0/9999"), "{}", unknown.detail());
+        assert!(of(&["<EPSG:4326>", "<EPSG:3857>"]).is_err());
     }
 }

@@ -24,6 +24,8 @@ pub enum Format {
 
 /// What resources without events are served as.
 pub const PAGES: &[Format] = &[Format::Json, Format::Html];
+/// What the groups of an aggregate are served as.
+pub const GROUPS: &[Format] = &[Format::Json, Format::Csv];
 /// What events are served as.
 pub const EVENTS: &[Format] =
     &[Format::Json, Format::Html, Format::Csv, Format::NdJson, Format::GeoJsonSeq, Format::Arrow, Format::Parquet];
@@ -53,6 +55,12 @@ impl Format {
             Format::Arrow => "application/vnd.apache.arrow.stream",
             Format::Parquet => "application/vnd.apache.parquet",
         }
+    }
+
+    /// The media type without its parameters, as links name it.
+    pub fn link_type(self) -> &'static str {
+        let whole = self.media_type();
+        whole.split_once(';').map_or(whole, |(essence, _)| essence)
     }
 
     /// Whether the format has no place for links and so streams the whole result when no limit is named.

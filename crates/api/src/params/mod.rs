@@ -1,5 +1,6 @@
 //! Query parameters, read strictly: a name that the route does not know is a mistake, never silence.
 
+mod cql_text;
 pub mod crs;
 pub mod format;
 pub mod page;
@@ -48,7 +49,7 @@ impl Params {
     pub fn take_count(&mut self, name: &'static str, max: usize) -> Result<Option<usize>> {
         let Some(text) = self.take(name) else { return Ok(None) };
         let wrong =
-            || Problem::parameter(name, format!("{text:?} is not a whole number from 1 up (at most {max} are given)"));
+            || Problem::parameter(name, format!("{text:?} is not a whole number from 1 up (at most {max} count)"));
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         if !digits {
             return Err(wrong());

@@ -6,15 +6,18 @@ use meridian_model::Schema;
 
 /// Events of a page when no limit is named.
 pub const LIMIT_DEFAULT: usize = 10;
-/// Most events of a page.
+/// Most events of a page that carries links: a greater limit is taken as this one, and the page links the next.
 pub const LIMIT_MAX: usize = 10_000;
+/// Most events of a limit where the answer is a stream: more than any collection holds.
+pub const LIMIT_STREAM_MAX: usize = 1 << 48;
 
 /// Takes `properties`: names of the schema, without repeats.
 pub fn take_properties(params: &mut Params, schema: &Schema) -> Result<Option<Vec<String>>> {
     let Some(text) = params.take("properties") else { return Ok(None) };
     let mut names: Vec<String> = Vec::new();
     for name in text.split(',').map(str::trim).filter(|n| !n.is_empty()) {
-        if schema.field_index(name).is_none() && name != schema.geometry_name && name != schema.id_name {
+        if schema.field_index(name).is_none() && name != schema.geometry_name && name != schema.id_name && name != "id"
+        {
             return Err(Problem::parameter(
                 "properties",
                 format!("{name:?} is not a property of this collection: it has {}", field_names(schema)),

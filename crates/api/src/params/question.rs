@@ -1,10 +1,11 @@
 //! What a request asks for: `bbox`, `datetime`, `near`, `filter` and queryables become one predicate.
 
+use super::cql_text;
 use super::crs::{self, Crs};
 use super::{Params, position};
 use crate::problem::{Problem, Result};
 use meridian_model::filter::{self, ArrayOp, Comparison, Expr, Operand, Predicate};
-use meridian_model::{FieldType, Interval, Invalid, Schema, time};
+use meridian_model::{FieldType, Interval, Invalid, Schema};
 
 /// Greatest radius: half the circumference of the earth, in metres, and a little.
 const RADIUS_MAX_M: f64 = 20_100_000.0;
@@ -27,9 +28,10 @@ impl Question {
     pub fn take(params: &mut Params, schema: &Schema) -> Result<Question> {
         let mut asked = Asked::default();
         let mut parts = Vec::new();
-        let bbox_crs = asked.take(params, "bbox-crs").map(|c| Crs::parse("bbox-crs", &c)).transpose()?;
+        let bbox_crs = asked.take(params, "bbox-crs").map(|c| crs::parse("bbox-crs", &c)).transpose()?;
         match asked.take(params, "bbox") {
             Some(text) => {
+                has_place(schema, "bbox")?;
                 let [west, south, east, north] = crs::parse_bbox(&text, bbox_crs.unwrap_or_default())?;
                 parts.push(Predicate::bbox(west, south, east, north));
             }
@@ -37,11 +39,15 @@ impl Question {
             None => {}
         }
         if let Some(text) = asked.take(params, "datetime") {
+            has_time(schema, "datetime")?;
             parts.push(Predicate::interval(
                 Interval::parse(&text).map_err(|e| Problem::invalid_parameter("datetime", e))?,
             ));
         }
         let near = asked.take(params, "near").map(|text| position("near", &text)).transpose()?;
+        if near.is_some() {
+            has_place(schema, "near")?;
+        }
         match (near, asked.take(params, "radius")) {
             (_, None) => {}
             (None, Some(_)) => return Err(Problem::parameter("radius", "given without near=longitude,latitude")),
@@ -53,14 +59,11 @@ impl Question {
                 parts.push(Predicate::near(lon, lat, radius_m.min(RADIUS_MAX_M)));
             }
         }
-        if let Some(expr) = take_filter(&mut asked, params)? {
+        if let Some(expr) = take_filter(&mut asked, params, schema)? {
             parts.push(Predicate::bind(&expr, schema).map_err(|e| Problem::invalid_parameter("filter", e))?);
         }
         for expr in take_queryables(&mut asked, params, schema)? {
-            parts.push(Predicate::bind(&expr, schema).map_err(|e| {
-                let field = e.field.clone().unwrap_or_default();
-                Problem::invalid_parameter(&field, e)
-            })?);
+            parts.push(Predicate::bind(&expr.1, schema).map_err(|e| Problem::invalid_parameter(expr.0, e))?);
         }
         let history = match asked.take(params, "history").as_deref() {
             None | Some("false") => false,
@@ -68,6 +71,22 @@ impl Question {
             Some(other) => return Err(Problem::parameter("history", format!("{other:?}: expected true or false"))),
         };
         Ok(Question { predicate: Predicate::and(parts), near, history, asked: asked.0 })
+    }
+}
+
+/// Refuses a question about places to a collection that has none; `blamed` is the parameter that asks.
+pub fn has_place(schema: &Schema, blamed: &'static str) -> Result<()> {
+    match schema.geometry {
+        Some(_) => Ok(()),
+        None => Err(Problem::parameter(blamed, "this collection has no places: its events have no geometry")),
+    }
+}
+
+/// Refuses a question about time to a collection that has none.
+pub fn has_time(schema: &Schema, blamed: &'static str) -> Result<()> {
+    match schema.has_time() {
+        true => Ok(()),
+        false => Err(Problem::parameter(blamed, "this collection has no times: none of its fields says when")),
     }
 }
 
@@ -89,9 +108,9 @@ impl Asked {
     }
 }
 
-fn take_filter(asked: &mut Asked, params: &mut Params) -> Result<Option<Expr>> {
+fn take_filter(asked: &mut Asked, params: &mut Params, schema: &Schema) -> Result<Option<Expr>> {
     let lang = asked.take(params, "filter-lang");
-    let system = asked.take(params, "filter-crs").map(|c| Crs::parse("filter-crs", &c)).transpose()?;
+    let system = asked.take(params, "filter-crs").map(|c| crs::parse("filter-crs", &c)).transpose()?;
     let Some(text) = asked.take(params, "filter") else {
         return match (lang, system) {
             (None, None) => Ok(None),
@@ -102,13 +121,17 @@ fn take_filter(asked: &mut Asked, params: &mut Params) -> Result<Option<Expr>> {
     let wrong = |e: Invalid| Problem::invalid_parameter("filter", e);
     let expr = match lang.as_deref() {
         None | Some("cql2-text") => filter::parse_text(&text).map_err(wrong)?,
+        Some("cql-text") => cql_text::as_cql2(filter::parse_text(&text).map_err(wrong)?, schema)?,
         Some("cql2-json") => {
             let value = serde_json::from_str(&text)
                 .map_err(|e| Problem::parameter("filter", format!("the filter is not JSON: {e}")))?;
             filter::parse_json(&value).map_err(wrong)?
         }
         Some(other) => {
-            return Err(Problem::parameter("filter-lang", format!("{other:?}: expected cql2-text or cql2-json")));
+            return Err(Problem::parameter(
+                "filter-lang",
+                format!("{other:?}: expected cql2-text, cql2-json or cql-text"),
+            ));
         }
     };
     Ok(Some(match system {
@@ -144,7 +167,9 @@ fn place_to_lon_lat(operand: Operand, crs: Crs) -> Operand {
 }
 
 /// Queryables given as parameters of their own name: equality, or membership in a list.
-fn take_queryables(asked: &mut Asked, params: &mut Params, schema: &Schema) -> Result<Vec<Expr>> {
+///
+/// Each with its name, which is to blame where it does not fit.
+fn take_queryables<'a>(asked: &mut Asked, params: &mut Params, schema: &'a Schema) -> Result<Vec<(&'a str, Expr)>> {
     let mut found = Vec::new();
     for name in queryable_names(schema) {
         let Some(text) = params.take_other(name) else { continue };
@@ -157,16 +182,15 @@ fn take_queryables(asked: &mut Asked, params: &mut Params, schema: &Schema) -> R
             FieldType::Int => Operand::Int(text.parse().map_err(|_| wrong("an integer"))?),
             FieldType::Float => Operand::Float(super::number(name, &text)?),
             FieldType::Bool => Operand::Bool(text.parse().map_err(|_| wrong("true or false"))?),
-            FieldType::Time => {
-                Operand::Timestamp(time::parse_instant(&text, None).map_err(|e| Problem::invalid_parameter(name, e))?)
-            }
+            // As a text in a filter: an instant, or a date, which is any instant of its day.
+            FieldType::Time => Operand::Text(text.clone()),
             FieldType::TextList => {
                 let right = Operand::List(vec![Operand::Text(text.clone())]);
-                found.push(Expr::Array { op: ArrayOp::Contains, left: property, right });
+                found.push((name, Expr::Array { op: ArrayOp::Contains, left: property, right }));
                 continue;
             }
         };
-        found.push(Expr::Compare { op: Comparison::Eq, left: property, right: value });
+        found.push((name, Expr::Compare { op: Comparison::Eq, left: property, right: value }));
     }
     Ok(found)
 }

@@ -7,6 +7,8 @@ use arrow_array::Array;
 use meridian_model::{Batch, FieldColumn, Projection, Schema, Seq};
 use meridian_store::{PartView, Snapshot, StoreError};
 
+/// The list of no places, where no collection holds any.
+pub const NONE: &[u8] = b"{\"totalPlaces\":0,\"places\":[]}";
 /// Bytes set aside for one place.
 const PLACE_BYTES: usize = 256;
 

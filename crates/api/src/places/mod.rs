@@ -6,8 +6,10 @@
 
 mod answer;
 mod near;
+mod new;
 
 use crate::body;
+use crate::items::room;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::{Context, Path};
 use crate::snapshot as edge;
@@ -18,10 +20,10 @@ use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use meridian_model::{BatchBuilder, Field, FieldType, GeometryType, IdRole, Invalid, Schema, builder::Value};
+use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema};
 use meridian_store::{CHUNK_ROWS, Collection, PartView, Settings, Snapshot, StoreError, Write};
 use near::{Circle, Walk};
-use serde::Deserialize;
+use new::NewPlace;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -66,7 +68,7 @@ fn schema() -> Schema {
 /// The collection, made if it is not there. Making it syncs a folder: call it where blocking is allowed, or when it is there.
 fn make(state: &AppState) -> Result<Arc<Collection>> {
     let _one_at_a_time = state.places.making.lock();
-    if let Some(collection) = state.store.collection(&state.config.tenant, COLLECTION) {
+    if let Some(collection) = existing(state)? {
         return Ok(collection);
     }
     let settings = Settings { durability: state.config.places_durability, ..Settings::default() };
@@ -76,8 +78,18 @@ fn make(state: &AppState) -> Result<Arc<Collection>> {
     }
 }
 
+/// The collection, if a place was ever added. Only a write makes it: a GET changes nothing.
+fn existing(state: &AppState) -> Result<Option<Arc<Collection>>> {
+    match state.collection(COLLECTION) {
+        Ok(collection) => Ok(Some(collection)),
+        Err(problem) if problem.kind() == Kind::NotFound => Ok(None),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// The collection for a write, made by the first.
 async fn collection(state: &AppState) -> Result<Arc<Collection>> {
-    if let Some(collection) = state.store.collection(&state.config.tenant, COLLECTION) {
+    if let Some(collection) = existing(state)? {
         return Ok(collection);
     }
     let state = state.clone();
@@ -142,9 +154,9 @@ pub async fn nearby(state: &AppState, question: Near<'_>) -> Result<Response> {
     let lat = coordinate("latitude", latitude, 90.0)?;
     let lon = coordinate("longitude", longitude, 180.0)?;
     let page = page(query);
-    let collection = collection(state).await?;
     let deadline = Instant::now() + state.config.timeout_default;
     let permit = state.limiter.admit(deadline).await?;
+    let Some(collection) = existing(state)? else { return Ok(json(StatusCode::OK, answer::NONE.to_vec())) };
     let snapshot = collection.snapshot();
     let k = PAGE.saturating_mul(page.saturating_add(1)).min(snapshot.rows() as usize);
     // The walk looks at trees only, which are always in memory.
@@ -171,7 +183,7 @@ pub async fn nearby(state: &AppState, question: Near<'_>) -> Result<Response> {
 /// `GET /api/v0/places`
 pub async fn list(State(state): State<AppState>, RawQuery(query): RawQuery, context: Context) -> Result<Response> {
     let page = page(query.as_deref());
-    let collection = collection(&state).await?;
+    let Some(collection) = existing(&state)? else { return Ok(json(StatusCode::OK, answer::NONE.to_vec())) };
     let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
     let bytes = stream::run(run, move |control| {
         let snapshot = collection.snapshot();
@@ -187,13 +199,14 @@ pub async fn list(State(state): State<AppState>, RawQuery(query): RawQuery, cont
 
 /// `GET /api/v0/places/{placeId}`
 pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
-    let collection = collection(&state).await?;
+    let missing = |id: &str| Problem::not_found(format!("there is no place {id:?}"));
+    let collection = existing(&state)?.ok_or_else(|| missing(&id))?;
     let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
         let snapshot = collection.snapshot();
         match snapshot.find(&id).map_err(edge::store_problem)? {
             Some((view, row)) => one(&snapshot, &view, row),
-            None => Err(Problem::not_found(format!("there is no place {id:?}"))),
+            None => Err(missing(&id)),
         }
     })
     .await
@@ -201,7 +214,8 @@ pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context:
 
 /// `GET /api/v0/places/random`
 pub async fn random(State(state): State<AppState>, context: Context) -> Result<Response> {
-    let collection = collection(&state).await?;
+    let none = || Problem::new(Kind::InvalidParameter, "there are no places");
+    let collection = existing(&state)?.ok_or_else(none)?;
     let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
     let shared = state.clone();
     stream::run(run, move |control| {
@@ -220,24 +234,10 @@ pub async fn random(State(state): State<AppState>, context: Context) -> Result<R
         }
         match page_of_all(&snapshot, 0, control).map_err(edge::problem)?.shown.first() {
             Some(&(part, row)) => one(&snapshot, &snapshot.parts[part], row),
-            None => Err(Problem::new(Kind::InvalidParameter, "there are no places")),
+            None => Err(none()),
         }
     })
     .await
-}
-
-/// A place as clients send it; what else they send is ignored.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct NewPlace {
-    name: Option<String>,
-    address: Option<String>,
-    city: Option<String>,
-    state: Option<String>,
-    zip_code: Option<String>,
-    telephone_number: Option<String>,
-    latitude: Option<f64>,
-    longitude: Option<f64>,
 }
 
 /// `POST /api/v0/places`
@@ -248,7 +248,7 @@ pub async fn create(State(state): State<AppState>, context: Context, body: Body)
     let id = uuid(&state);
     let collection = collection(&state).await?;
     let batch = place.into_batch(&collection.schema(), &id)?;
-    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let run = room::admit(&state, &collection, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| collection.write(Write::new(batch)).map_err(|e| edge::write_problem(&collection, e)))
         .await?;
     see_other(&format!("{BASE}/{id}"))
@@ -256,59 +256,27 @@ pub async fn create(State(state): State<AppState>, context: Context, body: Body)
 
 /// `DELETE /api/v0/places/{placeId}`: a place that is not there is as gone as one that was deleted.
 pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
-    let collection = collection(&state).await?;
-    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let Some(collection) = existing(&state)? else { return see_other(BASE) };
+    let run = room::admit(&state, &collection, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| collection.delete(&[id]).map_err(|e| edge::write_problem(&collection, e))).await?;
     see_other(BASE)
 }
 
-/// `DELETE /api/v0/places/deleteAllPlaces`
+/// `DELETE /api/v0/places/deleteAllPlaces`: the collection stays, empty; where there is none, none is made.
 pub async fn delete_all(State(state): State<AppState>, context: Context) -> Result<Response> {
+    if existing(&state)?.is_none() {
+        return see_other(BASE);
+    }
     let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
     let shared = state.clone();
     stream::run(run, move |_| {
-        if shared.store.collection(&shared.config.tenant, COLLECTION).is_some() {
+        if existing(&shared)?.is_some() {
             shared.store.drop_collection(&shared.config.tenant, COLLECTION).map_err(edge::store_problem)?;
         }
         make(&shared).map(drop)
     })
     .await?;
     see_other(BASE)
-}
-
-impl NewPlace {
-    fn into_batch(self, schema: &Arc<Schema>, id: &str) -> Result<meridian_model::Batch> {
-        let mut errors: Vec<(&str, String)> = Vec::new();
-        if self.name.as_deref().is_none_or(|n| n.trim().is_empty()) {
-            errors.push(("name", "must not be empty".to_owned()));
-        }
-        for (name, value, limit) in [("latitude", self.latitude, 90.0), ("longitude", self.longitude, 180.0)] {
-            match value {
-                None => errors.push((name, "must not be null".to_owned())),
-                Some(degrees) if !(-limit..=limit).contains(&degrees) => {
-                    errors.push((name, format!("{degrees} is outside -{limit}..{limit}")));
-                }
-                Some(_) => {}
-            }
-        }
-        if !errors.is_empty() {
-            return Err(field_errors(&errors));
-        }
-        let mut builder = BatchBuilder::new(schema.clone());
-        let texts = [self.name, self.address, self.city, self.state, self.zip_code, self.telephone_number];
-        let build = || -> Result<meridian_model::Batch, Invalid> {
-            builder.set_id(id)?;
-            builder.set_point(self.longitude.unwrap_or_default(), self.latitude.unwrap_or_default())?;
-            for (name, text) in TEXTS.iter().zip(texts) {
-                if let (Some(field), Some(text)) = (schema.field_index(name), text) {
-                    builder.set(field, Value::Text(text))?;
-                }
-            }
-            builder.end_event()?;
-            builder.finish()
-        };
-        build().map_err(|e| field_error(e.field.as_deref().unwrap_or("place"), e.detail))
-    }
 }
 
 /// Rows of one page of all places.

@@ -73,7 +73,7 @@ impl Keeper for InStore {
                 self.store.collection(&self.tenant, name).map_or(Ok(()), |collection| fits(&collection))
             }
             Err(StoreError::Invalid(mistake)) => Err(Refusal::Invalid(Invalid::field("keep", mistake.to_string()))),
-            Err(e) => Err(Refusal::Failed(e.to_string())),
+            Err(e) => Err(e.into()),
         }
     }
 

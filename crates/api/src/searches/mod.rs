@@ -120,6 +120,10 @@ fn refused(refusal: Refusal, state: &AppState) -> Problem {
             Kind::TooManySearches,
             format!("there are {most} saved searches, as many as may be: delete one"),
         ),
+        Refusal::DiskFull(why) => {
+            tracing::error!(%why, "the disk is full");
+            Problem::new(Kind::StorageUnavailable, "the server's disk is full: nothing is kept until there is room")
+        }
         Refusal::Failed(why) => Problem::internal(why),
     }
 }

@@ -10,10 +10,11 @@ use crate::params::Params;
 use crate::problem::{Problem, Result};
 use crate::request::{Context, Path};
 use crate::respond;
+use crate::socket::Upgrade;
 use crate::state::AppState;
 use axum::body::Body;
 use axum::extract::State;
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade, rejection::WebSocketUpgradeRejection};
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -38,13 +39,13 @@ const RETRY: &str = "retry: 200\n\n";
 pub async fn get(
     State(state): State<AppState>,
     Path(id): Path<String>,
-    socket: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    Upgrade(socket): Upgrade,
     context: Context,
 ) -> Result<Response> {
     let from = position(&context)?.unwrap_or(0);
     let search = find(&state, &id)?;
     // An EventSource comes back until it is told so that there is nothing more.
-    if socket.is_err() && search.outbox.is_over_before(from) {
+    if socket.is_none() && search.outbox.is_over_before(from) {
         return Ok(respond::no_content());
     }
     Ok(stream(&search.outbox, Some(from), socket, Some(RETRY)))
@@ -72,7 +73,7 @@ pub(super) fn position(context: &Context) -> Result<Option<u64>> {
 pub(super) fn stream(
     outbox: &Arc<Outbox>,
     from: Option<u64>,
-    socket: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    socket: Option<WebSocketUpgrade>,
     head: Option<&'static str>,
 ) -> Response {
     let reader = match from {
@@ -81,8 +82,8 @@ pub(super) fn stream(
     };
     match (reader, socket) {
         (Err(kept), _) => gone(kept.first),
-        (Ok(reader), Ok(upgrade)) => upgrade.on_upgrade(move |socket| over_socket(socket, reader)),
-        (Ok(reader), Err(_)) => as_events(reader, head),
+        (Ok(reader), Some(upgrade)) => upgrade.on_upgrade(move |socket| over_socket(socket, reader)),
+        (Ok(reader), None) => as_events(reader, head),
     }
 }
 

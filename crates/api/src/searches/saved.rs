@@ -6,10 +6,10 @@ use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::{Context, Path};
 use crate::respond;
+use crate::socket::Upgrade;
 use crate::state::AppState;
 use axum::body::Body;
 use axum::extract::State;
-use axum::extract::ws::{WebSocketUpgrade, rejection::WebSocketUpgradeRejection};
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 use meridian_federation::SavedSearch;
@@ -78,7 +78,7 @@ pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, conte
 pub async fn stream(
     State(state): State<AppState>,
     Path(id): Path<String>,
-    socket: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    Upgrade(socket): Upgrade,
     context: Context,
 ) -> Result<Response> {
     let from = packets::position(&context)?;

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+const JSON: (&str, &str) = ("content-type", "application/json");
+
 #[test]
 fn only_the_same_asker_joins_a_search_and_can_end_it() {
     let sources = Sources::start();
@@ -18,7 +20,7 @@ fn only_the_same_asker_joins_a_search_and_can_end_it() {
     let (here, there) = (Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2));
     let ask = |from: Ipv4Addr, headers: &[(&str, &str)]| -> Value {
         let stream = server.connect_from(from, 64 << 10);
-        let answer = ask_over(stream, "POST", "/searches", headers, question.as_bytes());
+        let answer = ask_over(stream, "POST", "/searches", &[headers, &[JSON]].concat(), question.as_bytes());
         assert_eq!(answer.status, 202, "{}", answer.text());
         answer.json()
     };
@@ -53,7 +55,7 @@ fn the_header_sets_the_deadline_where_the_question_does_not() {
     let server = Server::with(config(vec![sources.provider("hang", "")]));
     let ask = |question: &Value, ms: &str| {
         let body = question.to_string();
-        server.ask("POST", "/searches", &[("meridian-timeout", ms)], body.as_bytes())
+        server.ask("POST", "/searches", &[("meridian-timeout", ms), JSON], body.as_bytes())
     };
     let question = |n: u32| json!({"keywords": format!("flood -x{n}"), "providers": ["hang"]});
     let mut own = question(1);

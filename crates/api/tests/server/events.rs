@@ -66,7 +66,7 @@ impl Socket {
 
     /// The same over a connection of one's own.
     pub fn over(mut stream: TcpStream, path: &str) -> Socket {
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").unwrap();
         let mut reader = BufReader::new(stream);
         assert_eq!(read_head(&mut reader).unwrap().0, 101);
         Socket(reader)
@@ -75,6 +75,58 @@ impl Socket {
     /// Says that it goes, and leaves the connection open: status 1000, under a mask that changes nothing.
     pub fn close(&mut self) {
         self.0.get_mut().write_all(&[0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8]).unwrap();
+    }
+
+    /// Sends a text in one frame.
+    pub fn say(&mut self, text: &[u8]) {
+        self.frame(0x81, text);
+    }
+
+    /// Sends a text in so many frames of this piece each.
+    pub fn say_in_pieces(&mut self, piece: &[u8], times: usize) {
+        for n in 0..times {
+            let text = if n == 0 { 0x01 } else { 0x00 };
+            self.frame(text | if n + 1 == times { 0x80 } else { 0 }, piece);
+        }
+    }
+
+    /// Asks for a pong.
+    pub fn ping(&mut self) {
+        self.frame(0x89, b"");
+    }
+
+    /// A frame under a mask that changes nothing; a server that has closed takes none.
+    fn frame(&mut self, head: u8, body: &[u8]) {
+        let mut bytes = vec![head];
+        match u16::try_from(body.len()) {
+            Ok(short) if short < 126 => bytes.push(0x80 | short as u8),
+            Ok(length) => {
+                bytes.push(0x80 | 126);
+                bytes.extend(length.to_be_bytes());
+            }
+            Err(_) => {
+                bytes.push(0x80 | 127);
+                bytes.extend((body.len() as u64).to_be_bytes());
+            }
+        }
+        bytes.extend([0; 4]);
+        bytes.extend(body);
+        let _ = self.0.get_mut().write_all(&bytes);
+    }
+
+    /// Whether a pong comes before the end.
+    pub fn answers(&mut self) -> bool {
+        loop {
+            let mut head = [0; 2];
+            if self.0.read_exact(&mut head).is_err() || head[0] == 0x88 {
+                return false;
+            }
+            let mut body = vec![0; usize::from(head[1])];
+            self.0.read_exact(&mut body).unwrap();
+            if head[0] == 0x8a {
+                return true;
+            }
+        }
     }
 
     /// The next packet; `None` when the server closes it.

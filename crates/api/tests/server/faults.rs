@@ -6,6 +6,7 @@ use meridian_store::Options;
 use meridian_store::seams::{CrashStyle, FaultKind, MemoryDisk, Seams};
 use serde_json::{Value, json};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 const GIVEN: &str = "n:Integer,*geom:Point;meridian.id='given'";
@@ -145,5 +146,61 @@ fn what_a_damaged_segment_held_is_said_to_be_missing_and_the_rest_is_served() {
         let refused = refusal(&post(&server, 20..21));
         assert!(refused.starts_with("the collection notes takes no writes: a segment cannot be read"), "{refused}");
         assert!(ready.problem(503)["collections"][0].as_str().unwrap().starts_with("notes: a segment cannot be read"));
+    }
+}
+
+#[test]
+fn a_collection_that_lost_its_manifest_is_named_everywhere_and_never_made_anew() {
+    let disk = MemoryDisk::new();
+    let server = over(&disk);
+    server.create("others", GIVEN);
+    server.load("others", &features(0..5, true));
+    let place = json!({ "name": "Bank", "latitude": 51.5, "longitude": -0.1 }).to_string();
+    assert!(server.post("/api/v0/places", "application/json", place).status < 400);
+    for name in ["places", "others"] {
+        server.store.collection("default", name).unwrap().flush().unwrap();
+    }
+    disk.crash(CrashStyle::Lose);
+    drop(server);
+    let manifest = "/data/tenants/default/places/p0/MANIFEST";
+    disk.vanish(Path::new(manifest)).unwrap();
+    let before: Vec<_> = disk.files().into_iter().filter(|(path, _)| path.starts_with("/data/tenants")).collect();
+
+    let server = over(&disk);
+    let says = |problem: &Value| {
+        assert_eq!(problem["type"], "urn:meridian:problem:damaged");
+        let detail = problem["detail"].as_str().unwrap();
+        for part in ["the collection places is damaged", manifest, "missing", "meridian check --repair"] {
+            assert!(detail.contains(part), "{part}: {detail}");
+        }
+    };
+    let one = "/collections/places";
+    for path in ["", "/items", "/items/x", "/schema", "/queryables", "/aggregate?function=count", "/density", "/tiles"]
+    {
+        says(&server.get(&format!("{one}{path}")).problem(503));
+    }
+    for path in ["", "/near/51.5/-0.1", "/random", "/x"] {
+        says(&server.get(&format!("/api/v0/places{path}")).problem(503));
+    }
+    says(&server.ask("DELETE", one, &[], b"").problem(503));
+    says(&server.ask("DELETE", "/api/v0/places/deleteAllPlaces", &[], b"").problem(503));
+    says(
+        &server.post(&format!("{one}/items"), "application/geo+json", features(0..1, true)[0].to_string()).problem(503),
+    );
+    says(&server.ask("PUT", one, &[("content-type", "text/plain")], GIVEN.as_bytes()).problem(409));
+
+    let listed = server.json("/collections");
+    let of = |name: &str| listed["collections"].as_array().unwrap().iter().find(|c| c["id"] == name).unwrap().clone();
+    assert_eq!((&of("places")["status"], of("others").get("status")), (&json!("damaged"), None));
+    assert!(of("places")["description"].as_str().unwrap().contains(manifest));
+    assert!(server.get("/collections?f=html").text().contains("the collection places is damaged"));
+    let ready = server.get("/readyz").problem(503);
+    assert!(ready["damaged"][0].as_str().unwrap().contains("the collection places is damaged"), "{ready}");
+    assert!(server.get("/metrics").text().contains("\nmeridian_collections_damaged 1\n"));
+    // The other one is served, and takes writes.
+    server.load("others", &features(5..10, true));
+    assert_eq!(server.json("/collections/others")["itemCount"], 10);
+    for (path, bytes) in before.iter().filter(|(path, _)| path.starts_with("/data/tenants/default/places")) {
+        assert!(disk.files().contains(&(path.clone(), *bytes)), "{}", path.display());
     }
 }

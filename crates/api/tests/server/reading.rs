@@ -279,7 +279,7 @@ fn aggregates_group_by_window_and_field() {
         ("window=P1D&zone=Nowhere", "zone"),
         ("by=none", "by"),
         ("zone=UTC", "zone"),
-        ("f=csv", "f"),
+        ("f=ndjson", "f"),
     ] {
         assert_eq!(server.get(&format!("/collections/q/aggregate?{bad}")).problem(400)["field"], field, "{bad}");
     }

@@ -176,8 +176,8 @@ fn over_the_limit_is_refused_at_once_and_a_search_can_be_stopped() {
         (again.status, again.json()["joined"].clone(), again.json()["search"].clone()),
         (202, json!(true), json!(id))
     );
-    let refused =
-        server.ask("POST", "/searches", &[("authorization", "Bearer other")], question.to_string().as_bytes());
+    let other = [("authorization", "Bearer other"), ("content-type", "application/json")];
+    let refused = server.ask("POST", "/searches", &other, question.to_string().as_bytes());
     assert_eq!(refused.status, 429, "{}", refused.text());
     let retry: u64 = refused.headers["retry-after"].parse().unwrap();
     assert!((1..=20).contains(&retry));

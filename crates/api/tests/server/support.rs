@@ -44,7 +44,16 @@ impl Server {
         Server::upon(Seams::real(), options, config)
     }
 
+    /// Over a store in memory, on an address of the test's choice.
+    pub fn on(listen: &'static str, config: ServerConfig) -> Server {
+        Server::at(listen, Seams::real(), Options::ephemeral(), config)
+    }
+
     pub fn upon(seams: Seams, options: Options, config: ServerConfig) -> Server {
+        Server::at("127.0.0.1:0", seams, options, config)
+    }
+
+    fn at(listen: &'static str, seams: Seams, options: Options, config: ServerConfig) -> Server {
         let store = Arc::new(Store::open(options, seams.clone()).unwrap());
         let state = AppState::new(store.clone(), &seams, config);
         let (stop, stopped) = oneshot::channel::<()>();
@@ -52,7 +61,7 @@ impl Server {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async move {
-                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let listener = tokio::net::TcpListener::bind(listen).await.unwrap();
                 told.send(listener.local_addr().unwrap()).unwrap();
                 serve(listener, state, async move { drop(stopped.await) }).await
             })
@@ -69,7 +78,7 @@ impl Server {
     }
 
     pub fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).unwrap();
+        let stream = TcpStream::connect((IpAddr::from([127, 0, 0, 1]), self.address.port())).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     }
@@ -232,10 +241,13 @@ pub fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Answer> {
 
 /// A point feature.
 pub fn point(id: &str, lon: f64, lat: f64, properties: Value) -> Value {
-    serde_json::json!({
+    let mut feature = serde_json::json!({
         "type": "Feature",
-        "id": id,
         "geometry": { "type": "Point", "coordinates": [lon, lat] },
         "properties": properties,
-    })
+    });
+    if !id.is_empty() {
+        feature["id"] = id.into();
+    }
+    feature
 }

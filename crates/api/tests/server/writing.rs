@@ -58,11 +58,13 @@ fn every_media_type_is_taken() {
     // What is read as Arrow is written as Arrow.
     let arrow = server.get("/collections/q/items?f=arrow");
     assert_eq!((arrow.status, arrow.header("content-type")), (200, "application/vnd.apache.arrow.stream"));
-    let again = server.post("/collections/q/items", "application/vnd.apache.arrow.stream", &arrow.body);
+    // Its ids were made, and are made anew.
+    let headers = [("content-type", "application/vnd.apache.arrow.stream"), ("prefer", "handling=lenient")];
+    let again = server.ask("POST", "/collections/q/items", &headers, &arrow.body);
     assert_eq!((again.status, again.json()["written"].as_u64()), (201, Some(10)), "{}", again.text());
     server.post("/collections/q/items", "image/png", &feature).problem(415);
     server.post("/collections/q/items", "text/plain", &feature).problem(415);
-    assert_eq!(server.ask("POST", "/collections/q/items", &[], feature.as_bytes()).status, 201);
+    server.ask("POST", "/collections/q/items", &[], feature.as_bytes()).problem(415);
 }
 
 #[test]
@@ -93,7 +95,8 @@ fn the_same_key_writes_once() {
     assert_eq!(first.header("location"), second.header("location"));
     assert_eq!(server.json("/collections/q")["itemCount"], 1);
     let long = "k".repeat(2000);
-    server.ask("POST", "/collections/q/items", &[("idempotency-key", &long)], b"{}").problem(400);
+    let headers = [("content-type", "application/geo+json"), ("idempotency-key", &long)];
+    server.ask("POST", "/collections/q/items", &headers, b"{}").problem(400);
 }
 
 #[test]
@@ -171,7 +174,8 @@ fn one_event_is_replaced_changed_and_deleted() {
     server.create("made", "n:Integer");
     server.load("made", &[json!({"type": "Feature", "geometry": null, "properties": {"n": 1}})]);
     let id = server.json("/collections/made/items")["features"][0]["id"].as_str().unwrap().to_owned();
-    server.ask("PUT", &format!("/collections/made/items/{id}"), &[], b"{}").problem(409);
+    let kind = [("content-type", "application/geo+json")];
+    server.ask("PUT", &format!("/collections/made/items/{id}"), &kind, b"{}").problem(409);
     assert_eq!(server.ask("DELETE", &format!("/collections/made/items/{id}"), &[], b"").status, 204);
 }
 

@@ -12,10 +12,10 @@ use serde_json::Value;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  meridian aggregate quakes --function count
-  meridian aggregate quakes --function \"count,max(mag)\" --window P1D --datetime 2026-03-01/..
+  meridian aggregate earthquakes --function count
+  meridian aggregate earthquakes --function \"count,max(mag)\" --window P1D --datetime 2017-01-01/..
   meridian aggregate ships --function \"count,avg(sog_kn)\" --by status --bbox -75,40,-73,41
-  meridian aggregate quakes --function count --window P1M --zone America/Los_Angeles --format json")]
+  meridian aggregate earthquakes --window P1M --zone America/Los_Angeles --format json")]
 pub struct AggregateArgs {
     /// Collection to ask
     pub collection: String,

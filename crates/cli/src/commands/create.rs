@@ -13,8 +13,8 @@ use meridian_store::Settings;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  meridian create quakes --schema \"mag:Double,dtg:Date,*geom:Point:srid=4326\"
-  meridian create ships --schema ships.schema.json --retention 30d --retention-bytes 20GiB
+  meridian create tremors --schema \"mag:Double,dtg:Date,*geom:Point:srid=4326\"
+  meridian create fleet --schema \"ship:String,dtg:Date,*geom:Point\" --retention 30d
 
 A schema is a GeoTools SimpleFeatureType spec (String, Integer, Long, Float, Double, Boolean, Date, UUID,
 List[String], Point, LineString, Polygon, Multi..., Geometry), or a JSON Schema as GET /collections/NAME/schema

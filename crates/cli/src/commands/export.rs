@@ -2,9 +2,13 @@
 
 use crate::args::{SelectionArgs, TargetArgs};
 use crate::client::Client;
+use crate::commands::query;
 use crate::failure::Failure;
 use crate::output::{copy, say};
 use crate::units::size_short;
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::ArrowError;
 use clap::Args;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -14,12 +18,13 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  meridian export quakes quakes.parquet
-  meridian export quakes california.parquet --bbox -125,32,-114,42
+  meridian export earthquakes earthquakes.parquet
+  meridian export earthquakes california.geojson --bbox -125,32,-114,42
   meridian export ships ships.csv --datetime 2022-01-03T12:00:00Z/..
 
-Endings: .parquet (GeoParquet 1.1, for DuckDB, GeoPandas, QGIS), .arrow, .csv, .ndjson, .geojsonl, .geojsons.
-The file is there whole or not at all.")]
+Endings: .parquet (GeoParquet 1.1, for DuckDB, GeoPandas, QGIS), .arrow (an Arrow file), .arrows
+(an Arrow stream), .csv, .geojson, .ndjson or .geojsonl, .geojsons. The file is there whole or not
+at all.")]
 pub struct ExportArgs {
     /// Collection to write
     pub collection: String,
@@ -34,15 +39,17 @@ pub struct ExportArgs {
 /// Runs the command.
 pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     let ending = args.file.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
-    let wire = match ending.as_str() {
-        "parquet" | "geoparquet" => "parquet",
-        "arrow" | "arrows" => "arrow",
-        "csv" => "csv",
-        "ndjson" | "jsonl" | "geojsonl" => "ndjson",
-        "geojsons" => "geojsonseq",
+    let (wire, form) = match ending.as_str() {
+        "parquet" | "geoparquet" => ("parquet", Form::AsItComes),
+        "arrow" => ("arrow", Form::ArrowFile),
+        "arrows" => ("arrow", Form::AsItComes),
+        "csv" => ("csv", Form::AsItComes),
+        "geojson" | "json" => ("ndjson", Form::Collection),
+        "ndjson" | "jsonl" | "geojsonl" => ("ndjson", Form::AsItComes),
+        "geojsons" => ("geojsonseq", Form::AsItComes),
         _ => {
             return Err(Failure::Usage(format!(
-                "{}: expected a file that ends in .parquet, .arrow, .csv, .ndjson, .geojsonl or .geojsons",
+                "{}: expected a file that ends in .parquet, .arrow, .arrows, .csv, .geojson, .ndjson, .geojsonl or .geojsons",
                 args.file.display()
             )));
         }
@@ -52,7 +59,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     let client = Client::open(&args.target.resolve())?;
     let mut answer = client.stream(&["collections", &args.collection, "items"], &parameters)?;
     let partial = partial_name(&args.file);
-    let outcome = write(&mut answer, &partial, &args.file);
+    let outcome = write(&mut answer, form, &partial, &args.file);
     if outcome.is_err() {
         let _ = std::fs::remove_file(&partial);
     }
@@ -67,12 +74,38 @@ fn partial_name(file: &Path) -> PathBuf {
     file.with_file_name(name)
 }
 
-fn write(answer: &mut dyn std::io::Read, partial: &Path, file: &Path) -> Result<u64, Failure> {
+/// What becomes of the server's answer on its way into the file.
+#[derive(Clone, Copy)]
+enum Form {
+    AsItComes,
+    /// Features, a line each, become one collection.
+    Collection,
+    /// An Arrow stream becomes a file that can be read from its end.
+    ArrowFile,
+}
+
+fn write(answer: &mut dyn std::io::Read, form: Form, partial: &Path, file: &Path) -> Result<u64, Failure> {
     let failed = |e: std::io::Error| Failure::Usage(format!("{}: cannot be written: {e}", file.display()));
     let mut out = BufWriter::with_capacity(1 << 18, File::create(partial).map_err(failed)?);
-    let bytes = copy(answer, &mut out)?;
+    match form {
+        Form::AsItComes => copy(answer, &mut out).map(drop)?,
+        Form::Collection => query::geojson(answer, u64::MAX, &mut out)?,
+        Form::ArrowFile => arrow_file(answer, &mut out)?,
+    }
     out.flush().map_err(failed)?;
     out.get_ref().sync_all().map_err(failed)?;
+    let bytes = out.get_ref().metadata().map_err(failed)?.len();
     std::fs::rename(partial, file).map_err(failed)?;
     Ok(bytes)
+}
+
+fn arrow_file(answer: &mut dyn std::io::Read, out: &mut dyn Write) -> Result<(), Failure> {
+    let broken = |e: ArrowError| Failure::Refused(format!("the answer broke off: {e}"));
+    let unwritten = |e: ArrowError| Failure::Usage(format!("the file cannot be written: {e}"));
+    let batches = StreamReader::try_new(answer, None).map_err(broken)?;
+    let mut writer = FileWriter::try_new(out, &batches.schema()).map_err(unwritten)?;
+    for batch in batches {
+        writer.write(&batch.map_err(broken)?).map_err(unwritten)?;
+    }
+    writer.finish().map_err(unwritten)
 }

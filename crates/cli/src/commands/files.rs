@@ -11,8 +11,8 @@ use serde_json::Value;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  meridian files quakes
-  duckdb -c \"LOAD spatial; SELECT count(*) FROM read_parquet([$(meridian files quakes --quoted)])\"
+  meridian files earthquakes
+  duckdb -c \"SELECT count(*) FROM read_parquet([$(meridian files earthquakes --quoted)])\"
 
 Everything written so far is brought into the files first, and what was replaced or deleted is left out of them: each
 event stands in them once. The files stay for an hour (store.files_memory), whatever is written meanwhile; list them

@@ -17,13 +17,14 @@ const LIMIT_MAX: u64 = 10_000;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  meridian query quakes --filter \"mag > 7\"
-  meridian query quakes --bbox -125,32,-114,42 --datetime 2026-03-01/.. --limit 20
-  meridian query quakes --near 139.69,35.69,200000 --limit 5
-  meridian query ships --filter \"vessel = 4711\" --format geojson > track.geojson
-  meridian query quakes --sortby=-mag --limit 10 --url http://127.0.0.1:7117
+  meridian query earthquakes --filter \"mag > 7\"
+  meridian query earthquakes --bbox -125,32,-114,42 --datetime 2017-01-01/.. --limit 20
+  meridian query earthquakes --near 139.69,35.69,200000 --limit 5
+  meridian query ships --filter \"vessel = 'v00001'\" --format geojson > track.geojson
+  meridian query earthquakes --sortby=-mag --limit 10 --url http://127.0.0.1:7117
 
-A table shows 10 events unless --limit says otherwise; the other formats give all of them.")]
+A table shows 10 events unless --limit says otherwise; the other formats give all of them. arrow is
+a stream (.arrows): meridian export writes .arrow files.")]
 pub struct QueryArgs {
     /// Collection to ask
     pub collection: String,
@@ -120,7 +121,7 @@ fn lines(answer: impl Read, most: u64, out: &mut dyn Write) -> Result<(), Failur
 }
 
 /// Features, a line each, as one collection.
-fn geojson(answer: impl Read, most: u64, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn geojson(answer: impl Read, most: u64, out: &mut dyn Write) -> Result<(), Failure> {
     let mut put = |bytes: &[u8]| out.write_all(bytes).map_err(|e| unwritable(&e));
     put(b"{\"type\":\"FeatureCollection\",\"features\":[\n")?;
     each_line(answer, most, |n, line| {

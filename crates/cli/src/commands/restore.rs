@@ -14,8 +14,8 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  meridian restore /backups/monday --data ./meridian-data
-  meridian serve --data ./meridian-data
+  meridian restore /backups/monday --data ./restored
+  meridian serve --data ./restored
 
 Every checksum is verified, and each collection must come out with the events that the backup says. The data folder must
 be new or empty; it becomes one in the last step, so that a restore that was broken off cannot be taken for whole: run it

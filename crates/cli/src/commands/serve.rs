@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::machine;
 use crate::output::say;
 use clap::Args;
-use meridian_api::AppState;
+use meridian_api::{AppState, HostName, Hosts};
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
 use std::io::IsTerminal;
@@ -24,6 +24,7 @@ const LITTLE_MEMORY: u64 = 4 << 30;
 Examples:
   meridian serve                                   ./meridian-data on http://127.0.0.1:7117
   meridian serve --data /srv/events --listen 0.0.0.0:7117
+  meridian serve --listen 0.0.0.0:7117 --host events.example.org
   meridian serve --ephemeral                       keep everything in memory
   meridian serve --show-config > meridian.toml     every setting, its meaning and its default
   meridian serve --config meridian.toml
@@ -33,6 +34,9 @@ pub struct ServeArgs {
     /// Address and port to listen on; port 0 takes a free one [default: 127.0.0.1:7117]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
+    /// Name under which clients reach the server, besides its address and localhost; may repeat
+    #[arg(long, value_name = "NAME")]
+    pub host: Vec<HostName>,
     /// Folder that holds the data; made where it is not there [default: ./meridian-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -97,6 +101,7 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
     if let Some(listen) = &args.listen {
         config.listen.clone_from(listen);
     }
+    config.server.hosts.extend(args.host.iter().cloned());
     if let Some(data) = &args.data {
         config.store.data.clone_from(data);
     }
@@ -115,7 +120,9 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
     Ok(config)
 }
 
-async fn serve(config: Config) -> Result<(), Failure> {
+async fn serve(mut config: Config) -> Result<(), Failure> {
+    // A name that the address is given by is a name of the server.
+    config.server.hosts.extend(HostName::listened_on(&config.listen));
     // Before the listener: a signal that comes early must not find the default handler.
     let stop = stop_signal()?;
     // The port first, so that a wrong address is told before a large log is read back.
@@ -138,10 +145,12 @@ async fn serve(config: Config) -> Result<(), Failure> {
     };
     say(&format!(
         "Meridian {} serves {} collections, {} events on http://{address} ({what})\n\
-         map http://{address}/map   API http://{address}/   end with Ctrl-C",
+         map http://{address}/map   API http://{address}/   end with Ctrl-C\n\
+         answers to {}; other names get 421 (--host, server.hosts)",
         env!("CARGO_PKG_VERSION"),
         store.list(&config.server.tenant).len(),
         crate::units::count_text(events),
+        Hosts::new(&config.server, address),
     ));
     let state = AppState::new(store.clone(), &seams, config.server);
     let served = meridian_api::serve(listener, state, stop).await;

@@ -17,6 +17,7 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
     store.segment_rows_max = (memory / 1024).clamp(1 << 18, 1 << 24) as u32;
     config.server.body_bytes_total = share(16, 64, 512) as usize;
     config.server.answer_bytes_total = share(16, 32, 256) as usize;
+    config.server.query_bytes_total = share(16, 32, 256);
     config.server.search.buffer_bytes_total = share(16, 32, 256) as usize;
     config.server.search.answer_bytes_total = share(16, 32, 256) as usize;
 }

@@ -1,6 +1,6 @@
 //! The settings of the server, its store, its requests and answers, and of the places profile.
 
-use super::setting::{GIB, KIB, MIB, Setting, TIB, size, text, within};
+use super::setting::{GIB, KIB, MIB, Setting, TIB, size, text, texts, within};
 use super::{durability, durability_name};
 use crate::units;
 use std::path::PathBuf;
@@ -32,6 +32,21 @@ pub(super) const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    list!(
+        "server.hosts",
+        "More names under which the server answers, with a port or without; it knows its address, localhost and the host of public_url by itself. Others get 421.",
+        server.hosts
+    ),
+    list!(
+        "server.origins",
+        "Origins, such as https://tools.example.org, whose pages may write and open WebSockets; the server's own and that of public_url may.",
+        server.origins
+    ),
+    list!(
+        "server.frame_ancestors",
+        "Origins, such as https://portal.example.org, whose pages may embed the server's pages.",
+        server.frame_ancestors
+    ),
     duration!(
         "server.shutdown_grace",
         "How long a shutdown waits for running requests.",
@@ -97,6 +112,13 @@ pub(super) const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    size!(
+        "ingest.unfolded_bytes",
+        "Most bytes that a compressed body may unfold to; a longer one gets 413.",
+        server.unfolded_bytes_max,
+        MIB,
+        TIB
+    ),
     size!("ingest.body_bytes_total", "Most bytes of bodies held at once.", server.body_bytes_total, MIB, TIB),
     duration!("ingest.body_stall", "Longest silence within a body; then 408.", server.body_stall, "1s", "1h"),
     duration!("ingest.body_grace", "Time before the least speed of a body counts.", server.body_grace, "1s", "1h"),
@@ -114,6 +136,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     duration!("requests.timeout", "Deadline of a request that names none.", server.timeout_default, "1ms", "1d"),
     duration!("requests.timeout_stream", "The same for whole results.", server.timeout_stream, "1ms", "1d"),
     duration!("requests.timeout_max", "Longest deadline that a request may ask for.", server.timeout_max, "1ms", "7d"),
+    size!(
+        "requests.query_bytes_total",
+        "Most bytes that questions collect before they can answer (sorts, groups, grids), all together; then 503.",
+        server.query_bytes_total,
+        MIB,
+        TIB
+    ),
     duration!("requests.head_timeout", "Longest time for the head of a request.", server.head_timeout, "1s", "1h"),
     duration!(
         "answers.stall",
@@ -124,7 +153,22 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     size!("answers.chunk_bytes", "Aimed size of one piece of an answer.", server.chunk_bytes, KIB, 16 * MIB),
     count!("answers.chunks_waiting_max", "Pieces that wait for a slow client.", server.chunks_waiting_max, 1, 1_000),
-    size!("answers.bytes_total", "Most bytes of answers that wait, all together.", server.answer_bytes_total, MIB, TIB),
+    size!(
+        "answers.bytes_total",
+        "Most bytes of answers that wait, all together; where more is needed, clients that do not read are let go.",
+        server.answer_bytes_total,
+        MIB,
+        TIB
+    ),
+    size!(
+        "answers.rate_min",
+        "Least speed at which a client takes a streamed answer, in bytes a second; a slower one is let go.",
+        server.answer_rate_min,
+        0,
+        GIB
+    ),
+    count!("streams.max", "Most streams of events open at once; more get 503.", server.streams_max, 0, 1_000_000),
+    duration!("streams.lifetime", "Longest time that a stream of events lasts.", server.stream_lifetime, "1s", "30d"),
 ];
 
 pub(super) const PLACES: &[Setting] = &[Setting {

@@ -2,6 +2,7 @@
 
 use super::Config;
 use crate::units;
+use std::str::FromStr;
 use toml::Value;
 
 pub(super) const KIB: u64 = 1 << 10;
@@ -67,6 +68,25 @@ macro_rules! duration {
             },
         }
     };
+}
+
+/// A list of texts, each of a form of its own.
+macro_rules! list {
+    ($key:literal, $help:literal, $($place:ident).+) => {
+        Setting {
+            key: $key,
+            help: $help,
+            get: |c| Value::Array(c.$($place).+.iter().map(|one| Value::String(one.to_string())).collect()),
+            set: |c, v| texts(v).map(|list| c.$($place).+ = list),
+        }
+    };
+}
+
+/// Reads a list of texts.
+pub(super) fn texts<T: FromStr<Err = String>>(value: &Value) -> Result<Vec<T>, String> {
+    let expected = "expected a list of texts in quotes, as in [\"one\", \"two\"]";
+    let list = value.as_array().ok_or(expected)?;
+    list.iter().map(|one| one.as_str().ok_or(expected)?.parse()).collect()
 }
 
 pub(super) fn text(value: &Value) -> Result<String, String> {

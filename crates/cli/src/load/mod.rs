@@ -3,6 +3,7 @@
 mod digest;
 mod progress;
 mod source;
+mod surplus;
 mod track;
 
 use crate::args::TargetArgs;
@@ -12,6 +13,7 @@ use crate::failure::Failure;
 use crate::output::say;
 use crate::schema_arg;
 use crate::units::count_text;
+use crate::upload::Taken;
 use clap::Args;
 use digest::Digest;
 use meridian_formats::{BatchLimits, Epoch, EventReader, Format, OnError, ReadError, ReadOptions, Unknown};
@@ -22,6 +24,7 @@ use source::Source;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
+use surplus::RejectsFile;
 
 /// Events of one batch; together with the bytes this decides where inputs are cut, and so what a resumed load repeats.
 const BATCH: BatchLimits = BatchLimits { rows: 50_000, bytes: 16 << 20 };
@@ -31,15 +34,16 @@ const BATCH: BatchLimits = BatchLimits { rows: 50_000, bytes: 16 << 20 };
 #[command(after_help = "\
 Examples:
   meridian load earthquakes data/usgs-earthquakes/earthquakes.csv.zst
-  meridian load ships ais.csv.zst --object vessel
-  meridian load storms storms.csv.zst --track storm_id        joins the positions of each storm to a line
-  meridian load sensors log.csv --zone Europe/Paris           for times without a zone
-  zcat day.ndjson.gz | meridian load clicks - --format ndjson
-  meridian load ships more.csv --url http://127.0.0.1:7117    into a running server
+  meridian load ships data/us-ais-20220103/ais.csv.zst --object vessel
+  meridian load storms data/atlantic-storms/storms.csv.zst --track storm_id  joins positions
+  meridian load regions data/natural-earth/countries_50m.geojsonl.zst --invalid skip
+  printf 'time,n\\n2026-01-31 12:00,1\\n' | meridian load sensors - --zone Europe/Paris
+  meridian load capitals data/natural-earth/capitals_110m.geojsonl.zst --url http://127.0.0.1:7117
 
-A collection that is not there is made from the first input and shown. Files are cut into batches that are in
-whole or not at all; a load that broke off can be run again and doubles nothing (for a day). It stops at the first
-bad line and says what is in. Compression (gzip, zstd) is seen by content.")]
+A collection that is not there is made when the first batch of the first input is read, and shown.
+Files are cut into batches that are in whole or not at all; a load that broke off can be run again
+and doubles nothing (for a day). It stops at the first bad line and says what is in, unless
+--invalid says otherwise. Compression (gzip, zstd) is seen by content.")]
 pub struct LoadArgs {
     /// Collection to load into
     pub collection: String,
@@ -91,6 +95,18 @@ pub struct LoadArgs {
     /// Word that stands for no value in CSV, such as NA; may be repeated
     #[arg(long, value_name = "WORD", help_heading = "Values")]
     pub null: Vec<String>,
+    /// What to do with invalid events: refuse the input, skip them, or repair polygons and skip the rest
+    #[arg(long, default_value = "refuse", value_parser = ["refuse", "skip", "repair"], help_heading = "Invalid events")]
+    pub invalid: String,
+    /// File for the events that are left out, a JSON object a line: input, line, field, reason, event
+    #[arg(long, value_name = "FILE", help_heading = "Invalid events")]
+    pub rejects: Option<PathBuf>,
+    /// Leave out heights and measures, which are not kept, instead of refusing events that have them
+    #[arg(long, help_heading = "Invalid events")]
+    pub drop_z: bool,
+    /// Leave out ids where the collection makes its own, instead of refusing events that have them
+    #[arg(long, help_heading = "Invalid events")]
+    pub drop_ids: bool,
     /// Load what was loaded before once more, as new events
     #[arg(long)]
     pub again: bool,
@@ -114,10 +130,12 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
     let given = args.schema.as_deref().map(schema_arg::read).transpose()?;
     let durability = config::durability(&args.durability).map_err(|e| Failure::Usage(format!("--durability: {e}")))?;
     let settings = Settings { durability, ..Settings::default() };
+    let rejects = RejectsFile::open(args)?;
     let mut place = Place::open(args.target.resolve(), &args.collection)?;
     let mut total = Counts::default();
     for path in &args.files {
         let source = Source::open(path, format)?;
+        let options = ReadOptions { rejects: rejects.as_ref().map(|r| r.of(&source.name)), ..options.clone() };
         let base = match (&args.track, place.schema(), &given) {
             (None, Some(schema), _) => schema,
             (None, None, Some(given)) => Arc::new(given.clone()),
@@ -127,28 +145,77 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
             Some(track) => Arc::new(track::track_schema(&base, track).map_err(|e| Failure::Usage(e.to_string()))?),
             None => base.clone(),
         };
-        match place.schema() {
-            None => {
-                let schema = with_object(&schema, args.object.as_deref())?;
-                place.create(&schema, &settings)?;
-                if !args.quiet {
-                    let shown = schema_arg::describe(&schema);
-                    say(&format!("made collection {} from {}:\n{shown}", args.collection, source.name));
-                }
+        let schema = match place.schema() {
+            None => Arc::new(with_object(&schema, args.object.as_deref())?),
+            Some(there) => {
+                fits(&there, &schema, given.as_ref(), args).map_err(|what| {
+                    let (file, collection) = (&source.name, &args.collection);
+                    Failure::Usage(format!("{file}: the collection {collection} is there already, {what}"))
+                })?;
+                there
             }
-            Some(there) => fits(&there, &schema, given.as_ref(), args).map_err(|what| {
-                Failure::Usage(format!("{}: the collection {} is there already, {what}", source.name, args.collection))
-            })?,
+        };
+        let name = source.name.clone();
+        let mut into = Into { place: &mut place, schema: &schema, settings: &settings, from: &name, args };
+        let counts = load(source, base, &options, &mut into)?;
+        if given.is_some() {
+            // Asked for by its schema, it is there even where the input holds nothing.
+            into.make()?;
         }
-        let Some(schema) = place.schema() else { continue };
-        let counts = load(source, base, schema, &options, args, &place)?;
         total.written += counts.written;
         total.before += counts.before;
     }
+    rejects.map_or(Ok(()), |rejects| rejects.close())?;
     if !args.quiet {
         say(&format!("{}: {} events in{}", args.collection, count_text(total.written), total.before_text()));
     }
     place.close()
+}
+
+/// The collection that an input goes into, made when the first batch of it has been read.
+struct Into<'a> {
+    place: &'a mut Place,
+    schema: &'a Arc<Schema>,
+    settings: &'a Settings,
+    from: &'a str,
+    args: &'a LoadArgs,
+}
+
+impl Into<'_> {
+    /// Makes the collection where it is not there.
+    fn make(&mut self) -> Result<(), Failure> {
+        if self.place.schema().is_some() {
+            return Ok(());
+        }
+        self.place.create(self.schema, self.settings)?;
+        if !self.args.quiet {
+            let shown = schema_arg::describe(self.schema);
+            say(&format!("made collection {} from {}:\n{shown}", self.args.collection, self.from));
+        }
+        Ok(())
+    }
+
+    /// Writes a batch; a collection that was made for it does not stay where the batch is refused.
+    fn write(&mut self, batch: Batch, key: String) -> Result<Taken, Failure> {
+        if self.place.schema().is_some() {
+            return self.place.write(batch, key);
+        }
+        different_ids(&batch)?;
+        self.make()?;
+        self.place.write(batch, key).or_else(|refusal| match self.place.unmake()? {
+            true => Err(refusal),
+            false => {
+                Err(noted(refusal, |why| format!("{why}\nthe collection {} is made, and empty", self.args.collection)))
+            }
+        })
+    }
+}
+
+/// Refuses ids that stand twice in a batch before a collection is made for it.
+fn different_ids(batch: &Batch) -> Result<(), Failure> {
+    let mut seen = std::collections::HashSet::new();
+    let twice = batch.ids().and_then(|ids| ids.iter().flatten().find(|id| !seen.insert(*id)));
+    twice.map_or(Ok(()), |id| Err(Failure::Bad(format!("the id {id:?} stands twice in the input"))))
 }
 
 /// How many events went in, and how many were in already from a load that broke off.
@@ -184,7 +251,7 @@ fn read_options(args: &LoadArgs) -> Result<ReadOptions, Failure> {
         Some(other) => return Err(Failure::Usage(format!("--epoch: {other:?}: expected s, ms or us"))),
     };
     let zone = args.zone.as_deref().map(meridian_model::time::zone).transpose();
-    Ok(ReadOptions {
+    let mut options = ReadOptions {
         lon: args.lon.clone(),
         lat: args.lat.clone(),
         geometry: args.geometry.clone(),
@@ -197,7 +264,9 @@ fn read_options(args: &LoadArgs) -> Result<ReadOptions, Failure> {
         unknown: if args.ignore_unknown { Unknown::Ignore } else { Unknown::Refuse },
         on_error: OnError::First,
         ..ReadOptions::default()
-    })
+    };
+    surplus::apply(args, &mut options);
+    Ok(options)
 }
 
 fn with_object(schema: &Schema, object: Option<&str>) -> Result<Schema, Failure> {
@@ -239,15 +308,8 @@ fn same_events(a: &Schema, b: &Schema) -> bool {
 }
 
 /// Reads on one thread and writes on this one, so that parsing and the log's disk work side by side.
-fn load(
-    source: Source,
-    base: Arc<Schema>,
-    schema: Arc<Schema>,
-    options: &ReadOptions,
-    args: &LoadArgs,
-    place: &Place,
-) -> Result<Counts, Failure> {
-    let name = source.name.clone();
+fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Into<'_>) -> Result<Counts, Failure> {
+    let (name, args, schema) = (source.name.clone(), into.args, into.schema.clone());
     let mut progress = Progress::start(&name, source.size, source.read.clone(), args.quiet);
     let read_as = if args.track.is_some() { &base } else { &schema };
     let events = source.reader(read_as.clone(), options).map_err(|e| bad(&name, &e, Counts::default()))?;
@@ -259,35 +321,38 @@ fn load(
     };
     let mut digest = Digest::new(if args.again { salt() } else { 0 });
     let mut counts = Counts::default();
-    let outcome = std::thread::scope(|scope| {
+    let (outcome, report) = std::thread::scope(|scope| {
         let (send, receive) = mpsc::sync_channel::<Result<Batch, ReadError>>(1);
-        scope.spawn(move || {
+        let reading = scope.spawn(move || {
             loop {
                 let next = events.next_batch(&BATCH);
                 let last = !matches!(next, Ok(Some(_)));
-                if let Some(next) = next.transpose()
-                    && send.send(next).is_err()
-                {
-                    return;
-                }
-                if last {
-                    return;
+                let gone = next.transpose().is_some_and(|next| send.send(next).is_err());
+                if last || gone {
+                    return events.report();
                 }
             }
         });
-        for batch in receive {
+        let mut take = |batch: Result<Batch, ReadError>| {
             let batch = batch.map_err(|e| bad(&name, &e, counts))?;
             let key = digest.key(&batch).map_err(|e| Failure::Bad(format!("{name}: {e}")))?;
             let rows = batch.rows() as u64;
-            let taken = place.write(batch, key).map_err(|e| stopped(&name, e, counts))?;
+            let taken = into.write(batch, key).map_err(|e| stopped(&name, e, counts))?;
             counts.written += taken.written;
             counts.before += taken.before;
             progress.add(rows);
-        }
-        Ok(())
+            Ok(())
+        };
+        let outcome: Result<(), Failure> = receive.into_iter().try_for_each(&mut take);
+        (outcome, reading.join().unwrap_or_default())
     });
-    progress.end(usize::from(outcome.is_err()));
-    outcome.map(|()| counts)
+    progress.end(report.skipped + u64::from(outcome.is_err()));
+    surplus::tell(&name, &report);
+    outcome?;
+    if counts.written + counts.before == 0 && report.skipped > 0 {
+        return Err(Failure::Bad(format!("{name}: none of its events could be taken")));
+    }
+    Ok(counts)
 }
 
 fn salt() -> u64 {
@@ -296,15 +361,19 @@ fn salt() -> u64 {
 }
 
 fn bad(name: &str, error: &ReadError, counts: Counts) -> Failure {
-    Failure::Bad(format!("{name}: {}\n{}", source::reason(error), whats_in(counts)))
+    Failure::Bad(format!("{name}: {}\n{}{}", source::reason(error), whats_in(counts), surplus::hint(error)))
 }
 
 fn stopped(name: &str, error: Failure, counts: Counts) -> Failure {
-    let text = |e: String| format!("{name}: {e}\n{}", whats_in(counts));
-    match error {
-        Failure::Bad(e) => Failure::Bad(text(e)),
-        Failure::Usage(e) => Failure::Usage(text(e)),
-        Failure::Refused(e) => Failure::Refused(text(e)),
+    noted(error, |why| format!("{name}: {why}\n{}", whats_in(counts)))
+}
+
+/// The same failure in other words.
+fn noted(failure: Failure, words: impl FnOnce(String) -> String) -> Failure {
+    match failure {
+        Failure::Bad(why) => Failure::Bad(words(why)),
+        Failure::Usage(why) => Failure::Usage(words(why)),
+        Failure::Refused(why) => Failure::Refused(words(why)),
     }
 }
 

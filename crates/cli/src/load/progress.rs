@@ -83,7 +83,7 @@ impl Progress {
     }
 
     /// Ends the show; what is in stays on the screen.
-    pub fn end(self, mistakes: usize) {
+    pub fn end(self, mistakes: u64) {
         self.bar.finish_and_clear();
         if self.quiet {
             return;

@@ -76,7 +76,7 @@ impl Source {
             }
             None => meridian_formats::infer_prefix(self.format, &self.sample, options),
         };
-        guess.map_err(|e| Failure::Bad(format!("{}: {}", self.name, reason(&e))))
+        guess.map_err(|e| Failure::Bad(format!("{}: {}{}", self.name, reason(&e), super::surplus::hint(&e))))
     }
 
     /// Reads its events.

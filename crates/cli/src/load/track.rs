@@ -1,6 +1,6 @@
 //! Positions into lines: consecutive rows of one object become one event.
 
-use meridian_formats::{BatchLimits, EventReader, ReadError};
+use meridian_formats::{BatchLimits, EventReader, ReadError, Report};
 use meridian_model::builder::Value;
 use meridian_model::{
     Batch, BatchBuilder, Field, FieldColumn, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole,
@@ -209,6 +209,10 @@ impl EventReader for TrackReader {
     fn line(&self) -> u64 {
         self.positions.line()
     }
+
+    fn report(&self) -> Report {
+        self.positions.report()
+    }
 }
 
 fn value(batch: &Batch, field: usize, row: usize) -> Value {
@@ -285,6 +289,10 @@ mod tests {
 
         fn line(&self) -> u64 {
             7
+        }
+
+        fn report(&self) -> Report {
+            Report::default()
         }
     }
 

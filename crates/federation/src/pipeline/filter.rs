@@ -4,6 +4,7 @@ use super::{Stage, Work, WorkLane};
 use crate::found::Found;
 use crate::question::{Media, Question};
 use crate::words::Prepared;
+use meridian_model::caseless::fold;
 use std::sync::Arc;
 
 /// The stage.
@@ -29,7 +30,7 @@ impl Stage for Filter {
 
 /// An author's name as it is compared.
 pub(crate) fn plain_author(name: &str) -> String {
-    name.trim_start_matches('@').to_lowercase()
+    fold(name.trim_start_matches('@')).into_owned()
 }
 
 /// Whether a result has the pictures or films that are asked for.

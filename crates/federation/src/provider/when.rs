@@ -39,7 +39,7 @@ impl When {
         let written = text(value)?;
         let scaled = |scale: f64| {
             let micros = written.parse::<f64>().ok()? * scale;
-            (micros.abs() < 9e18).then_some(micros as i64)
+            (micros.abs() < 9e18).then_some(micros.floor() as i64)
         };
         let micros = match self {
             When::Seconds => scaled(1e6)?,
@@ -50,7 +50,7 @@ impl When {
                     Ok(local) => local.to_zoned(jiff::tz::TimeZone::UTC).map(|z| z.timestamp()),
                     Err(_) => read.to_date().map_err(|_| e)?.to_zoned(jiff::tz::TimeZone::UTC).map(|z| z.timestamp()),
                 });
-                at.ok()?.as_microsecond()
+                time::floor_micros(at.ok()?)
             }
             When::Text => match time::parse_instant(&written, Some(&jiff::tz::TimeZone::UTC)) {
                 Ok(micros) => micros,

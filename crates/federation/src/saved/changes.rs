@@ -33,7 +33,7 @@ impl SavedSearches {
             let (records, name) = (saved.records.clone(), id.clone());
             let written =
                 tokio::task::spawn_blocking(move || records.put(&name, Value::Object(record).to_string().as_bytes()));
-            written.await.map_err(failed)?.map_err(failed)?;
+            written.await.map_err(failed)??;
             let pause = definition.poll;
             let search = saved.enter(saved.search(id, created, definition, One::default()));
             if pause.is_some() {
@@ -98,7 +98,7 @@ impl SavedSearches {
                 records.remove(&name)?;
                 records.remove(&seen_of(&name))
             });
-            removed.await.map_err(failed)?.map_err(failed)?;
+            removed.await.map_err(failed)??;
             let Some(entry) = saved.book.lock().all.remove(&id) else { return Ok(false) };
             if let Some(sender) = entry.sender {
                 sender.abort();

@@ -1,7 +1,7 @@
 //! Who is where: of every moving object the questions that its newest event answers, so that coming and leaving can be told.
 //!
 //! Memory is bounded. What was not heard of for longest is forgotten: two generations, of which the older goes when the younger
-//! is full. An object that is forgotten comes anew with its next event.
+//! is full. An object that is forgotten comes anew with its next event, however late.
 
 use std::collections::HashMap;
 
@@ -27,6 +27,9 @@ struct Track {
 /// What an event means for the questions.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Passage {
+    /// Whether the object is known to have been elsewhere since: a late event is no news, neither of coming and leaving nor
+    /// of being inside.
+    pub(crate) late: bool,
     /// Those that the object has come into, sorted.
     pub(crate) entered: Vec<u64>,
     /// Those that it was in, and is no more.
@@ -49,18 +52,17 @@ impl Fences {
             None => self.old.remove(&object),
         };
         let Some(track) = known else {
-            // Whoever is nowhere need not be known.
-            if !inside.is_empty() {
-                self.keep(object, Track { time, inside: inside.to_vec() });
-            }
-            return Passage { entered: inside.to_vec(), left: Vec::new() };
+            // Of one that is nowhere the time is kept: a position from before may come later.
+            self.keep(object, Track { time, inside: inside.to_vec() });
+            return Passage { entered: inside.to_vec(), ..Passage::default() };
         };
         if time < track.time {
             self.keep(object, track);
-            return Passage::default();
+            return Passage { late: true, ..Passage::default() };
         }
         let others = |of: &[u64], than: &[u64]| of.iter().copied().filter(|n| than.binary_search(n).is_err()).collect();
-        let passage = Passage { entered: others(inside, &track.inside), left: others(&track.inside, inside) };
+        let passage =
+            Passage { late: false, entered: others(inside, &track.inside), left: others(&track.inside, inside) };
         self.keep(object, Track { time, inside: inside.to_vec() });
         passage
     }
@@ -115,13 +117,11 @@ mod tests {
                 let inside: Vec<u64> = inside.into_iter().collect();
                 let passage = fences.pass(object, time, &inside);
                 let (newest, before) = known.get(&object).cloned().unwrap_or((i64::MIN, Vec::new()));
-                let mut expected = Passage::default();
+                let mut expected = Passage { late: time < newest, ..Passage::default() };
                 if time >= newest {
                     expected.entered = inside.iter().copied().filter(|q| !before.contains(q)).collect();
                     expected.left = before.iter().copied().filter(|q| !inside.contains(q)).collect();
-                    if !inside.is_empty() || newest > i64::MIN {
-                        known.insert(object, (time, inside));
-                    }
+                    known.insert(object, (time, inside));
                 }
                 prop_assert_eq!(passage, expected);
             }

@@ -155,6 +155,9 @@ fn passages(
         }
         None => Passage::default(),
     };
+    if passage.late {
+        return;
+    }
     let wants = |search: &SavedSearch, when: When| search.definition.when.as_ref().is_some_and(|w| w.contains(&when));
     for search in moving {
         // Who does not ask for comings hears of them as of any other event inside.

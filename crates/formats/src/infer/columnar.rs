@@ -6,6 +6,7 @@ use crate::error::Fault;
 use crate::geo_metadata::GeoColumns;
 use crate::options::ReadOptions;
 use crate::read::columnar::Batches;
+use crate::survey::Survey;
 use crate::wkt;
 use arrow_array::Array;
 
@@ -36,7 +37,7 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
             let is_shape = geo.geometry.as_ref() == Some(&name);
             // A column has its type even where it has no value.
             guess.columns[column].kinds |= if is_shape { kinds::SHAPE } else { kind_of_type(&values) };
-            (0..rows).for_each(|row| note(&mut guess, column, &values, row, is_shape));
+            (0..rows).for_each(|row| note(&mut guess, column, &values, row, is_shape, options));
         }
         guess.events += rows as u64;
     }
@@ -57,10 +58,10 @@ fn kind_of_type(values: &Column) -> u8 {
     }
 }
 
-fn note(guess: &mut Guess, column: usize, values: &Column, row: usize, is_shape: bool) {
+fn note(guess: &mut Guess, column: usize, values: &Column, row: usize, is_shape: bool, options: &ReadOptions) {
     match values {
         Column::Null => {}
-        Column::Text(texts) => note_text(guess, column, texts, row, is_shape),
+        Column::Text(texts) => note_text(guess, column, texts, row, is_shape, options),
         Column::Int(a) if a.is_valid(row) => {
             guess.saw_number(column, kinds::INT, a.value(row) as f64);
             guess.saw_id(column, itoa::Buffer::new().format(a.value(row)));
@@ -84,17 +85,17 @@ fn note(guess: &mut Guess, column: usize, values: &Column, row: usize, is_shape:
         }
         Column::Binary(_) | Column::Points { .. } => {
             // A shape that cannot be read is left to the reader to report, with its row.
-            if let Ok(Some(shape)) = values.shape(row, "") {
-                guess.saw_shape(column, shape.kind());
+            if let Ok(Some(shape)) = values.shape(row, "", &mut Survey::for_kinds(options)) {
+                guess.saw_shape(column, shape.kind_when_mended(options.mend));
             }
         }
     }
 }
 
-fn note_text(guess: &mut Guess, column: usize, texts: &Texts, row: usize, is_shape: bool) {
+fn note_text(guess: &mut Guess, column: usize, texts: &Texts, row: usize, is_shape: bool, options: &ReadOptions) {
     let Some(text) = texts.get(row) else { return };
     if is_shape || wkt::looks_like(text) {
-        let kind = wkt::read(text).ok().flatten().and_then(|shape| shape.kind());
+        let kind = wkt::kind(text, options);
         return guess.saw_shape(column, kind);
     }
     guess.saw_text(column, text);

@@ -3,7 +3,7 @@
 use super::course::Course;
 use crate::instant;
 use crate::options::{Epoch, ReadOptions};
-use crate::roles::{GEOMETRY, ID, INTERVALS, LAT, LON, PAIRS, TIME, rank};
+use crate::roles::{FEATURE_ID, GEOMETRY, ID, INTERVALS, LAT, LON, PAIRS, TIME, rank};
 use meridian_model::schema::NAME_BYTES_MAX;
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole};
 use std::collections::{HashMap, HashSet};
@@ -174,6 +174,11 @@ impl Guess {
                 ));
             }
             schema.fields.push(Field { name: column.name.clone(), kind, required: time == Some(i), title: None });
+        }
+        // Ids that are not there everywhere, or come twice, are kept as what they are: a text of the event.
+        if schema.id == IdRole::Made && ids_of_features.count > 0 && schema.field_index(FEATURE_ID).is_none() {
+            let name = FEATURE_ID.to_owned();
+            schema.fields.push(Field { name, kind: FieldType::Text, required: false, title: None });
         }
         schema.time = match time {
             Some(field) => TimeRole::Instant(field),

@@ -4,29 +4,32 @@ use super::guess::{Guess, kinds};
 use crate::error::Fault;
 use crate::input::{Input, utf8};
 use crate::json::{Json, Number, Scalar};
-use crate::options::ReadOptions;
+use crate::options::{OnError, ReadOptions};
 use crate::read::document::Features;
 use crate::read::feature::{ObjectKind, object_kind};
 use crate::read::lines::next_text;
 use crate::roles::{GEOMETRY, rank};
 use crate::shape;
+use crate::survey::Survey;
 use crate::values::{blame, text_list};
 use meridian_model::Invalid;
 use std::io::Read;
 
 /// Looks at the features of a GeoJSON document.
 pub(crate) fn document(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
-    let mut features = Features::new(source, options.record_bytes);
+    let mut features = Features::new(source, options);
     let mut guess = Guess::of_features();
     while guess.events < options.sample_rows as u64 {
         let seen = features.next_with(|text| {
             whole(text, cut)?;
+            try_alone(options, Guess::of_features(), |scratch| feature(text, scratch, options))?;
             feature(text, &mut guess, options).map_err(Fault::from)
         });
         match seen {
             Ok(Some(())) => guess.events += 1,
             Ok(None) => break,
             Err(_) if cut && guess.events > 0 => break,
+            Err(Fault::Event(_)) if options.on_error == OnError::Skip => {}
             Err(fault) => return Err(at_line(fault, features.ordinal)),
         }
     }
@@ -51,10 +54,14 @@ pub(crate) fn lines(
                 whole(text, cut)?;
                 match object_kind(Json::new(text))? {
                     ObjectKind::Feature => {
+                        try_alone(options, Guess::of_features(), |scratch| feature(text, scratch, options))?;
                         guess.features = true;
                         feature(text, &mut guess, options)?;
                     }
-                    ObjectKind::Flat => flat(text, &mut guess, options)?,
+                    ObjectKind::Flat => {
+                        try_alone(options, Guess::default(), |scratch| flat(text, scratch, options))?;
+                        flat(text, &mut guess, options)?;
+                    }
                     ObjectKind::OtherGeoJson(kind) => {
                         return Err(Invalid::field("type", format!("expected a Feature, found a {kind}")).into());
                     }
@@ -66,10 +73,20 @@ pub(crate) fn lines(
             Ok(true) => guess.events += 1,
             Ok(false) => break,
             Err(_) if cut && guess.events > 0 => break,
+            Err(Fault::Event(_)) if options.on_error == OnError::Skip => {}
             Err(fault) => return Err(at_line(fault, line)),
         }
     }
     Ok(guess)
+}
+
+/// Where events that cannot be read are left out, nothing of them may be noted: each is tried beforehand.
+fn try_alone(
+    options: &ReadOptions,
+    mut scratch: Guess,
+    look: impl FnOnce(&mut Guess) -> Result<(), Invalid>,
+) -> Result<(), Invalid> {
+    if options.on_error == OnError::Skip { look(&mut scratch) } else { Ok(()) }
 }
 
 /// In a sample that may be cut off, checks that a record is whole before anything of it is noted.
@@ -100,8 +117,10 @@ fn feature(text: &str, guess: &mut Guess, options: &ReadOptions) -> Result<(), I
                 _ => {}
             },
             "geometry" => {
-                if let Some(shape) = shape::read(&mut json).map_err(|e| blame(e, "geometry"))? {
-                    guess.saw_feature_shape(shape.kind());
+                if let Some(shape) =
+                    shape::read(&mut json, &mut Survey::new(options)).map_err(|e| blame(e, "geometry"))?
+                {
+                    guess.saw_feature_shape(shape.kind_when_mended(options.mend));
                 }
             }
             "properties" if json.peek() == Some(b'{') => members(&mut json, guess, options)?,
@@ -127,8 +146,8 @@ fn members(json: &mut Json<'_>, guess: &mut Guess, options: &ReadOptions) -> Res
         next = column + 1;
         match json.peek() {
             Some(b'{') if !guess.features && may_be_shape(&key, options) => {
-                if let Some(shape) = shape::read(json).map_err(|e| blame(e, &key))? {
-                    guess.saw_shape(column, shape.kind());
+                if let Some(shape) = shape::read(json, &mut Survey::new(options)).map_err(|e| blame(e, &key))? {
+                    guess.saw_shape(column, shape.kind_when_mended(options.mend));
                 }
                 continue;
             }

@@ -3,7 +3,7 @@
 use super::guess::{Guess, kinds, time_kind};
 use crate::error::Fault;
 use crate::json::Json;
-use crate::options::ReadOptions;
+use crate::options::{OnError, ReadOptions};
 use crate::read::is_null_number;
 use crate::rows::Rows;
 use crate::values::{BLANKS, text_list};
@@ -34,6 +34,7 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
             Ok(true) => {}
             Ok(false) => break,
             Err(_) if cut && guess.events > 0 => break,
+            Err(Fault::Event(_)) if options.on_error == OnError::Skip => continue,
             Err(fault) => return Err(fault),
         }
         for column in 0..names.len() {
@@ -42,7 +43,7 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
                 continue;
             }
             let text = text.trim_matches(BLANKS);
-            note(&mut guess, column, text);
+            note(&mut guess, column, text, options);
             guess.saw_id(column, text);
         }
         guess.events += 1;
@@ -50,14 +51,14 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
     Ok(guess)
 }
 
-fn note(guess: &mut Guess, column: usize, text: &str) {
+fn note(guess: &mut Guess, column: usize, text: &str, options: &ReadOptions) {
     // Once a column is text it stays text, whatever else stands in it.
     if guess.columns[column].kinds & kinds::TEXT != 0 {
         return guess.saw(column, kinds::TEXT);
     }
     if wkt::looks_like(text) {
         // A shape that cannot be read is still a shape: the reader says what is wrong with it, and where.
-        let kind = wkt::read(text).ok().flatten().and_then(|shape| shape.kind());
+        let kind = wkt::kind(text, options);
         return guess.saw_shape(column, kind);
     }
     match kind(text) {

@@ -1,7 +1,8 @@
 //! Arrow IPC, stream and file.
 
-use super::columnar::{Batches, Wanted, damaged, guarded};
+use super::columnar::{Batches, Wanted, damaged};
 use crate::error::Fault;
+use crate::guard::guarded;
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
@@ -11,7 +12,7 @@ use std::io::Read;
 
 /// Bytes asked from the source at a time.
 const CHUNK: usize = 256 << 10;
-/// What a file begins with (padded to eight bytes) and ends with. Between stands a stream, so that a
+/// What a file begins with (padded to eight bytes, or to more by some writers) and ends with. Between stands a stream, so that a
 /// file is read without seeking; the footer after it only repeats where the batches are.
 const MAGIC: &[u8; 6] = b"ARROW1";
 
@@ -83,7 +84,9 @@ impl Ipc {
             if bytes.starts_with(MAGIC) {
                 self.is_file = true;
                 self.tail = bytes[bytes.len().saturating_sub(MAGIC.len())..].to_vec();
-                bytes.advance(bytes.len().min(8));
+                // No message begins with eight zeros: those are padding.
+                let padding = bytes.get(8..).unwrap_or_default().chunks_exact(8).take_while(|c| *c == [0; 8]).count();
+                bytes.advance(bytes.len().min(8 + 8 * padding));
             }
         }
         self.fed += bytes.len();

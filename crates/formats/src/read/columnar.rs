@@ -7,10 +7,10 @@ use crate::error::{Fault, ReadError};
 use crate::geo_metadata::GeoColumns;
 use crate::options::{BatchLimits, ReadOptions};
 use crate::roles::{Role, Roles};
+use crate::survey::{Noted, Survey};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use meridian_model::{Batch, BatchBuilder, Invalid, Layout, Schema};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A source of record batches.
@@ -34,20 +34,12 @@ pub(crate) enum Wanted {
     Projected,
 }
 
-/// Runs a decoder of a foreign format, whose panics at damaged bytes become mistakes of the input.
-pub(crate) fn guarded<T>(what: &str, decode: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
-    // The decoder is never used again after a panic, so nothing half-changed is seen.
-    match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(done) => done,
-        Err(_) => Err(Fault::stop(Invalid::new(format!("the {what} data is damaged")))),
-    }
-}
-
 /// Events of batches, a row each.
 pub(crate) struct ColumnEvents<B> {
     batches: B,
     roles: Roles,
     layout: Arc<Layout>,
+    survey: Survey,
     opened: bool,
     wanted: Vec<(usize, Role, String)>,
     projected: Wanted,
@@ -62,6 +54,7 @@ impl<B: Batches> ColumnEvents<B> {
         ColumnEvents {
             batches,
             layout: Arc::new(Layout::of(&schema)),
+            survey: Survey::new(options),
             roles: Roles::new(schema, options),
             opened: false,
             wanted: Vec::new(),
@@ -127,7 +120,7 @@ impl<B: Batches> ColumnEvents<B> {
         Ok(true)
     }
 
-    fn set(&self, row: usize, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+    fn set(&mut self, row: usize, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         let mut position = Position::default();
         for ((_, role, name), column) in self.wanted.iter().zip(&self.columns) {
             match *role {
@@ -135,13 +128,13 @@ impl<B: Batches> ColumnEvents<B> {
                 Role::Lon => position.lon = column.degrees(row, name)?,
                 Role::Lat => position.lat = column.degrees(row, name)?,
                 Role::Geometry => {
-                    if let Some(shape) = column.shape(row, name)? {
-                        shape.set(builder)?;
+                    if let Some(shape) = column.shape(row, name, &mut self.survey)? {
+                        shape.set(builder, &mut self.survey)?;
                     }
                 }
                 Role::Id => {
                     if let Some(id) = column.id(row, name)? {
-                        builder.set_id(id)?;
+                        self.survey.id(id, builder)?;
                     }
                 }
                 Role::Nothing => {}
@@ -181,6 +174,10 @@ impl<B: Batches> Records for ColumnEvents<B> {
 
     fn line(&self) -> u64 {
         self.ordinal
+    }
+
+    fn noted(&mut self) -> Noted {
+        self.survey.take()
     }
 }
 

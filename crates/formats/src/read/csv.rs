@@ -6,6 +6,7 @@ use crate::options::ReadOptions;
 use crate::roles::{Role, Roles};
 use crate::rows::Rows;
 use crate::shape::{self, Shape};
+use crate::survey::{Noted, Survey};
 use crate::values::{BLANKS, blame, float, set_text, shorten};
 use crate::wkt;
 use meridian_model::{BatchBuilder, FieldType, Invalid, Schema};
@@ -21,6 +22,7 @@ pub(crate) struct Table {
     columns: Vec<Role>,
     roles: Roles,
     schema: Arc<Schema>,
+    survey: Survey,
 }
 
 impl Table {
@@ -32,10 +34,11 @@ impl Table {
             columns: Vec::new(),
             roles: Roles::new(schema.clone(), options),
             schema,
+            survey: Survey::new(options),
         }
     }
 
-    fn set(&self, rows: &Rows, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+    fn set(&mut self, rows: &Rows, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         if rows.len() != self.columns.len() {
             let what = if rows.len() < self.columns.len() { "; was the row cut off?" } else { "" };
             return Err(Invalid::new(format!(
@@ -56,11 +59,12 @@ impl Table {
                 Role::Lon => position.lon = Some(degrees(text, &self.names[i])?),
                 Role::Lat => position.lat = Some(degrees(text, &self.names[i])?),
                 Role::Geometry => {
-                    if let Some(shape) = wkt::read_text_or_hex(text.trim()).map_err(|e| blame(e, &self.names[i]))? {
-                        shape.set(builder)?;
+                    let shape = wkt::read_text_or_hex(text.trim(), &mut self.survey);
+                    if let Some(shape) = shape.map_err(|e| blame(e, &self.names[i]))? {
+                        shape.set(builder, &mut self.survey)?;
                     }
                 }
-                Role::Id => builder.set_id(text)?,
+                Role::Id => self.survey.id(text, builder)?,
                 Role::Nothing => {}
             }
         }
@@ -79,7 +83,7 @@ impl Position {
     /// Gives the position to the event in hand, if it has one.
     pub(crate) fn set(&self, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         match (self.lon, self.lat) {
-            (Some(x), Some(y)) => Shape::Point(shape::coord(x, y)).set(builder),
+            (Some(x), Some(y)) => Shape::Point(shape::coord(x, y)).set(builder, &mut Survey::default()),
             (None, None) => Ok(()),
             _ => Err(Invalid::field(
                 &builder.schema().geometry_name,
@@ -134,5 +138,21 @@ impl Records for Table {
 
     fn line(&self) -> u64 {
         self.rows.as_ref().map_or(0, Rows::line)
+    }
+
+    fn noted(&mut self) -> Noted {
+        self.survey.take()
+    }
+
+    /// The row as an object of its texts by column.
+    fn raw(&self) -> Option<String> {
+        let rows = self.rows.as_ref()?;
+        let mut row = serde_json::Map::new();
+        for (i, name) in self.names.iter().enumerate().take(rows.len()) {
+            row.insert(name.clone(), rows.text(i).into());
+        }
+        // Fields that no column is for keep their place.
+        row.extend((self.names.len()..rows.len()).map(|i| (format!("@{}", i + 1), rows.text(i).into())));
+        Some(serde_json::Value::Object(row).to_string())
     }
 }

@@ -1,12 +1,13 @@
 //! A GeoJSON document: one feature, or a collection followed feature by feature.
 
 use super::feature::{FeatureSetter, check_crs};
-use super::{Records, Step};
+use super::{Records, Step, json_or_text};
 use crate::error::Fault;
 use crate::input::{Find, Input, utf8};
 use crate::json::Json;
 use crate::options::ReadOptions;
-use meridian_model::{BatchBuilder, Invalid, Schema};
+use crate::survey::Noted;
+use meridian_model::{BatchBuilder, Crs, Invalid, Schema};
 use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub(crate) struct Document {
 
 impl Document {
     pub(crate) fn new(source: Box<dyn Read + Send>, schema: Arc<Schema>, options: &ReadOptions) -> Document {
-        Document { features: Features::new(source, options.record_bytes), setter: FeatureSetter::new(schema, options) }
+        Document { features: Features::new(source, options), setter: FeatureSetter::new(schema, options) }
     }
 }
 
@@ -35,6 +36,14 @@ impl Records for Document {
     fn line(&self) -> u64 {
         self.features.ordinal
     }
+
+    fn noted(&mut self) -> Noted {
+        self.setter.survey.take()
+    }
+
+    fn raw(&self) -> Option<String> {
+        Some(json_or_text(self.features.last()))
+    }
 }
 
 /// Cuts a GeoJSON document into the texts of its features.
@@ -47,6 +56,9 @@ pub(crate) struct Features {
     head: Vec<u8>,
     kind: Option<String>,
     record_bytes: usize,
+    crs: Crs,
+    /// Where the feature handed out last stands in the input; `None` where it is the head.
+    last: Option<Range<usize>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,14 +69,16 @@ enum Place {
 }
 
 impl Features {
-    pub(crate) fn new(source: Box<dyn Read + Send>, record_bytes: usize) -> Features {
+    pub(crate) fn new(source: Box<dyn Read + Send>, options: &ReadOptions) -> Features {
         Features {
-            input: Input::new(source, record_bytes),
+            input: Input::new(source, options.record_bytes),
             place: Place::Start,
             ordinal: 0,
             head: Vec::new(),
             kind: None,
-            record_bytes,
+            record_bytes: options.record_bytes,
+            crs: options.crs,
+            last: None,
         }
     }
 
@@ -94,7 +108,13 @@ impl Features {
         self.place = Place::Features { first: false };
         self.ordinal += 1;
         let range = self.value()?;
+        self.last = Some(range.clone());
         take(utf8(self.input.bytes(range))?).map(Some)
+    }
+
+    /// The bytes of the feature handed out last.
+    fn last(&self) -> &[u8] {
+        self.last.clone().map_or(&self.head, |range| self.input.bytes(range))
     }
 
     /// Reads members up to the array of features; `false` where there is none.
@@ -120,7 +140,7 @@ impl Features {
                     Invalid::new(format!("a feature of more than {} bytes is too long", self.record_bytes)).at_line(1),
                 ));
             }
-            look_at_member(&key, value, &mut self.kind)?;
+            look_at_member(&key, value, &mut self.kind, self.crs)?;
             if self.head.len() > 1 {
                 self.head.push(b',');
             }
@@ -141,7 +161,7 @@ impl Features {
         let mut first = false;
         while let Some(key) = self.member(&mut first)? {
             let range = self.value()?;
-            look_at_member(&key, self.input.bytes(range), &mut self.kind)?;
+            look_at_member(&key, self.input.bytes(range), &mut self.kind, self.crs)?;
         }
         if self.kind.as_deref() != Some("FeatureCollection") {
             return Err(Fault::stop(Invalid::field(
@@ -224,7 +244,7 @@ impl Features {
     }
 }
 
-fn look_at_member(key: &str, value: &[u8], kind: &mut Option<String>) -> Result<(), Fault> {
+fn look_at_member(key: &str, value: &[u8], kind: &mut Option<String>, crs: Crs) -> Result<(), Fault> {
     match key {
         "type" if kind.is_some() => Err(Fault::stop(Invalid::field("type", "the document has two members named type"))),
         "type" => {
@@ -232,7 +252,7 @@ fn look_at_member(key: &str, value: &[u8], kind: &mut Option<String>) -> Result<
             *kind = json.string().ok().map(|name| name.into_owned());
             Ok(())
         }
-        "crs" => check_crs(&mut Json::new(utf8(value)?)).map_err(Fault::stop),
+        "crs" => check_crs(&mut Json::new(utf8(value)?), crs).map_err(Fault::stop),
         _ => Ok(()),
     }
 }

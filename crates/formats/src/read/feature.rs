@@ -1,11 +1,12 @@
 //! One JSON text to one event: a GeoJSON feature or a flat object.
 
 use crate::json::{Json, Number, Scalar};
-use crate::options::ReadOptions;
-use crate::roles::{Role, Roles};
+use crate::options::{ReadOptions, Unknown};
+use crate::roles::{FEATURE_ID, Role, Roles};
 use crate::shape::{self, Shape};
+use crate::survey::Survey;
 use crate::values::{blame, set_json, shorten};
-use meridian_model::{BatchBuilder, Invalid, Schema};
+use meridian_model::{BatchBuilder, Crs, FieldType, IdRole, Invalid, Schema};
 use std::sync::Arc;
 
 /// Sets events of one schema from JSON texts.
@@ -14,6 +15,10 @@ pub(crate) struct FeatureSetter {
     /// Number of the event that last set each field, to see a key that stands twice.
     seen: Vec<u64>,
     event: u64,
+    /// The field that takes the ids that are no event's own: see [`FEATURE_ID`].
+    ids_into: Option<usize>,
+    /// How its positions and ids are taken.
+    pub(crate) survey: Survey,
 }
 
 /// What a JSON object is.
@@ -51,7 +56,10 @@ pub(crate) fn object_kind(mut json: Json<'_>) -> Result<ObjectKind, Invalid> {
 impl FeatureSetter {
     pub(crate) fn new(schema: Arc<Schema>, options: &ReadOptions) -> FeatureSetter {
         let seen = vec![0; schema.fields.len()];
-        FeatureSetter { roles: Roles::new(schema, options), seen, event: 0 }
+        let field = schema.field_index(FEATURE_ID).filter(|&field| schema.fields[field].kind == FieldType::Text);
+        let drops = options.ids == Unknown::Ignore;
+        let ids_into = field.filter(|_| schema.id == IdRole::Made && !drops);
+        FeatureSetter { roles: Roles::new(schema, options), seen, event: 0, ids_into, survey: Survey::new(options) }
     }
 
     /// Sets the event that a GeoJSON feature holds; members that GeoJSON does not name are left out.
@@ -96,7 +104,7 @@ impl FeatureSetter {
                     once(3, "properties")?;
                     self.set_properties(&mut json, builder)?;
                 }
-                "crs" => check_crs(&mut json)?,
+                "crs" => check_crs(&mut json, self.survey.crs())?,
                 _ => json.skip()?,
             }
         }
@@ -141,34 +149,49 @@ impl FeatureSetter {
         }
         json.end()?;
         match position {
-            [Some(lon), Some(lat)] if !shape_seen => Shape::Point(shape::coord(lon, lat)).set(builder),
+            [Some(_), Some(_)] if self.survey.crs() != Crs::Crs84 => {
+                let detail =
+                    "keys of longitude and latitude are in degrees, whatever the reference system of the input";
+                Err(Invalid::field("geometry", detail))
+            }
+            [Some(lon), Some(lat)] if !shape_seen => {
+                Shape::Point(shape::coord(lon, lat)).set(builder, &mut self.survey)
+            }
             [None, None] => Ok(()),
             [Some(_), Some(_)] => Err(Invalid::field("geometry", "a geometry beside longitude and latitude")),
             _ => Err(Invalid::field("geometry", "a longitude and a latitude belong together: one is missing")),
         }
     }
 
-    fn set_id(&self, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+    fn set_id(&mut self, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         let name = &self.roles.schema().id_name;
         if let Some(b'{' | b'[') = json.peek() {
             return Err(Invalid::field(name, "an id must be a string or a number"));
         }
         match json.scalar().map_err(|e| blame(e, name))? {
             Scalar::Null => Ok(()),
-            Scalar::Text(id) => builder.set_id(id),
-            Scalar::Number(Number::Int(id)) => builder.set_id(itoa::Buffer::new().format(id)),
+            Scalar::Text(id) => self.give_id(&id, builder),
+            Scalar::Number(Number::Int(id)) => self.give_id(itoa::Buffer::new().format(id), builder),
             _ => Err(Invalid::field(name, "an id must be a string or a whole number")),
         }
     }
 
-    fn set_geometry(&self, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+    fn give_id(&mut self, id: &str, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        let Some(field) = self.ids_into else { return self.survey.id(id, builder) };
+        if std::mem::replace(&mut self.seen[field], self.event) == self.event {
+            return Err(Invalid::field(FEATURE_ID, "the event has this property beside an id, which it takes"));
+        }
+        builder.set_text(field, id)
+    }
+
+    fn set_geometry(&mut self, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         let name = &self.roles.schema().geometry_name;
-        match shape::read(json).map_err(|e| blame(e, name))? {
+        match shape::read(json, &mut self.survey).map_err(|e| blame(e, name))? {
             None => Ok(()),
             Some(_) if self.roles.schema().geometry.is_none() => {
                 Err(Invalid::field(name, "this collection has no geometry"))
             }
-            Some(shape) => shape.set(builder),
+            Some(shape) => shape.set(builder, &mut self.survey),
         }
     }
 
@@ -205,18 +228,25 @@ impl FeatureSetter {
     }
 }
 
-/// Refuses the old member `crs` where it names anything but longitude and latitude.
-pub(crate) fn check_crs(json: &mut Json<'_>) -> Result<(), Invalid> {
+/// Refuses the old member `crs` where it names another system than the input's. Longitude comes first in both CRS84 and
+/// EPSG:4326 there, as every writer of it has it.
+pub(crate) fn check_crs(json: &mut Json<'_>, crs: Crs) -> Result<(), Invalid> {
     let from = json.at();
     json.skip()?;
     let text = json.slice(from, json.at());
-    let known = ["CRS84", "EPSG::4326", "EPSG:4326", "EPSG/0/4326", "null"];
-    if known.iter().any(|name| text.contains(name)) {
+    let member: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    if member.is_null() {
+        return Ok(());
+    }
+    let named = member["properties"]["name"].as_str().and_then(Crs::from_name);
+    let fits = match crs {
+        Crs::Crs84 => matches!(named, Some(Crs::Crs84 | Crs::Epsg4326)),
+        other => named == Some(other),
+    };
+    if fits {
         return Ok(());
     }
     let shown: String = text.trim().chars().take(200).collect();
-    Err(Invalid::field(
-        "crs",
-        format!("the reference system {shown} is not taken: expected longitude and latitude (CRS84)"),
-    ))
+    let expected = if crs == Crs::Crs84 { "longitude and latitude (CRS84)" } else { crs.curie() };
+    Err(Invalid::field("crs", format!("the reference system {shown} is not taken: expected {expected}")))
 }

@@ -6,6 +6,7 @@ use crate::error::Fault;
 use crate::gdelt::{self, Column};
 use crate::options::ReadOptions;
 use crate::rows::Rows;
+use crate::survey::{Noted, Survey};
 use crate::values::{set_text, shorten};
 use meridian_model::builder::Value;
 use meridian_model::{BatchBuilder, Invalid, Schema};
@@ -19,12 +20,13 @@ pub(crate) struct Export {
     schema: Arc<Schema>,
     /// Columns of the rows seen so far and the field of each; empty before the first row.
     columns: Vec<(Column, Option<usize>)>,
+    survey: Survey,
 }
 
 impl Export {
     pub(crate) fn new(source: Box<dyn Read + Send>, schema: Arc<Schema>, options: &ReadOptions) -> Export {
         let rows = Rows::new(source, b'\t', false, options);
-        Export { rows, options: options.clone(), schema, columns: Vec::new() }
+        Export { rows, options: options.clone(), schema, columns: Vec::new(), survey: Survey::new(options) }
     }
 
     fn set(&mut self, builder: &mut BatchBuilder) -> Result<(), Invalid> {
@@ -46,7 +48,7 @@ impl Export {
                 continue;
             }
             match (column, field) {
-                (Column::Id, _) => builder.set_id(text)?,
+                (Column::Id, _) => self.survey.id(text, builder)?,
                 (Column::Lat, _) => position.lat = Some(degrees(text, "action_geo_lat")?),
                 (Column::Lon, _) => position.lon = Some(degrees(text, "action_geo_lon")?),
                 (Column::Time(name), Some(field)) => {
@@ -79,5 +81,15 @@ impl Records for Export {
 
     fn line(&self) -> u64 {
         self.rows.line()
+    }
+
+    fn noted(&mut self) -> Noted {
+        self.survey.take()
+    }
+
+    /// The row as a list of its texts.
+    fn raw(&self) -> Option<String> {
+        let row: Vec<&str> = (0..self.rows.len()).map(|i| self.rows.text(i)).collect();
+        serde_json::to_string(&row).ok()
     }
 }

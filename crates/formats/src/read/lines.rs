@@ -1,13 +1,15 @@
 //! JSON a record: NDJSON (a line each) and GeoJSON text sequences (RFC 8142).
 
 use super::feature::{FeatureSetter, ObjectKind, object_kind};
-use super::{Records, Step};
+use super::{Records, Step, json_or_text};
 use crate::error::Fault;
 use crate::input::{Find, Input, utf8};
 use crate::json::Json;
 use crate::options::ReadOptions;
+use crate::survey::Noted;
 use meridian_model::{BatchBuilder, Invalid, Schema};
 use std::io::Read;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The byte before each record of a sequence.
@@ -20,12 +22,14 @@ pub(crate) struct Lines {
     /// Whether records stand after separators; known once the first byte is seen.
     separated: Option<bool>,
     line: u64,
+    /// Where the record read last stands in the input.
+    last: Range<usize>,
 }
 
 impl Lines {
     pub(crate) fn ndjson(source: Box<dyn Read + Send>, schema: Arc<Schema>, options: &ReadOptions) -> Lines {
         let input = Input::new(source, options.record_bytes);
-        Lines { input, setter: FeatureSetter::new(schema, options), separated: Some(false), line: 0 }
+        Lines { input, setter: FeatureSetter::new(schema, options), separated: Some(false), line: 0, last: 0..0 }
     }
 
     /// A text sequence; one without separators is read line by line, as several programs write it.
@@ -40,6 +44,7 @@ impl Records for Lines {
         match next_text(&mut self.input, &mut self.separated, &mut self.line)? {
             None => Ok(Step::End),
             Some(range) => {
+                self.last = range.clone();
                 let text = utf8(self.input.bytes(range))?;
                 match object_kind(Json::new(text))? {
                     ObjectKind::Feature => setter.feature(text, builder)?,
@@ -56,6 +61,14 @@ impl Records for Lines {
     fn line(&self) -> u64 {
         self.line
     }
+
+    fn noted(&mut self) -> Noted {
+        self.setter.survey.take()
+    }
+
+    fn raw(&self) -> Option<String> {
+        Some(json_or_text(self.input.bytes(self.last.clone())))
+    }
 }
 
 /// The next record that is not blank; counts lines, or in a sequence records.
@@ -63,7 +76,7 @@ pub(crate) fn next_text(
     input: &mut Input,
     separated: &mut Option<bool>,
     line: &mut u64,
-) -> Result<Option<std::ops::Range<usize>>, Fault> {
+) -> Result<Option<Range<usize>>, Fault> {
     let separated = match *separated {
         Some(known) => known,
         None => {

@@ -8,13 +8,17 @@ pub(crate) mod feature;
 mod gdelt;
 pub(crate) mod lines;
 pub(crate) mod parquet;
+mod watched;
 mod whole;
 
 pub(crate) use csv::is_null_number;
 
 use crate::error::{Fault, MISTAKES_MAX, ReadError};
 use crate::format::Format;
-use crate::options::{BatchLimits, OnError, ReadOptions};
+use crate::json::Json;
+use crate::options::{BatchLimits, OnError, ReadOptions, Watch};
+use crate::report::{Rejected, Rejects, Report};
+use crate::survey::Noted;
 use bytes::{Buf, Bytes};
 use meridian_model::{Batch, BatchBuilder, Invalid, Schema};
 use std::fs::File;
@@ -30,6 +34,9 @@ pub trait EventReader: Send {
 
     /// The line (in formats without lines: the event) read last, from 1; 0 at the start.
     fn line(&self) -> u64;
+
+    /// What was left out or changed so far.
+    fn report(&self) -> Report;
 }
 
 /// Reads events of a schema from plain bytes; take compression off first with [`crate::decompress`].
@@ -39,6 +46,7 @@ pub fn reader(
     schema: Arc<Schema>,
     options: &ReadOptions,
 ) -> Result<Box<dyn EventReader>, ReadError> {
+    let input = watched::watched(input, options);
     Ok(match format {
         Format::GeoJson => events(document::Document::new(input, schema.clone(), options), schema, options),
         Format::GeoJsonSeq => events(lines::Lines::sequence(input, schema.clone(), options), schema, options),
@@ -93,7 +101,11 @@ fn events<R: Records + 'static>(records: R, schema: Arc<Schema>, options: &ReadO
         taken: BatchLimits { rows: 0, bytes: 0 },
         mistakes: Vec::new(),
         on_error: options.on_error,
+        rejects: options.rejects.clone(),
+        report: Report::default(),
         id_if_absent: options.id_if_absent.clone(),
+        watch: options.watch.clone(),
+        steps: 0,
         ended: false,
     })
 }
@@ -122,6 +134,26 @@ pub(crate) trait Records: Send {
 
     /// The line or ordinal of the record handed out last, from 1.
     fn line(&self) -> u64;
+
+    /// The notes on the record handed out last, which are forgotten here.
+    fn noted(&mut self) -> Noted;
+
+    /// The record handed out last as JSON, where the format has records of text.
+    fn raw(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A text that is JSON as it is, and else as a JSON string.
+fn json_or_text(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim();
+    let mut json = Json::new(text);
+    match json.skip().and_then(|()| json.end()) {
+        // A record may span lines, and white space between its parts means nothing.
+        Ok(()) => text.replace(['\n', '\r'], " "),
+        Err(_) => serde_json::Value::from(text).to_string(),
+    }
 }
 
 /// Collects events into batches and mistakes into lists, the same for each format that goes event by event.
@@ -134,11 +166,24 @@ struct Events<R> {
     taken: BatchLimits,
     mistakes: Vec<Invalid>,
     on_error: OnError,
+    rejects: Option<Rejects>,
+    report: Report,
     id_if_absent: Option<String>,
+    watch: Option<Watch>,
+    /// Events and mistakes so far, for the watch.
+    steps: u32,
     ended: bool,
 }
 
+/// Events between two questions to the watch: some tens of microseconds.
+const STEPS_WATCHED: u32 = 256;
+
 impl<R: Records> Events<R> {
+    fn is_called_off(&mut self) -> bool {
+        self.steps = self.steps.wrapping_add(1);
+        self.steps.is_multiple_of(STEPS_WATCHED) && self.watch.as_ref().is_some_and(|watch| !watch.goes_on())
+    }
+
     fn rows(&self) -> usize {
         self.taken.rows + self.builder.rows()
     }
@@ -173,8 +218,38 @@ impl<R: Records> Events<R> {
                 self.builder.set_id(id.as_str())?;
             }
             self.builder.end_event()?;
+            let noted = self.records.noted();
+            if noted != Noted::default() {
+                self.note(noted);
+            }
         }
         Ok(step)
+    }
+
+    #[cold]
+    fn note(&mut self, noted: Noted) {
+        self.report.heights_dropped += u64::from(noted.has(Noted::HEIGHTS));
+        self.report.ids_dropped += u64::from(noted.has(Noted::ID));
+        if let Some(what) = noted.mended() {
+            self.report.mend(Invalid::new(what).at_line(self.records.line()));
+        }
+    }
+
+    /// Gives up the event in hand; whether reading goes on.
+    fn refuse(&mut self, mistake: Invalid) -> Result<bool, ReadError> {
+        self.builder.abandon_event();
+        self.records.noted();
+        let line = mistake.line.unwrap_or(self.records.line());
+        let mistake = mistake.at_line(line);
+        if self.on_error != OnError::Skip {
+            self.mistakes.push(mistake);
+            return Ok(self.on_error == OnError::Collect && self.mistakes.len() < MISTAKES_MAX);
+        }
+        if let Some(rejects) = &self.rejects {
+            rejects.put(&Rejected { mistake: &mistake, event: self.records.raw() }).map_err(ReadError::Io)?;
+        }
+        self.report.skip(mistake);
+        Ok(true)
     }
 
     /// Takes what was collected, if there is anything.
@@ -198,7 +273,7 @@ impl<R: Records> Events<R> {
                 self.mistakes.truncate(MISTAKES_MAX);
                 ReadError::Invalid(std::mem::take(&mut self.mistakes))
             }
-            io => io,
+            other => other,
         }
     }
 }
@@ -213,18 +288,17 @@ impl<R: Records> EventReader for Events<R> {
                 // Nothing of this input is kept any more, but its other mistakes are still of interest.
                 self.take()?;
             }
+            if self.is_called_off() {
+                return Err(self.give_up(ReadError::Stopped));
+            }
             match self.step(limits) {
                 Ok(Step::Event | Step::Whole) => {}
                 Ok(Step::End) => self.ended = true,
                 Err(Fault::Stop(error)) => return Err(self.give_up(error)),
-                Err(Fault::Event(mistake)) => {
-                    self.builder.abandon_event();
-                    let line = mistake.line.unwrap_or(self.records.line());
-                    self.mistakes.push(mistake.at_line(line));
-                    if self.on_error == OnError::First || self.mistakes.len() == MISTAKES_MAX {
-                        self.ended = true;
-                    }
-                }
+                Err(Fault::Event(mistake)) => match self.refuse(mistake) {
+                    Ok(goes_on) => self.ended = !goes_on,
+                    Err(error) => return Err(self.give_up(error)),
+                },
             }
         }
         if !self.mistakes.is_empty() {
@@ -235,5 +309,9 @@ impl<R: Records> EventReader for Events<R> {
 
     fn line(&self) -> u64 {
         self.records.line()
+    }
+
+    fn report(&self) -> Report {
+        self.report.clone()
     }
 }

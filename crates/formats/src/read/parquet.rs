@@ -1,7 +1,8 @@
 //! GeoParquet, and Parquet with columns found by name.
 
-use super::columnar::{Batches, Wanted, damaged, guarded};
+use super::columnar::{Batches, Wanted, damaged};
 use crate::error::{Fault, ReadError};
+use crate::guard::guarded;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
 use bytes::Bytes;

@@ -43,12 +43,13 @@ pub(crate) fn batch<'a>(
             Role::Lon => lon = Some(degrees(column)?),
             Role::Lat => lat = Some(degrees(column)?),
             Role::Geometry => match column {
-                Column::Points { x, y, nulls: None } => (lon, lat) = (Some(plain(x)?), Some(plain(y)?)),
+                Column::Points { x, y, nulls: None, heights: false } => (lon, lat) = (Some(plain(x)?), Some(plain(y)?)),
                 Column::Null => {}
                 _ => return None,
             },
             Role::Id if schema.id == IdRole::Made => {
-                matches!(column, Column::Null | Column::Text(_) | Column::Int(_)).then_some(())?;
+                // An id that cannot be kept is refused or counted event by event.
+                (0..rows).all(|row| matches!(column.id(row, ""), Ok(None))).then_some(())?;
             }
             Role::Id => {
                 let Column::Text(texts) = column else { return None };

@@ -114,7 +114,7 @@ impl EventWriter for CsvEvents {
 }
 
 /// Appends a text, in quotes where it needs them: also when empty, or edged by spaces that readers may trim.
-fn quote(text: &str, out: &mut Vec<u8>) {
+pub fn quote(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     let special = |b: &u8| matches!(b, b'"' | b',' | b'\n' | b'\r' | b';' | b'\t' | b'|');
     let edged = matches!(bytes.first(), None | Some(b' ')) || bytes.last() == Some(&b' ');

@@ -8,6 +8,7 @@ mod parquet;
 pub(crate) mod text;
 
 pub(crate) use columns::{SEQ_COLUMN, id_column};
+pub use csv::quote as csv_quote;
 pub use json::{FeatureWriter, Features};
 pub use parquet::{GeoParquetError, GeoParquetWriter};
 pub(crate) use text::{coordinate, escape};
@@ -39,6 +40,11 @@ pub trait EventWriter: Send {
 
     /// Appends what stands after the last event.
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), WriteError>;
+
+    /// Bytes of events that were taken and have not left yet.
+    fn held(&self) -> usize {
+        0
+    }
 }
 
 /// A writer of a format, of the named properties or of all of them.

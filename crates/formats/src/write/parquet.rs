@@ -230,4 +230,8 @@ impl EventWriter for ParquetEvents {
         out.append(&mut writer.finish()?);
         Ok(())
     }
+
+    fn held(&self) -> usize {
+        self.writer.as_ref().map_or(0, |writer| writer.writer.memory_size())
+    }
 }

@@ -25,7 +25,9 @@ pub struct Event {
 pub fn build(schema: &Arc<Schema>, events: &[Event]) -> Batch {
     let mut builder = BatchBuilder::new(schema.clone());
     for event in events {
-        builder.set_id(event.id.clone()).unwrap();
+        if schema.id == IdRole::Given {
+            builder.set_id(event.id.clone()).unwrap();
+        }
         if let Some(shape) = &event.geometry {
             builder.set_geometry(shape).unwrap();
         }

@@ -2,11 +2,12 @@
 
 use super::load::Load;
 use super::search::Purpose;
+use super::sustain::Backlog;
 use crate::drive;
 use crate::error::Result;
 use crate::record::{Micros, Outcome, Phase, Record};
 use crate::results;
-use crate::stats::mode::{self, Mode};
+use crate::stats::mode::{self, Mode, Stall};
 use crate::stats::percentile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -50,6 +51,12 @@ pub struct Step {
     pub mode: Mode,
     /// How much longer each request waited than the one before, where that was seen.
     pub growth_ms: Option<f64>,
+    /// Whether its backlog grew, and what was served meanwhile; null where the load is no rate or too few requests tell.
+    #[serde(default)]
+    pub backlog: Option<Backlog>,
+    /// Stretches of time in which nothing was answered though requests waited.
+    #[serde(default)]
+    pub stalls: Vec<Stall>,
 }
 
 /// An objective that did not hold.
@@ -101,7 +108,12 @@ pub(super) fn step(
         p95_ms: seen.p95_ms(),
         outcomes: seen.outcomes.iter().map(|(outcome, n)| (outcome.name().to_owned(), *n)).collect(),
         mode: course.mode,
-        growth_ms: course.growth.filter(|_| course.mode != Mode::Flat).map(|line| line.slope.value * 1e3),
+        growth_ms: course
+            .growth
+            .filter(|_| matches!(course.mode, Mode::Growing | Mode::TimingOut))
+            .map(|line| line.slope.value * 1e3),
+        backlog: if load.is_rate() { Backlog::of(&seen.course) } else { None },
+        stalls: course.stalls,
     })
 }
 

@@ -2,13 +2,14 @@
 //!
 //! Each step is a whole run of the scenario ([`crate::drive`]) with its own seed, from an idle target: after a pause, and after the
 //! scenario's `wait_idle` where it has one. [`search`] chooses the loads and knows nothing of servers; [`measure`]
-//! reads back what a step left; [`verdict`] says what all steps together show. The folder holds every step's results folder, so
+//! reads back what a step left; [`sustain`] says up to which rate no backlog grows; [`verdict`] says what all steps together show. The folder holds every step's results folder, so
 //! that any of them can be looked at as a run of its own.
 
 mod load;
 mod measure;
 pub mod search;
 mod show;
+mod sustain;
 mod verdict;
 
 #[cfg(test)]
@@ -17,12 +18,13 @@ mod tests;
 pub use load::Load;
 pub use measure::{Failed, Step};
 pub use show::report;
+pub use sustain::Backlog;
 pub use verdict::{Conclusion, Found, Shape, ShapeKind};
 
 use crate::drive;
 use crate::error::{LabError, Result};
 use crate::scenario::{Metric, Objective, Scenario};
-use search::{End, Next, Plan, Search};
+use search::{End, Next, Plan, Purpose, Search};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,17 +88,31 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Ste
     let plan = plan(&scenario, load, options)?;
     let folder = Folder::create(&options.out, &scenario.to_toml()?)?;
     let started = jiff::Timestamp::now().to_string();
-    let mut search = Search::new(plan);
     let mut steps: Vec<Step> = Vec::new();
-    let (mut voids, mut again) = (0, None);
+    let (mut voids, mut again, mut ended) = (0, None, None);
+    let most = plan.bounds.1;
+    let mut search = Search::new(plan);
     let conclusion = loop {
-        let (value, purpose) =
-            match again.take().map_or_else(|| search.choose(), |(value, purpose)| Next::Try(value, purpose)) {
-                Next::Try(value, purpose) => (value, purpose),
-                Next::End(end) => break Conclusion::from(end),
-            };
+        let next = match (again.take(), ended) {
+            (Some((value, purpose)), _) => Next::Try(value, purpose),
+            (None, None) => search.choose(),
+            (None, Some(end)) => Next::End(end),
+        };
+        let (value, purpose) = match next {
+            Next::Try(value, purpose) => (value, purpose),
+            Next::End(end) => {
+                // The objectives' edge is as well known as it will be; what is left of the steps goes to what can be sustained.
+                let more = load.is_rate() && steps.len() < options.steps;
+                let raised = steps.iter().filter(|step| step.purpose == Purpose::Sustain).count();
+                ended = Some(end);
+                match sustain::next(&steps, most, raised).filter(|_| more) {
+                    Some(value) => (value, Purpose::Sustain),
+                    None => break Conclusion::from(end),
+                }
+            }
+        };
         if !steps.is_empty() && paused(&scenario, options.interrupt.as_ref()) {
-            break Conclusion::Interrupted;
+            break ended.map_or(Conclusion::Interrupted, Conclusion::from);
         }
         let n = u32::try_from(steps.len() + 1).unwrap_or(u32::MAX);
         let mut stepped = scenario.clone();
@@ -105,23 +121,23 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Ste
         stepped.name = format!("{} at {value} {}", scenario.name, load.unit());
         let name = format!("steps/{n:02}-{value}");
         let Some(outcome) = driven(&stepped, options, &folder.partial.join(&name), steps.is_empty())? else {
-            break Conclusion::Gone;
+            break ended.map_or(Conclusion::Gone, Conclusion::from);
         };
         let step = measure::step(&folder.partial, &name, &outcome, (load, value), (n, purpose, stepped.seed))?;
         progress(&step);
         let interrupted = step.cut_short.as_deref() == Some("interrupted");
         let void = !step.void.is_empty();
-        if !void && !interrupted {
+        if !void && !interrupted && purpose != Purpose::Sustain {
             search.told(value, step.held);
         }
         steps.push(step);
         if interrupted {
-            break Conclusion::Interrupted;
+            break ended.map_or(Conclusion::Interrupted, Conclusion::from);
         }
         // A void step says nothing: the same load again, as long as the machine may come to rest.
         voids = if void { voids + 1 } else { 0 };
         if voids >= VOID_MOST {
-            break Conclusion::Void;
+            break ended.map_or(Conclusion::Void, Conclusion::from);
         }
         if void {
             again = Some((value, purpose));

@@ -38,6 +38,8 @@ pub enum Purpose {
     Narrow,
     /// To see again, from fresh, what is believed.
     Confirm,
+    /// To see what is served while a backlog grows.
+    Sustain,
 }
 
 impl Purpose {
@@ -47,6 +49,7 @@ impl Purpose {
             Purpose::Step => "step",
             Purpose::Narrow => "narrow",
             Purpose::Confirm => "confirm",
+            Purpose::Sustain => "sustain",
         }
     }
 }

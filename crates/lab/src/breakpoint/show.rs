@@ -38,7 +38,11 @@ fn html(found: &Found, svg: &str) -> String {
     };
     page::figure(&mut out, svg, caption);
     let rows: Vec<Vec<String>> = found.steps.iter().map(row).collect();
-    page::table(&mut out, &["step", &found.unit, "", "sound a second", "95 % within", "mode", "what failed"], &rows);
+    page::table(
+        &mut out,
+        &["step", &found.unit, "", "sound a second", "95 % within", "backlog", "mode", "what failed"],
+        &rows,
+    );
     let text = format!(
         "Begun {}, ended {}, by meridian {}. Each step is a run of its own, with its own seed, from an idle target; its results \
          folder lies in steps/. A step fails by chance with a probability that rises with the load as a logistic curve; \
@@ -66,6 +70,7 @@ fn row(step: &Step) -> Vec<String> {
         held.to_owned(),
         format!("{:.1}", step.sound_per_s),
         step.p95_ms.map_or_else(|| "for ever".to_owned(), |ms| format!("{} ms", short(ms))),
+        step.backlog.map_or("", |backlog| if backlog.grows { "grows" } else { "holds" }).to_owned(),
         step.mode.word().to_owned(),
         why.join("; "),
     ]
@@ -93,7 +98,10 @@ fn plots(found: &Found) -> Vec<Plot> {
         let curve = (0..=200).map(|i| 1.0 + (most - 1.0) * f64::from(i) / 200.0).map(|n| (n, law.throughput(n)));
         out = out.with(law.name(), COLOURS[0], Marks::Line(curve.collect(), !law.fits()));
     }
-    let out = dots(band(out, found), found, |step| Some(step.sound_per_s));
+    let mut out = dots(band(out, found), found, |step| Some(step.sound_per_s));
+    if let Some(edge) = found.sustainable {
+        out = out.and(COLOURS[0], Marks::Upright(edge.value, format!("sustained {}", short(edge.value))));
+    }
     let waits = found.steps.iter().filter_map(|step| step.p95_ms).map(|ms| ms * 1e3);
     let wait = Axis::over("95 % wait at most", Unit::Micros, Scale::Log, waits);
     let ever = wait.range.1;

@@ -47,6 +47,11 @@ fn the_breakpoint_of_a_server_of_known_capacity_is_found() {
     assert!(at.value > 170.0 && at.low < 228.0 && at.value < 245.0, "{}", found.sentence);
     assert!(found.within.unwrap() <= 0.1 && found.is_good() && found.holds_at(150.0) && !found.holds_at(260.0));
     assert_eq!(found.objective.as_deref(), Some("p95_ms at most 100"));
+    // In so short a step the objective holds above what can be sustained: that is a number of its own, and CI is told by both.
+    let sustainable = found.sustainable.unwrap();
+    assert!(sustainable.value > 150.0 && sustainable.low < 201.0 && sustainable.value < 206.0, "{}", found.sentence);
+    assert!(found.sentence.contains("No backlog grows up to"), "{}", found.sentence);
+    assert!(!found.holds_at(sustainable.low.max(at.low) + 1.0) && !found.holds_at(sustainable.low.min(at.low) + 1.0));
     let shape = found.shape.as_ref().unwrap();
     assert!(!shape.gives_way && matches!(shape.kind, ShapeKind::Queue | ShapeKind::Slower), "{shape:?}");
     assert_eq!(told, found.steps);
@@ -116,7 +121,7 @@ fn a_target_that_is_not_there_and_mistakes_leave_nothing() {
     assert!(refused(&ramp, |_| ()).to_string().contains("expected constant, poisson, closed"));
 }
 
-fn step(load: f64, held: bool, p95_ms: Option<f64>, outcomes: &[(&str, u64)]) -> Step {
+pub(super) fn step(load: f64, held: bool, p95_ms: Option<f64>, outcomes: &[(&str, u64)]) -> Step {
     let failed = if held { vec![] } else { vec![Failed { objective: "p95_ms at most 100".into(), value: p95_ms }] };
     Step {
         n: 1,
@@ -134,6 +139,8 @@ fn step(load: f64, held: bool, p95_ms: Option<f64>, outcomes: &[(&str, u64)]) ->
         p95_ms,
         mode: Mode::Flat,
         growth_ms: None,
+        backlog: None,
+        stalls: vec![],
     }
 }
 

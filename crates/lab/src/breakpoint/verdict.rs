@@ -1,7 +1,7 @@
 //! What all steps of a search show: the breakpoint, how sure it is, what failed first and how.
 
 use super::search::narrowness;
-use super::{Load, Options, Step};
+use super::{Load, Options, Step, sustain};
 use crate::error::{LabError, Result};
 use crate::record::Outcome;
 use crate::scenario::Scenario;
@@ -68,6 +68,13 @@ pub struct Found {
     pub within: Option<f64>,
     /// What was asked for.
     pub wanted_within: f64,
+    /// The rate up to which no backlog grows, however long the load lasts, with 95 % confidence; null where the load is no rate, or no
+    /// backlog grew.
+    #[serde(default)]
+    pub sustainable: Option<Estimate>,
+    /// Length of the measured phase of a step, in seconds: the breakpoint is one of steps of that length.
+    #[serde(default)]
+    pub measured_s: f64,
     /// The objective that failed first.
     pub objective: Option<String>,
     /// How it fails.
@@ -134,6 +141,8 @@ pub(super) fn found(
         sentence: String::new(),
         within: breakpoint.as_ref().map(narrowness),
         wanted_within: options.within,
+        sustainable: if load.is_rate() { sustain::edge(&steps) } else { None },
+        measured_s: scenario.phases.measured_s,
         objective: first_to_fail(&steps),
         shape: breakpoint.and_then(|at| shape(&steps, at, load)),
         breakpoint,
@@ -232,6 +241,10 @@ fn of_requests(step: &Step) -> (ShapeKind, String) {
                 ShapeKind::Queue,
                 format!("A queue builds up: at {at} each request waits {growth:.3} ms longer than the one before."),
             ),
+            (Mode::Stall, _) => {
+                let longest = step.stalls.iter().map(|stall| stall.length_s).fold(0.0, f64::max);
+                (ShapeKind::Slower, format!("At {at} it stalls: for {longest:.1} s nothing is answered."))
+            }
             _ => (ShapeKind::Slower, format!("At {at} answers take longer, all along alike.")),
         },
     }
@@ -289,6 +302,7 @@ fn sentence(found: &Found) -> String {
         }
         (Conclusion::Found | Conclusion::Wide, None) => "There were too few steps for a breakpoint.".to_owned(),
     };
+    text += &sustain::words(found);
     if let Some(shape) = &found.shape {
         text.push(' ');
         text += &shape.words;
@@ -324,8 +338,11 @@ impl Found {
         self.conclusion == Conclusion::Found
     }
 
-    /// Whether every load up to `least` is known to hold.
+    /// Whether every load up to `least` is known to hold, and to be sustained where the load is a rate whose edge is known.
     pub fn holds_at(&self, least: f64) -> bool {
+        if self.sustainable.is_some_and(|edge| edge.low < least) {
+            return false;
+        }
         match (&self.breakpoint, self.conclusion) {
             (Some(at), Conclusion::Found | Conclusion::Wide) => at.low >= least,
             (None, Conclusion::Above) => self.most_held.is_some_and(|most| most >= least),

@@ -1,4 +1,7 @@
 //! Two runs, or the two targets of one, held against each other: request by request, faster, slower or no difference seen.
+//!
+//! What is repeated decides: trials that took turns, runs, or the trials of one run of each side. Without repeats nothing is decided, and a
+//! void run is never judged. Of comparisons of a server with itself at most [`ALPHA`] call it different anywhere (`tests.rs` counts it).
 
 mod show;
 mod sides;
@@ -6,12 +9,12 @@ mod sides;
 pub use show::write;
 pub use sides::{Asked, Side, Sides, Waits};
 
-use crate::stats::compare::{Comparison, Verdict, paired, quantile};
+use crate::stats::compare::{Comparison, REPEATS, Repeats, Undecided, Verdict, groups, pairs, quantile};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Durations of one request that are kept of a side; of more, every n-th is.
-const KEPT_MAX: usize = 10_000;
+/// The share of comparisons of a server with itself in which some row is called faster or slower. Every row has its part of it.
+pub const ALPHA: f64 = 0.05;
 /// What is compared.
 const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
 
@@ -24,8 +27,32 @@ pub struct Row {
     pub quantile: f64,
     /// Milliseconds of A and of B.
     pub ms: [f64; 2],
-    /// What the samples say; none where they are too small or neither side has sound answers there.
-    pub comparison: Option<Comparison>,
+    /// What the repeats say, or why they decide nothing.
+    pub comparison: Result<Comparison, NotDecided>,
+}
+
+/// Why a row has no verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotDecided {
+    /// A run is void: its figures say nothing about its target.
+    Void,
+    /// Fewer than ten answers lie above the quantile.
+    Answers,
+    /// The repeats do not decide.
+    Repeats(Undecided),
+}
+
+impl NotDecided {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            NotDecided::Void => "not decided: void",
+            NotDecided::Answers => "not decided: so few answers",
+            NotDecided::Repeats(Undecided::Repeats) => "not decided: no repeats",
+            NotDecided::Repeats(Undecided::Never) => "not decided: some trials never answered",
+            NotDecided::Repeats(Undecided::Neither) => "not decided: neither answered so many",
+        }
+    }
 }
 
 impl Row {
@@ -33,18 +60,24 @@ impl Row {
     fn ratio_in_words(&self) -> (String, String) {
         let of = |x: f64| if x.is_finite() { format!("{x:.3}") } else { "for ever".to_owned() };
         match self.comparison.as_ref().map(|comparison| comparison.ratio) {
-            Some(ratio) => (of(ratio.value), format!("{} .. {}", of(ratio.low), of(ratio.high))),
-            None => (String::new(), String::new()),
+            Ok(ratio) => (of(ratio.value), format!("{} .. {}", of(ratio.low), of(ratio.high))),
+            // The ratio alone is there to be seen, not to be believed.
+            Err(_) if self.ms.iter().all(|ms| ms.is_finite()) => (of(self.ms[1] / self.ms[0]), String::new()),
+            Err(_) => (String::new(), String::new()),
         }
     }
 
     /// What there is to say of B.
     pub fn words(&self) -> &'static str {
-        match (&self.comparison, self.ms.map(f64::is_finite)) {
-            (Some(comparison), _) => comparison.verdict.words(),
-            (None, [false, false]) => "not told: neither answered so many",
-            (None, _) => "not told by so few answers",
+        match &self.comparison {
+            Ok(comparison) => comparison.verdict.words(),
+            Err(why) => why.words(),
         }
+    }
+
+    /// Whether B has this verdict here.
+    fn is(&self, verdict: Verdict) -> bool {
+        self.comparison.as_ref().is_ok_and(|comparison| comparison.verdict == verdict)
     }
 }
 
@@ -57,46 +90,60 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// What the reader has to know before believing them.
     pub warnings: Vec<String>,
+    /// Why nothing is judged; empty where rows are.
+    pub void: Vec<String>,
 }
 
 impl Sides {
-    /// Compares B with A. The same seed gives the same intervals.
-    pub fn compare(&self, seed: u64) -> Report {
+    /// Compares B with A.
+    pub fn compare(&self) -> Report {
         let names = [&self.a, &self.b].map(|side| side.name.clone());
-        let mut report = Report { names, rows: Vec::new(), warnings: self.warnings.clone() };
+        let mut report = Report { names, rows: Vec::new(), warnings: self.warnings.clone(), void: self.void.clone() };
         for (letter, side, other) in [("A", &self.a, &self.b), ("B", &self.b, &self.a)] {
             let alone = side.waits.keys().filter(|asked| !other.waits.contains_key(*asked));
             report.warnings.extend(alone.map(|asked| format!("only {letter} has {:?}", self.words(asked))));
         }
-        for (asked, of_a, of_b) in self.shared() {
-            let asked = self.words(asked);
-            let pairs = self.pairs(of_a, of_b);
-            let all = |side: usize| pairs.iter().flat_map(move |pair| pair[side].iter().copied());
+        let shared: Vec<(String, [Waits; 2])> =
+            self.shared().map(|(asked, a, b)| (self.words(asked), self.repeats(a, b))).collect();
+        // Every row that can be decided takes its part of the chance of a false verdict (Bonferroni).
+        let rows = shared.iter().flat_map(|(_, waits)| QUANTILES.iter().filter(|q| enough(waits, **q))).count();
+        for (asked, waits) in &shared {
+            let all = waits.each_ref().map(|side| side.values().flatten().copied().collect::<Vec<f64>>());
+            if all.iter().any(Vec::is_empty) {
+                continue;
+            }
             let unsound =
-                [0, 1].map(|side| all(side).filter(|ms| ms.is_infinite()).count() as f64 / all(side).count() as f64);
+                all.each_ref().map(|all| all.iter().filter(|ms| ms.is_infinite()).count() as f64 / all.len() as f64);
             if unsound.iter().any(|share| *share > 0.0) {
                 let [a, b] = unsound.map(|share| share * 100.0);
                 let text =
                     format!("{asked}: without a sound answer: A {a:.1} %, B {b:.1} %; they count as never answered");
                 report.warnings.push(text);
             }
-            let most = KEPT_MAX.div_ceil(pairs.len().max(1));
-            let pairs: Vec<[Vec<f64>; 2]> =
-                pairs.iter().map(|pair| pair.each_ref().map(|ms| thinned(ms, most))).collect();
-            let sides: Vec<[&[f64]; 2]> = pairs.iter().map(|pair| pair.each_ref().map(Vec::as_slice)).collect();
-            let [a, b] = [0, 1].map(|side| pairs.iter().flat_map(|pair| &pair[side]).copied().collect::<Vec<f64>>());
-            if a.is_empty() || b.is_empty() {
-                continue;
-            }
-            let fewest = a.len().min(b.len()) as f64;
             for q in QUANTILES {
-                let ms = [quantile(a.clone(), q), quantile(b.clone(), q)];
-                // A quantile of which fewer than ten values lie above says little.
-                let comparison = if fewest * (1.0 - q) >= 10.0 { paired(&sides, q, seed) } else { None };
+                let comparison = match (self.void.is_empty(), enough(waits, q)) {
+                    (false, _) => Err(NotDecided::Void),
+                    (_, false) => Err(NotDecided::Answers),
+                    (true, true) => self.judged(waits, q, ALPHA / rows as f64).map_err(NotDecided::Repeats),
+                };
+                let ms = all.each_ref().map(|all| quantile(all.clone(), q));
                 report.rows.push(Row { asked: asked.clone(), quantile: q, ms, comparison });
             }
         }
         report
+    }
+
+    /// One quantile of both sides, repeat by repeat.
+    fn judged(&self, waits: &[Waits; 2], q: f64, alpha: f64) -> Result<Comparison, Undecided> {
+        // What took less than a microsecond cannot be told from that.
+        let of = |side: &Waits| side.values().map(|ms| quantile(ms.clone(), q).max(1e-3)).collect::<Vec<f64>>();
+        let [a, b] = waits.each_ref().map(of);
+        if self.paired {
+            let both: Vec<[f64; 2]> = a.into_iter().zip(b).map(|(a, b)| [a, b]).collect();
+            return pairs(&both, alpha);
+        }
+        let side = |quantiles, one_run| Repeats { quantiles, one_run };
+        groups(side(&a, self.a.one_run), side(&b, self.b.one_run), alpha)
     }
 
     /// What both sides were asked.
@@ -104,12 +151,14 @@ impl Sides {
         self.a.waits.iter().filter_map(move |(asked, of_a)| Some((asked, of_a, self.b.waits.get(asked)?)))
     }
 
-    /// The waits round by round, or as one pair of all where no trial has a partner.
-    fn pairs(&self, a: &Waits, b: &Waits) -> Vec<[Vec<f64>; 2]> {
-        match self.paired {
-            true => a.iter().filter_map(|(round, a)| Some([a.clone(), b.get(round)?.clone()])).collect(),
-            false => vec![[a, b].map(|side| side.values().flatten().copied().collect())],
-        }
+    /// The waits of each repeat: of rounds that both have, where they took turns. What holds no wait is no repeat.
+    fn repeats(&self, a: &Waits, b: &Waits) -> [Waits; 2] {
+        let has = |waits: &Waits, round: &u16| waits.get(round).is_some_and(|ms| !ms.is_empty());
+        let kept = |mine: &Waits, other: &Waits| -> Waits {
+            let kept = mine.iter().filter(|(round, ms)| !ms.is_empty() && (!self.paired || has(other, round)));
+            kept.map(|(round, ms)| (*round, ms.clone())).collect()
+        };
+        [kept(a, b), kept(b, a)]
     }
 
     /// Who asked what, with no more words than it takes to tell it from the others.
@@ -123,20 +172,46 @@ impl Sides {
     }
 }
 
-fn thinned(values: &[f64], most: usize) -> Vec<f64> {
-    values.iter().step_by(values.len().div_ceil(most).max(1)).copied().collect()
+/// Whether there are answers enough for a quantile: ten above it of each side in all, and one of each repeat.
+fn enough(waits: &[Waits; 2], q: f64) -> bool {
+    waits.iter().all(|side| {
+        let all: usize = side.values().map(Vec::len).sum();
+        let fewest = side.values().map(Vec::len).min().unwrap_or(0);
+        all as f64 * (1.0 - q) >= 10.0 && fewest as f64 * (1.0 - q) >= 1.0 - 1e-9
+    })
 }
 
 impl Report {
     /// Whether B is slower anywhere.
     pub fn slower(&self) -> bool {
-        self.rows.iter().any(|row| row.comparison.as_ref().is_some_and(|c| c.verdict == Verdict::Slower))
+        self.rows.iter().any(|row| row.is(Verdict::Slower))
+    }
+
+    /// Why there is no verdict at all; `None` where some row has one.
+    pub fn not_decided(&self) -> Option<String> {
+        if !self.void.is_empty() {
+            return Some(self.void.join("; "));
+        }
+        if self.rows.is_empty() {
+            return Some("nothing is shared: A and B were not asked the same".to_owned());
+        }
+        let whys: Vec<NotDecided> = self.rows.iter().map_while(|row| row.comparison.as_ref().err().copied()).collect();
+        (whys.len() == self.rows.len()).then(|| match whys.contains(&NotDecided::Repeats(Undecided::Repeats)) {
+            true => format!(
+                "without repeats it cannot be told how much trials differ by themselves: {REPEATS} or more of each side \
+                 (trials.repeats) can"
+            ),
+            false => whys[0].words().trim_start_matches("not decided: ").to_owned(),
+        })
     }
 
     /// The answer in one paragraph.
     pub fn sentence(&self) -> String {
+        if let Some(why) = self.not_decided() {
+            return format!("Not decided: {why}.");
+        }
         let with = |verdict: Verdict| -> Vec<String> {
-            let rows = self.rows.iter().filter(|row| row.comparison.as_ref().is_some_and(|c| c.verdict == verdict));
+            let rows = self.rows.iter().filter(|row| row.is(verdict));
             rows.map(|row| format!("{} at p{}", row.asked, row.quantile * 100.0)).collect()
         };
         let (faster, slower) = (with(Verdict::Faster), with(Verdict::Slower));
@@ -146,10 +221,9 @@ impl Report {
                 said.push(format!("B is {how}: {}.", which.join(", ")));
             }
         }
-        let told = self.rows.iter().filter(|row| row.comparison.is_some()).count();
+        let told = self.rows.iter().filter(|row| row.comparison.is_ok()).count();
         let same = told - faster.len() - slower.len();
         said.push(match (told, same) {
-            (0, _) => "There is nothing that can be compared.".to_owned(),
             (_, 0) => String::new(),
             (told, same) if told == same => "No difference is seen.".to_owned(),
             _ => "Elsewhere no difference is seen.".to_owned(),
@@ -167,7 +241,7 @@ impl Report {
         let _ = writeln!(
             out,
             "{:<wide$} {:>5} {:>11} {:>11} {:>8} {:>17}  B is",
-            "request", "", "A ms", "B ms", "B / A", "95 % interval"
+            "request", "", "A ms", "B ms", "B / A", "interval"
         );
         for row in &self.rows {
             let percentile = format!("p{}", row.quantile * 100.0);

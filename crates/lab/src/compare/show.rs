@@ -24,7 +24,7 @@ pub fn write(dir: &Path, sides: &Sides, report: &Report) -> Result<PathBuf> {
     for warning in &report.warnings {
         page::paragraph(&mut out, warning);
     }
-    page::table(&mut out, &["request", "", "A", "B", "B over A", "95 % interval", "B is"], &rows(report));
+    page::table(&mut out, &["request", "", "A", "B", "B over A", "interval", "B is"], &rows(report));
     for (n, (asked, of_a, of_b)) in sides.shared().take(PICTURES_MAX).enumerate() {
         let name = sides.words(asked);
         let svg = curves(&name, of_a, of_b).svg();
@@ -37,13 +37,15 @@ pub fn write(dir: &Path, sides: &Sides, report: &Report) -> Result<PathBuf> {
              other is slower.";
         page::figure(&mut out, &svg, caption);
     }
-    let drawn = match sides.paired {
-        true => "pairs of trials that came one after the other, and of blocks of neighbouring requests within them",
-        false => "blocks of neighbouring requests",
+    let drawn = match (sides.paired, sides.a.one_run || sides.b.one_run) {
+        (true, _) => "pairs of trials that came one after the other",
+        (false, false) => "runs",
+        (false, true) => "trials, with an allowance for what runs differ by themselves",
     };
     let text = format!(
         "Waits count from the time at which a request was intended; a question without a sound answer counts as never answered. \
-         The interval is a bootstrap of {drawn}."
+         The interval is by Student's t over the logarithms of the quantiles of {drawn}. All intervals together hold the truth with \
+         95 % confidence: of comparisons of a server with itself at most 5 % call it different anywhere."
     );
     page::tail(&mut out, "How they were compared", &text);
     let path = dir.join("report.html");

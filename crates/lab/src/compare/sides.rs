@@ -3,11 +3,9 @@
 use crate::error::{LabError, Result};
 use crate::record::{Outcome, Phase, Record};
 use crate::results::{self, Run};
+use crate::stats::compare::{REPEATS, RUN_SD};
 use std::collections::BTreeMap;
-use std::path::Path;
-
-/// Rounds of A and B from which on the interval knows how much trials differ by themselves.
-const ROUNDS: usize = 5;
+use std::path::{Path, PathBuf};
 
 /// Who asked what of whom.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -20,7 +18,8 @@ pub struct Asked {
     pub target: String,
 }
 
-/// Milliseconds that measured questions waited, trial by trial, each in order of its intended time; infinite without a sound answer.
+/// Milliseconds that measured questions waited, repeat by repeat (trials, rounds or runs), each in order of its intended time; infinite
+/// without a sound answer.
 pub type Waits = BTreeMap<u16, Vec<f64>>;
 
 /// One run, or one target of it.
@@ -30,6 +29,8 @@ pub struct Side {
     pub name: String,
     /// What was waited for, never one thing with another.
     pub waits: BTreeMap<Asked, Waits>,
+    /// Whether its repeats are trials of one run, so that they do not tell how much runs differ.
+    pub one_run: bool,
 }
 
 /// A and B.
@@ -43,24 +44,54 @@ pub struct Sides {
     pub paired: bool,
     /// What the reader has to know before believing a comparison.
     pub warnings: Vec<String>,
+    /// Why nothing may be judged: void runs.
+    pub void: Vec<String>,
 }
 
 /// A folder's measured questions by target, population and request.
 struct Folder {
+    name: String,
     run: Run,
     waits: BTreeMap<(u16, u16, u16), Waits>,
 }
 
 impl Sides {
-    /// Two results folders. Where both have several targets, each is held against that of its name.
+    /// Two results folders, or folders of several: runs that are repeats of each other. Where runs have several targets, each is held
+    /// against that of its name.
     pub fn of_runs(a: &Path, b: &Path) -> Result<Sides> {
         let mut sides = Sides::default();
-        for (letter, dir, side) in [("A", a, &mut sides.a), ("B", b, &mut sides.b)] {
-            let folder = Folder::open(dir)?;
-            sides.warnings.extend(folder.run.void.iter().map(|why| format!("{letter} is void: {why}")));
-            let several = folder.run.targets.len() > 1;
+        for (letter, dir) in [("A", a), ("B", b)] {
+            let runs = Folder::all(dir)?;
+            let side = if letter == "A" { &mut sides.a } else { &mut sides.b };
             side.name = dir.display().to_string();
-            side.waits = folder.side(|_| true, several);
+            side.one_run = runs.len() == 1;
+            let void = |folder: &Folder| Some(folder.run.void.first()?.clone());
+            let all_void = runs.iter().all(|run| void(run).is_some());
+            // Of void runs alone the figures are shown, and not judged.
+            let good = runs.iter().filter(|run| all_void || void(run).is_none());
+            match &runs[..] {
+                [one] => {
+                    side.waits = one.side(|_| true, one.run.targets.len() > 1);
+                    sides.void.extend(void(one).map(|why| format!("{letter} is void: {why}")));
+                }
+                several => {
+                    side.waits = by_run(good);
+                    let left_out = several.iter().filter_map(|run| Some((run.name.clone(), void(run)?)));
+                    sides
+                        .warnings
+                        .extend(left_out.map(|(run, why)| format!("{letter}: {run} is void and left out: {why}")));
+                    if all_void {
+                        sides.void.push(format!("all runs of {letter} are void"));
+                    }
+                }
+            }
+        }
+        if sides.a.one_run || sides.b.one_run {
+            sides.warnings.push(format!(
+                "one run does not tell how much runs differ: the interval allows for {:.0} %, or for what its trials differ by where \
+                 that is more; folders of {REPEATS} runs each would tell",
+                RUN_SD * 100.0
+            ));
         }
         Ok(sides)
     }
@@ -81,7 +112,8 @@ impl Sides {
         let turns: Vec<u16> = folder.run.trials.iter().map(|trial| trial.target).collect();
         let paired = turns.len() > 1 && turns.chunks_exact(2).all(|round| round[0] != round[1]);
         let mut sides = Sides { paired, ..Sides::default() };
-        sides.warnings.extend(folder.run.void.iter().map(|why| format!("the run is void: {why}")));
+        sides.void.extend(folder.run.void.first().map(|why| format!("the run is void: {why}")));
+        (sides.a.one_run, sides.b.one_run) = (true, true);
         for (number, name, side) in [(0, a, &mut sides.a), (1, b, &mut sides.b)] {
             side.name.clone_from(name);
             side.waits = folder.side(|target| target == number, false);
@@ -91,13 +123,6 @@ impl Sides {
         }
         if paired && turns.len() % 2 == 1 {
             sides.warnings.push("the last trial has no partner: it is left out".to_owned());
-        }
-        if paired && turns.len() / 2 < ROUNDS {
-            let rounds = turns.len() / 2;
-            let text = format!(
-                "of {rounds} round(s) it can hardly be told how much trials differ by themselves: repeats = {ROUNDS} or more can"
-            );
-            sides.warnings.push(text);
         }
         Ok(sides)
     }
@@ -110,7 +135,31 @@ fn by_round(trials: Waits, rounds: usize) -> Waits {
     rounds.collect()
 }
 
+/// Each run as one repeat.
+fn by_run<'a>(runs: impl Iterator<Item = &'a Folder>) -> BTreeMap<Asked, Waits> {
+    let mut out: BTreeMap<Asked, Waits> = BTreeMap::new();
+    for (number, folder) in (0..).zip(runs) {
+        for (asked, waits) in folder.side(|_| true, folder.run.targets.len() > 1) {
+            out.entry(asked).or_default().insert(number, waits.into_values().flatten().collect());
+        }
+    }
+    out
+}
+
 impl Folder {
+    /// The results folder at a place, or those within it.
+    fn all(dir: &Path) -> Result<Vec<Folder>> {
+        let is_run = |dir: &Path| dir.join("run.json").is_file();
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut within: Vec<PathBuf> =
+            if is_run(dir) { Vec::new() } else { entries.filter(|dir| is_run(dir)).collect() };
+        within.sort();
+        match within.is_empty() {
+            true => Ok(vec![Folder::open(dir)?]),
+            false => within.iter().map(|dir| Folder::open(dir)).collect(),
+        }
+    }
+
     fn open(dir: &Path) -> Result<Folder> {
         let folder = results::open(dir)?;
         let mut records = Vec::new();
@@ -123,7 +172,8 @@ impl Folder {
         for ((asked, trial, _), ms) in records {
             waits.entry(asked).or_default().entry(trial).or_default().push(ms);
         }
-        Ok(Folder { run: folder.run, waits })
+        let name = dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        Ok(Folder { name, run: folder.run, waits })
     }
 
     /// The waits at some of the targets, with the names of what was asked.

@@ -13,6 +13,10 @@ pub(super) struct Hour {
     pub bytes: f64,
     /// Share satisfied, for each promise.
     pub shares: Vec<f64>,
+    /// As much of those shares as is sure.
+    pub sure: Vec<f64>,
+    /// Whether the load is one that was measured: of what was not, nothing is known.
+    pub is_known: bool,
 }
 
 /// What was simulated, over all seeds.
@@ -34,14 +38,23 @@ impl Plan {
             Model::Simulated(base) => self.simulate(base, size, part).map(Some),
             Model::Measured(machine) => {
                 let rate = part.rate().unwrap_or(0.0);
-                let wait_s = machine.wait_s(rate / size as f64);
-                let kept = self.promise.iter().map(|promise| if promise.is_kept(wait_s, wait_s) { 1.0 } else { 0.0 });
+                let keep = |promise| move |wait_s: Option<f64>| Promise::is_kept(promise, wait_s, wait_s);
+                let keeps: Vec<_> = self.promise.iter().map(keep).collect();
+                let keeps: Vec<&dyn Fn(Option<f64>) -> bool> =
+                    keeps.iter().map(|keep| keep as &dyn Fn(_) -> _).collect();
+                // Requests that come by chance to several machines come by chance to each.
+                let kept = machine.at(rate / size as f64, self.seeds, &keeps);
+                let is_known = kept.is_some();
+                let none = vec![0.0; self.promise.len()];
+                let (shares, sure) = kept.map_or_else(|| (none.clone(), none.clone()), |kept| (kept.shares, kept.sure));
                 let requests = rate * 3_600.0;
                 Ok(Some(Hour {
                     requests,
                     calls: requests * self.prices.calls_per_request.unwrap_or(0.0),
                     bytes: requests * self.answer_bytes(machine).unwrap_or(0.0),
-                    shares: kept.collect(),
+                    shares,
+                    sure,
+                    is_known,
                 }))
             }
         }
@@ -109,6 +122,8 @@ impl Tally {
             calls: self.calls * per_hour,
             bytes: self.packets * per_hour * packet_bytes,
             shares: self.kept.iter().map(|kept| kept / self.requests).collect(),
+            sure: self.kept.iter().map(|kept| kept / self.requests).collect(),
+            is_known: true,
         }
     }
 }

@@ -8,12 +8,13 @@
 
 mod hour;
 mod law;
+mod open;
 mod price;
 mod show;
 #[cfg(test)]
 mod tests;
 
-pub use law::Machine;
+pub use law::{Level, Machine, Serves};
 pub use price::{Bill, Offer, Priced};
 
 use crate::simulate::settings;

@@ -18,6 +18,10 @@ pub struct Bill {
     pub satisfied_share: f64,
     /// The same in the hours in which it is least.
     pub worst_share: f64,
+    /// As much of that as is sure (95 %, one-sided), where a measured machine was simulated: a promise is kept by what is sure.
+    pub worst_sure: f64,
+    /// Whether some hours ask for more than was measured; they count as kept by nobody.
+    pub beyond_measured: bool,
 }
 
 /// A promise under a pattern: all sizes, and the one to buy.
@@ -74,7 +78,7 @@ impl Plan {
             }
             for (nth, promise) in self.promise.iter().enumerate() {
                 let bills: Vec<Bill> = days.iter().map(|(size, hours)| self.bill(*size, pattern, hours, nth)).collect();
-                let kept = bills.iter().filter(|bill| bill.worst_share >= promise.share);
+                let kept = bills.iter().filter(|bill| bill.worst_sure >= promise.share);
                 let cheapest = kept.min_by(|a, b| a.per_day.total_cmp(&b.per_day)).cloned();
                 let (pattern, promise) = (pattern.name.clone(), promise.name.clone());
                 offers.push(Offer { pattern, promise, bills, cheapest });
@@ -91,13 +95,14 @@ impl Plan {
         let prices = &self.prices;
         let machines = prices.machines.unwrap_or_else(|| size.div_ceil(prices.size_per_machine)) as f64;
         let mut per_day = (machines * prices.machine_hour + size as f64 * prices.size_hour) * 24.0;
-        let (mut requests, mut satisfied, mut worst) = (0.0, 0.0, 1.0f64);
+        let (mut requests, mut satisfied, mut worst, mut sure) = (0.0, 0.0, 1.0f64, 1.0f64);
         for (part, hour) in pattern.part.iter().zip(hours) {
             let Some(hour) = hour else { continue };
             per_day += part.hours * (hour.calls * prices.outside_call + hour.bytes / 1e9 * prices.gigabyte);
             requests += part.hours * hour.requests;
             satisfied += part.hours * hour.requests * hour.shares[promise];
             worst = worst.min(hour.shares[promise]);
+            sure = sure.min(hour.sure[promise]);
         }
         Bill {
             size,
@@ -105,6 +110,8 @@ impl Plan {
             per_thousand_satisfied: (satisfied > 0.0).then(|| per_day / satisfied * 1_000.0),
             satisfied_share: satisfied / requests,
             worst_share: worst,
+            worst_sure: sure,
+            beyond_measured: hours.iter().flatten().any(|hour| !hour.is_known),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The answer as one paragraph, one table and one picture.
 
-use super::{Bill, Machine, Offer, Priced};
+use super::{Bill, Machine, Offer, Priced, Serves};
 use crate::picture::{Axis, COLOURS, Marks, Plot, QUIET, Scale, Unit, stacked};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Of the sizes to buy: unlike any line.
@@ -11,6 +12,7 @@ impl Priced {
     /// The answer in words: what to buy for each pattern, and what the next promise costs more.
     pub fn paragraph(&self) -> String {
         let mut out = self.machine.as_ref().map_or_else(String::new, |machine| format!("{} ", words(machine)));
+        out += &self.beyond();
         let mut before: Option<&Offer> = None;
         for offer in &self.offers {
             let same = before.filter(|before| before.pattern == offer.pattern);
@@ -41,6 +43,24 @@ impl Priced {
         out.trim_end().to_owned()
     }
 
+    /// Which sizes would be asked for more than was measured.
+    fn beyond(&self) -> String {
+        let Some(machine) = &self.machine else { return String::new() };
+        let bills = self.offers.iter().flat_map(|offer| &offer.bills).filter(|bill| bill.beyond_measured);
+        let sizes: BTreeSet<u64> = bills.map(|bill| bill.size).collect();
+        if sizes.is_empty() {
+            return String::new();
+        }
+        let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
+        format!(
+            "With {} = {} a machine is asked for more than the {:.1} a second that were measured: of that nothing is known, and \
+             it counts as kept by nobody. ",
+            self.size,
+            sizes.join(", "),
+            machine.rate_most
+        )
+    }
+
     fn words(&self, bill: &Bill) -> String {
         let (size, currency, day) = (&self.size, &self.currency, money(bill.per_day));
         let thousand = bill.per_thousand_satisfied.map_or_else(|| "none".to_owned(), money);
@@ -58,7 +78,11 @@ impl Priced {
                 writeln!(out, "{:>wide$} {:>12} {:>14} {:>11} {:>13}", self.size, head[0], head[1], head[2], head[3]);
             for bill in &offer.bills {
                 let thousand = bill.per_thousand_satisfied.map_or_else(|| "-".to_owned(), money);
-                let mark = if offer.cheapest.as_ref() == Some(bill) { "  buy" } else { "" };
+                let mark = match (offer.cheapest.as_ref() == Some(bill), bill.beyond_measured) {
+                    (true, _) => "  buy",
+                    (false, true) => "  not measured",
+                    (false, false) => "",
+                };
                 let _ = writeln!(
                     out,
                     "{:>wide$} {:>12} {thousand:>14} {:>9.1} % {:>11.1} %{mark}",
@@ -129,11 +153,19 @@ fn words(machine: &Machine) -> String {
     let (law, most) = (&machine.law, machine.users_most);
     let mut text = format!(
         "Measured at up to {most:.0} users, a machine answers at most {:.1} requests a second. ",
-        machine.most()
+        machine.rate_most
     );
     text += &law.words();
+    text += &match machine.serves {
+        Serves::Workers(workers) => {
+            format!(" Requests are simulated as they come by chance, before {workers} workers that serve as measured.")
+        }
+        Serves::Shared => {
+            " Requests are simulated as they come by chance, each as quick as was measured with so many at once."
+                .to_owned()
+        }
+    };
     if !law.fits() {
-        text += " Waits are read from the points themselves.";
         return text;
     }
     text += &match law.peak_n.filter(|n| *n < most) {

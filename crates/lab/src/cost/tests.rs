@@ -1,7 +1,6 @@
 use super::*;
 use crate::record::{Outcome, Phase, Record};
 use crate::results::{Run, Trial, Writer};
-use crate::stats::usl::Point;
 
 const SEARCH: &str = include_str!("../../../../bench/studies/search-pipeline.toml");
 const TIER: &str = include_str!("../../../../bench/studies/scan-tier.toml");
@@ -125,7 +124,7 @@ fn mistakes_are_sentences_that_name_the_key() {
         ("measured = 'runs'", "", "expected either scenario"),
         ("'machines'", "'servers'", "expected size = \"machines\""),
         ("rate = 500", "clients = 5", "expected set = { rate"),
-        ("whole_s = 0.013", "", "expected first_s or whole_s"),
+        ("whole_s = 0.02", "", "expected first_s or whole_s"),
         ("machine_hour = 1.0", "machine_hour = 1.0\noutside_call = 0.01", "expected calls_per_request beside it"),
         ("machine_hour = 1.0", "machine_hour = 1.0\ncalls_per_request = -1", "prices.calls_per_request = -1"),
     ] {
@@ -137,7 +136,7 @@ fn mistakes_are_sentences_that_name_the_key() {
 /// Scans that are all alike, from one client: 108.4 ms of processor, 0.5 ms of storage and 0.3 ms of turnaround each.
 fn scans(promise: &str) -> Plan {
     Plan::read(&format!(
-        "scenario = 'x'\nsize = 'servers'\nsizes = [1, 2]\nset = {{ workload = 'grep', threads = 1, measured_scans = 500, \
+        "scenario = 'x'\nsize = 'servers'\nsizes = [1, 2]\nset = {{ workload = 'grep', threads = 1, measured_scans = 500, 'clients.scan_ms' = 0.0, \
          'workloads.grep.entries' = {{ mean = 36713.0, sd = 1.0, min = 36613.0, max = 36813.0 }} }}\n\
          [prices]\ncurrency = 'USD'\nmachine_hour = 0.5\n[[promise]]\nname = 'soon'\nwhole_s = {promise}\nshare = 0.99\n\
          [[pattern]]\nname = 'steady'\n[[pattern.part]]\nhours = 24\n"
@@ -184,51 +183,61 @@ fn the_plan_of_the_tier_study_has_an_answer() {
 
 const MACHINES: &str = "measured = 'runs'\nsize = 'machines'\nsizes = [1, 2, 4]\n\
     [prices]\ncurrency = 'USD'\nmachine_hour = 1.0\n\
-    [[promise]]\nname = 'quick'\nwhole_s = 0.013\nshare = 0.99\n\
+    [[promise]]\nname = 'quick'\nwhole_s = 0.02\nshare = 0.99\n\
     [[pattern]]\nname = 'steady'\n[[pattern.part]]\nhours = 24\nset = { rate = 500 }\n";
+
+/// A machine that makes so many a second of these numbers of users, each answer as long as the next.
+fn machine_of(users: &[f64], throughput: impl Fn(f64) -> f64) -> Machine {
+    let level = |n: &f64| Level::of(*n, throughput(*n), vec![n / throughput(*n)]).unwrap();
+    Machine::of(users.iter().map(level).collect()).unwrap()
+}
 
 /// A machine of this law without coherency, measured up to 16 users.
 fn machine(g: f64, a: f64) -> Machine {
-    let points: Vec<Point> = [1.0, 2.0, 4.0, 8.0, 12.0, 16.0]
-        .iter()
-        .map(|n| Point { n: *n, throughput: g * n / (1.0 + a * (n - 1.0)), sd: None })
-        .collect();
-    Machine::of(&points).unwrap()
+    machine_of(&[1.0, 2.0, 4.0, 8.0, 12.0, 16.0], |n| g * n / (1.0 + a * (n - 1.0)))
 }
 
 #[test]
-fn a_law_says_how_long_a_request_takes_at_a_rate() {
-    // 100 n / (1 + 0.1 (n - 1)) a second: 3 users make 250, 9 make 500, 16 make 640.
-    let of = machine(100.0, 0.1);
-    for (rate, wait_ms) in [(250.0, 12.0), (500.0, 18.0), (1.0, 10.0)] {
-        let found = of.wait_s(rate).unwrap() * 1e3;
-        assert!((found / wait_ms - 1.0).abs() < 0.01, "{rate}: {found}");
-    }
-    // What was not measured is not promised, though the law goes on to 1,000.
-    assert_eq!((of.wait_s(700.0), of.wait_s(2_000.0)), (None, None));
-    // With coherency there is a peak: 100 n / (1 + 0.01 n (n - 1)) has it at 10 users, with 526 a second.
-    let law = crate::stats::usl::Law { g: 100.0, a: 0.0, b: 0.01, peak_n: Some(10.0), residuals: Vec::new() };
-    let peaked = Machine { law, users_most: 64.0, answer_bytes: None };
-    assert!((peaked.wait_s(500.0 / 1.2).unwrap() * 1e3 - 12.0).abs() < 1e-9);
-    assert_eq!(peaked.wait_s(527.0), None);
-}
-
-#[test]
-fn a_machine_that_does_not_follow_the_law_is_read_from_its_points() {
-    // Four workers of 20 ms: 50 a second each, 200 in all.
-    let of = |n: f64| Point { n, throughput: 50.0 * n.min(4.0), sd: None };
-    let machine = Machine::of(&[1.0, 2.0, 4.0, 4.0, 8.0, 16.0, 32.0].map(of)).unwrap();
-    assert!(!machine.law.fits());
-    for rate in [10.0, 50.0, 75.0, 150.0, 199.9] {
-        assert!((machine.wait_s(rate).unwrap() / 0.02 - 1.0).abs() < 1e-6, "{rate}");
-    }
-    assert_eq!(machine.wait_s(201.0), None);
-    let plan = Plan::read(&MACHINES.replace("0.013", "0.03")).unwrap();
-    let priced = plan.price(&Model::Measured(machine)).unwrap();
-    // 500 a second take three such machines; four are the next that can be had.
-    assert_eq!(priced.offers[0].cheapest.as_ref().map(|bill| bill.size), Some(4));
+fn a_server_is_not_bought_for_a_rate_at_which_none_was_measured_to_be_satisfied() {
+    // The law overestimates throughput a little: by it two machines answer 624 a second, as measured 620.
+    let of = |n: f64| (100.0 * n / (1.0 + 0.2 * (n - 1.0))).min(310.0);
+    let machine = machine_of(&[1.0, 2.0, 4.0, 6.0, 8.0, 12.0], of);
+    assert!(machine.law.fits() && machine.law.throughput(10.0) > 312.0, "{:?}", machine.law);
+    let plan = MACHINES.replace("0.02", "0.2").replace("rate = 500", "rate = 624");
+    let priced = Plan::read(&plan).unwrap().price(&Model::Measured(machine)).unwrap();
+    let [one, two, four] = &priced.offers[0].bills[..] else { panic!("three sizes") };
+    assert!(one.beyond_measured && two.beyond_measured && !four.beyond_measured, "{priced:?}");
+    assert_eq!((two.worst_share, priced.offers[0].cheapest.as_ref().map(|bill| bill.size)), (0.0, Some(4)));
     let words = priced.paragraph();
-    for said in ["at most 200.0 requests a second", "does not fit", "up to 4.0 users", "read from the points"] {
+    assert!(words.contains("With machines = 1, 2 a machine is asked for more than the 310.0 a second"), "{words}");
+    assert!(priced.table().contains("not measured"), "{}", priced.table());
+}
+
+#[test]
+fn a_promise_is_held_against_requests_that_come_by_chance_and_not_against_their_mean() {
+    // Each of two machines answers 250 a second in 12 ms in the mean: by that all are satisfied within 12.5 ms.
+    let plan = |within: &str| Plan::read(&MACHINES.replace("0.02", within)).unwrap();
+    let priced = |within: &str| plan(within).price(&Model::Measured(machine(100.0, 0.1))).unwrap();
+    let two = priced("0.0125").offers[0].bills[1].clone();
+    assert!((0.3..0.9).contains(&two.worst_share), "{two:?}");
+    let words = priced("0.0125").paragraph();
+    assert!(words.contains("no size keeps \"quick\""), "{words}");
+    let two = priced("0.02").offers[0].bills[1].clone();
+    assert!(two.worst_share > 0.99 && two.worst_sure <= two.worst_share, "{two:?}");
+}
+
+#[test]
+fn a_machine_of_workers_is_priced_by_its_queue() {
+    // Four workers of 20 ms: 50 a second each, 200 in all.
+    let machine = machine_of(&[1.0, 2.0, 4.0, 4.0, 8.0, 16.0, 32.0], |n| 50.0 * n.min(4.0));
+    assert!(!machine.law.fits());
+    let plan = Plan::read(&MACHINES.replace("0.02", "0.03")).unwrap();
+    let priced = plan.price(&Model::Measured(machine)).unwrap();
+    // 500 a second are 125 for each of four machines: a queue now and then, so that fewer than 99 % keep 30 ms.
+    let four = &priced.offers[0].bills[2];
+    assert!((0.9..0.99).contains(&four.worst_share) && priced.offers[0].cheapest.is_none(), "{four:?}");
+    let words = priced.paragraph();
+    for said in ["at most 200.0 requests a second", "does not fit", "up to 4.0 users", "before 4 workers"] {
         assert!(words.contains(said), "{said}: {words}");
     }
     assert!(priced.picture().contains("scalability law (does not fit)"));
@@ -240,12 +249,11 @@ fn machines_are_bought_until_each_has_a_rate_that_it_answers_in_time() {
     let priced = plan.price(&Model::Measured(machine(100.0, 0.1))).unwrap();
     let offer = &priced.offers[0];
     let satisfied: Vec<f64> = offer.bills.iter().map(|bill| bill.satisfied_share).collect();
-    // 500 a second take one machine 18 ms, each of two 12 ms, each of four 10.3 ms.
-    assert_eq!(satisfied, [0.0, 1.0, 1.0]);
+    assert!(satisfied[0] < 0.9 && satisfied[1] > 0.99 && satisfied[2] > 0.999, "{satisfied:?}");
     let cheapest = offer.cheapest.as_ref().unwrap();
     // Two machines are 48 a day, for 43.2 million requests.
     assert_eq!((cheapest.size, cheapest.per_day), (2, 48.0));
-    assert!((cheapest.per_thousand_satisfied.unwrap() - 48.0 / 43_200.0).abs() < 1e-12);
+    assert!((cheapest.per_thousand_satisfied.unwrap() / (48.0 / 43_200.0) - 1.0).abs() < 0.01);
     let words = priced.paragraph();
     assert!(words.starts_with("Measured at up to 16 users, a machine answers at most 6"), "{words}");
     assert!(words.contains("The scalability law fits") && words.contains("By it one user has 100."), "{words}");
@@ -260,8 +268,11 @@ fn measured(dir: &Path, users: u32, throughput: u32, void: &[&str]) {
         "[target]\nurl = \"http://127.0.0.1:1\"\n[arrival]\nkind = \"closed\"\nusers = {users}\n[request]\npath = \"/\"\n"
     );
     let mut writer = Writer::create(&dir.join(format!("at-{users}")), &scenario).unwrap();
+    // As long as so many users wait for that throughput.
+    let wait = 1_000_000 * i64::from(users) / i64::from(throughput);
     let record = |done: i64, outcome| Record {
         phase: Phase::Measured,
+        intended: done - wait,
         done: Some(done),
         bytes: 2_000,
         outcome,
@@ -287,7 +298,12 @@ fn a_folder_of_runs_at_several_numbers_of_users_is_a_machine() {
     let machine = Machine::read(dir.path()).unwrap();
     assert_eq!((machine.users_most, machine.answer_bytes), (16.0, Some(2_000.0)));
     assert!((machine.law.g / 100.0 - 1.0).abs() < 0.02 && (machine.law.a / 0.1 - 1.0).abs() < 0.1, "{machine:?}");
-    assert!((machine.wait_s(500.0).unwrap() / 0.018 - 1.0).abs() < 0.03);
+    let (from, ..) = machine.around(8.0);
+    assert!(
+        (from.users, from.throughput) == (8.0, 471.0) && (from.wait(0.5) - 8.0 / 471.0).abs() < 1e-5,
+        "{machine:?}"
+    );
+    assert_eq!((machine.rate_most, machine.serves), (640.0, Serves::Shared));
     measured(dir.path(), 32, 700, &["the lab was late"]);
     assert!(Machine::read(dir.path()).unwrap_err().contains("the run is void: the lab was late"));
     let empty = tempfile::tempdir().unwrap();

@@ -1,10 +1,11 @@
 //! Addresses: from the text of a target to sockets, and the guard that keeps the lab at home.
 
-use super::tls::Tls;
+use super::tls::{Tls, Trusted};
 use crate::error::{LabError, Result};
 use crate::generate::Form;
-use crate::scenario::Target;
+use crate::scenario::{Scenario, Target};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::Path;
 
 /// What is spoken at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,13 +113,35 @@ impl Address {
 /// The addresses of a target, resolved and allowed. `allowed` are the public hosts that the user named.
 pub fn addresses(target: &Target, allowed: &[String]) -> Result<Vec<Address>> {
     let all = target.addresses().map(|url| resolve(target, url, allowed)).collect::<Result<Vec<_>>>()?;
-    if target.ca.is_some() && all.iter().any(|address| address.tls.is_none()) {
+    let option = if target.ca.is_some() { Some("ca") } else { target.insecure.then_some("insecure") };
+    if let Some(option) = option.filter(|_| all.iter().any(|address| address.tls.is_none())) {
         let name = &target.name;
         return Err(LabError::scenario(format!(
-            "target {name}: ca is for TLS: expected https://, wss://, rediss://, tls://, or postgres://…?sslmode=verify-full"
+            "target {name}: {option} is for TLS: expected https://, wss://, rediss://, tls://, or postgres://…?sslmode=verify-full"
         )));
     }
     Ok(all)
+}
+
+/// What a command line says of certificates: every target that speaks TLS trusts `ca`, or takes any certificate.
+///
+/// # Errors
+/// Where no target speaks TLS, so that the option would change nothing.
+pub fn trust(scenario: &mut Scenario, ca: Option<&Path>, insecure: bool) -> Result<()> {
+    if ca.is_none() && !insecure {
+        return Ok(());
+    }
+    let within_tls = |target: &&mut Target| target.addresses().all(|url| cut(url).is_ok_and(|parts| parts.tls));
+    let mut found = false;
+    for target in scenario.target.iter_mut().filter(within_tls) {
+        found = true;
+        target.insecure |= insecure;
+        if let Some(ca) = ca {
+            target.ca = Some(ca.to_owned());
+        }
+    }
+    let option = if insecure { "--insecure" } else { "--ca" };
+    if found { Ok(()) } else { Err(LabError::scenario(format!("{option}: no target speaks TLS"))) }
 }
 
 /// A single address, for what is asked beside the load (metrics).
@@ -139,7 +162,8 @@ fn resolve(target: &Target, url: &str, allowed: &[String]) -> Result<Address> {
         (_, true) => return Err(wrong("http2 is for http:// and https://".to_owned())),
         (protocol, false) => protocol,
     };
-    let tls = if tls { Some(Tls::new(&host, target.ca.as_deref(), protocol.alpn()).map_err(wrong)?) } else { None };
+    let trusted = Trusted { ca: target.ca.as_deref(), any: target.insecure };
+    let tls = if tls { Some(Tls::new(&host, &trusted, protocol.alpn()).map_err(wrong)?) } else { None };
     let found: Vec<SocketAddr> = (host.as_str(), port)
         .to_socket_addrs()
         .map_err(|e| LabError::target(format!("target {whose}: {host} cannot be resolved: {e}")))?

@@ -32,6 +32,7 @@ pub async fn ask(link: &mut Link, judge: &Judge, of: &mut Exchange<'_>) -> Resul
     };
     let (question, mut stream) = (question.get(path), Record::default());
     let followed = link.ask(&mut Exchange { question: &question, unit, record: &mut stream, scan, clock }).await;
+    record.resends = record.resends.saturating_add(stream.resends);
     if stream.status != 0 {
         record.status = stream.status;
     }

@@ -50,7 +50,7 @@ impl Http {
         self.open().await?;
         let Some(stream) = &mut self.stream else { return Err(Fault::failed(CLOSED)) };
         self.filled = 0;
-        record.sent = Some(clock.now());
+        record.was_sent(clock.now());
         stream.send(&question.bytes).await?;
         let head = loop {
             if self.filled > 0
@@ -120,7 +120,8 @@ impl Wire for Http {
         if outcome.is_err() {
             self.stream = None;
         }
-        // A server may close an idle connection at any time (RFC 9112, section 9.3.1): that is no failure of this request.
+        // A server may close an idle connection at any time (RFC 9112, section 9.3.1): that is no failure of this request. What is
+        // sent again is counted (`resends`): the server may have taken the first copy before it closed.
         let stale =
             reused && of.record.first_byte.is_none() && matches!(&outcome, Err(fault) if fault.detail == CLOSED);
         if stale && may_be_repeated(&of.question.bytes) {

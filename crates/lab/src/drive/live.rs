@@ -148,7 +148,7 @@ fn answer(mut stream: TcpStream, address: SocketAddr, page: &str, live: &Live) -
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\ncache-control: no-store\r\n\
          content-security-policy: default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src \
-         'self'\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n",
+         'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes())?;

@@ -32,12 +32,14 @@ mod seat;
 mod shared;
 mod stream;
 mod tls;
+mod trust;
 mod truth;
 mod verdict;
 mod watch;
 mod websocket;
 mod wire;
 
+pub use address::trust;
 pub use verdict::Verdict;
 
 use crate::error::{LabError, Result};

@@ -3,17 +3,18 @@
 //! Sessions are not resumed: each connection pays for the whole handshake, as that of a user who comes for the first time does.
 
 use super::fault::{CLOSED, Fault};
+use super::trust::Verifier;
 use rustls::client::Resumption;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{AlertDescription, CertificateError, ClientConfig, Error, RootCertStore};
+use rustls::pki_types::ServerName;
+use rustls::{AlertDescription, CertificateError, ClientConfig, Error};
 use std::borrow::Cow;
 use std::io::ErrorKind;
-use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+
+pub use super::trust::Trusted;
 
 /// How one address is spoken to within TLS.
 #[derive(Clone)]
@@ -29,18 +30,15 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// TLS to `host`, whose certificate a well-known authority or one of the file `ca` has signed. `protocol` is offered by
-    /// ALPN (RFC 7301) where it is not empty.
-    pub fn new(host: &str, ca: Option<&Path>, protocol: &[u8]) -> Result<Tls, String> {
-        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        if let Some(path) = ca {
-            add(&mut roots, path).map_err(|e| format!("ca = {:?}: {e}", path.display()))?;
-        }
+    /// TLS to `host`, whose certificate must be `trusted`. `protocol` is offered by ALPN (RFC 7301) where it is not empty.
+    pub fn new(host: &str, trusted: &Trusted<'_>, protocol: &[u8]) -> Result<Tls, String> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let verifier = Verifier::new(trusted, Arc::clone(&provider))?;
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|e| format!("TLS cannot be set up: {e}"))?
-            .with_root_certificates(roots)
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
         config.resumption = Resumption::disabled();
         if !protocol.is_empty() {
@@ -56,16 +54,6 @@ impl Tls {
         let shaken = self.connector.connect(self.name.clone(), plain).await;
         shaken.map_err(|e| Fault::failed(why(&e)))
     }
-}
-
-fn add(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
-    let mut found = false;
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|e| e.to_string())? {
-        let certificate = certificate.map_err(|e| format!("expected certificates in PEM form: {e}"))?;
-        roots.add(certificate).map_err(|e| format!("a certificate in it cannot be trusted: {e}"))?;
-        found = true;
-    }
-    if found { Ok(()) } else { Err("expected certificates in PEM form, found none".to_owned()) }
 }
 
 /// A failed handshake as a sentence.
@@ -91,7 +79,7 @@ fn why(error: &std::io::Error) -> Cow<'static, str> {
         }
         // An authority of a trusted one's name with another key shows as a bad signature.
         Error::InvalidCertificate(Cert::UnknownIssuer | Cert::BadSignature) => {
-            "TLS: nobody who is trusted has signed the certificate (the target's ca names a file of authorities)".into()
+            "TLS: nobody who is trusted has signed the certificate (ca, or --ca, names a file of those to trust)".into()
         }
         Error::InvalidCertificate(wrong) => format!("TLS: the certificate is not accepted: {wrong}").into(),
         Error::InvalidMessage(_) => "TLS: the server does not speak it".into(),

@@ -30,6 +30,8 @@ pub(super) type CourseKey = (u16, u16, u16);
 pub(super) struct Digest {
     /// Measured records by outcome.
     pub(super) outcomes: [u64; Outcome::ALL.len()],
+    /// Requests that were sent again within their try.
+    pub(super) resends: u64,
     /// Reasons of those that were not sound.
     pub(super) reasons: BTreeMap<String, u64>,
     /// By target and population.
@@ -311,6 +313,7 @@ impl Digest {
     pub(super) fn new() -> Digest {
         Digest {
             outcomes: [0; Outcome::ALL.len()],
+            resends: 0,
             reasons: BTreeMap::new(),
             series: BTreeMap::new(),
             lines: BTreeMap::new(),
@@ -344,6 +347,7 @@ impl Digest {
             return;
         }
         self.outcomes[outcome] += 1;
+        self.resends += u64::from(record.resends);
         if let Some(detail) = record.detail.as_ref().filter(|_| record.outcome != Outcome::Sound) {
             *self.reasons.entry(detail.clone()).or_insert(0) += 1;
         }

@@ -1,4 +1,4 @@
-//! The modes of each trial over its time: flat, growing, timing out.
+//! The modes of each trial over its time: flat, stall, growing, timing out.
 
 use super::digest::{COURSES_MAX, Digest};
 use super::pictures::{Picture, series_name, time_axis};
@@ -55,7 +55,9 @@ fn drawn(name: &str, course: &Course, felt: &[Felt], most: usize) -> Option<(Plo
     let mut plot = Plot::new(format!("{name}: {}", summed(course)), x, y);
     plot.size.1 = 300;
     let bands = bands(&course.stretches, long * NARROW);
-    for (mode, colour) in [(Mode::Flat, GOOD), (Mode::Growing, "#e69f00"), (Mode::TimingOut, BAD)] {
+    for (mode, colour) in
+        [(Mode::Flat, GOOD), (Mode::Stall, "#cc79a7"), (Mode::Growing, "#e69f00"), (Mode::TimingOut, BAD)]
+    {
         let of_mode = bands.iter().filter(|band| band.0 == mode);
         let marks: Vec<_> = of_mode.map(|(_, from, to)| (*from, 0.0, *to, high, 0.22)).collect();
         if !marks.is_empty() {
@@ -77,6 +79,10 @@ fn drawn(name: &str, course: &Course, felt: &[Felt], most: usize) -> Option<(Plo
             [line.slope.value, line.slope.low, line.slope.high].map(|s| label(s * 1e6, Unit::Micros));
         let from = label(stretch.start_s * 1e6, Unit::Micros);
         caption += &format!("From {from} on the wait grows by {value} a request ({low} to {high}). ");
+    }
+    for stall in course.stalls.iter().take(BURSTS_MAX) {
+        let [from, length] = [stall.start_s, stall.length_s].map(|s| label(s * 1e6, Unit::Micros));
+        caption += &format!("A stall at {from}: nothing was answered for {length}, {} requests waited. ", stall.waited);
     }
     if let Some(first) = course.first_failure {
         caption += &format!("Request {first} is the first that gets nothing. ");

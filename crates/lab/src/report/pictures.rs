@@ -220,7 +220,9 @@ fn cells(heat: &Heat) -> Vec<(f64, f64, f64, f64, f64)> {
 fn flow(run: &Run, digest: &Digest) -> Option<Picture> {
     let flow = &digest.flow;
     let width = flow.width as f64;
-    let per_second = |n: u64| n as f64 * 1e6 / width;
+    // All trials lie on one time line here: a rate is that of one of them, in the mean.
+    let trials = run.trials.len().max(1) as f64;
+    let per_second = |n: u64| n as f64 * 1e6 / width / trials;
     let total = flow.stretches.iter().map(|stretch| per_second(stretch.iter().sum()));
     let y = Axis::over("requests a second", Unit::Count, Scale::Linear, total);
     let x = time_axis([flow.stretches.len() as f64 * width].into_iter());
@@ -242,7 +244,11 @@ fn flow(run: &Run, digest: &Digest) -> Option<Picture> {
         name: "outcomes".into(),
         caption: format!(
             "Only sound answers count as fast; everything else is counted apart.{}",
-            if digest.lines.len() > 1 || run.trials.len() > 1 { " All trials and populations together." } else { "" }
+            match (run.trials.len() > 1, digest.lines.len() > 1) {
+                (true, _) => " The mean over all trials, all populations together.",
+                (false, true) => " All populations together.",
+                (false, false) => "",
+            }
         ),
         plot,
     })

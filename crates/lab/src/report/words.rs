@@ -38,6 +38,7 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
         format!("{} of {} measured requests had a sound answer ({}).", count(sound), count(measured), rest.join(", "))
     });
     said.extend(empty_in_words(digest));
+    said.extend(resends_in_words(digest));
     // A sentence about one of several populations begins with its name.
     let of = |key, words: &str| match digest.series.len() > 1 {
         true => begun(&format!("{}: {}", series_name(run, key), with_first(words, char::to_lowercase))),
@@ -83,6 +84,20 @@ fn empty_in_words(digest: &Digest) -> Option<String> {
         empty += series.sound as f64 * without / kept.len().max(1) as f64;
     }
     (empty > 0.1 * sound).then(|| format!("{:.0} % of the sound answers held no result.", empty / sound * 100.0))
+}
+
+/// Said where requests were sent again: the target may count more than the report does.
+fn resends_in_words(digest: &Digest) -> Option<String> {
+    let again = digest.resends;
+    (again > 0).then(|| {
+        format!(
+            "{} requests went out again on a new connection, because the target closed a reused one: it may have taken up to {} \
+             for the {} measured.",
+            count(again),
+            count(digest.measured() + again),
+            count(digest.measured())
+        )
+    })
 }
 
 fn begun(words: &str) -> String {
@@ -165,6 +180,7 @@ fn mode_in_words(course: &Course) -> String {
             format!("The wait over the trial was: {}.", told.join(", "))
         }
     };
+    said += &stalls_in_words(course);
     if let Some(first) = course.first_failure {
         let bursts = course.bursts.len();
         said += &format!(
@@ -174,6 +190,24 @@ fn mode_in_words(course: &Course) -> String {
         );
     }
     said.trim_start().to_owned()
+}
+
+/// When it stalled and for how long, the longest first told where there are many.
+fn stalls_in_words(course: &Course) -> String {
+    let mut longest: Vec<&mode::Stall> = course.stalls.iter().collect();
+    longest.sort_by(|a, b| b.length_s.total_cmp(&a.length_s));
+    let rest = longest.len().saturating_sub(TOLD_MAX);
+    longest.truncate(TOLD_MAX);
+    longest.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
+    let told = longest.iter().map(|stall| {
+        let [at, length] = [stall.start_s, stall.length_s].map(|s| label(s * 1e6, Unit::Micros));
+        format!(
+            " It stalled at {at}: nothing was answered for {length}, {} requests waited.",
+            count(u64::from(stall.waited))
+        )
+    });
+    let more = if rest > 0 { format!(" {rest} more stalls were shorter.") } else { String::new() };
+    told.collect::<String>() + &more
 }
 
 /// Said where there is more than one kind of answer.

@@ -24,6 +24,7 @@ pub(super) fn record_schema() -> SchemaRef {
             ("user", UInt32, false),
             ("n", UInt32, false),
             ("attempt", UInt8, false),
+            ("resends", UInt8, false),
             ("in_flight", UInt32, false),
             ("intended_us", Int64, false),
             ("first_intended_us", Int64, false),
@@ -79,6 +80,7 @@ pub(super) fn record_batch(schema: &SchemaRef, records: &[Record]) -> Result<Rec
             column!(UInt32Array, |r| r.user),
             column!(UInt32Array, |r| r.n),
             column!(UInt8Array, |r| r.attempt),
+            column!(UInt8Array, |r| r.resends),
             column!(UInt32Array, |r| r.in_flight),
             column!(Int64Array, |r| r.intended),
             column!(Int64Array, Record::wanted),
@@ -125,7 +127,8 @@ pub(super) fn records(batch: &RecordBatch) -> Result<Vec<Record>, String> {
     let (trial, phase, target, population) = (u16s("trial")?, u8s("phase")?, u16s("target")?, u16s("population")?);
     let (request, user, n, attempt) = (u16s("request")?, u32s("user")?, u32s("n")?, u8s("attempt")?);
     let (in_flight, intended, sent) = (u32s("in_flight")?, times("intended_us")?, times("sent_us")?);
-    // Folders of earlier versions have no such column: every try counts from its own time.
+    // Folders of earlier versions have neither column: every try counts from its own time, and resends were not counted.
+    let resends = batch.column_by_name("resends").map(|_| u8s("resends")).transpose()?;
     let first_intended = batch.column_by_name("first_intended_us").map(|_| times("first_intended_us")).transpose()?;
     let (first_byte, first_result) = (times("first_byte_us")?, times("first_result_us")?);
     let (last_result, done) = (times("last_result_us")?, times("done_us")?);
@@ -143,6 +146,7 @@ pub(super) fn records(batch: &RecordBatch) -> Result<Vec<Record>, String> {
                 user: user.value(i),
                 n: n.value(i),
                 attempt: attempt.value(i),
+                resends: resends.map_or(0, |of| of.value(i)),
                 in_flight: in_flight.value(i),
                 intended: intended.value(i),
                 first_intended: first_intended.map(|of| of.value(i)).filter(|first| *first != intended.value(i)),

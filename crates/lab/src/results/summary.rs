@@ -20,12 +20,13 @@ pub struct Summary {
 struct Tally {
     outcomes: [u64; Outcome::ALL.len()],
     retries: u64,
+    resends: u64,
     bytes: u64,
     results: u64,
     packets: u64,
     without_results: u64,
-    first: Micros,
-    last: Micros,
+    /// By trial, the first intended time and the last end: each trial has a clock of its own.
+    spans: BTreeMap<u16, (Micros, Micros)>,
     latency: Histogram<u64>,
     naive: Histogram<u64>,
     first_byte: Histogram<u64>,
@@ -66,11 +67,15 @@ pub struct Group {
     pub arrivals: u64,
     /// Tries beyond the first.
     pub retries: u64,
+    /// Requests that the driver sent again because a reused connection was lost before any answer. The target may have taken
+    /// both: it saw as many requests as were sent, these included.
+    #[serde(default)]
+    pub resends: u64,
     /// Records by what came of them.
     pub outcomes: BTreeMap<String, u64>,
     /// The most frequent reasons for not being sound, and checks that were left out.
     pub reasons: BTreeMap<String, u64>,
-    /// Sound answers a second, from the first intended time to the last end.
+    /// Sound answers a second of a trial, from its first intended time to its last end; the mean over trials, by their length.
     pub sound_per_s: f64,
     /// Wait for the whole answer from the intended time of the question's first try, of sound answers.
     pub latency_ms: Quantiles,
@@ -184,12 +189,12 @@ impl Tally {
         Tally {
             outcomes: [0; Outcome::ALL.len()],
             retries: 0,
+            resends: 0,
             bytes: 0,
             results: 0,
             packets: 0,
             without_results: 0,
-            first: Micros::MAX,
-            last: Micros::MIN,
+            spans: BTreeMap::new(),
             latency: empty(),
             naive: empty(),
             first_byte: empty(),
@@ -203,11 +208,11 @@ impl Tally {
     fn add(&mut self, record: &Record) {
         self.outcomes[usize::from(record.outcome.code())] += 1;
         self.retries += u64::from(record.attempt > 0);
+        self.resends += u64::from(record.resends);
         self.bytes += record.bytes;
         self.results += record.results;
         self.packets += u64::from(record.packets);
-        self.first = self.first.min(record.intended);
-        self.last = self.last.max(record.done.unwrap_or(record.intended));
+        self.span(record.trial, (record.intended, record.done.unwrap_or(record.intended)));
         self.in_flight_most = self.in_flight_most.max(record.in_flight);
         if record.outcome == Outcome::Sound {
             put(&mut self.latency, record.latency());
@@ -227,17 +232,29 @@ impl Tally {
         }
     }
 
+    /// Widens the span of a trial.
+    fn span(&mut self, trial: u16, (from, to): (Micros, Micros)) {
+        let (first, last) = self.spans.entry(trial).or_insert((from, to));
+        (*first, *last) = ((*first).min(from), (*last).max(to));
+    }
+
+    /// Seconds of all trials together. Trials run one after the other, so that a rate over them is no sum of their rates.
+    #[expect(clippy::cast_precision_loss, reason = "microseconds of a run")]
+    fn seconds(&self) -> f64 {
+        self.spans.values().map(|(first, last)| (last - first).max(0) as f64 / 1e6).sum()
+    }
+
     fn join(&mut self, other: &Tally) {
         for (mine, theirs) in self.outcomes.iter_mut().zip(other.outcomes) {
             *mine += theirs;
         }
         self.retries += other.retries;
+        self.resends += other.resends;
         self.bytes += other.bytes;
         self.results += other.results;
         self.packets += other.packets;
         self.without_results += other.without_results;
-        self.first = self.first.min(other.first);
-        self.last = self.last.max(other.last);
+        other.spans.iter().for_each(|(trial, span)| self.span(*trial, *span));
         self.in_flight_most = self.in_flight_most.max(other.in_flight_most);
         for (mine, theirs) in [
             (&mut self.latency, &other.latency),
@@ -265,7 +282,7 @@ impl Tally {
     #[expect(clippy::cast_precision_loss, reason = "counts and microseconds of a run")]
     fn group(&self, names: &Names<'_>, (phase, target, population, request): Key) -> Group {
         let run = names.0;
-        let seconds = (self.last - self.first) as f64 / 1e6;
+        let seconds = self.seconds();
         let outcomes = Outcome::ALL.iter().filter(|outcome| self.outcomes[usize::from(outcome.code())] > 0);
         Group {
             phase: phase.name().to_owned(),
@@ -274,6 +291,7 @@ impl Tally {
             request: name(&run.requests, request),
             arrivals: self.outcomes.iter().sum::<u64>() - self.retries,
             retries: self.retries,
+            resends: self.resends,
             outcomes: outcomes.map(|o| (o.name().to_owned(), self.outcomes[usize::from(o.code())])).collect(),
             reasons: self.details.clone(),
             sound_per_s: if seconds > 0.0 { self.outcomes[0] as f64 / seconds } else { 0.0 },

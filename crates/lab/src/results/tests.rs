@@ -7,7 +7,7 @@ fn record() -> impl Strategy<Value = Record> {
     let first =
         (any::<u16>(), 0..4_u8, 0..2_u16, 0..2_u16, 0..3_u16, any::<u32>(), any::<u32>(), any::<u8>(), any::<u32>());
     let before = prop::option::of(-10_000_000..0_i64);
-    let second = (0..10_000_000_i64, before, time(), time(), time(), time(), time());
+    let second = (0..10_000_000_i64, before, time(), time(), time(), time(), time(), any::<u8>());
     let third = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u16>(), 0..8_u8, prop::option::of("[a-z ]{0,9}"));
     (first, second, third).prop_map(|(a, b, c)| Record {
         trial: a.0,
@@ -18,6 +18,7 @@ fn record() -> impl Strategy<Value = Record> {
         user: a.5,
         n: a.6,
         attempt: a.7,
+        resends: b.7,
         in_flight: a.8,
         intended: b.0,
         first_intended: b.1,
@@ -83,6 +84,31 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_rate_over_trials_is_that_of_one_of_them() {
+    // Four trials of ten seconds with forty requests a second, each on a clock of its own; then one of half the length and twice the rate.
+    let mut summary = Summary::default();
+    let mut trial = |trial: u16, seconds: i64, rate: i64| {
+        for n in 0..seconds * rate {
+            let intended = n * 1_000_000 / rate;
+            summary.add(&Record { trial, intended, done: Some(intended + 1_000), ..Record::default() });
+        }
+    };
+    (0..4).for_each(|n| trial(n, 10, 40));
+    let measured = |summary: &Summary| summary.measured(&Run::default(), |_, _, _| true).expect("a group").sound_per_s;
+    trial(4, 5, 80);
+    let rate = summary.groups(&Run::default())[0].sound_per_s;
+    assert!((rate - 2_000.0 / 45.0).abs() < 0.5, "{rate}");
+    assert_eq!(rate, measured(&summary));
+    // Two populations of the same trials add up, as they ran at the same time.
+    for n in 0..400_i64 {
+        let intended = n * 25_000;
+        summary.add(&Record { population: 1, intended, done: Some(intended + 1_000), ..Record::default() });
+    }
+    let both = measured(&summary);
+    assert!((both - 2_400.0 / 45.0).abs() < 0.5, "{both}");
 }
 
 #[test]

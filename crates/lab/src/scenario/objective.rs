@@ -40,7 +40,7 @@ pub enum Metric {
     FirstP95Ms,
     /// Share of requests that ended sound.
     SoundShare,
-    /// Sound answers a second.
+    /// Sound answers a second of a trial, the mean over trials.
     SoundRate,
 }
 

@@ -29,9 +29,12 @@ pub struct Target {
     /// HTTP/2: users that share a connection.
     #[serde(default = "hundred", skip_serializing_if = "is_hundred")]
     pub streams: u32,
-    /// A file of certificate authorities (PEM) to trust beside the well-known ones.
+    /// A file of certificates (PEM) to trust beside the well-known authorities: authorities, or the target's own, self-signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<std::path::PathBuf>,
+    /// TLS: take any certificate. Nothing then says who answers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub insecure: bool,
     /// When it counts as idle; goes before `phases.wait_idle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_idle: Option<WaitIdle>,
@@ -62,6 +65,7 @@ impl Target {
             http2: false,
             streams: hundred(),
             ca: None,
+            insecure: false,
             wait_idle: None,
         }
     }

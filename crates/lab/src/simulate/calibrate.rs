@@ -7,7 +7,7 @@
 //! the loss smooth enough for the simplex method (Nelder and Mead 1965) over the logarithms of the numbers.
 
 use super::{Scenario, measured, settings};
-use crate::stats::{percentile, simplex};
+use crate::stats::{percentile, simplex, student};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -57,6 +57,9 @@ pub struct Measured {
     /// What was measured, by the names of [`Scenario::figures`].
     #[serde(default)]
     pub figures: BTreeMap<String, f64>,
+    /// How far off the mean may be by chance alone, as a standard deviation of its logarithm, where a results folder tells.
+    #[serde(skip)]
+    pub chance: Option<f64>,
     /// How far off, as a share, a figure may be for the same loss: 0.1 where it is not named. A figure that varies from trial
     /// to trial by itself deserves more.
     #[serde(default)]
@@ -127,6 +130,32 @@ pub struct Calibrated {
     pub parameters: Vec<(String, f64)>,
     /// Every figure of the group, used or only foretold.
     pub residuals: Vec<Residual>,
+    /// How far off the trials that were fitted to may be by chance alone, as a standard deviation of logarithms.
+    pub chance: f64,
+}
+
+impl Calibrated {
+    /// How far off the calibration may be, with 95 % confidence, as a share: the simulated figures against the measured ones (Student's t
+    /// over as many as are left after the numbers that were fitted), and what the measured ones may be off by chance. `None` where there are
+    /// no more figures than numbers, so that nothing is left to tell.
+    pub fn error(&self) -> Option<f64> {
+        let offs = self
+            .residuals
+            .iter()
+            .map(|residual| residual.simulated.map_or(MISSING, |of| (of.median / residual.measured).ln()));
+        let degrees = self.residuals.len().checked_sub(self.parameters.len()).filter(|left| *left > 0)?;
+        let model = student(degrees) * (offs.map(|off| off * off).sum::<f64>() / degrees as f64).sqrt();
+        Some(model.hypot(1.96 * self.chance).exp() - 1.0)
+    }
+
+    /// The scenario with the numbers found.
+    pub fn laid(&self, scenario: &Table) -> Result<Table, String> {
+        let mut table = scenario.clone();
+        for (key, value) in &self.parameters {
+            settings::set(&mut table, key, Value::Float(*value))?;
+        }
+        Ok(table)
+    }
 }
 
 /// Where a figure never occurred in the simulation, it counts as wrong by a factor of e.
@@ -143,6 +172,7 @@ impl Figures {
         for trial in &mut figures.trial {
             let Some(results) = &trial.results else { continue };
             let seen = measured::read(&place.join(results)).map_err(|e| format!("trial {:?}: {e}", trial.name))?;
+            trial.chance = seen.chance;
             for (key, value) in seen.set {
                 trial.set.entry(key).or_insert(value);
             }
@@ -189,6 +219,7 @@ impl Figures {
             results: None,
             set: seen.set,
             figures: seen.figures,
+            chance: seen.chance,
             tolerance: BTreeMap::new(),
         };
         Ok(Figures { source: dir.display().to_string(), fit: vec![fit], trial: vec![trial] })
@@ -223,7 +254,11 @@ impl Figures {
         }
         let found = moved(fit, scenario, &best)?;
         let parameters = fit.parameters.iter().cloned().zip(best.iter().map(|x| rounded(x.exp()))).collect();
-        Ok(Calibrated { parameters, residuals: self.compare(fit, &found, false)? })
+        // Trials do not depend on each other: their chances go together by squares.
+        let chances = self.trial.iter().filter(|trial| trial.fit && trial.group == fit.group).map(|trial| trial.chance);
+        let chances: Vec<f64> = chances.flatten().collect();
+        let chance = chances.iter().map(|sd| sd * sd).sum::<f64>().sqrt() / chances.len().max(1) as f64;
+        Ok(Calibrated { parameters, residuals: self.compare(fit, &found, false)?, chance })
     }
 
     fn loss(&self, fit: &Fit, scenario: &Table, point: &[f64]) -> Result<f64, String> {

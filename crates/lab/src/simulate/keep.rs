@@ -56,7 +56,7 @@ mod tests {
         assert!(keep(&search, &trial, &dir).unwrap_err().to_string().contains("is there already"));
         // What comparison makes of it: against itself nothing differs.
         let sides = crate::compare::Sides::of_runs(&dir, &dir).unwrap();
-        let report = sides.compare(1);
+        let report = sides.compare();
         let asked: Vec<_> =
             sides.a.waits.iter().map(|(asked, waits)| (asked.request.as_str(), waits[&0].len())).collect();
         assert_eq!(asked, [("request", 60)]);

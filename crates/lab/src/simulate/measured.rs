@@ -16,6 +16,8 @@ pub struct Seen {
     pub set: BTreeMap<String, Value>,
     /// Median, 95th percentile and mean of the wait for a whole answer.
     pub figures: BTreeMap<String, f64>,
+    /// How far off the mean may be by chance, as a standard deviation of its logarithm: by the means of ten batches of neighbours.
+    pub chance: Option<f64>,
 }
 
 /// Reads the measured phase of the first trial of a results folder. A void run is refused: its figures say nothing about the target.
@@ -42,6 +44,7 @@ fn wait_s(record: &Record) -> f64 {
 }
 
 fn seen(mut due: Vec<i64>, mut waits: Vec<f64>) -> std::result::Result<Seen, String> {
+    let chance = chance(&due, &waits);
     due.sort_unstable();
     waits.sort_by(f64::total_cmp);
     let (Some(first), Some(last)) = (due.first(), due.last()) else {
@@ -63,7 +66,22 @@ fn seen(mut due: Vec<i64>, mut waits: Vec<f64>) -> std::result::Result<Seen, Str
     if figures.is_empty() {
         return Err("fewer than half of the requests had a sound answer: there is nothing to fit to".to_owned());
     }
-    Ok(Seen { set: set.map(|(key, value)| (key.to_owned(), value)).into(), figures })
+    Ok(Seen { set: set.map(|(key, value)| (key.to_owned(), value)).into(), figures, chance })
+}
+
+/// Batches whose means are taken for independent.
+const BATCHES: usize = 10;
+
+/// By the means of batches of neighbours; none where some of them waited for ever.
+fn chance(due: &[i64], waits: &[f64]) -> Option<f64> {
+    let mut both: Vec<(i64, f64)> = due.iter().copied().zip(waits.iter().copied()).collect();
+    both.sort_by_key(|(due, _)| *due);
+    let mean = |batch: &[(i64, f64)]| batch.iter().map(|(_, wait)| wait).sum::<f64>() / batch.len() as f64;
+    let logs: Vec<f64> = both.chunks(both.len().div_ceil(BATCHES).max(1)).map(|batch| mean(batch).ln()).collect();
+    let n = logs.len() as f64;
+    let middle = logs.iter().sum::<f64>() / n;
+    let sd = (logs.iter().map(|log| (log - middle).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt();
+    Some(sd).filter(|sd| sd.is_finite())
 }
 
 /// Names of [`of_waits`].

@@ -10,6 +10,7 @@
 //! | how does it grow with size or concurrency? | [`slope`], [`usl`] |
 //! | one kind of request or two? | [`shape`] |
 //! | flat, growing, or timing out? | [`mode`] |
+//! | did it stop meanwhile? | [`stall`] |
 //! | does it wear out over hours? | [`drift`] |
 //! | up to which load does it hold? | [`breakpoint`] |
 
@@ -21,6 +22,7 @@ pub mod percentile;
 pub mod shape;
 pub(crate) mod simplex;
 pub mod slope;
+pub mod stall;
 pub mod usl;
 
 /// A value and the interval in which it lies with 95 % confidence.
@@ -61,6 +63,39 @@ pub(crate) fn student(degrees: usize) -> f64 {
     }
 }
 
+/// The value that Student's t exceeds on either side with the probability `alpha` in all; degrees of freedom need not be whole.
+pub(crate) fn student_at(degrees: f64, alpha: f64) -> f64 {
+    if degrees < 1.0 {
+        return f64::INFINITY;
+    }
+    // Beyond that it is the normal distribution's, and the sum below would need more steps.
+    let degrees = degrees.min(200.0);
+    let (mut low, mut high) = (0.0, 1.0);
+    while outside(high, degrees) > alpha && high < 1e9 {
+        high *= 2.0;
+    }
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if outside(middle, degrees) > alpha { low = middle } else { high = middle }
+    }
+    0.5 * (low + high)
+}
+
+/// The probability that Student's t lies outside of -t to t: by Simpson's rule over the angle, where t = sqrt(degrees) tan(angle) makes the
+/// density a power of the cosine.
+fn outside(t: f64, degrees: f64) -> f64 {
+    const STEPS: usize = 400;
+    let end = (t / degrees.sqrt()).atan();
+    let power = |angle: f64| angle.cos().max(0.0).powf(degrees - 1.0);
+    let integral = |from: f64, to: f64| {
+        let step = (to - from) / STEPS as f64;
+        let weight = |i: usize| if i == 0 || i == STEPS { 1.0 } else { 2.0 + 2.0 * (i % 2) as f64 };
+        (0..=STEPS).map(|i| weight(i) * power(from + step * i as f64)).sum::<f64>() * step / 3.0
+    };
+    let (inside, rest) = (integral(0.0, end), integral(end, std::f64::consts::FRAC_PI_2));
+    rest / (inside + rest)
+}
+
 /// The distribution function of the standard normal distribution (Abramowitz and Stegun 7.1.26, within 2e-7).
 pub(crate) fn normal_cdf(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.327_591_1 * (x.abs() / std::f64::consts::SQRT_2));
@@ -85,6 +120,17 @@ mod tests {
     fn quantiles_agree_with_the_tables() {
         for (degrees, t) in [(3, 3.182), (5, 2.571), (10, 2.228), (30, 2.042), (1_000, 1.962)] {
             assert!((student(degrees) - t).abs() < 0.012, "{degrees}: {}", student(degrees));
+        }
+        for (degrees, alpha, t) in [
+            (1.0, 0.05, 12.706),
+            (2.0, 0.05, 4.303),
+            (4.0, 0.05, 2.776),
+            (4.0, 0.01, 4.604),
+            (9.0, 0.001, 4.781),
+            (200.0, 0.05, 1.972),
+        ] {
+            let found = student_at(degrees, alpha);
+            assert!((found / t - 1.0).abs() < 0.001, "{degrees} {alpha}: {found}");
         }
         for (x, p) in [(0.0, 0.5), (1.0, 0.841_345), (-1.959_964, 0.025), (3.0, 0.998_650)] {
             assert!((normal_cdf(x) - p).abs() < 1e-5);

@@ -1,6 +1,7 @@
-//! How a trial went over time: flat, growing, or timing out (Turner 2019).
+//! How a trial went over time: flat, growing, or timing out (Turner 2019), and whether it stalled meanwhile.
 
-use super::slope;
+pub use super::stall::Stall;
+use super::{slope, stall};
 use crate::record::{Micros, Outcome, Phase, Record};
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum Mode {
     /// The wait stays what it is.
     Flat,
+    /// Nothing was answered for a while, though requests waited.
+    Stall,
     /// Each request waits longer than the one before.
     Growing,
     /// Requests get nothing.
@@ -21,6 +24,7 @@ impl Mode {
     pub fn word(self) -> &'static str {
         match self {
             Mode::Flat => "flat",
+            Mode::Stall => "stall",
             Mode::Growing => "growing",
             Mode::TimingOut => "timing out",
         }
@@ -38,6 +42,8 @@ pub struct Felt {
     pub intended: Micros,
     /// Time to the first result, or to the end of a sound answer without one; none where nothing came.
     pub wait: Option<Micros>,
+    /// When that came.
+    pub answered: Option<Micros>,
 }
 
 impl Felt {
@@ -45,10 +51,11 @@ impl Felt {
     pub fn of(record: &Record) -> Option<Felt> {
         let waited = record.phase == Phase::Measured && !matches!(record.outcome, Outcome::Refused | Outcome::NotSent);
         let Record { n, attempt, intended, .. } = *record;
-        waited.then(|| Felt { n, attempt, intended, wait: record.to_something() })
+        let wait = record.to_something();
+        waited.then(|| Felt { n, attempt, intended, wait, answered: wait.map(|wait| record.wanted() + wait) })
     }
 
-    fn due_s(&self) -> f64 {
+    pub(super) fn due_s(&self) -> f64 {
         self.intended as f64 / 1e6
     }
 
@@ -99,6 +106,8 @@ pub struct Course {
     pub first_failure: Option<u32>,
     /// Runs of requests that got nothing.
     pub bursts: Vec<Burst>,
+    /// Times without any answer, though requests waited.
+    pub stalls: Vec<Stall>,
     /// What it went through, without gaps.
     pub stretches: Vec<Stretch>,
 }
@@ -123,14 +132,19 @@ pub fn of(records: &[Record]) -> Course {
 pub fn course(mut felt: Vec<Felt>) -> Course {
     felt.sort_by_key(|one| (one.n, one.attempt));
     let first_failure = felt.iter().find(|one| one.wait.is_none()).map(|one| one.n);
-    let flowing: Vec<(f64, f64)> = felt.iter().map_while(Felt::point).collect();
+    let stalls = stall::of(&felt);
+    // What a stall held up says nothing of growth: it would tilt the line.
+    let caught = stall::caught(&felt, &stalls);
+    let flowing = felt.iter().zip(&caught).take_while(|(one, _)| one.wait.is_some()).filter(|(_, caught)| !**caught);
+    let flowing: Vec<(f64, f64)> = flowing.filter_map(|(one, _)| one.point()).collect();
     let growth = slope::fit_in_order(&flowing);
     let mode = match (first_failure, grows(growth, &flowing)) {
         (Some(_), _) => Mode::TimingOut,
         (None, true) => Mode::Growing,
+        (None, false) if !stalls.is_empty() => Mode::Stall,
         (None, false) => Mode::Flat,
     };
-    Course { mode, growth, first_failure, bursts: bursts(&felt), stretches: stretches(&felt) }
+    Course { mode, growth, first_failure, bursts: bursts(&felt), stretches: stretches(&felt, &caught), stalls }
 }
 
 fn grows(line: Option<slope::Line>, points: &[(f64, f64)]) -> bool {
@@ -140,9 +154,15 @@ fn grows(line: Option<slope::Line>, points: &[(f64, f64)]) -> bool {
     })
 }
 
-fn stretches(felt: &[Felt]) -> Vec<Stretch> {
+fn stretches(felt: &[Felt], caught: &[bool]) -> Vec<Stretch> {
     let mut out: Vec<Stretch> = Vec::new();
-    for run in felt.chunk_by(|a, b| a.wait.is_some() == b.wait.is_some()) {
+    let both: Vec<(Felt, bool)> = felt.iter().copied().zip(caught.iter().copied()).collect();
+    for part in both.chunk_by(|a, b| (a.0.wait.is_some(), a.1) == (b.0.wait.is_some(), b.1)) {
+        let run: Vec<Felt> = part.iter().map(|(one, _)| *one).collect();
+        if part[0].1 {
+            out.push(stall::stretch(&run));
+            continue;
+        }
         let points: Vec<(f64, f64)> = run.iter().filter_map(Felt::point).collect();
         // Of a run that got nothing there is no point, and so no break.
         let mut from = 0;
@@ -325,14 +345,22 @@ mod tests {
             let of_seed = |seed: u64| {
                 let mut dice = crate::simulate::draw::Dice::new(seed);
                 let mut exponential = |mean: f64| -mean * (1.0 - dice.fraction()).ln();
-                let (mut wait, mut records) = (0.0_f64, Vec::new());
+                let (mut wait, mut due, mut records) = (0.0_f64, 0.0, Vec::new());
                 for n in 0..2_600_u32 {
                     let service = exponential(0.8);
                     if n >= 2_000 {
                         let took = wait + service + more * f64::from(n - 2_000);
-                        records.push(Record { n, first_result: Some((took * 1e6) as i64), ..Record::default() });
+                        let at = |s: f64| (s * 1e6) as i64;
+                        records.push(Record {
+                            n,
+                            intended: at(due),
+                            first_result: Some(at(due + took)),
+                            ..Record::default()
+                        });
                     }
-                    wait = (wait + service - exponential(1.0)).max(0.0);
+                    let pause = exponential(1.0);
+                    due += pause;
+                    wait = (wait + service - pause).max(0.0);
                 }
                 of(&records).mode
             };

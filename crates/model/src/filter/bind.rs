@@ -1,5 +1,6 @@
 //! Binds a filter to a schema: names become fields, and types are checked.
 
+use super::booleans::{BoolTest, Side};
 use super::expr::{ArrayOp, Comparison, Expr, IntervalEnd, Operand, SpatialOp, TemporalOp};
 use super::literal;
 use super::numbers::{Number, NumberSet, compare_literals};
@@ -8,11 +9,12 @@ use super::predicate::{Node, Nullable, Predicate};
 use super::shape::Shape;
 use super::spatial::{SpatialTest, holds_between, holds_of_itself};
 use super::temporal::{Edge, Moment, TemporalTest, TimeField};
-use super::texts::{List, Pattern, Source, Text, fold, holds_of_lists};
+use super::texts::{List, Pattern, Source, Text, holds_of_lists};
 use crate::builder::shorten;
+use crate::caseless::fold;
 use crate::error::Invalid;
 use crate::geometry::validate_position;
-use crate::schema::{FieldType, IdRole, Schema};
+use crate::schema::{FieldType, Schema};
 use crate::time::parse_instant;
 use geo::{CoordsIter, Validation};
 use geo_types::{Geometry, MultiPolygon, Rect};
@@ -21,15 +23,10 @@ use geo_types::{Geometry, MultiPolygon, Rect};
 enum Typed {
     Number(Number),
     Text(Text),
-    Bool(Bool),
+    Bool(Side),
     Time(Moment),
     Geometry(Place),
     List(List),
-}
-
-enum Bool {
-    Field(usize),
-    Literal(bool),
 }
 
 enum Place {
@@ -118,7 +115,7 @@ impl Binder<'_> {
             return Ok(match self.schema.fields[field].kind {
                 FieldType::Int | FieldType::Float => Typed::Number(Number::Field(field)),
                 FieldType::Text => Typed::Text(Text { source: Source::Field(field), fold: false }),
-                FieldType::Bool => Typed::Bool(Bool::Field(field)),
+                FieldType::Bool => Typed::Bool(Side::Field(field)),
                 FieldType::Time => Typed::Time(Moment::Property(TimeField::new(field, self.schema.time))),
                 FieldType::TextList => Typed::List(List::Field(field)),
             });
@@ -127,22 +124,14 @@ impl Binder<'_> {
             return Ok(Typed::Geometry(Place::Own));
         }
         if name == "id" || name == self.schema.id_name {
-            return match self.schema.id {
-                IdRole::Given => Ok(Typed::Text(Text { source: Source::Id, fold: false })),
-                IdRole::Made => Err(Invalid::field(
-                    name,
-                    "this collection makes its ids itself, and they are not a property to filter by: ask for the item by its id",
-                )),
-            };
+            return Ok(Typed::Text(Text { source: Source::Id, fold: false }));
         }
         const SHOWN_MAX: usize = 20;
         let mut names: Vec<&str> = self.schema.fields.iter().map(|f| f.name.as_str()).take(SHOWN_MAX).collect();
         if self.schema.geometry.is_some() {
             names.push(&self.schema.geometry_name);
         }
-        if self.schema.id == IdRole::Given {
-            names.push(&self.schema.id_name);
-        }
+        names.push(&self.schema.id_name);
         if self.schema.fields.len() > SHOWN_MAX {
             names.push("…");
         }
@@ -159,7 +148,7 @@ impl Binder<'_> {
             Operand::Int(n) => Typed::Number(Number::Int(*n)),
             Operand::Float(x) if x.is_finite() => Typed::Number(Number::Float(*x)),
             Operand::Float(x) => return Err(Invalid::field("filter", format!("the number {x} is not finite"))),
-            Operand::Bool(b) => Typed::Bool(Bool::Literal(*b)),
+            Operand::Bool(b) => Typed::Bool(Side::Literal(*b)),
             Operand::Date(date) => {
                 let (first, last) = literal::day(*date);
                 Typed::Time(Moment::Instant(first, last))
@@ -237,24 +226,9 @@ impl Binder<'_> {
                 (Some(_), None) => Predicate::new(Node::Text { op: op.flipped(), left: b, right: a }),
                 _ => Predicate::new(Node::Text { op, left: a, right: b }),
             },
-            (Typed::Bool(a), Typed::Bool(b)) => {
-                let same = match (a, b) {
-                    (Bool::Literal(a), Bool::Literal(b)) => Predicate::constant(a == b),
-                    (Bool::Field(field), Bool::Literal(value)) | (Bool::Literal(value), Bool::Field(field)) => {
-                        Predicate::new(Node::Bool { field, value })
-                    }
-                    (Bool::Field(a), Bool::Field(b)) => Predicate::new(Node::SameBool(a, b)),
-                };
-                match op {
-                    Comparison::Eq => same,
-                    Comparison::Ne => same.not(),
-                    _ => {
-                        return Err(wrong(
-                            &[left, right],
-                            format!("booleans have no order: found {}, expected = or <>", op.text()),
-                        ));
-                    }
-                }
+            (Typed::Bool(left), Typed::Bool(right)) => {
+                let test = BoolTest { op, left, right };
+                test.constant().map_or_else(|| Predicate::new(Node::Bool(test)), Predicate::constant)
             }
             (
                 Typed::Time(a @ (Moment::Property(_) | Moment::Instant(..))),
@@ -378,11 +352,12 @@ impl Binder<'_> {
         let nullable = match (value, self.typed(value)?) {
             (
                 _,
-                Typed::Number(Number::Field(field)) | Typed::Bool(Bool::Field(field)) | Typed::List(List::Field(field)),
+                Typed::Number(Number::Field(field)) | Typed::Bool(Side::Field(field)) | Typed::List(List::Field(field)),
             ) => Nullable::Field(field),
             (_, Typed::Text(Text { source: Source::Field(field), .. })) => Nullable::Field(field),
             (_, Typed::Time(Moment::Property(time))) => Nullable::Field(time.field),
             (_, Typed::Geometry(Place::Own)) => Nullable::Geometry,
+            (_, Typed::Time(Moment::Span(start, end))) => return Ok(no_ends(start, end)),
             // An id, a literal.
             _ => return Ok(Predicate::none()),
         };
@@ -428,6 +403,17 @@ impl Binder<'_> {
             (left, right) => Predicate::new(Node::Lists { op, left, right }),
         })
     }
+}
+
+/// Where a span has no end at all for want of values: there it is no time.
+fn no_ends(start: Edge, end: Edge) -> Predicate {
+    let fields = [start, end].into_iter().filter_map(|edge| match edge {
+        Edge::Property(time) => Some(Predicate::new(Node::IsNull(Nullable::Field(time.field)))),
+        Edge::At(_) => None,
+    });
+    let fields: Vec<Predicate> = fields.collect();
+    let is_open = |edge: Edge| matches!(edge, Edge::Property(_)) || edge.may_be_open();
+    if fields.is_empty() || !(is_open(start) && is_open(end)) { Predicate::none() } else { Predicate::and(fields) }
 }
 
 /// A temporal test; one of literals only is decided at once.

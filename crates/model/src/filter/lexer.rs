@@ -56,6 +56,11 @@ fn continues_name(c: char) -> bool {
     c.is_alphanumeric() || "_:.@".contains(c) || ('\u{300}'..='\u{36f}').contains(&c) || "\u{203f}\u{2040}".contains(c)
 }
 
+/// Whether a text is one name.
+pub(crate) fn is_word(text: &str) -> bool {
+    text.chars().next().is_some_and(starts_name) && text.chars().all(continues_name)
+}
+
 /// Splits a filter into tokens, each with the character it starts at (from 1); the last one is [`Token::End`].
 pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Invalid> {
     if text.len() > TEXT_BYTES_MAX {

@@ -1,12 +1,10 @@
 //! Literals that text and JSON share: numbers, times, and the checks of geometry.
 
 use super::expr::IntervalEnd;
+use crate::civil::DAY_US;
 use crate::time::{date_start, parse_instant};
 use geo_types::{Coord, LineString, Polygon};
 use jiff::civil;
-
-/// Microseconds of a day.
-const DAY_US: i64 = 86_400_000_000;
 
 /// Reads `2026-01-31`.
 pub(crate) fn date(text: &str) -> Result<civil::Date, String> {
@@ -34,7 +32,7 @@ pub(crate) fn interval_end(text: &str) -> Result<IntervalEnd, String> {
 /// First and last instant of a day in UTC.
 pub(crate) fn day(date: civil::Date) -> (i64, i64) {
     // A date that was read lies in range, see `date`; one made by hand may not, and is then at an end of time.
-    let start = date_start(date).unwrap_or(if date.year() < 1 { i64::MIN } else { i64::MAX - DAY_US });
+    let start = date_start(date).unwrap_or(if date.year() < 0 { i64::MIN } else { i64::MAX - DAY_US });
     (start, start + DAY_US - 1)
 }
 

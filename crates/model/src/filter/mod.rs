@@ -7,6 +7,7 @@
 mod any;
 mod bands;
 mod bind;
+mod booleans;
 mod cut;
 mod expr;
 pub mod globe;
@@ -35,7 +36,7 @@ pub use globe::{distance_to_box_m, distance_to_geometry_m, farthest_in_box_m};
 pub use lexer::TEXT_BYTES_MAX;
 pub use near::{box_around, distances_m};
 pub use parse_json::{VALUES_MAX, parse_json};
-pub use parse_text::{DEPTH_MAX, parse_text};
+pub use parse_text::{DEPTH_MAX, is_bare_name, parse_text};
 pub use predicate::Predicate;
 pub use region::{FieldRange, Region, Relation};
 pub use write::{to_json, to_text};

@@ -1,7 +1,7 @@
 //! CQL2 text, by recursive descent.
 
 use super::expr::{ArrayOp, Comparison, Expr, IntervalEnd, Operand, SpatialOp, TemporalOp};
-use super::lexer::{Token, tokens, wrong};
+use super::lexer::{Token, is_word, tokens, wrong};
 use super::literal;
 use crate::error::Invalid;
 use geo_types::{Coord, Geometry, GeometryCollection, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
@@ -12,7 +12,7 @@ pub const DEPTH_MAX: usize = 64;
 /// Reads CQL2 text. A mistake comes back with its place (characters from 1), what was found and what was expected.
 ///
 /// Beyond the letter of the standard: keywords and functions in any case; `!=` for `<>`; `[…]` or `(…)` around
-/// arrays; `ENVELOPE` for `BBOX`; numbers with a leading `+`.
+/// arrays; `ENVELOPE` for `BBOX`; numbers with a leading `+`; `ILIKE` for `LIKE` with `CASEI` on both sides.
 pub fn parse_text(text: &str) -> Result<Expr, Invalid> {
     let mut parser = Parser { tokens: tokens(text)?, next: 0, depth: 0 };
     if parser.peek() == &Token::End {
@@ -34,6 +34,15 @@ struct Parser {
 
 const GEOMETRIES: [&str; 7] =
     ["POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION"];
+
+/// Words that are no names unless they stand in double quotes, beside `TRUE` and `FALSE`.
+const KEYWORDS: [&str; 8] = ["AND", "OR", "NOT", "LIKE", "BETWEEN", "IN", "IS", "NULL"];
+
+/// Whether CQL2 text may name a property so without double quotes.
+pub fn is_bare_name(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    is_word(name) && !KEYWORDS.contains(&upper.as_str()) && !["TRUE", "FALSE"].contains(&upper.as_str())
+}
 
 impl Parser {
     fn peek(&self) -> &Token {
@@ -142,7 +151,7 @@ impl Parser {
     fn condition_follows(&self) -> bool {
         match self.peek() {
             Token::Symbol(symbol) => *symbol == "!=" || Comparison::from_text(symbol).is_some(),
-            next => ["IS", "NOT", "LIKE", "BETWEEN", "IN"].iter().any(|word| next.is_word(word)),
+            next => ["IS", "NOT", "LIKE", "ILIKE", "BETWEEN", "IN"].iter().any(|word| next.is_word(word)),
         }
     }
 
@@ -169,6 +178,10 @@ impl Parser {
         if self.take_word("LIKE") {
             let pattern = self.operand("a pattern such as 'a%'")?;
             Ok(negated(not, Expr::Like { value, pattern }))
+        } else if self.take_word("ILIKE") {
+            let pattern = self.operand("a pattern such as 'a%'")?;
+            let folded = |operand| Operand::Casei(Box::new(operand));
+            Ok(negated(not, Expr::Like { value: folded(value), pattern: folded(pattern) }))
         } else if self.take_word("BETWEEN") {
             let low = self.operand("the least value")?;
             if !self.take_word("AND") {
@@ -236,7 +249,7 @@ impl Parser {
                         self.next += 1;
                         Operand::Bool(upper == "TRUE")
                     }
-                    "AND" | "OR" | "NOT" | "LIKE" | "BETWEEN" | "IN" | "IS" | "NULL" => {
+                    keyword if KEYWORDS.contains(&keyword) => {
                         return Err(self.unexpected(expected));
                     }
                     _ => {

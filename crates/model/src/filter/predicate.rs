@@ -2,6 +2,7 @@
 
 use super::any::AnyOf;
 use super::bind::bind;
+use super::booleans::BoolTest;
 use super::expr::{ArrayOp, Comparison, Expr};
 use super::near::Near;
 use super::numbers::{self, Number, NumberSet};
@@ -12,13 +13,13 @@ use super::spatial::SpatialTest;
 use super::temporal::{self, TemporalTest};
 use super::texts::{self, List, Pattern, Source, Text, TextSet};
 use super::truth::{Truth, still_open};
-use crate::batch::{Batch, FieldColumn};
+use crate::batch::Batch;
 use crate::error::Invalid;
 use crate::layout::{Layout, Projection};
 use crate::schema::Schema;
 use crate::time::Interval;
 use arrow_array::Array;
-use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_buffer::BooleanBuffer;
 use std::sync::Arc;
 
 /// A test of events: `bbox`, `datetime`, `near` and CQL2 all become one of these.
@@ -68,12 +69,7 @@ pub(crate) enum Node {
         value: Text,
         pattern: Pattern,
     },
-    Bool {
-        field: usize,
-        value: bool,
-    },
-    /// Two boolean fields are the same.
-    SameBool(usize, usize),
+    Bool(BoolTest),
     Lists {
         op: ArrayOp,
         left: List,
@@ -101,8 +97,8 @@ impl Predicate {
     /// Binds a CQL2 filter to a schema. An unknown property, or types that do not go together, come back as a
     /// mistake that names the property.
     ///
-    /// A property is a field by name, the geometry by [`Schema::geometry_name`] (or `geometry`), or a given id by
-    /// [`Schema::id_name`] (or `id`). A `DATE` is a whole day in UTC. A text next to a time is read as a time. Text is
+    /// A property is a field by name, the geometry by [`Schema::geometry_name`] (or `geometry`), or the id by
+    /// [`Schema::id_name`] (or `id`). FALSE is less than TRUE. A `DATE` is a whole day in UTC. A text next to a time is read as a time. Text is
     /// ordered by Unicode code point. Geometry is planar in degrees and as written: a `BBOX` with `west > east` crosses
     /// the antimeridian, other shapes do not. Of the spatial functions, those other than `S_INTERSECTS` and
     /// `S_DISJOINT` take valid geometries of one kind only.
@@ -198,7 +194,8 @@ impl Predicate {
     }
 
     /// Matches events whose primary time shares an instant with the interval, ends included; in a collection
-    /// without time, every event. A null start or end of an event is open.
+    /// without time, every event. A null start or end of an event is open; an event with neither has no time and does
+    /// not match.
     pub fn interval(interval: Interval) -> Predicate {
         if interval == Interval::ALWAYS { Predicate::all() } else { Predicate::new(Node::Primary(interval)) }
     }
@@ -207,6 +204,11 @@ impl Predicate {
     /// shape the nearest point counts ([`super::globe`]). An event without geometry never matches.
     pub fn near(lon: f64, lat: f64, radius_m: f64) -> Predicate {
         Predicate::new(Node::Near(Near::new(lon, lat, radius_m)))
+    }
+
+    /// Matches events that have a geometry.
+    pub fn located() -> Predicate {
+        Predicate::new(Node::Located(true))
     }
 
     /// Whether this matches every event, whatever it holds.
@@ -251,6 +253,19 @@ impl Predicate {
         }
     }
 
+    /// Whether this speaks of the id. Where ids are made, the batch must then carry the sequence numbers that they are
+    /// made from: [`Batch::with_seqs`].
+    pub fn reads_id(&self) -> bool {
+        let is_id = |text: &Text| text.source == Source::Id;
+        match &*self.0 {
+            Node::And(parts) | Node::Or(AnyOf { parts, .. }) => parts.iter().any(Predicate::reads_id),
+            Node::Not(inner) => inner.reads_id(),
+            Node::Text { left, right, .. } => is_id(left) || is_id(right),
+            Node::TextIn { value, .. } | Node::Like { value, .. } => is_id(value),
+            _ => false,
+        }
+    }
+
     /// Adds the columns that [`Predicate::evaluate`] reads.
     pub fn add_columns(&self, layout: &Layout, schema: &Schema, projection: &mut Projection) {
         match &*self.0 {
@@ -274,10 +289,8 @@ impl Predicate {
                 [left, right].into_iter().for_each(|text| text.add_columns(layout, projection));
             }
             Node::TextIn { value, .. } | Node::Like { value, .. } => value.add_columns(layout, projection),
-            Node::NumberIn { field, .. } | Node::Bool { field, .. } | Node::IsNull(Nullable::Field(field)) => {
-                projection.add(layout.field(*field));
-            }
-            Node::SameBool(a, b) => [a, b].into_iter().for_each(|field| projection.add(layout.field(*field))),
+            Node::NumberIn { field, .. } | Node::IsNull(Nullable::Field(field)) => projection.add(layout.field(*field)),
+            Node::Bool(test) => test.fields().for_each(|field| projection.add(layout.field(field))),
             Node::Lists { left, right, .. } => {
                 for list in [left, right] {
                     if let List::Field(field) = list {
@@ -328,18 +341,7 @@ impl Predicate {
             Node::Text { op, left, right } => texts::evaluate(*op, left, right, batch, open),
             Node::TextIn { value, set } => texts::evaluate_in(value, set, batch, open),
             Node::Like { value, pattern } => texts::evaluate_like(value, pattern, batch, open),
-            Node::Bool { field, value } => match batch.field(*field) {
-                Some(FieldColumn::Bool(column)) if *value => Truth::of(column.values().clone(), column.nulls()),
-                Some(FieldColumn::Bool(column)) => Truth::of(!column.values(), column.nulls()),
-                _ => not_read(batch),
-            },
-            Node::SameBool(a, b) => match (batch.field(*a), batch.field(*b)) {
-                (Some(FieldColumn::Bool(a)), Some(FieldColumn::Bool(b))) => {
-                    let nulls = NullBuffer::union(a.nulls(), b.nulls());
-                    Truth::of(!&(a.values() ^ b.values()), nulls.as_ref())
-                }
-                _ => not_read(batch),
-            },
+            Node::Bool(test) => test.evaluate(batch).unwrap_or_else(|| not_read(batch)),
             Node::Lists { op, left, right } => texts::evaluate_lists(*op, left, right, batch, open),
             Node::IsNull(Nullable::Geometry) => Places::of(batch).is_null(batch.rows()),
             Node::IsNull(Nullable::Field(field)) => match batch.column(batch.layout().field(*field)) {
@@ -370,12 +372,9 @@ impl Predicate {
                 Some(range) => Outcomes::of(range.nulls, range.min <= range.max),
                 None => Outcomes::TRUE_OR_FALSE,
             },
-            Node::Text { .. }
-            | Node::TextIn { .. }
-            | Node::Like { .. }
-            | Node::Bool { .. }
-            | Node::SameBool(..)
-            | Node::Lists { .. } => Outcomes::ANY,
+            Node::Text { .. } | Node::TextIn { .. } | Node::Like { .. } | Node::Bool(_) | Node::Lists { .. } => {
+                Outcomes::ANY
+            }
         }
     }
 
@@ -389,7 +388,7 @@ impl Predicate {
             Node::Not(inner) => inner.cost(),
             Node::Primary(_) => 1,
             Node::Bbox(_) => 2,
-            Node::Located(_) | Node::IsNull(_) | Node::Bool { .. } | Node::SameBool(..) => 1,
+            Node::Located(_) | Node::IsNull(_) | Node::Bool(_) => 1,
             Node::Number { .. } => 2,
             Node::Temporal(_) => 3,
             Node::NumberIn { .. } => 5,

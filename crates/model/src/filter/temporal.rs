@@ -40,10 +40,13 @@ pub(crate) fn evaluate_primary(interval: &Interval, batch: &Batch) -> Truth {
             }
         },
         TimeRole::Interval { start, end } => match (times(batch, start), times(batch, end)) {
-            // A null start or end is open, so nothing is unknown.
-            (Some(starts), Some(ends)) => Truth::test_all(rows, None, |i| {
-                (starts.is_null(i) || starts.value(i) <= to) && (ends.is_null(i) || ends.value(i) >= from)
-            }),
+            // A null start or end is open; an event with neither has no time.
+            (Some(starts), Some(ends)) => {
+                let known = either(starts.nulls(), ends.nulls());
+                Truth::test_all(rows, known.as_ref(), |i| {
+                    (starts.is_null(i) || starts.value(i) <= to) && (ends.is_null(i) || ends.value(i) >= from)
+                })
+            }
             _ => Truth::unknown(rows),
         },
     }
@@ -58,7 +61,17 @@ pub(crate) fn primary_outcomes(interval: &Interval, region: &dyn Region) -> Outc
     }
     let touches = bounds.start <= interval.end && interval.start <= bounds.end;
     let within = interval.start <= bounds.start && bounds.end <= interval.end;
-    Outcomes::of(touches, !within)
+    Outcomes::of(touches, !within).with_unknown(may_lack_time(&bounds))
+}
+
+/// Whether some event of a region may have neither a start nor an end: its box is then open at both.
+fn may_lack_time(bounds: &Bounds) -> bool {
+    bounds.start == i64::MIN && bounds.end == i64::MAX
+}
+
+/// The rows that have a value in one of two columns; `None` if all have.
+fn either(a: Option<&NullBuffer>, b: Option<&NullBuffer>) -> Option<NullBuffer> {
+    Some(NullBuffer::new(a?.inner() | b?.inner()))
 }
 
 /// A time field of a filter, and its part in the collection's time.
@@ -93,7 +106,8 @@ impl TimeField {
 pub(crate) enum Moment {
     /// A property; unknown where it is null.
     Property(TimeField),
-    /// From an end to an end; a null property is an open end, so nothing is unknown.
+    /// From an end to an end. A null property is an open end, unless the other end is open too: of a span with no end
+    /// at all nothing is known.
     Span(Edge, Edge),
     /// A literal instant, or a literal day, which is an instant of coarser grain.
     Instant(i64, i64),
@@ -104,6 +118,25 @@ pub(crate) enum Moment {
 pub(crate) enum Edge {
     Property(TimeField),
     At(i64),
+}
+
+impl Edge {
+    /// Whether the span may have no end here.
+    pub(crate) fn may_be_open(&self) -> bool {
+        match self {
+            Edge::Property(field) => field.role != Role::Instant,
+            Edge::At(t) => *t == i64::MIN || *t == i64::MAX,
+        }
+    }
+
+    /// Of a batch the rows that have this end: `Some(None)` if all have, `None` if no row has.
+    fn known<'a>(&self, batch: &'a Batch) -> Option<Option<&'a NullBuffer>> {
+        match self {
+            Edge::Property(field) => Some(times(batch, field.field).and_then(|column| column.nulls())),
+            Edge::At(_) if self.may_be_open() => None,
+            Edge::At(_) => Some(None),
+        }
+    }
 }
 
 /// Least and greatest of what an end can be over a region.
@@ -314,7 +347,16 @@ impl Moment {
                     Edge::Property(field) if field.role == own || field.role == Role::Instant => role,
                     Edge::Property(_) => always,
                 };
-                ((range(start, Role::Start), range(end, Role::End)), false)
+                let own = |edge: &Edge, own: Role| match edge {
+                    Edge::Property(field) => field.role == own,
+                    Edge::At(_) => false,
+                };
+                let unknown = match (start.may_be_open(), end.may_be_open()) {
+                    (true, true) if own(start, Role::Start) && own(end, Role::End) => may_lack_time(bounds),
+                    (true, true) => !matches!((start, end), (Edge::At(_), Edge::At(_))),
+                    _ => false,
+                };
+                ((range(start, Role::Start), range(end, Role::End)), unknown)
             }
         }
     }
@@ -359,7 +401,14 @@ impl<'a> Ends<'a> {
                 end: values(field, 0),
                 unknown: times(batch, field.field).and_then(|c| c.nulls().cloned()),
             },
-            Moment::Span(start, end) => Ends { start: edge(start, i64::MIN), end: edge(end, i64::MAX), unknown: None },
+            Moment::Span(start, end) => {
+                let unknown = match (start.known(batch), end.known(batch)) {
+                    (Some(starts), Some(ends)) => either(starts, ends),
+                    // The other end is open in every row, or both are: `'..', '..'` is all of time, said aloud.
+                    (known, None) | (None, known) => known.flatten().cloned(),
+                };
+                Ends { start: edge(start, i64::MIN), end: edge(end, i64::MAX), unknown }
+            }
             Moment::Instant(first, last) => {
                 Ends { start: EndValues::One(*first), end: EndValues::One(*last), unknown: None }
             }

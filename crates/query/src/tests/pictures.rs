@@ -13,8 +13,15 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 
 fn ask(world: &World, filter: &Filter, z: u8, row: u32, column: u32) -> crate::TileAnswer {
-    let question =
-        Tile { predicate: filter.predicate(world), z, row, column, layer: "events".to_owned(), fields: None };
+    let question = Tile {
+        predicate: filter.predicate(world),
+        z,
+        row,
+        column,
+        layer: "events".to_owned(),
+        fields: None,
+        density: false,
+    };
     tile(&world.collection.snapshot(), &question, &world.control()).unwrap()
 }
 
@@ -305,10 +312,37 @@ fn few_events_with_long_properties_do_not_pass_the_bound() {
 }
 
 #[test]
+fn few_events_are_counted_where_the_question_asks_for_counts() {
+    let mut world = World::new(Kind { places: Places::Points, times: Times::Instant, made_ids: true });
+    world.apply(&Op::Write(crowd(40)));
+    let drawn = ask(&world, &Filter::All, 0, 0, 0);
+    let question = Tile {
+        predicate: Predicate::all(),
+        z: 0,
+        row: 0,
+        column: 0,
+        layer: "events".to_owned(),
+        fields: None,
+        density: true,
+    };
+    let counted = tile(&world.collection.snapshot(), &question, &world.control()).unwrap();
+    assert_eq!((drawn.kind, counted.kind), (TileKind::Events, TileKind::Density));
+    assert_eq!((drawn.events, counted.events), (40, 40));
+}
+
+#[test]
 fn tiles_that_do_not_exist_are_refused() {
     let world = World::new(Kind { places: Places::Points, times: Times::Instant, made_ids: true });
     for (z, row, column) in [(0u8, 1u32, 0u32), (3, 0, 8), (25, 0, 0)] {
-        let question = Tile { predicate: Predicate::all(), z, row, column, layer: "events".to_owned(), fields: None };
+        let question = Tile {
+            predicate: Predicate::all(),
+            z,
+            row,
+            column,
+            layer: "events".to_owned(),
+            fields: None,
+            density: false,
+        };
         assert!(tile(&world.collection.snapshot(), &question, &world.control()).is_err());
     }
     assert_eq!(ask(&world, &Filter::All, 3, 7, 7).kind, TileKind::Empty);

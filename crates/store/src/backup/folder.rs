@@ -2,7 +2,7 @@
 
 use super::tar::{next_entry, skip_padding};
 use super::{Backup, COPY_BYTES, ERROR, FILES, LISTING, checksum};
-use crate::codec::{read_file, replace_file};
+use crate::codec::{read_file, replace_file_as};
 use crate::error::StoreError;
 use crate::seams::{Disk, DiskLock, OpenMode};
 use meridian_model::Invalid;
@@ -40,9 +40,9 @@ impl BackupFolder {
     /// # Errors
     /// [`StoreError::Invalid`] for a folder that holds other things, [`StoreError::InUse`], [`StoreError::Io`].
     pub fn open(disk: Arc<dyn Disk>, dir: &Path) -> Result<BackupFolder, StoreError> {
-        let there = match disk.list(dir) {
-            Ok(names) => names,
-            Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+        let (there, new) = match disk.list(dir) {
+            Ok(names) => (names, false),
+            Err(e) if e.kind() == ErrorKind::NotFound => (Vec::new(), true),
             Err(e) => return Err(StoreError::io("list", dir)(e)),
         };
         let ours = |name: &str| [FILES, LISTING, LOCK, "lost+found"].contains(&name) || name == "BACKUP.new";
@@ -52,7 +52,10 @@ impl BackupFolder {
             return Err(Invalid::new(detail).into());
         }
         let files = dir.join(FILES);
-        disk.create_dir(&files).map_err(StoreError::io("create", &files))?;
+        // Saved searches come with the secrets of their webhooks.
+        for folder in new.then_some(dir).into_iter().chain([files.as_path()]) {
+            disk.create_private_dir(folder).map_err(StoreError::io("create", folder))?;
+        }
         let above = dir.parent().filter(|a| !a.as_os_str().is_empty());
         for folder in above.into_iter().chain([dir]) {
             disk.sync_dir(folder).map_err(StoreError::io("sync", folder))?;
@@ -146,7 +149,7 @@ impl BackupFolder {
             }
         }
         self.disk.sync_dir(&files).map_err(StoreError::io("sync", &files))?;
-        replace_file(self.disk.as_ref(), &path, &listing)?;
+        replace_file_as(OpenMode::CreatePrivate, self.disk.as_ref(), &path, &listing)?;
         self.sweep(&backup);
         Ok(Received { backup, files: fresh.len() as u64, bytes })
     }
@@ -160,7 +163,7 @@ impl BackupFolder {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u32, StoreError> {
         let beside = path.with_added_extension("new");
-        let file = self.disk.open(&beside, OpenMode::Create).map_err(StoreError::io("create", &beside))?;
+        let file = self.disk.open(&beside, OpenMode::CreatePrivate).map_err(StoreError::io("create", &beside))?;
         let mut buffer = vec![0; COPY_BYTES];
         let (mut at, mut crc) = (0, 0);
         while at < bytes {

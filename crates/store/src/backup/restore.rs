@@ -5,12 +5,12 @@ use super::{Backup, FILES, Saved, SavedFile, SavedRecord, checksum};
 use crate::codec::{read_file, replace_file};
 use crate::error::StoreError;
 use crate::folder::{LOCK, MARKER, RESTORING, make_root, write_marker};
-use crate::manifest::{rest_name, rows_name, segment_name};
+use crate::manifest::Manifest;
 use crate::options::Options;
 use crate::records::Records;
 use crate::recovery::make_folders;
 use crate::seams::{Disk, OpenMode, Seams};
-use crate::sidecars::sidecars;
+use crate::sidecars::needed_files;
 use crate::store::Store;
 use meridian_model::Invalid;
 use meridian_model::schema::validate_name;
@@ -102,7 +102,7 @@ fn restore_collection(
     // A listing whose checksum is right may still come from a hand that knows how to make one.
     validate_name("tenant", saved.tenant())?;
     validate_name("collection", saved.name())?;
-    let expected: BTreeSet<String> = expected_files(saved);
+    let expected = needed_files(&saved.manifest);
     let found: BTreeSet<String> = saved.files.iter().map(|file| file.name.clone()).collect();
     if expected != found {
         return Err(StoreError::corrupt(from, format!("its files of {} are not those of its manifest", saved.name())));
@@ -123,7 +123,7 @@ fn restore_collection(
         to.sync().map_err(StoreError::io("sync", &path))?;
     }
     disk.sync_dir(&segments).map_err(StoreError::io("sync", &segments))?;
-    saved.manifest.write(disk, &dir).map(|_| ())
+    Manifest { copied: true, ..saved.manifest.clone() }.write(disk, &dir).map(|_| ())
 }
 
 /// Gives a file of the backup to `sink`, piece by piece; it must be what it was.
@@ -156,19 +156,6 @@ fn restore_record(
         Ok(())
     })?;
     records.put(&record.file.name, &content)
-}
-
-/// What of a collection cannot be made anew.
-fn expected_files(saved: &Saved) -> BTreeSet<String> {
-    let mut files = sidecars(&saved.manifest);
-    for meta in &saved.manifest.segments {
-        if meta.rest.is_some() {
-            files.insert(rest_name(meta.file));
-        } else {
-            files.extend([segment_name(meta.file), rows_name(meta.file)]);
-        }
-    }
-    files
 }
 
 /// Whether the store is what the backup says.

@@ -38,7 +38,7 @@ impl<'a> TarWriter<'a> {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name} does not fit into a tar")));
         }
         field(&mut head, 0, name);
-        field(&mut head, 100, "0000644\0");
+        field(&mut head, 100, "0000600\0");
         field(&mut head, 108, "0000000\0");
         field(&mut head, 116, "0000000\0");
         if bytes < OCTAL_END {

@@ -107,7 +107,7 @@ impl Collection {
         self.created
     }
 
-    fn state(&self) -> Arc<State> {
+    pub(crate) fn state(&self) -> Arc<State> {
         self.shared.state.load_full()
     }
 
@@ -165,7 +165,8 @@ impl Collection {
             parts,
             taken_at: self.shared.seams.clock.now(),
             missing: state.missing.clone(),
-            _reading: Arc::new(self.shared.load.enter()),
+            reading: Some(Arc::new(self.shared.load.enter())),
+            load: self.shared.load.clone(),
         }
     }
 

@@ -3,7 +3,9 @@
 use super::Collection;
 use crate::error::{StoreError, WriteError};
 use crate::expiry::{self, EXPIRY_EVERY_US, Expired, Expiry};
+use crate::log::Log;
 use crate::maintenance::{Job, Output};
+use crate::options::Settings;
 use crate::partition::{Done, Request};
 use crate::stage::Change;
 use meridian_model::Invalid;
@@ -52,6 +54,21 @@ impl Collection {
             Err(WriteError::Closed) => Err(StoreError::Closed),
             Err(e) => Err(Invalid::new(format!("events past the retention stay for now: {e}")).into()),
         }
+    }
+
+    /// How many events would go at the next look if these were the settings, beyond those that go with the settings of now.
+    /// Reads what lies across the edge; events written meanwhile are not counted.
+    pub fn removed_by(&self, settings: &Settings) -> Result<u64, StoreError> {
+        let (state, now) = (self.state(), self.shared.seams.clock.now());
+        let line = |settings: &Settings| expiry::line(settings, &state.history, now);
+        let (before, after) = (line(&state.settings), line(settings));
+        let Some(after) = after.filter(|after| before.is_none_or(|before| before < *after)) else { return Ok(0) };
+        let mut count = 0;
+        for view in state.history.iter() {
+            let gone = |line| expiry::expired_rows(&state.context, &view.part, &view.dead, line).map(|rows| rows.len());
+            count += gone(after)? - before.map_or(Ok(0), gone)?;
+        }
+        Ok(count)
     }
 
     /// As [`Collection::expire`], if a look is due; says whether something was let go.
@@ -141,13 +158,16 @@ impl Collection {
 
     /// Takes no more work; jobs in hand end early.
     pub(crate) fn close(&self, flush: bool) -> Result<(), StoreError> {
-        let flushed = if flush && self.is_durable() && self.state().refuses.is_none() { self.flush() } else { Ok(()) };
+        let settle = flush && self.is_durable() && self.state().refuses.is_none();
+        let flushed = if settle { self.flush() } else { Ok(()) };
         self.stop.store(true, Ordering::Release);
         // Whoever is at work is through once the lanes and the core can be had.
         drop(self.memory_lane.lock());
         drop(self.segment_lane.lock());
         let memory = self.shared.memory.swap(0, Ordering::AcqRel);
         self.shared.memory_all.fetch_sub(memory, Ordering::AcqRel);
-        flushed
+        // What a flush could not take is in the log, which says of it that it is all there.
+        let sealed = if settle { self.core.lock().log.as_ref().map_or(Ok(()), Log::seal) } else { Ok(()) };
+        flushed.and(sealed)
     }
 }

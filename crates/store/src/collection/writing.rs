@@ -1,10 +1,11 @@
 //! Writing to a collection, and deleting from it.
 
 use super::Collection;
+use crate::digest;
 use crate::error::{StoreError, WriteError};
 use crate::options::Durability;
 use crate::part::{CHUNK_ROWS, PartView};
-use crate::partition::{Done, Request, body_of};
+use crate::partition::{Done, Key, Request, body_of};
 use crate::stage::{Change, Events, Target};
 use meridian_model::seq::BATCH_EVENTS_MAX;
 use meridian_model::{Batch, IdRole, Invalid, Seq};
@@ -28,7 +29,7 @@ pub enum OnConflict {
 pub struct Write {
     /// The events, with all columns.
     pub batch: Batch,
-    /// Idempotency key: a second write with the same key changes nothing.
+    /// Idempotency key: a second write of the same events with the same key changes nothing; one of others is refused.
     pub key: Option<String>,
     /// What to do with ids that are there.
     pub on_conflict: OnConflict,
@@ -146,7 +147,10 @@ impl Collection {
         if self.is_durable() {
             events.body = body_of(&events).map_err(|e| WriteError::Refused(e.to_string()))?;
         }
-        Ok((Request { change: Change::Write(events), key: write.key }, bytes as usize))
+        let seed = context.rule.seed;
+        let key = write.key.map(|text| digest::of(seed, &events.batch).map(|batch| Key { text, batch }));
+        let key = key.transpose().map_err(WriteError::Refused)?;
+        Ok((Request { change: Change::Write(events), key }, bytes as usize))
     }
 
     pub(crate) fn is_durable(&self) -> bool {
@@ -206,6 +210,27 @@ impl Collection {
         self.shared.memory_all.load(Ordering::Acquire) as u64 <= self.shared.options.memory_bytes
     }
 
+    /// The same, for a caller that waits by itself: where there is no room, a flush is asked for.
+    ///
+    /// # Errors
+    /// [`WriteError::Refused`] where no room will come, as the collection takes no writes.
+    pub fn ask_for_room(&self) -> Result<bool, WriteError> {
+        // Without maintenance the write itself flushes.
+        if self.has_room() || !self.shared.options.background {
+            return Ok(true);
+        }
+        if let Some(why) = &self.state().refuses {
+            return Err(WriteError::Refused(why.clone()));
+        }
+        self.wake.wake();
+        Ok(false)
+    }
+
+    /// How long a write waits for room when none is said with it.
+    pub fn room_wait(&self) -> std::time::Duration {
+        self.shared.options.write_wait
+    }
+
     fn memory_is_short(&self) -> bool {
         let all = self.shared.memory_all.load(Ordering::Acquire) as u64;
         let tail = self.shared.state.load().log_tail_bytes;
@@ -232,9 +257,7 @@ impl Collection {
             let soon = Instant::now() + std::time::Duration::from_millis(50);
             self.room.wait_until(&mut lock, soon.min(deadline));
             if Instant::now() >= deadline {
-                return Err(WriteError::Busy(
-                    "memory for new events is full and its flush to disk lags behind: try again later".to_owned(),
-                ));
+                return Err(WriteError::no_room());
             }
         }
         Ok(())

@@ -1,5 +1,6 @@
+use super::open::Recovered;
 use super::*;
-use crate::seams::MemoryDisk;
+use crate::seams::{CrashStyle, MemoryDisk};
 
 fn record(position: u64, len: usize) -> Record {
     let body = vec![position as u8; len];
@@ -9,6 +10,7 @@ fn record(position: u64, len: usize) -> Record {
 fn open(disk: &MemoryDisk, flushed: u64) -> (Log, Recovered) {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     disk.create_dir(Path::new("/l")).unwrap();
+    disk.sync_dir(Path::new("/")).unwrap();
     Log::open(&disk, Path::new("/l"), 4096, flushed).unwrap()
 }
 
@@ -64,16 +66,18 @@ fn a_flipped_bit_is_damage_unless_it_lies_in_the_last_group() {
     let build = || {
         let disk = MemoryDisk::new();
         let (mut log, _) = open(&disk, 0);
-        let mut ends = vec![0];
+        let mut ends = vec![HEAD_BYTES];
         for group in [vec![record(1, 20), record(2, 30)], vec![record(3, 25)], vec![record(4, 9), record(5, 40)]] {
             log.append(&group).unwrap();
-            ends.push(log.tail_bytes());
+            ends.push(HEAD_BYTES + log.tail_bytes());
         }
+        // Power fails before the kernel writes the last mark back.
+        disk.crash(CrashStyle::Lose);
         (disk, ends)
     };
     let (disk, ends) = build();
     let path = disk.files()[0].0.clone();
-    for bit in 0..ends[3] * 8 {
+    for bit in HEAD_BYTES * 8..ends[3] * 8 {
         let (disk, _) = build();
         disk.flip_bit(&path, bit).unwrap();
         let (_, found) = open(&disk, 0);
@@ -96,8 +100,9 @@ fn a_forgotten_tail_stays_forgotten() {
     let disk = MemoryDisk::new();
     let (mut log, _) = open(&disk, 0);
     log.append(&[record(1, 24)]).unwrap();
-    let first = log.tail_bytes();
+    let first = HEAD_BYTES + log.tail_bytes();
     log.append(&[record(2, 24), record(3, 24)]).unwrap();
+    disk.crash(CrashStyle::Lose);
     disk.flip_bit(&disk.files()[0].0, first * 8 + 77).unwrap();
     let (mut log, found) = open(&disk, 0);
     assert_eq!(positions(&found), [1]);
@@ -115,7 +120,8 @@ fn a_group_that_did_not_fit_leaves_nothing_behind() {
     let disk = MemoryDisk::new();
     let (mut log, _) = open(&disk, 0);
     log.append(&[record(1, 24)]).unwrap();
-    disk.set_capacity(Some(log.tail_bytes() + 500));
+    let used: u64 = disk.files().iter().map(|(_, len)| len).sum();
+    disk.set_capacity(Some(used + 500));
     let refused = log.append(&[record(2, 24), record(3, 2000)]);
     assert!(matches!(refused, Err(AppendError::Clean(_))), "{refused:?}");
     // The disk took the first record whole, which a restart would read if it were still there.
@@ -151,4 +157,121 @@ fn a_log_that_is_covered_leaves_nothing_to_read() {
     let elsewhere: Arc<dyn Disk> = Arc::new(disk.clone());
     elsewhere.remove(&newest).unwrap();
     assert_eq!(open(&disk, 3).1.damage.len(), 1);
+}
+
+/// A log of 50 groups, and its newest file.
+fn fifty() -> (MemoryDisk, PathBuf) {
+    let disk = MemoryDisk::new();
+    let (mut log, _) = open(&disk, 0);
+    for position in 1..=50 {
+        log.append(&[record(position, 20)]).unwrap();
+    }
+    let newest = log.newest.clone().unwrap();
+    (disk, newest)
+}
+
+/// Makes something else of a file, from this byte on.
+fn spoil(disk: &MemoryDisk, path: &Path, from: usize, how: usize) {
+    let mut bytes = disk.vanish(path).unwrap();
+    match how {
+        0 => bytes.truncate(from),
+        1 => bytes[from..].fill(0),
+        2 => bytes[from..].fill(0xa5),
+        // What stood there before, as of a medium that took none of the last writes.
+        _ => {
+            let (head, to) = (HEAD_BYTES as usize, from.min(bytes.len() - 72));
+            bytes.copy_within(head..head + 72, to);
+        }
+    }
+    disk.put(path, bytes);
+}
+
+#[test]
+fn acknowledged_records_are_missed_wherever_the_newest_file_is_cut_zeroed_or_overwritten() {
+    let (disk, newest) = fifty();
+    let (_, len) = disk.files().into_iter().find(|(path, _)| *path == newest).unwrap();
+    let head = HEAD_BYTES as usize;
+    let places = (0..head).step_by(509).chain((head..len as usize).step_by(37));
+    for (from, how) in places.flat_map(|from| (0..4).map(move |how| (from, how))) {
+        for power in [true, false] {
+            let (disk, newest) = fifty();
+            if !power {
+                disk.crash(CrashStyle::Lose);
+            }
+            spoil(&disk, &newest, from, how);
+            let (_, found) = open(&disk, 0);
+            let there = positions(&found);
+            let said = found.damage.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let at = format!("{how} from byte {from}, power on: {power}: {} records, {said:?}", there.len());
+            assert!(said.iter().all(|text| text.contains(newest.to_str().unwrap())), "{at}");
+            // Without power the mark of the last group is not on disk, and only there.
+            let known = if power { 50 } else { 49 };
+            assert!(!said.is_empty() || there.iter().copied().eq(1..=there.len().max(known) as u64), "{at}");
+            if how < 3 && !said.is_empty() {
+                // Of two marks the older may be left.
+                let missing = [known, 49].map(|last| format!("writes {} to {last}", there.len() + 1));
+                let named = |t: &String| missing.iter().any(|m| t.contains(m)) || t.contains("neither of its marks");
+                assert!(said.iter().any(named), "{at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mark_that_is_torn_or_damaged_costs_nothing_while_the_other_reads() {
+    for bit in (0..28 * 8).chain(4096 * 8..(4096 + 28) * 8) {
+        let (disk, newest) = fifty();
+        disk.flip_bit(&newest, bit).unwrap();
+        let (_, found) = open(&disk, 0);
+        assert!(found.damage.is_empty() && found.records.len() == 50, "bit {bit}: {:?}", found.damage);
+        // The start mended it: what is lost now is missed, the last record too.
+        spoil(&disk, &newest, HEAD_BYTES as usize + 49 * 72, 1);
+        assert_eq!(open(&disk, 0).1.damage.len(), 1, "bit {bit}");
+    }
+}
+
+#[test]
+fn a_start_and_a_seal_say_that_the_last_group_is_there() {
+    for sealed in [true, false] {
+        let (disk, newest) = fifty();
+        if sealed {
+            let (mut log, _) = open(&disk, 0);
+            log.append(&[record(51, 20)]).unwrap();
+            log.seal().unwrap();
+        }
+        disk.crash(CrashStyle::Lose);
+        let last = if sealed { 51 } else { 50 };
+        if !sealed {
+            open(&disk, 0);
+            disk.crash(CrashStyle::Lose);
+        }
+        let newest = open(&disk, 0).0.newest.unwrap_or(newest);
+        spoil(&disk, &newest, HEAD_BYTES as usize + 40, 1);
+        let (_, found) = open(&disk, 0);
+        let said = found.damage.iter().map(ToString::to_string).collect::<String>();
+        assert!(said.contains(&format!("to {last} were acknowledged")), "{said}");
+    }
+}
+
+/// A log as it was written before there were marks.
+#[test]
+fn a_log_without_marks_opens_and_the_next_file_has_them() {
+    let disk = MemoryDisk::new();
+    disk.create_dir(Path::new("/l")).unwrap();
+    let mut bytes = Vec::new();
+    record(1, 20).encode(1, 0, &mut bytes);
+    let end = bytes.len() as u64;
+    record(2, 20).encode(1, end, &mut bytes);
+    disk.put(Path::new("/l/0000000000000001.log"), bytes);
+    let named = crate::codec::frame(b"MRDNNEWE", 1, &1u64.to_le_bytes());
+    disk.put(Path::new("/l/NEWEST"), named);
+    let (mut log, found) = open(&disk, 0);
+    assert_eq!(positions(&found), [1, 2]);
+    assert!(found.damage.is_empty(), "{:?}", found.damage);
+    log.append(&[record(3, 20)]).unwrap();
+    let newest = log.newest.clone().unwrap();
+    let (_, found) = open(&disk, 0);
+    assert_eq!((positions(&found), found.damage.len()), (vec![1, 2, 3], 0));
+    spoil(&disk, &newest, HEAD_BYTES as usize, 1);
+    assert_eq!(open(&disk, 0).1.damage.len(), 1);
 }

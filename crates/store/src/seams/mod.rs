@@ -28,6 +28,8 @@ pub enum OpenMode {
     ReadWrite,
     /// A new file; one of that name that exists is emptied.
     Create,
+    /// A new file that only its owner may read, as it holds secrets; one of that name that exists is replaced.
+    CreatePrivate,
 }
 
 /// A file system, reduced to what the store needs of one.
@@ -44,6 +46,8 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes a folder and those above it; one that exists is well.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
+    /// The same for a folder that only its owner may enter; one that exists is made so.
+    fn create_private_dir(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty folder.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
     /// Names in a folder, sorted; a folder that does not exist is an error of kind `NotFound`.

@@ -1,11 +1,15 @@
 //! The machine's file system.
 
 use super::{Disk, DiskFile, DiskLock, OpenMode};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Rights of files and folders that nobody but their owner may read.
+const OWNER_FILE: u32 = 0o600;
+const OWNER_FOLDER: u32 = 0o700;
 
 /// The machine's file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,6 +27,13 @@ impl Disk for RealDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let mut options = OpenOptions::new();
         match mode {
+            OpenMode::CreatePrivate => {
+                // One that is there keeps its rights when it is emptied: it goes.
+                match std::fs::remove_file(path) {
+                    Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+                    _ => options.read(true).write(true).create_new(true).mode(OWNER_FILE),
+                }
+            }
             OpenMode::Read => options.read(true),
             OpenMode::ReadWrite => options.read(true).write(true),
             OpenMode::Create => options.read(true).write(true).create(true).truncate(true),
@@ -40,6 +51,18 @@ impl Disk for RealDisk {
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         std::fs::create_dir_all(path)
+    }
+
+    fn create_private_dir(&self, path: &Path) -> io::Result<()> {
+        if let Some(above) = path.parent() {
+            std::fs::create_dir_all(above)?;
+        }
+        match DirBuilder::new().mode(OWNER_FOLDER).create(path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                std::fs::set_permissions(path, Permissions::from_mode(OWNER_FOLDER))
+            }
+            made => made,
+        }
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {

@@ -186,11 +186,12 @@ impl BlockFile {
             return Err(corrupt("it does not begin as such a file does".to_owned()));
         }
         let version = reader.u32().map_err(corrupt)?;
-        if version > VERSION && version < 0x1_0000 {
-            return Err(StoreError::NewerFormat { path: path.to_owned(), found: version, supported: VERSION });
-        }
-        if !(OLDEST..=VERSION).contains(&version) || reader.u32().map_err(corrupt)? != crc32c::crc32c(&header[..12]) {
+        // The checksum first: a flipped bit in the version is damage, not a newer format.
+        if reader.u32().map_err(corrupt)? != crc32c::crc32c(&header[..12]) || version < OLDEST {
             return Err(corrupt("its header is damaged".to_owned()));
+        }
+        if version > VERSION {
+            return Err(StoreError::NewerFormat { path: path.to_owned(), found: version, supported: VERSION });
         }
         let tail = read(bytes - TAIL_BYTES, TAIL_BYTES as usize)?;
         let mut reader = Reader::new(&tail);

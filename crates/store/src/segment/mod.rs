@@ -24,8 +24,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 pub(crate) use footer::{Footer, ObjectPages, TimeColumns};
-pub(crate) use read::{Segment, SegmentPlace};
-pub(crate) use rebuild::rebuild;
+pub(crate) use read::{Segment, SegmentPlace, seq_max_of};
+pub(crate) use rebuild::{rebuild, rebuild_from};
 pub(crate) use rest::{RestEntry, RestFile, write as write_rest};
 pub(crate) use rows::RowsFile;
 pub(crate) use write::{SegmentWriter, Written, rows_max};

@@ -5,7 +5,7 @@ use super::rest::{RestEntry, RestFile};
 use super::rows::RowsFile;
 use super::{Footer, MAGIC};
 use crate::cache::{Block, BlockCache, BlockKey};
-use crate::error::StoreError;
+use crate::error::{Problem, StoreError};
 use crate::ipc;
 use crate::keys::{Filter, KeyRows};
 use crate::manifest::{rest_name, rows_name, segment_name};
@@ -52,6 +52,8 @@ pub(crate) struct Segment {
     row_field: Arc<Field>,
     rows: ArcSwapOption<RowsFile>,
     rest: ArcSwapOption<RestFile>,
+    /// What was wrong with a file of rows that is done without.
+    pub(crate) given_up: Option<Problem>,
     /// Grows with every use of the rows' file, over all segments: the least is that which was used longest ago.
     used: AtomicU64,
     /// Set once a block beside the rows turned out to be damaged, where it can be made anew.
@@ -78,6 +80,12 @@ pub(crate) fn row_field() -> Arc<Field> {
     Arc::new(Field::new("@row", DataType::UInt32, false))
 }
 
+/// The greatest sequence number of a segment file.
+pub(crate) fn seq_max_of(disk: &dyn Disk, path: &Path) -> Result<u64, StoreError> {
+    let (_, footer) = BlockFile::open(disk, path, MAGIC)?;
+    Footer::decode(&footer).map(|footer| footer.seq_max).map_err(|e| StoreError::corrupt(path, e))
+}
+
 impl Segment {
     /// Opens the segment of this number: checks headers, footers and trees. A file of rows that is missing or damaged
     /// is no error where the rows are at rest.
@@ -92,12 +100,13 @@ impl Segment {
         let footer = Footer::decode(&footer).map_err(|e| corrupt(format!("its footer does not read: {e}")))?;
         let trees = index.fetch(footer.blocks[footer.forest_block as usize], "the trees")?;
         let trees = forest_of(&trees, footer.rows).map_err(corrupt)?;
+        let mut given_up = None;
         let rows = match open_rows(place, &dir.join(rows_name(file)), footer.rows) {
             Ok(rows) => Some(rows),
             Err(e @ StoreError::NewerFormat { .. }) => return Err(e),
             Err(e) if rest.is_none() => return Err(e),
             Err(e) => {
-                give_up_rows(place, &dir.join(rows_name(file)), &e);
+                given_up = give_up_rows(place, &dir.join(rows_name(file)), &e);
                 None
             }
         };
@@ -119,6 +128,7 @@ impl Segment {
                 footer,
                 rows: ArcSwapOption::new(rows.map(Arc::new)),
                 rest: ArcSwapOption::new(rest),
+                given_up,
                 used: AtomicU64::new(0),
                 sick: AtomicBool::new(false),
                 obsolete: AtomicBool::new(false),
@@ -552,10 +562,12 @@ fn open_rows(place: &SegmentPlace, path: &Path, expected: u32) -> Result<RowsFil
 }
 
 /// Clears away Arrow rows that do not read; those at rest serve.
-fn give_up_rows(place: &SegmentPlace, path: &Path, error: &StoreError) {
-    let gone = matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::NotFound);
-    if !gone {
-        tracing::warn!(%error, "Arrow rows do not read: they are read from GeoParquet from now on");
-        super::remove(place.disk.as_ref(), path);
+/// Removes a file of rows that does not read, where the rows are at rest; says what was wrong. One that is missing is no damage.
+fn give_up_rows(place: &SegmentPlace, path: &Path, error: &StoreError) -> Option<Problem> {
+    if matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::NotFound) {
+        return None;
     }
+    tracing::warn!(%error, "Arrow rows do not read: they are read from GeoParquet from now on");
+    super::remove(place.disk.as_ref(), path);
+    Some(Problem::of(error).and("it is removed: its events are read from their rows at rest"))
 }

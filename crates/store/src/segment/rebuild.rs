@@ -1,14 +1,14 @@
-//! Making what is served beside the rows anew, from the rows at rest.
+//! Making what is served beside the rows anew, from the rows at rest or as Arrow.
 
 use super::rest::RestFile;
 use super::write::SegmentWriter;
 use crate::error::StoreError;
 use crate::manifest::segment_name;
-use crate::part::{CHUNK_ROWS, KeyRule};
+use crate::part::{CHUNK_ROWS, KeyRule, PartView};
 use crate::seams::Disk;
 use arrow_array::ArrayRef;
 use meridian_index::Grid;
-use meridian_model::{Batch, Layout};
+use meridian_model::{Batch, Layout, Projection};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,7 +40,31 @@ pub(crate) fn rebuild(
         let batch = Batch::new(schema.clone(), layout.clone(), rows, columns)?;
         writer.push(&batch, &grid.keys(&batch), &rest.seqs(chunk)?)?;
     }
+    put_in_place(disk, dir, writer, (&beside, &path))
+}
+
+/// The same from rows that are read through the segment itself, with the keys of another seed.
+pub(crate) fn rebuild_from(disk: &dyn Disk, dir: &Path, file: u64, view: &PartView) -> Result<(), StoreError> {
+    let path = dir.join(segment_name(file));
+    let beside = dir.join(format!("{}.new", segment_name(file)));
+    let grid = Grid::of(view.schema());
+    let mut writer = SegmentWriter::create_index(disk, &beside, view.schema(), view.context.rule)?;
+    let all = Projection::all(view.layout());
+    for from in (0..view.rows()).step_by(CHUNK_ROWS as usize) {
+        let rows = from..view.rows().min(from + CHUNK_ROWS);
+        let batch = view.read_for_merge(rows.clone(), &all)?;
+        writer.push(&batch, &grid.keys(&batch), &view.part.seqs(rows)?)?;
+    }
+    put_in_place(disk, dir, writer, (&beside, &path))
+}
+
+fn put_in_place(
+    disk: &dyn Disk,
+    dir: &Path,
+    writer: SegmentWriter,
+    (beside, path): (&Path, &Path),
+) -> Result<(), StoreError> {
     writer.finish()?;
-    disk.rename(&beside, &path).map_err(StoreError::io("rename", &beside))?;
+    disk.rename(beside, path).map_err(StoreError::io("rename", beside))?;
     disk.sync_dir(dir).map_err(StoreError::io("sync", dir))
 }

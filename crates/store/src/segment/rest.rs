@@ -175,6 +175,19 @@ impl RestFile {
         Ok(RestFile { pages, directory, entry, disk: disk.clone(), obsolete })
     }
 
+    /// Opens a file of which no manifest says anything: its directory tells where it begins itself. Only the checksums of the
+    /// pages vouch for it then, and that the directory reads.
+    pub(crate) fn find(disk: &Arc<dyn Disk>, path: &Path) -> Result<RestFile, StoreError> {
+        let file = disk.open(path, OpenMode::Read).map_err(StoreError::io("open", path))?;
+        let bytes = file.len().map_err(StoreError::io("read", path))?;
+        let whole = Unchecked { file, bytes };
+        let read = |e: ParquetError| StoreError::corrupt(path, format!("its directory does not read: {e}"));
+        let found = Directory::load(&whole).map_err(read)?.directory().filter(|directory| *directory <= bytes);
+        let directory = found.ok_or_else(|| StoreError::corrupt(path, "its directory does not say where it begins"))?;
+        let tail = whole.get_bytes(directory, (bytes - directory) as usize).map_err(read)?;
+        RestFile::open(disk, path, RestEntry { bytes, directory, crc32c: crc32c::crc32c(&tail) })
+    }
+
     /// Whether a read found damage.
     pub(crate) fn is_sick(&self) -> bool {
         self.pages.0.sick.load(Ordering::Relaxed)
@@ -236,6 +249,36 @@ impl RestFile {
             open.read(from..(from + CHECKED_BYTES).min(open.entry.directory)).err()
         };
         (0..open.crcs.len()).filter_map(stretch).collect()
+    }
+}
+
+/// The bytes of a file of which nothing is known yet.
+struct Unchecked {
+    file: Arc<dyn DiskFile>,
+    bytes: u64,
+}
+
+impl Length for Unchecked {
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl ChunkReader for Unchecked {
+    type T = Box<dyn Read + Send>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let bytes = self.get_bytes(start, self.bytes.saturating_sub(start) as usize)?;
+        Ok(Box::new(io::Cursor::new(bytes)))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
+            return Err(ParquetError::EOF(format!("{length} bytes from {start} on are beyond its end")));
+        }
+        let mut bytes = vec![0; length];
+        self.file.read_at(start, &mut bytes).map_err(|e| ParquetError::External(Box::new(e)))?;
+        Ok(bytes.into())
     }
 }
 

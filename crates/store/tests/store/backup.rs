@@ -4,7 +4,7 @@ use crate::world::{Event, World, batch, content, schema};
 use meridian_model::{IdRole, Mode, Schema};
 use meridian_store::seams::{CrashStyle, Disk, Random, SeededRandom};
 use meridian_store::{
-    BackupFolder, Collection, Durability, Options, Received, Settings, Store, StoreError, Write, restore,
+    BackupFolder, Collection, Durability, Options, Received, Settings, Store, StoreError, Write, WriteError, restore,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,8 +112,8 @@ fn what_is_restored_is_what_was_there_and_goes_on_from_there() {
         let c = of(&back, name);
         assert_eq!(c.settings().retention, Some(Duration::from_secs(900 * 86_400)));
         for key in ["k0", "k3", "last"] {
-            let again = c.write(Write::new(batch(&c.schema(), &events(0, 5))).with_key(key)).unwrap();
-            assert_eq!(again.written, 0, "{name}: {key} was forgotten");
+            let again = c.write(Write::new(batch(&c.schema(), &events(0, 5))).with_key(key));
+            assert!(matches!(again, Err(WriteError::KeyReused { .. })), "{name}: {key} was forgotten");
         }
         let next = c.write(Write::new(batch(&c.schema(), &events(8000, 8010)))).unwrap();
         assert_eq!((next.written, next.position), (10, position + 1), "{name}");

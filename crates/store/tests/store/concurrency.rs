@@ -3,7 +3,7 @@
 use crate::world::{Event, batch, options, schema};
 use meridian_model::{IdRole, Projection, Seq};
 use meridian_store::seams::Seams;
-use meridian_store::{Options, Settings, Store, Write};
+use meridian_store::{Options, Settings, Store, Write, WriteError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -82,5 +82,6 @@ fn readers_see_whole_batches_and_what_was_acknowledged() {
     assert_eq!(store.check(), []);
     // Keys are remembered as well.
     let again = [Event::new("0/0", 0)];
-    assert_eq!(c.write(Write::new(batch(&c.schema(), &again)).with_key("0")).unwrap().duplicates, ROWS as u64);
+    let reused = c.write(Write::new(batch(&c.schema(), &again)).with_key("0"));
+    assert!(matches!(reused, Err(WriteError::KeyReused { events, .. }) if events == ROWS as u64), "{reused:?}");
 }

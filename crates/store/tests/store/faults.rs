@@ -17,7 +17,7 @@ fn a_full_disk_refuses_the_write_and_recovers_when_there_is_room() {
     let used: u64 = world.disk.files().iter().map(|(_, len)| len).sum();
     world.disk.set_capacity(Some(used + 100));
     let refused = c.write(Write::new(batch(&c.schema(), &events(100, 200))));
-    assert!(matches!(&refused, Err(WriteError::Busy(why)) if why.contains("full")), "{refused:?}");
+    assert!(matches!(&refused, Err(WriteError::Full(why)) if why.contains("full")), "{refused:?}");
     assert!(c.flush().is_err());
     assert_eq!(content(&c.snapshot()).len(), 100);
     world.disk.set_capacity(None);
@@ -171,4 +171,24 @@ fn a_crash_at_any_write_of_a_creation_or_drop_leaves_all_or_nothing() {
             store.create("t", "drop", schema(IdRole::Made), Settings::default()).unwrap();
         }
     }
+}
+
+#[test]
+fn a_full_disk_is_known_until_there_is_room_and_then_not() {
+    let world = World::new();
+    let (store, c) = world.with_collection(IdRole::Made);
+    let used = || world.disk.files().iter().map(|(_, len)| len).sum::<u64>();
+    assert!(!store.met_full_disk() && store.full_disk().is_none());
+    world.disk.set_capacity(Some(used() + 100));
+    let full = store.records("saved").put("one", &[7; 4096]).unwrap_err();
+    assert!(full.is_full(), "{full}");
+    assert!(store.met_full_disk());
+    // Room for something small is none.
+    world.disk.set_capacity(Some(used() + 10_000));
+    assert!(store.full_disk().unwrap().to_string_lossy().contains("saved/one"));
+    world.disk.set_capacity(None);
+    assert_eq!(store.full_disk(), None);
+    assert!(!store.met_full_disk());
+    c.write(Write::new(batch(&c.schema(), &events(0, 10)))).unwrap();
+    assert!(world.files("meridian.json.new").is_empty());
 }

@@ -8,11 +8,11 @@
 mod forms;
 
 use forms::{ALL, forms_in};
-use meridian_formats::{BatchLimits, Format, ReadOptions};
+use meridian_formats::{BatchLimits, Format, ReadOptions, Unknown};
 use meridian_model::time::format_instant;
 use meridian_model::{Batch, Field, FieldColumn, FieldType, Projection, Schema, Seq, schema_spec};
 use meridian_store::seams::{Clock, ManualClock, RealDisk, Seams, SeededRandom};
-use meridian_store::{BackupFolder, Collection, Options, Settings, Snapshot, Store, Write, restore};
+use meridian_store::{BackupFolder, Collection, Options, Settings, Snapshot, Store, Write, WriteError, restore};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -112,7 +112,9 @@ fn batch(schema: &Arc<Schema>, features: &[String]) -> Batch {
     let mut text = String::new();
     features.iter().for_each(|f| writeln!(text, "{f}").unwrap());
     let input = Box::new(std::io::Cursor::new(text.into_bytes()));
-    let mut reader = meridian_formats::reader(Format::NdJson, input, schema.clone(), &ReadOptions::default()).unwrap();
+    // Ids stand in all lines; collections that make their own leave them out.
+    let options = ReadOptions { ids: Unknown::Ignore, ..ReadOptions::default() };
+    let mut reader = meridian_formats::reader(Format::NdJson, input, schema.clone(), &options).unwrap();
     reader.next_batch(&BatchLimits { rows: 10_000, bytes: 1 << 24 }).unwrap().unwrap()
 }
 
@@ -379,10 +381,13 @@ fn content(collection: &Collection, keys: &BTreeMap<String, u64>) -> Content {
         keys: BTreeMap::new(),
     };
     for key in keys.keys() {
-        // A key that is remembered stores nothing, whatever comes with it.
+        // A key that is remembered stores nothing, whatever comes with it. Old ones do not know what came with them.
         let again = batch(&collection.schema(), &[feature("again", "null", 1, "")]);
-        let written = collection.write(Write::new(again).with_key(key)).unwrap();
-        content.keys.insert(key.clone(), written.duplicates);
+        let events = match collection.write(Write::new(again).with_key(key)) {
+            Err(WriteError::KeyReused { events, .. }) => events,
+            written => written.unwrap().duplicates,
+        };
+        content.keys.insert(key.clone(), events);
     }
     content
 }

@@ -17,10 +17,11 @@ struct Version {
 }
 
 /// What was written under a key.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Key {
     pub position: u64,
     pub events: u64,
+    pub batch: Vec<Event>,
     /// When, in microseconds since 1970.
     pub time: i64,
     /// The clock once showed a time at which it is forgotten.
@@ -57,9 +58,23 @@ pub struct Model {
 
 #[derive(Debug, PartialEq)]
 pub enum Expected {
-    Written { written: u64, replaced: u64, position: u64 },
-    Deleted { deleted: u64, position: u64 },
-    Duplicate { duplicates: u64, position: u64 },
+    Written {
+        written: u64,
+        replaced: u64,
+        position: u64,
+    },
+    Deleted {
+        deleted: u64,
+        position: u64,
+    },
+    Duplicate {
+        duplicates: u64,
+        position: u64,
+    },
+    /// The key came with other events.
+    KeyReused {
+        position: u64,
+    },
     Conflict(Vec<String>),
 }
 
@@ -75,6 +90,9 @@ impl Model {
         match change {
             Change::Write { events, key, replace, time } => {
                 let known = key.as_ref().and_then(|k| self.keys.get(k)).filter(|k| time - k.time < KEY_MEMORY);
+                if let Some(known) = known.filter(|known| known.batch != *events) {
+                    return Expected::KeyReused { position: known.position };
+                }
                 if let Some(known) = known {
                     return Expected::Duplicate { duplicates: known.events, position: known.position };
                 }
@@ -115,13 +133,14 @@ impl Model {
     /// Makes a change that the store acknowledged.
     pub fn apply(&mut self, change: &Change) -> Expected {
         let expected = self.expect(change);
-        if matches!(expected, Expected::Duplicate { .. } | Expected::Conflict(_)) {
+        if matches!(expected, Expected::Duplicate { .. } | Expected::KeyReused { .. } | Expected::Conflict(_)) {
             return expected;
         }
         self.position += 1;
         self.last = (Vec::new(), self.versions.len(), None);
         match change {
-            Change::Write { events, key, time, .. } => {
+            Change::Write { events: batch, key, time, .. } => {
+                let events = batch;
                 for (ordinal, event) in events.iter().enumerate() {
                     let seq = Seq::new(self.position, ordinal);
                     let id = if self.role == IdRole::Given { event.id.clone() } else { seq.to_id() };
@@ -133,7 +152,8 @@ impl Model {
                 }
                 if let Some(key) = key {
                     let (position, events) = (self.position, events.len() as u64);
-                    self.keys.insert(key.clone(), Key { position, events, time: *time, lapsed: false });
+                    let known = Key { position, events, batch: batch.clone(), time: *time, lapsed: false };
+                    self.keys.insert(key.clone(), known);
                     self.last.2 = Some(key.clone());
                 }
             }

@@ -298,3 +298,31 @@ fn a_retention_needs_a_time() {
     let by_size = Settings { retention_bytes: Some(1), ..Settings::default() };
     assert!(c.set_settings(by_size).unwrap_err().to_string().contains("retention_bytes"));
 }
+
+#[test]
+fn what_a_retention_would_remove_is_counted_before_it_is_set() {
+    let world = World::new();
+    let (_store, c) = world.with_collection(IdRole::Made);
+    let event = |age: i64| Event { time: START - age * DAY, ..Event::new(String::new(), age) };
+    let events: Vec<Event> = (0..100).map(event).collect();
+    // In segments and in memory.
+    c.write(Write::new(batch(&c.schema(), &events[..70]))).unwrap();
+    c.flush().unwrap();
+    c.write(Write::new(batch(&c.schema(), &events[70..]))).unwrap();
+    let age = |days: u64| Settings { retention: Some(self::days(days)), ..Settings::default() };
+    let removed = |settings: &Settings| c.removed_by(settings).unwrap();
+    assert_eq!(
+        (removed(&Settings::default()), removed(&age(200)), removed(&age(30)), removed(&age(10))),
+        (0, 0, 69, 89)
+    );
+    c.set_settings(age(30)).unwrap();
+    // Only what the change adds counts: the others go anyway.
+    assert_eq!((removed(&age(30)), removed(&age(60)), removed(&age(10))), (0, 0, 20));
+    assert_eq!(c.expire().unwrap().unwrap().expired, 69);
+    assert_eq!(removed(&age(10)), 20);
+    let bytes = Settings { retention_bytes: Some(1), ..age(30) };
+    let count = removed(&bytes);
+    assert!((1..=31).contains(&count), "{count}");
+    c.set_settings(bytes).unwrap();
+    assert_eq!(c.expire().unwrap().unwrap().expired, count);
+}

@@ -64,6 +64,49 @@ fn what_was_written_since_is_what_a_look_at_everything_finds() {
 }
 
 #[test]
+fn what_was_written_after_an_event_comes_oldest_first_and_piece_by_piece_is_whole() {
+    for seed in 0..6 {
+        let (world, random) = (World::new(), SeededRandom::new(seed));
+        let below = |end: u64| random.next_u64() % end;
+        let (_store, c) = world.with_collection(IdRole::Given);
+        for step in 0..30 {
+            let from = below(3_000) as i64;
+            match step % 7 {
+                3 => c.flush().unwrap(),
+                5 => c.maintain().unwrap(),
+                6 => drop(c.delete(&(from..from + 40).map(|n| format!("id-{n}")).collect::<Vec<_>>()).unwrap()),
+                _ => {
+                    let size = 1 + below(200) as i64;
+                    c.write(Write::new(batch(&c.schema(), &events(from, from + size))).replacing()).unwrap();
+                }
+            }
+        }
+        let mut all: Vec<u64> = content(&c.history()).iter().map(|(_, seq, _)| *seq).collect();
+        all.sort_unstable();
+        assert_eq!(c.oldest().0, all[0].min(c.oldest().0), "nothing held is older");
+        let after = Seq(all[below(all.len() as u64) as usize]);
+        let (mut at, mut found) = (after, Vec::new());
+        // The number of the last event read is as good a place to go on as the end of a piece.
+        while at < Seq::end_of(c.position()) {
+            let mut since = c.written_after(at, 1 + below(70) as usize).unwrap().in_steps_of(1);
+            let whole = below(2) == 0;
+            while let Some((_, seqs)) = since.read().unwrap() {
+                at = seqs[seqs.len() - 1];
+                found.extend(seqs.iter().map(|seq| seq.0));
+                if !whole {
+                    break;
+                }
+            }
+            if whole || found.is_empty() {
+                at = since.upto();
+            }
+        }
+        let expected: Vec<u64> = all.into_iter().filter(|seq| *seq > after.0).collect();
+        assert_eq!(found, expected, "seed {seed}");
+    }
+}
+
+#[test]
 fn a_write_that_lies_over_all_blocks_comes_in_its_order() {
     let world = World::new();
     let (_store, c) = world.with_collection(IdRole::Made);

@@ -15,10 +15,11 @@ Examples:
   meridian lab breakpoint first.toml --from 50 --most 5000 --set phases.measured_s=20 --out results/edge
   meridian lab breakpoint first.toml --at-least 200 --json | jq .breakpoint
 
-Steps up from the scenario's own load, narrows down, and confirms from fresh at both ends of the interval. Without objectives in the
+Steps up from the scenario's own load, narrows down, and confirms from fresh at both ends of the interval. Of a rate it then measures
+what can be sustained: the rate up to which no backlog grows. Objectives of a short step hold above that too. Without objectives in the
 scenario it takes p95_ms at most 1000 and sound_share at least 0.99.
 
-Ends with 0 where the breakpoint was found within what --within asks (with --at-least: where the interval lies at or above that
+Ends with 0 where the breakpoint was found within what --within asks (with --at-least: where both intervals lie at or above that
 load), with 1 where not, with 2 where the scenario is wrong, with 3 where the target cannot be reached or results cannot be
 written. Ctrl-C ends it with what it has.")]
 pub struct BreakpointArgs {
@@ -79,9 +80,10 @@ fn line(step: &Step) -> String {
         (true, false) => "FAILED",
     };
     let p95 = step.p95_ms.map_or_else(|| "for ever".to_owned(), |ms| format!("{ms:.2} ms"));
+    let grows = if step.backlog.is_some_and(|backlog| backlog.grows) { "backlog grows  " } else { "" };
     let why = step.void.first().cloned().or_else(|| step.failed.first().map(|failed| failed.objective.clone()));
     format!(
-        "{:>3} {:<8} {:>9} {held:<7} {:>9.1} sound/s  p95 {p95:>11}  {:<11} {}",
+        "{:>3} {:<8} {:>9} {held:<7} {:>9.1} sound/s  p95 {p95:>11}  {:<11} {grows}{}",
         step.n,
         step.purpose.word(),
         step.load,

@@ -15,18 +15,24 @@ Examples:
   meridian lab compare results/before results/after --out results/difference
   meridian lab compare results/a-b-a-b
 
-Waits count from the intended time; a question without a sound answer counts as never answered.")]
+Waits count from the intended time; a question without a sound answer counts as never answered.
+
+What is repeated decides: three or more trials of each side that took turns (trials.repeats), three or more runs in each folder, or
+three or more trials of one run each, with an allowance for what runs differ by themselves. Fewer decide nothing. Of comparisons of
+a server with itself at most 5 % call it different anywhere.
+
+Ends with 1 where nothing is shared, where a run is void, and with --fail-if-slower where B is slower or nothing is decided.")]
 pub struct CompareArgs {
-    /// The results folder to compare with; without a second one, the run whose second target is judged by its first
+    /// The results folder to compare with, or a folder of several; without a second one, the run whose second target is judged by its first
     #[arg(value_name = "A")]
     pub a: PathBuf,
-    /// The results folder that is judged
+    /// The results folder that is judged, or a folder of several
     #[arg(value_name = "B")]
     pub b: Option<PathBuf>,
     /// Write report.html and pictures of A against B into this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// End with 1 where B is slower anywhere, for CI
+    /// End with 1 where B is slower anywhere or nothing is decided, for CI
     #[arg(long)]
     pub fail_if_slower: bool,
 }
@@ -38,13 +44,19 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         None => Sides::of_targets(&args.a),
     };
     let sides = sides.map_err(failure)?;
-    let report = sides.compare(1);
+    let report = sides.compare();
     say(&format!("{}\n\n{}", report.sentence(), report.table().trim_end()));
     if let Some(out) = &args.out {
         say(&format!("\n{}", write(out, &sides, &report).map_err(failure)?.display()));
     }
-    match args.fail_if_slower && report.slower() {
-        true => Err(Failure::Bad(format!("{} is slower than {}", report.names[1], report.names[0]))),
-        false => Ok(()),
+    match report.not_decided() {
+        // What shares nothing, or says nothing of its target, is no comparison; without repeats there is still something to look at.
+        Some(why) if args.fail_if_slower || report.rows.is_empty() || !report.void.is_empty() => {
+            Err(Failure::Bad(format!("not decided: {why}")))
+        }
+        None if args.fail_if_slower && report.slower() => {
+            Err(Failure::Bad(format!("{} is slower than {}", report.names[1], report.names[0])))
+        }
+        _ => Ok(()),
     }
 }

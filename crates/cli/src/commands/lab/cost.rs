@@ -20,7 +20,7 @@ pub struct CostArgs {
     /// Folder with cost.toml
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// Leave cost.json and the picture in this folder instead
+    /// Leave cost.json and the picture in this folder instead; it is made where it is missing
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Print the answer as one JSON object
@@ -39,6 +39,7 @@ pub fn run(args: &CostArgs) -> Result<(), Failure> {
     let out = args.out.as_ref().unwrap_or(&args.dir);
     let svg = priced.picture();
     let png = meridian_lab::picture::png(&svg).map_err(|e| Failure::Bad(e.to_string()))?;
+    std::fs::create_dir_all(out).map_err(|e| Failure::Refused(format!("{}: {e}", out.display())))?;
     for (name, content) in [("cost.json", json.as_bytes()), ("cost.svg", svg.as_bytes()), ("cost.png", &png)] {
         let path = out.join(name);
         whole::write(&path, content).map_err(|e| Failure::Refused(format!("{}: {e}", path.display())))?;

@@ -3,6 +3,7 @@
 use super::failure;
 use crate::failure::Failure;
 use clap::Args;
+use meridian_lab::drive;
 use meridian_lab::scenario::Scenario;
 use std::path::{Path, PathBuf};
 
@@ -24,12 +25,22 @@ pub struct LoadArgs {
     /// Send load to this host although it is outside loopback and private networks; may repeat
     #[arg(long, value_name = "HOST")]
     pub allow_public: Vec<String>,
+    /// Trust the certificates of this file (PEM) too, such as a target's self-signed one
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Take any certificate of a target: nothing then says who answers
+    #[arg(long)]
+    pub insecure: bool,
 }
 
 impl LoadArgs {
     /// The scenario as it is to be run.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
-        Scenario::load(&self.scenario, &self.sets).map_err(failure)
+        let mut scenario = Scenario::load(&self.scenario, &self.sets).map_err(failure)?;
+        // What a run leaves can be run again from anywhere.
+        let whole = |ca: &PathBuf| std::path::absolute(ca).unwrap_or_else(|_| ca.clone());
+        drive::trust(&mut scenario, self.ca.as_ref().map(whole).as_deref(), self.insecure).map_err(failure)?;
+        Ok(scenario)
     }
 
     /// Where results go; those that were given no place get one by their name and the time.

@@ -143,6 +143,12 @@ fn row(group: &Group, name: &str, width: usize) {
     for (reason, count) in &group.reasons {
         say(&format!("{:<10}   {count} × {reason}", ""));
     }
+    if group.resends > 0 {
+        say(&format!(
+            "{:<10}   {} × sent again: the target closed a reused connection before an answer",
+            "", group.resends
+        ));
+    }
     if sound > 0 && group.without_results * 2 > sound {
         say(&format!("{:<10}   {} of the sound answers held no result", "", group.without_results));
     }

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
 use meridian_lab::simulate::calibrate::Figures;
-use meridian_lab::simulate::edge::{Objective, edge};
+use meridian_lab::simulate::edge::{Objective, edge, with_error};
 use meridian_lab::simulate::{Answer, Scenario, keep, pipeline, spans, table};
 use std::path::{Path, PathBuf};
 use toml::Table;
@@ -18,6 +18,7 @@ Examples:
   meridian lab simulate bench/studies/scan-tier.toml --set workload=grep --set servers=23 --json
   meridian lab simulate bench/studies/scan-tier.toml --calibrate bench/studies/scan-tier.figures.toml
   meridian lab simulate server.toml --calibrate results/at-50 --fit stage.answer.service.mean_s
+  meridian lab simulate server.toml --calibrate results/at-50 --fit stage.answer.service.mean_s --edge p95_s=0.1
   meridian lab simulate pipeline.toml --calibrate spans.jsonl
 
 The same seed gives the same run. docs/simulate.md says what the models leave out.")]
@@ -36,13 +37,14 @@ pub struct SimulateArgs {
     pub out: Option<PathBuf>,
     /// Take the scenario's numbers from what was measured: a file of figures (.toml) fits what it names and shows how well all figures
     /// are met; a results folder fits the numbers of --fit; OTLP spans (JSON lines) set the stages and sources of their names
-    #[arg(long, value_name = "PATH", conflicts_with = "json")]
+    #[arg(long, value_name = "PATH")]
     pub calibrate: Option<PathBuf>,
     /// A number to fit to a results folder, such as stage.answer.service.mean_s; may be given again
     #[arg(long, value_name = "KEY", requires = "calibrate")]
     pub fit: Vec<String>,
-    /// Foretell the rate of arrival up to which a figure stays at or below a value, such as p95_s=0.1 (pipelines)
-    #[arg(long, value_name = "FIGURE=VALUE", conflicts_with_all = ["calibrate", "out"])]
+    /// Foretell the rate of arrival up to which a figure stays at or below a value, such as p95_s=0.1 (pipelines). With --calibrate the
+    /// scenario is fitted first, and the interval carries what the calibration may be off
+    #[arg(long, value_name = "FIGURE=VALUE", conflicts_with = "out")]
     pub edge: Option<String>,
     /// Length of the trials of --edge, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, requires = "edge")]
@@ -60,7 +62,12 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         move |detail: String| Failure::Usage(format!("{path}: {detail}"))
     };
     if let Some(edge) = &args.edge {
-        return foretell(args, edge, &table(&text, &args.set).map_err(blame(&args.scenario))?);
+        return foretell(args, edge, table(&text, &args.set).map_err(blame(&args.scenario))?);
+    }
+    if args.json && args.calibrate.is_some() {
+        return Err(Failure::Usage(
+            "--json: a calibration is a table: expected --edge beside it, or no --json".to_owned(),
+        ));
     }
     let Some(path) = &args.calibrate else {
         let scenario = Scenario::read(&text, &args.set).map_err(blame(&args.scenario))?;
@@ -82,13 +89,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         return Ok(());
     };
     let scenario = table(&text, &args.set).map_err(blame(&args.scenario))?;
-    let is_figures = path.extension().is_some_and(|extension| extension == "toml");
-    let figures = match (path.is_dir(), is_figures) {
-        (true, _) => Figures::of_folder(path, &args.fit),
-        (false, true) => Figures::read(&read(path)?, path.parent().unwrap_or(Path::new(""))),
-        (false, false) => return from_spans(path, scenario, blame(path)),
-    };
-    let figures = figures.map_err(blame(path))?;
+    let Some(figures) = figures(args, path)? else { return from_spans(path, scenario, blame(path)) };
     for fit in &figures.fit {
         let outcome = figures.calibrate(fit, &scenario, args.evaluations).map_err(blame(path))?;
         say(&format!("{}\n{}", fit.group, outcome.table()));
@@ -96,7 +97,34 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn foretell(args: &SimulateArgs, objective: &str, scenario: &Table) -> Result<(), Failure> {
+/// The figures to calibrate by; none where the path is one of spans.
+fn figures(args: &SimulateArgs, path: &Path) -> Result<Option<Figures>, Failure> {
+    let is_figures = path.extension().is_some_and(|extension| extension == "toml");
+    let figures = match (path.is_dir(), is_figures) {
+        (true, _) => Figures::of_folder(path, &args.fit),
+        (false, true) => Figures::read(&read(path)?, path.parent().unwrap_or(Path::new(""))),
+        (false, false) => return Ok(None),
+    };
+    figures.map(Some).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
+}
+
+/// The scenario as it is calibrated, and what that may be off.
+fn calibrated(args: &SimulateArgs, path: &Path, scenario: &Table) -> Result<(Table, f64), Failure> {
+    let wrong = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
+    let figures = figures(args, path)?;
+    let figures =
+        figures.ok_or_else(|| wrong("expected a results folder or a file of figures with --edge".to_owned()))?;
+    let [fit] = &figures.fit[..] else {
+        return Err(wrong(format!("it has {} groups: expected one to foretell an edge by", figures.fit.len())));
+    };
+    let found = figures.calibrate(fit, scenario, args.evaluations).map_err(wrong)?;
+    let few = || {
+        wrong("there are no more figures than numbers to fit, so that nothing tells how far off they are".to_owned())
+    };
+    Ok((found.laid(scenario).map_err(wrong)?, found.error().ok_or_else(few)?))
+}
+
+fn foretell(args: &SimulateArgs, objective: &str, scenario: Table) -> Result<(), Failure> {
     let wrong =
         || Failure::Usage(format!("--edge {objective}: expected a figure and its greatest value, such as p95_s=0.1"));
     let (figure, value) = objective.split_once('=').ok_or_else(wrong)?;
@@ -105,14 +133,24 @@ fn foretell(args: &SimulateArgs, objective: &str, scenario: &Table) -> Result<()
         return Err(Failure::Usage(format!("--over-s {}: expected seconds above 0, at most a day", args.over_s)));
     }
     let objective = Objective { figure: figure.trim().to_owned(), at_most, over_s: args.over_s };
+    let (scenario, error) = match &args.calibrate {
+        Some(path) => calibrated(args, path, &scenario).map(|(scenario, error)| (scenario, Some(error)))?,
+        None => (scenario, None),
+    };
     let found =
-        edge(scenario, &objective).map_err(|why| Failure::Bad(format!("{}: {why}", args.scenario.display())))?;
+        edge(&scenario, &objective).map_err(|why| Failure::Bad(format!("{}: {why}", args.scenario.display())))?;
+    let found = error.map_or(found, |error| with_error(found, error));
+    let json = serde_json::json!({
+        "breakpoint": found, "objective": args.edge, "over_s": args.over_s, "calibration_error": error
+    });
+    let of = match error {
+        Some(error) => format!("with 95 % confidence, of which calibration is ±{:.1} %", error * 100.0),
+        None => "by the simulation alone: what its numbers are off is not in it, --calibrate tells".to_owned(),
+    };
     match args.json {
-        true => {
-            say(&serde_json::json!({ "breakpoint": found, "objective": args.edge, "over_s": args.over_s }).to_string())
-        }
+        true => say(&json.to_string()),
         false => say(&format!(
-            "{} stays at or below {at_most} up to {:.2} requests a second ({:.2} to {:.2} with 95 % confidence)",
+            "{} stays at or below {at_most} up to {:.2} requests a second ({:.2} to {:.2} {of})",
             objective.figure, found.value, found.low, found.high
         )),
     }

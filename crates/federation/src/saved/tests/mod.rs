@@ -1,6 +1,7 @@
 //! Saved searches without a server.
 
 mod deaths;
+mod late;
 mod matching;
 mod missed;
 mod paused;

@@ -59,6 +59,23 @@ fn an_idle_connection_that_the_server_closed_is_no_failure() {
 }
 
 #[test]
+fn every_request_that_is_sent_again_is_counted_and_told() {
+    // A server that reads every third request and closes its connection without a word.
+    let server = serve(|_, n, stream| n % 3 != 2 && ok(stream));
+    let text = scenario(&server.url, "kind = \"closed\"\nusers = 1", "[limits]\nrequests = 40\n");
+    let dir = tempfile::tempdir().expect("a folder");
+    let out = dir.path().join("run");
+    let options = Options { out: out.clone(), ..Options::default() };
+    let outcome = run(&Scenario::parse(&text, "t", &[]).expect("a scenario"), &options, &mut |_| {}).expect("runs");
+    let taken = server.asked.lock().expect("a log").len() as u64;
+    let group = &outcome.groups[0];
+    assert_eq!((group.arrivals, group.outcomes["sound"]), (40, 40));
+    assert!(group.resends > 0 && group.arrivals + group.resends == taken, "{taken} taken: {group:?}");
+    let words = crate::report::write(&out).expect("a report").words;
+    assert!(words.contains(&format!("it may have taken up to {taken} for the 40 measured")), "{words}");
+}
+
+#[test]
 fn what_may_not_be_sent_twice_goes_out_on_no_connection_that_was_idle_for_long() {
     // A server that lets no second request through on a connection.
     let seen = Mutex::new(BTreeSet::new());

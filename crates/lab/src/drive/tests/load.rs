@@ -46,6 +46,17 @@ fn every_arrival_is_accounted_for_whatever_becomes_of_it() {
 }
 
 #[test]
+fn a_goal_for_the_rate_is_one_of_each_trial_and_not_of_all_together() {
+    let server = serve(|_, _, stream| ok(stream));
+    let goal = |least: u32| format!("[[objective]]\nmetric = \"sound_rate\"\nat_least = {least}\n");
+    let rest = format!("[phases]\nmeasured_s = 0.5\n[trials]\nrepeats = 4\n{}{}", goal(100), goal(30));
+    let ran = drive(&scenario(&server.url, "kind = \"constant\"\nrate = 40", &rest));
+    let holds: Vec<bool> = ran.outcome.verdicts.iter().map(|verdict| verdict.holds).collect();
+    assert_eq!(holds, [false, true], "{:?}", ran.outcome.verdicts);
+    assert_eq!(ran.outcome.groups[0].arrivals, 80);
+}
+
+#[test]
 fn those_for_whom_no_connection_was_free_in_time_count_as_not_sent() {
     let server = serve(|_, _, stream| {
         std::thread::sleep(Duration::from_millis(60));

@@ -50,39 +50,62 @@ impl Authority {
     /// How a server for `host` shows itself.
     pub(super) fn server(&self, host: &str, expired: bool, alpn: &[&[u8]]) -> Arc<rustls::ServerConfig> {
         let (certificate, key) = self.certificate(host, expired);
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into()))
-            .expect("a certificate with its key");
-        config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
-        Arc::new(config)
+        config(certificate, &key, alpn)
     }
 
     /// A front for `host` before the plain server at `behind`.
     fn front(&self, behind: SocketAddr, host: &str, expired: bool) -> SocketAddr {
-        let acceptor = TlsAcceptor::from(self.server(host, expired, &[b"http/1.1"]));
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
-        listener.set_nonblocking(true).expect("a socket");
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(async move {
-                let listener = tokio::net::TcpListener::from_std(listener).expect("a socket");
-                while let Ok((stream, _)) = listener.accept().await {
-                    let acceptor = acceptor.clone();
-                    tokio::spawn(async move {
-                        let Ok(mut secure) = acceptor.accept(stream).await else { return };
-                        let Ok(mut plain) = tokio::net::TcpStream::connect(behind).await else { return };
-                        let _ = tokio::io::copy_bidirectional(&mut secure, &mut plain).await;
-                    });
-                }
-            });
-        });
-        address
+        front(self.server(host, expired, &[b"http/1.1"]), behind)
     }
+}
+
+fn config(certificate: Certificate, key: &KeyPair, alpn: &[&[u8]]) -> Arc<rustls::ServerConfig> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into()))
+        .expect("a certificate with its key");
+    config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
+    Arc::new(config)
+}
+
+/// A server that shows a certificate before the plain one at `behind`.
+fn front(config: Arc<rustls::ServerConfig>, behind: SocketAddr) -> SocketAddr {
+    let acceptor = TlsAcceptor::from(config);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    listener.set_nonblocking(true).expect("a socket");
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).expect("a socket");
+            while let Ok((stream, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    let Ok(mut secure) = acceptor.accept(stream).await else { return };
+                    let Ok(mut plain) = tokio::net::TcpStream::connect(behind).await else { return };
+                    let _ = tokio::io::copy_bidirectional(&mut secure, &mut plain).await;
+                });
+            }
+        });
+    });
+    address
+}
+
+/// A server with a certificate that only itself has signed, as `openssl req -x509` makes one: the file of it, and the server.
+fn self_signed(is_ca: bool, host: &str, expired: bool) -> (tempfile::NamedTempFile, Arc<rustls::ServerConfig>) {
+    let mut params = CertificateParams::new(vec![host.to_owned()]).expect("a sound name");
+    params.is_ca = if is_ca { IsCa::Ca(BasicConstraints::Unconstrained) } else { IsCa::NoCa };
+    if expired {
+        params.not_after = date_time_ymd(2020, 1, 1);
+    }
+    let key = KeyPair::generate().expect("a key");
+    let certificate = params.self_signed(&key).expect("a certificate");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(&file, certificate.pem()).expect("writes");
+    (file, config(certificate, &key, &[b"http/1.1"]))
 }
 
 fn target(url: &str, rest: &str, request: &str) -> String {
@@ -151,4 +174,44 @@ fn a_file_of_authorities_that_holds_none_is_a_mistake_of_the_scenario() {
     assert!(matches!(&missing, LabError::Scenario(text) if text.contains("/nowhere.pem")), "{missing}");
     let plain = of("http://127.0.0.1:1", "/nowhere.pem");
     assert!(matches!(&plain, LabError::Scenario(text) if text.contains("ca is for TLS")), "{plain}");
+}
+
+#[test]
+fn a_self_signed_target_is_trusted_by_its_own_file_or_without_a_look() {
+    let web = serve(|_, _, stream| ok(stream));
+    let behind: SocketAddr = web.url.trim_start_matches("http://").parse().expect("an address");
+    let twelve = BTreeMap::from([("sound", 12)]);
+    for is_ca in [true, false] {
+        let (file, config) = self_signed(is_ca, "127.0.0.1", false);
+        let url = format!("https://{}", front(config, behind));
+        let trusted = format!("ca = {:?}", file.path());
+        assert_eq!(drive(&target(&url, &trusted, "path = \"/x\"")).outcomes(), twelve, "is_ca = {is_ca}");
+        assert_eq!(drive(&target(&url, "insecure = true", "path = \"/x\"")).outcomes(), twelve, "is_ca = {is_ca}");
+        let stranger = self_signed(is_ca, "127.0.0.1", false).0;
+        for rest in [String::new(), format!("ca = {:?}", stranger.path())] {
+            let refused = refusal(&target(&url, &rest, "path = \"/x\""));
+            assert!(matches!(&refused, LabError::Target(text) if text.contains("certificate")), "{refused}");
+        }
+    }
+    // The file does not make another host's certificate good, nor one that is out of date; `insecure` takes both.
+    for (host, expired, why) in [("example.org", false, "is for another host"), ("127.0.0.1", true, "has expired")] {
+        let (file, config) = self_signed(true, host, expired);
+        let url = format!("https://{}", front(config, behind));
+        let refused = refusal(&target(&url, &format!("ca = {:?}", file.path()), "path = \"/x\""));
+        assert!(matches!(&refused, LabError::Target(text) if text.contains(why)), "{refused}");
+        assert_eq!(drive(&target(&url, "insecure = true", "path = \"/x\"")).outcomes(), twelve);
+    }
+}
+
+#[test]
+fn a_command_line_trusts_for_every_target_within_tls_and_refuses_where_there_is_none() {
+    let parsed = |url: &str| Scenario::parse(&target(url, "", "path = \"/x\""), "t", &[]).expect("a scenario");
+    let mut scenario = parsed("https://127.0.0.1:1");
+    trust(&mut scenario, Some(std::path::Path::new("/own.pem")), true).expect("fits");
+    assert_eq!(
+        (scenario.target[0].ca.as_deref(), scenario.target[0].insecure),
+        (Some(std::path::Path::new("/own.pem")), true)
+    );
+    let error = trust(&mut parsed("http://127.0.0.1:1"), None, true).expect_err("no TLS").to_string();
+    assert!(error.contains("--insecure: no target speaks TLS"), "{error}");
 }

@@ -3,8 +3,11 @@
 //! A scan reads a range of a tablet in batches. Its first batch waits in a server's queue for at most the busy timeout; a
 //! server that has not started it by then answers busy, and the client asks the next one that the selector chooses. Once
 //! started, every further batch goes to the end of the same server's queue, and no timeout applies. A batch first reads
-//! from a storage node, then takes processor time, which the batches in work share.
+//! from a storage node, then takes processor time, which the batches in work share. What a server has in its cache it neither
+//! reads nor unpacks. Immediate scans go to the tablet server that holds the tablet. Clients live on machines of their own, whose cores begin
+//! scans and take batches in.
 
+mod clients;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -42,9 +45,12 @@ pub struct Tier {
     /// Whether a server keeps the blocks it has read.
     #[serde(default)]
     pub data_cache: bool,
-    /// Whether scans go to the tablets' own server instead.
+    /// Whether scans go to the tablets' own servers instead.
     #[serde(default)]
     pub immediate: bool,
+    /// Tablet servers that hold the tablets, each as many as the next.
+    #[serde(default = "one")]
+    pub tablet_servers: u32,
     /// Attempts up to the one that may take every server; the sets of servers grow by a constant factor between.
     pub attempts: u32,
     /// A profile list in the format of API.md; it replaces what `initial`, `busy_ms` and `attempts` say.
@@ -56,6 +62,9 @@ pub struct Tier {
     pub measured_scans: u32,
     /// The machines.
     pub machine: Machine,
+    /// The clients' machines; left out, they have no limit.
+    #[serde(default)]
+    pub clients: Option<Clients>,
     /// What the clients may run, by name.
     pub workloads: BTreeMap<String, Workload>,
 }
@@ -80,6 +89,22 @@ pub struct Machine {
     pub cache_bytes: f64,
 }
 
+/// What the clients run on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Clients {
+    /// Machines, over which the clients are spread.
+    pub nodes: u32,
+    /// Processor cores of each.
+    pub cores: u32,
+    /// Processor time to begin a scan: to choose a server, to send the first request. In milliseconds.
+    pub scan_ms: f64,
+}
+
+fn one() -> u32 {
+    1
+}
+
 /// A kind of scan and what it costs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,10 +120,14 @@ pub struct Workload {
     pub cpu_ms: f64,
     /// Time at a storage node of a scan of mean size, in milliseconds.
     pub storage_ms: f64,
-    /// Time between a batch's end and the next one's arrival at the server, in milliseconds.
+    /// Time between a batch's end and the next one's arrival at the server, in milliseconds: the client takes it in, which holds one of
+    /// its machine's cores where `clients` says what those are.
     pub turnaround_ms: f64,
     /// Processor time on the tablet server over that on a scan server.
     pub tablet_server_factor: f64,
+    /// Share of the processor time of a batch that reading and unpacking its blocks takes: what a cache that holds them saves.
+    #[serde(default)]
+    pub unpack: f64,
     /// Scans of the probe whose busy answers were counted.
     pub probe_scans: f64,
 }
@@ -123,6 +152,9 @@ impl Tier {
             ("threads", self.threads, 100_000),
             ("attempts", self.attempts, 100),
             ("measured_scans", self.measured_scans, 1_000_000),
+            ("tablet_servers", self.tablet_servers, 10_000),
+            ("clients.nodes", self.clients.map_or(1, |clients| clients.nodes), 100_000),
+            ("clients.cores", self.clients.map_or(1, |clients| clients.cores), 10_000),
             ("machine.cores", self.machine.cores, 10_000),
             ("machine.executor_threads", self.machine.executor_threads, 10_000),
             ("machine.storage_nodes", self.machine.storage_nodes, 10_000),
@@ -146,6 +178,12 @@ impl Tier {
             if !(x.is_finite() && (0.0..=1e9).contains(&x)) {
                 return Err(blame(format!("{name} = {x}: expected 0 to 1e9")));
             }
+        }
+        if !(0.0..=1.0).contains(&work.unpack) {
+            return Err(blame(format!("unpack = {}: expected 0 to 1", work.unpack)));
+        }
+        if let Some(scan_ms) = self.clients.map(|clients| clients.scan_ms).filter(|ms| !(0.0..=1e6).contains(ms)) {
+            return Err(format!("clients.scan_ms = {scan_ms}: expected 0 to 1e6"));
         }
         self.selector().map(|_| ())
     }

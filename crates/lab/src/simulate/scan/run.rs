@@ -1,5 +1,6 @@
 //! One trial of a scan tier, event by event.
 
+use super::clients::Cores;
 use super::{Tier, Workload};
 use crate::simulate::agenda::{Agenda, Micros, micros};
 use crate::simulate::draw::Dice;
@@ -28,12 +29,16 @@ type Work = u64;
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
+    /// A client has made its next scan ready.
+    Begin(u32),
     /// A client's request for a batch reaches its server.
     Ask(u32),
     /// A client's first batch has waited for its busy timeout.
     Busy { client: u32, attempt: u32 },
     /// A storage node has delivered for a client's batch.
     Read(u32),
+    /// A client has taken a batch in.
+    Taken(u32),
     /// The next batch in work is done, unless the number of batches in work changed since.
     Computed { server: u32, change: u32 },
 }
@@ -51,6 +56,8 @@ struct Client {
     waiting: bool,
     batches: u32,
     cpu: Work,
+    /// Share of the batch in work that the server did not have.
+    missing: f64,
     storage: Micros,
     busy: u32,
     share: f64,
@@ -80,6 +87,7 @@ struct Machine<'a> {
     dice: Dice,
     clients: Vec<Client>,
     servers: Vec<Server>,
+    cores: Cores,
     storage: Vec<Micros>,
     tally: Tally,
 }
@@ -103,7 +111,7 @@ pub fn run(tier: &Tier) -> Answer {
 pub fn each(tier: &Tier, seen: &mut dyn FnMut(f64)) -> Answer {
     let (Some(work), Ok(profiles)) = (tier.work(), tier.selector()) else { return Tally::default().answer(0.0) };
     let Ok(entries) = work.entries.drawer() else { return Tally::default().answer(0.0) };
-    let servers = if tier.immediate { 1 } else { tier.servers as usize };
+    let servers = if tier.immediate { tier.tablet_servers.min(tier.tablets) } else { tier.servers } as usize;
     let mut machine = Machine {
         tier,
         work,
@@ -114,6 +122,7 @@ pub fn each(tier: &Tier, seen: &mut dyn FnMut(f64)) -> Answer {
         dice: Dice::new(tier.seed),
         clients: vec![Client::default(); tier.threads as usize],
         servers: vec![Server { cached: vec![0.0; tier.tablets as usize], ..Server::default() }; servers],
+        cores: Cores::of(tier),
         storage: vec![0; tier.machine.storage_nodes as usize],
         tally: Tally { least: f64::INFINITY, ..Tally::default() },
     };
@@ -131,6 +140,8 @@ pub fn each(tier: &Tier, seen: &mut dyn FnMut(f64)) -> Answer {
 impl Machine<'_> {
     fn happen(&mut self, event: Event, entries: &impl Fn(&mut Dice) -> f64, seen: &mut dyn FnMut(f64)) {
         match event {
+            Event::Begin(client) => self.choose(client),
+            Event::Taken(client) => self.taken(client, entries, seen),
             Event::Ask(client) => {
                 let asked = &mut self.clients[client as usize];
                 asked.waiting = true;
@@ -148,7 +159,10 @@ impl Machine<'_> {
                 }
             }
             Event::Read(client) => {
-                let (server, cpu) = (self.clients[client as usize].server, self.clients[client as usize].cpu);
+                let asked = &self.clients[client as usize];
+                // What was in the cache was unpacked when it came there.
+                let saved = self.work.unpack * (1.0 - asked.missing);
+                let (server, cpu) = (asked.server, (asked.cpu as f64 * (1.0 - saved)) as Work);
                 self.settle(server);
                 let at = self.servers[server as usize].given + cpu;
                 self.servers[server as usize].computing.push((at, client));
@@ -156,7 +170,7 @@ impl Machine<'_> {
             }
             Event::Computed { server, change } => {
                 if self.servers[server as usize].change == change {
-                    self.computed(server, entries, seen);
+                    self.computed(server);
                 }
             }
         }
@@ -179,14 +193,20 @@ impl Machine<'_> {
         scan.share = (read / batches / self.tier.machine.tablet_entries).min(1.0);
         scan.cpu = (self.work.cpu_ms * factor * size / batches * 1e6) as Work;
         scan.storage = micros(self.work.storage_ms * size / batches / 1e3);
-        self.choose(client);
+        let now = self.agenda.now();
+        let ready = self.cores.begins(client, now);
+        match ready > now {
+            true => self.agenda.at(ready, Event::Begin(client)),
+            false => self.choose(client),
+        }
     }
 
     /// A client asks the server that the selector names; its busy timeout runs from then.
     fn choose(&mut self, client: u32) {
         let asked = &self.clients[client as usize];
         let mut wait = None;
-        let mut server = 0;
+        // An immediate scan goes to the server that holds its tablet.
+        let mut server = asked.tablet % self.servers.len() as u32;
         if !self.tier.immediate {
             let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
             let tried: Vec<Attempt<'_>> = asked
@@ -227,6 +247,7 @@ impl Machine<'_> {
             let (share, tablet, storage) = (taken.share, taken.tablet as usize, taken.storage);
             self.servers[server as usize].running += 1;
             let missing = self.missing(server, tablet, share);
+            self.clients[client as usize].missing = missing;
             let node = self.dice.below(self.storage.len());
             let done = match (storage as f64 * missing).round() as Micros {
                 0 => self.agenda.now(),
@@ -281,7 +302,7 @@ impl Machine<'_> {
         self.agenda.after(time.div_ceil(1_000), Event::Computed { server, change: state.change });
     }
 
-    fn computed(&mut self, server: u32, entries: &impl Fn(&mut Dice) -> f64, seen: &mut dyn FnMut(f64)) {
+    fn computed(&mut self, server: u32) {
         self.settle(server);
         let state = &mut self.servers[server as usize];
         let given = state.given;
@@ -295,21 +316,27 @@ impl Machine<'_> {
         state.running -= done.len() as u32;
         self.expect(server);
         for client in done {
-            let scan = &mut self.clients[client as usize];
-            scan.batches -= 1;
-            if scan.batches > 0 {
-                self.agenda.after(micros(self.work.turnaround_ms / 1e3), Event::Ask(client));
-                continue;
-            }
-            scan.scans += 1;
-            if scan.scans > self.tier.warm_up_scans {
-                let ms = (self.agenda.now() - scan.begun) as f64 / 1e3 + self.work.turnaround_ms;
-                self.tally.add(ms, scan.busy);
-                seen(ms);
-            }
-            self.begin(client, entries);
+            let taken = self.cores.works(client, self.agenda.now(), micros(self.work.turnaround_ms / 1e3));
+            self.agenda.at(taken, Event::Taken(client));
         }
         self.start(server);
+    }
+
+    /// A client that has taken a batch in asks for the next, or begins another scan.
+    fn taken(&mut self, client: u32, entries: &impl Fn(&mut Dice) -> f64, seen: &mut dyn FnMut(f64)) {
+        let scan = &mut self.clients[client as usize];
+        scan.batches -= 1;
+        if scan.batches > 0 {
+            self.agenda.after(0, Event::Ask(client));
+            return;
+        }
+        scan.scans += 1;
+        if scan.scans > self.tier.warm_up_scans {
+            let ms = (self.agenda.now() - scan.begun) as f64 / 1e3;
+            self.tally.add(ms, scan.busy);
+            seen(ms);
+        }
+        self.begin(client, entries);
     }
 }
 

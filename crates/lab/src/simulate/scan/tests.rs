@@ -25,8 +25,8 @@ fn one_seed_gives_one_run_and_another_seed_another() {
 #[test]
 fn a_client_alone_waits_for_its_own_work_only() {
     let answer = run(&tier(&["workload=grep", "threads=1", "measured_scans=4000"]));
-    // Processor, storage and turnaround of a scan of mean size; nobody else is there to wait for.
-    let expected = 108.4 + 0.5 + 0.3;
+    // What its client takes to begin, then processor, storage and turnaround of a scan of mean size; nobody else is there to wait for.
+    let expected = 1.0 + 108.4 + 0.5 + 0.3;
     assert!((answer.mean_ms / expected - 1.0).abs() < 0.05, "{answer:?}");
     assert_eq!(answer.busy_events, 0);
 }
@@ -37,6 +37,53 @@ fn keeping_data_takes_the_load_off_storage() {
     let cold = run(&tier(&small));
     let kept = run(&tier(&[&small[..], &["data_cache=true"]].concat()));
     assert!(kept.mean_ms < cold.mean_ms * 0.9, "{kept:?} {cold:?}");
+}
+
+#[test]
+fn tablets_lie_on_the_tablet_servers_that_hold_them() {
+    let mean = |sets: &[&str]| {
+        let more = ["workload=grep", "threads=193", "warm_up_scans=4", "measured_scans=8", "immediate=true"];
+        run(&tier(&[&more[..], sets].concat())).mean_ms
+    };
+    // Five tablets on three servers: two of them have two, so that they do two fifths of the work each and the tier two and a half times as much.
+    let [one, three, five] = ["1", "3", "5"].map(|n| mean(&["tablets=5", &format!("tablet_servers={n}")]));
+    assert!((one / three / 2.5 - 1.0).abs() < 0.15, "{one} {three}");
+    assert!((one / five / 5.0 - 1.0).abs() < 0.15, "{one} {five}");
+    // One tablet lies on one server, however many there are.
+    let [alone, many] = ["1", "3"].map(|n| mean(&["tablets=1", &format!("tablet_servers={n}")]));
+    assert_eq!(alone, many);
+}
+
+#[test]
+fn clients_send_no_more_than_their_machines_can() {
+    let answer = |sets: &[&str]| {
+        let more =
+            ["workload=small", "servers=23", "initial=23", "threads=721", "measured_scans=20", "data_cache=true"];
+        run(&tier(&[&more[..], sets].concat()))
+    };
+    // One machine of four cores that take 2 ms to begin a scan and 0.3 ms to take its batch in: 4 / 2.3 ms is all that can be sent.
+    let few = answer(&["clients.nodes=1", "clients.cores=4", "clients.scan_ms=2.0"]);
+    assert!((few.mean_ms / (721.0 * 2.3 / 4.0) - 1.0).abs() < 0.1, "{few:?}");
+    let many = answer(&[]);
+    assert!(many.mean_ms < few.mean_ms / 5.0, "{many:?}");
+    // A client alone waits for no core.
+    let alone = run(&tier(&["workload=grep", "threads=1", "measured_scans=4000", "clients.scan_ms=0.0"]));
+    assert!((alone.mean_ms / (108.4 + 0.5 + 0.3) - 1.0).abs() < 0.05, "{alone:?}");
+}
+
+#[test]
+fn what_a_cache_holds_is_neither_read_nor_unpacked() {
+    let mean = |sets: &[&str]| {
+        let more =
+            ["workload=grep", "threads=1", "measured_scans=2000", "clients.scan_ms=0.0", "workloads.grep.unpack=0.5"];
+        run(&tier(&[&more[..], sets].concat())).mean_ms
+    };
+    let (cold, warm) = (mean(&[]), mean(&["data_cache=true"]));
+    assert!((cold / (108.4 + 0.5 + 0.3) - 1.0).abs() < 0.05, "{cold}");
+    assert!((warm / (54.2 + 0.3) - 1.0).abs() < 0.05, "{warm}");
+    // A cache that holds nothing saves nothing.
+    let tiny = mean(&["data_cache=true", "machine.cache_bytes=1.0"]);
+    assert!((tiny / cold - 1.0).abs() < 0.01, "{tiny} {cold}");
 }
 
 #[test]
@@ -59,6 +106,9 @@ fn mistakes_are_sentences_that_name_the_key() {
         ("workloads.large.cpu_ms=-1", "workloads.large: cpu_ms = -1"),
         ("workloads.large.entries.mean=1e9", "expected min < mean < max"),
         ("machine.cpus=3", "unknown field `cpus`"),
+        ("tablet_servers=0", "tablet_servers = 0: expected 1"),
+        ("clients.cores=0", "clients.cores = 0: expected 1"),
+        ("workloads.large.unpack=2.0", "unpack = 2: expected 0 to 1"),
     ] {
         let error = Scenario::read(TIER, &[set.to_owned()]).unwrap_err();
         assert!(error.contains(expected), "{set}: {error}");

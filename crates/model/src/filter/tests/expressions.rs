@@ -102,8 +102,8 @@ pub fn condition(kind: Kind) -> BoxedStrategy<Expr> {
         4 => (comparison(), string(), string()).prop_map(move |(op, a, b)| compare(op, a, b)),
         4 => (comparison(), instant(), instant()).prop_map(move |(op, a, b)| compare(op, a, b)),
         2 => (
-            prop::bool::ANY.prop_map(|eq| if eq { Comparison::Eq } else { Comparison::Ne }),
-            select(&["flag", "flag2"][..]).prop_map(property),
+            comparison(),
+            prop_oneof![Just(property("flag")), Just(property("flag2")), any::<bool>().prop_map(Operand::Bool)],
             prop_oneof![Just(property("flag")), Just(property("flag2")), any::<bool>().prop_map(Operand::Bool)]
         )
             .prop_map(move |(op, a, b)| compare(op, a, b)),

@@ -164,7 +164,8 @@ fn time_prunes_nodes() {
         ("T_AFTER(seen, INTERVAL('2025-01-01', '2025-12-31'))", Relation::All),
         ("NOT T_AFTER(seen, INTERVAL('2025-01-01', '2025-12-31'))", Relation::None),
         ("from > DATE('2030-01-01')", Relation::Some),
-        ("INTERVAL(from, to) IS NULL", Relation::None),
+        ("INTERVAL(from, to) IS NULL", Relation::Some),
+        ("INTERVAL(from, '2026-01-01') IS NULL", Relation::None),
     ] {
         assert_eq!(filter(text, Kind::Points).relation(&region), relation, "{text}");
     }
@@ -203,6 +204,86 @@ fn days_and_open_ends() {
             expected,
             "{text}"
         );
+    }
+}
+
+#[test]
+fn an_interval_without_both_ends_is_no_time() {
+    let half = Event { from: Some(NEW_YEAR), ..plain("half") };
+    let events = [half, plain("none")];
+    let always = Predicate::interval(Interval { start: NEW_YEAR - DAY, end: NEW_YEAR + DAY });
+    let found = |predicate: &Predicate| ids(predicate, Kind::Shapes, &events);
+    assert_eq!(found(&always), ["half"]);
+    assert!(found(&always.clone().not()).is_empty());
+    for (text, expected) in [
+        ("T_INTERSECTS(INTERVAL(from, to), INTERVAL('1900-01-01', '2100-01-01'))", vec!["half"]),
+        ("NOT T_DISJOINT(INTERVAL(from, to), INTERVAL('1900-01-01', '2100-01-01'))", vec!["half"]),
+        ("T_DISJOINT(INTERVAL(from, to), INTERVAL('1900-01-01', '1901-01-01'))", vec!["half"]),
+        ("T_CONTAINS(INTERVAL(from, '..'), DATE('2030-01-01'))", vec!["half"]),
+        ("T_CONTAINS(INTERVAL('..', to), DATE('2030-01-01'))", vec![]),
+        ("T_CONTAINS(INTERVAL(to, '2031-01-01'), DATE('2030-01-01'))", vec!["half", "none"]),
+        ("T_CONTAINS(INTERVAL('..', '..'), DATE('2030-01-01'))", vec!["half", "none"]),
+        ("INTERVAL(from, to) IS NULL", vec!["none"]),
+        ("INTERVAL('..', to) IS NULL", vec!["half", "none"]),
+    ] {
+        assert_eq!(found(&filter(text, Kind::Shapes)), expected, "{text}");
+    }
+    let timeless = Node(Bounds { start: i64::MIN, end: i64::MAX, ..Bounds::EMPTY });
+    assert_eq!(always.relation(&timeless), Relation::Some);
+}
+
+#[test]
+fn booleans_are_ordered_with_false_first() {
+    let event = |id: &str, flag, flag2| Event { flag, flag2, ..plain(id) };
+    let events = [
+        event("ff", Some(false), Some(false)),
+        event("ft", Some(false), Some(true)),
+        event("tf", Some(true), Some(false)),
+        event("tt", Some(true), Some(true)),
+        event("n", None, Some(true)),
+    ];
+    for (text, expected) in [
+        ("flag < TRUE", vec!["ff", "ft"]),
+        ("flag <= TRUE", vec!["ff", "ft", "tf", "tt"]),
+        ("flag > FALSE", vec!["tf", "tt"]),
+        ("FALSE < flag", vec!["tf", "tt"]),
+        ("flag < FALSE", vec![]),
+        ("NOT flag < FALSE", vec!["ff", "ft", "tf", "tt"]),
+        ("flag BETWEEN FALSE AND TRUE", vec!["ff", "ft", "tf", "tt"]),
+        ("flag NOT BETWEEN TRUE AND TRUE", vec!["ff", "ft"]),
+        ("flag < flag2", vec!["ft"]),
+        ("flag <> flag2", vec!["ft", "tf"]),
+        ("flag >= flag2", vec!["ff", "tf", "tt"]),
+        ("flag IN (TRUE)", vec!["tf", "tt"]),
+    ] {
+        assert_eq!(ids(&filter(text, Kind::Bare), Kind::Bare, &events), expected, "{text}");
+    }
+}
+
+/// Made ids are no column: they are made of the sequence numbers that a batch carries.
+#[test]
+fn made_ids_are_texts_like_given_ones() {
+    let made = std::sync::Arc::new(crate::Schema { id: crate::IdRole::Made, ..crate::Schema::default() });
+    let column = crate::Batch::new(made.clone(), std::sync::Arc::new(crate::Layout::of(&made)), 3, vec![]).unwrap();
+    let seqs: Vec<crate::Seq> = (0..3).map(|n| crate::Seq::new(7 + n, 1)).collect();
+    let batch = column.with_seqs(seqs.iter().map(|seq| seq.0).collect());
+    let id = |n: usize| seqs[n].to_id();
+    for (text, expected, by_id) in [
+        (format!("id = '{}'", id(1)), vec![1], true),
+        (format!("id IN ('{}', '{}', 'no')", id(2), id(0)), vec![0, 2], true),
+        (format!("id > '{}'", id(0)), vec![1, 2], false),
+        (format!("NOT id = '{}'", id(1)), vec![0, 2], false),
+        (format!("id LIKE '%{}'", &id(2)[7..]), vec![2], false),
+        ("CASEI(id) = CASEI('x')".to_owned(), vec![], false),
+    ] {
+        let predicate = Predicate::bind(&parse_text(&text).unwrap(), &made).unwrap();
+        assert!(predicate.reads_id(), "{text}");
+        assert_eq!(predicate.evaluate(&batch).set_indices().collect::<Vec<_>>(), expected, "{text}");
+        assert_eq!(
+            predicate.evaluate(&batch.slice(1, 2)).count_set_bits(),
+            expected.iter().filter(|i| **i > 0).count()
+        );
+        assert_eq!(predicate.ids().is_some(), by_id, "{text}");
     }
 }
 

@@ -64,7 +64,14 @@ fn value(operand: &Operand, event: &Event, kind: Kind) -> Plain {
         Operand::Bool(b) => Plain::Bool(*b),
         Operand::Date(date) => Plain::Time(day_start(*date), day_start(*date) + DAY - 1, true),
         Operand::Timestamp(t) => Plain::Time(*t, *t, true),
-        Operand::Interval(a, b) => Plain::Time(end(a, i64::MIN, 0), end(b, i64::MAX, DAY - 1), false),
+        Operand::Interval(a, b) => {
+            let (first, last) = (end(a, i64::MIN, 0), end(b, i64::MAX, DAY - 1));
+            let of_event = matches!(a, IntervalEnd::Property(_)) || matches!(b, IntervalEnd::Property(_));
+            match (first, last) {
+                (i64::MIN, i64::MAX) if of_event => Plain::Null,
+                _ => Plain::Time(first, last, false),
+            }
+        }
         Operand::Geometry(geometry) => Plain::Geometry(geometry.clone()),
         Operand::Bbox([w, s, e, n]) => Plain::Geometry(Rect::new((*w, *s), (*e, *n)).to_polygon().into()),
         Operand::List(items) => Plain::List(

@@ -34,7 +34,7 @@ impl Disk for MemoryDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         self.call("open", path, |state| {
             let node = match (mode, state.names.get(path).copied()) {
-                (OpenMode::Create, existing) => {
+                (OpenMode::Create | OpenMode::CreatePrivate, existing) => {
                     state.changeable()?;
                     if path.parent().is_some_and(|dir| !state.dirs.contains(dir)) {
                         return Err(ErrorKind::NotFound.into());
@@ -112,6 +112,10 @@ impl Disk for MemoryDisk {
             }
             Ok(())
         })
+    }
+
+    fn create_private_dir(&self, path: &Path) -> io::Result<()> {
+        self.create_dir(path)
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {

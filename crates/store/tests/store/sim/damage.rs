@@ -1,18 +1,28 @@
-//! Damage: flipped bits and missing files, what a run demands while there is some, and how it is undone.
+//! Damage: flipped bits, missing files, files that are cut or overwritten; what a run demands while there is some, and how
+//! it is undone.
 
 use super::run::{Run, Verdict, demand};
 use meridian_store::Problem;
-use meridian_store::seams::CrashStyle;
+use meridian_store::seams::{CrashStyle, Disk, OpenMode};
 use std::path::{Path, PathBuf};
 
 /// A file that does not hold what was written to it.
 #[derive(Debug)]
 pub struct Damage {
     path: PathBuf,
-    /// What a missing file held; `None`: a bit of it was flipped.
-    vanished: Option<Vec<u8>>,
+    kind: Kind,
     /// The store was started since.
     seen: bool,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// A bit was flipped, which the disk can undo.
+    Flipped,
+    /// The file is missing, and held this.
+    Vanished(Vec<u8>),
+    /// It was cut, zeroed or overwritten from some byte on.
+    Spoilt { held: Vec<u8>, holds: Vec<u8> },
 }
 
 impl Damage {
@@ -68,7 +78,7 @@ impl Run {
         let bit = self.below(len * 8);
         if self.world.disk.flip_bit(&path, bit).is_ok() {
             self.say(format!("bit {bit} of {} flips (stopped: {stopped})", path.display()));
-            self.damage = Some(Damage { path, vanished: None, seen: false });
+            self.damage = Some(Damage { path, kind: Kind::Flipped, seen: false });
         }
         if stopped { self.open() } else { Ok(()) }
     }
@@ -78,9 +88,31 @@ impl Run {
         let stopped = self.stop_for(&path);
         if let Ok(bytes) = self.world.disk.vanish(&path) {
             self.say(format!("{} vanishes (stopped: {stopped})", path.display()));
-            self.damage = Some(Damage { path, vanished: Some(bytes), seen: false });
+            self.damage = Some(Damage { path, kind: Kind::Vanished(bytes), seen: false });
         }
         if stopped { self.open() } else { Ok(()) }
+    }
+
+    /// From some byte on a file is cut, zeros, or something else, while the store is down.
+    pub(super) fn spoil(&mut self) -> Verdict {
+        let Some((path, _)) = self.some_file().filter(|_| self.can_be_damaged()) else { return Ok(()) };
+        self.world.disk.crash(CrashStyle::Lose);
+        self.store = None;
+        let Ok(held) = self.world.disk.vanish(&path) else { return self.open() };
+        // As often among the last bytes as anywhere.
+        let from = [self.below(held.len() as u64), held.len() as u64 - 1 - self.below(held.len().min(600) as u64)];
+        let from = from[self.below(2) as usize] as usize;
+        let mut holds = held.clone();
+        let how = ["is cut", "is zeros", "is overwritten"][self.below(3) as usize];
+        match how {
+            "is cut" => holds.truncate(from),
+            "is zeros" => holds[from..].fill(0),
+            _ => holds[from..].iter_mut().for_each(|byte| *byte = self.below(256) as u8),
+        }
+        self.world.disk.put(&path, holds.clone());
+        self.say(format!("{} {how} from byte {from} on", path.display()));
+        self.damage = Some(Damage { path, kind: Kind::Spoilt { held, holds }, seen: false });
+        self.open()
     }
 
     /// The store was opened over damage: is it named, as far as it matters?
@@ -95,8 +127,9 @@ impl Run {
         let named = problems.iter().any(|p| p.detail.contains(&path));
         demand!(problems.is_empty() || named || damage.in_log(), "{problems:?} do not name {path}");
         if damage.is_log() && problems.is_empty() && self.collection.position() + 1 == self.model.position {
-            // The very last record of the log: nothing tells it from one that was torn.
-            demand!(damage.vanished.is_none(), "a file of the log is missing, and nobody says so");
+            // The very last record of the log, whose mark power took: nothing tells it from one that was torn.
+            demand!(!matches!(damage.kind, Kind::Vanished(_)), "a file of the log is missing, and nobody says so");
+            demand!(self.model.position > self.marked, "a write that an earlier start saw is gone, and nobody says so");
             self.model.undo();
             self.world.disk.keep_flipped();
             self.damage = None;
@@ -122,15 +155,24 @@ impl Run {
         self.world.disk.crash(CrashStyle::Lose);
         self.store = None;
         self.world.disk.unflip();
-        let there = self.world.disk.files().iter().any(|(path, _)| *path == damage.path);
-        if let Some(bytes) = damage.vanished
-            && !there
-        {
-            self.world.disk.put(&damage.path, bytes);
+        let now = self.held(&damage.path);
+        match damage.kind {
+            Kind::Vanished(held) if now.is_none() => self.world.disk.put(&damage.path, held),
+            // What was made anew meanwhile stays.
+            Kind::Spoilt { held, holds } if now.as_ref() == Some(&holds) => self.world.disk.put(&damage.path, held),
+            _ => {}
         }
         self.say(format!("{} is mended", damage.path.display()));
         self.heal();
         self.open()
+    }
+
+    /// What a file holds; `None`: it is not there.
+    fn held(&self, path: &Path) -> Option<Vec<u8>> {
+        let file = self.world.disk.open(path, OpenMode::Read).ok()?;
+        let mut bytes = vec![0; file.len().ok()? as usize];
+        file.read_at(0, &mut bytes).ok()?;
+        Some(bytes)
     }
 
     pub(super) fn check(&mut self) -> Verdict {

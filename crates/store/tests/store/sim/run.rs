@@ -51,6 +51,8 @@ pub struct Run {
     /// The store was opened while the disk failed, or refuses writes since a sync failed.
     pub(super) hurt: bool,
     pub(super) damage: Option<Damage>,
+    /// Position up to which the disk says of every write that it was acknowledged: damage to those is never silent.
+    pub(super) marked: u64,
     jobs: [Option<Work>; 2],
     /// A job in hand ran while the disk failed, and may say so when it is installed.
     jobs_failed: bool,
@@ -103,6 +105,7 @@ impl Run {
             faulty: false,
             hurt: false,
             damage: None,
+            marked: 0,
             jobs: [None, None],
             jobs_failed: false,
             log: Vec::new(),
@@ -132,7 +135,15 @@ impl Run {
                 let usable = |k: &str| !self.model.keys[k].lapsed || self.is_forgotten(k);
                 let keys: Vec<String> = keys.iter().map(|(k, _)| (*k).clone()).filter(|k| usable(k)).collect();
                 let Some(key) = keys.get(self.below(keys.len() as u64) as usize).cloned() else { return Ok(()) };
-                self.write(1 + self.below(10), Some(key), true)
+                // The same events as often as others.
+                let events = match self.below(2) {
+                    0 => self.model.keys[&key].batch.clone(),
+                    _ => {
+                        let count = 1 + self.below(10);
+                        self.events(count)
+                    }
+                };
+                self.write_events(events, Some(key), true)
             }
             Action::DeleteIds => self.delete_ids(),
             Action::DeleteRows => self.delete_rows(),
@@ -216,6 +227,7 @@ impl Run {
                 if self.hurt { self.crash() } else { Ok(()) }
             }
             Action::Flip => self.flip(),
+            Action::Spoil => self.spoil(),
             Action::Vanish => self.vanish(),
             Action::Mend => self.mend(),
             Action::Check => self.check(),
@@ -250,6 +262,10 @@ impl Run {
 
     fn write(&mut self, count: u64, key: Option<String>, replace: bool) -> Verdict {
         let events = self.events(count);
+        self.write_events(events, key, replace)
+    }
+
+    fn write_events(&mut self, events: Vec<Event>, key: Option<String>, replace: bool) -> Verdict {
         let mut write = Write::new(batch(&self.collection.schema(), &events));
         write.key = key.clone();
         if replace {
@@ -273,12 +289,18 @@ impl Run {
                 demand!(same, "{got:?} where {duplicates} duplicates of {position} were expected");
                 Ok(())
             }
+            (Err(WriteError::KeyReused { position: got, .. }), Expected::KeyReused { position }) => {
+                demand!(got == position, "the key is said to be of write {got} instead of {position}");
+                Ok(())
+            }
             (Err(WriteError::Conflict { ids, total }), Expected::Conflict(there)) => {
                 let same = total == there.len() && ids == there[..there.len().min(100)];
                 demand!(same, "{total} conflicts where {} were expected", there.len());
                 Ok(())
             }
-            (Err(error), Expected::Conflict(_) | Expected::Duplicate { .. }) => self.refused(error, None),
+            (Err(error), Expected::Conflict(_) | Expected::Duplicate { .. } | Expected::KeyReused { .. }) => {
+                self.refused(error, None)
+            }
             (Err(error), Expected::Written { .. }) => self.refused(error, Some(change)),
             (got, expected) => Err(format!("{got:?} where {expected:?} was expected")),
         }
@@ -288,7 +310,7 @@ impl Run {
     fn refused(&mut self, error: WriteError, change: Option<Change>) -> Verdict {
         let refuses = self.collection.stats().refuses;
         match error {
-            WriteError::Busy(_) if self.faulty => {}
+            WriteError::Busy(_) | WriteError::Full(_) if self.faulty => {}
             WriteError::Failed(_) if self.faulty && self.unknown.is_none() => {
                 demand!(refuses.is_some(), "a write failed and the collection goes on");
                 self.unknown = change;
@@ -548,9 +570,8 @@ impl Run {
 
     /// Of a write whose sync failed, a start shows all or nothing.
     fn settle_unknown(&mut self) {
-        let problems = self.collection.problems();
         if self.collection.position() == self.model.position + 1
-            && problems.is_empty()
+            && self.collection.snapshot().missing.is_empty()
             && let Some(change) = self.unknown.take()
         {
             self.model.apply(&change);
@@ -576,8 +597,14 @@ impl Run {
             demand!(problems.is_empty(), "{problems:?}, and nothing is wrong with the disk");
             self.settle_unknown();
             self.unknown = None;
+            // A start syncs the last group and says so.
+            self.marked = self.collection.position();
         } else {
             self.damaged(&problems)?;
+            if self.collection.snapshot().missing.is_empty() {
+                self.settle_unknown();
+                self.unknown = None;
+            }
         }
         Ok(())
     }

@@ -42,6 +42,8 @@ pub enum Action {
     Heal,
     /// A bit of a file flips.
     Flip,
+    /// A file is cut, zeroed or overwritten from some byte on.
+    Spoil,
     /// A file goes missing.
     Vanish,
     /// Damage is undone, as from a backup.
@@ -52,7 +54,7 @@ pub enum Action {
 use Action::*;
 
 /// How often each comes, in a thousand.
-const ODDS: [(Action, u64); 26] = [
+const ODDS: [(Action, u64); 27] = [
     (Write, 220),
     (Put, 80),
     (Resend, 40),
@@ -75,7 +77,8 @@ const ODDS: [(Action, u64); 26] = [
     (Full, 8),
     (ReadOnly, 4),
     (Heal, 20),
-    (Flip, 14),
+    (Flip, 8),
+    (Spoil, 6),
     (Vanish, 8),
     (Mend, 10),
     (Check, 6),

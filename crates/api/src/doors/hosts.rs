@@ -1,0 +1,283 @@
+//! The names under which the server answers.
+
+use crate::config::ServerConfig;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+/// A name or address of the server, as `Host` has it: for one port, or for any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostName {
+    /// Brackets around an IPv6 address are part of it.
+    host: Box<str>,
+    port: Option<u16>,
+}
+
+/// What a `Host` is to this server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Named {
+    Ours,
+    Other,
+    Malformed,
+}
+
+/// All names of a server.
+///
+/// They are the loopback names, the address that the server listens on, the host of its public URL, and those that the
+/// operator added. A server that listens on every address (`0.0.0.0` or `[::]`) cannot list its own: there any
+/// address is a name, but no other name is. That is safe, since an address cannot be pointed elsewhere as a name can: a page
+/// whose own host is an address came from that address.
+///
+/// Ports do not matter unless the operator names one: behind a forwarded port the client's is another than ours.
+pub struct Hosts {
+    names: Vec<HostName>,
+    any_address: bool,
+}
+
+impl Hosts {
+    /// The names of a server that listens on `listen`.
+    pub fn new(config: &ServerConfig, listen: SocketAddr) -> Hosts {
+        let own = (!listen.ip().is_unspecified()).then(|| HostName::of(listen.ip()));
+        let public = config.public_url.as_deref().and_then(|url| authority_of(url)?.parse().ok());
+        let public = public.map(|name: HostName| HostName { port: None, ..name });
+        let loopback = ["127.0.0.1", "localhost", "[::1]"].map(|name| HostName { host: name.into(), port: None });
+        let mut names: Vec<HostName> = Vec::new();
+        // The address listened on first: most clients use it.
+        for name in own.into_iter().chain(loopback).chain(public).chain(config.hosts.iter().cloned()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        Hosts { names, any_address: listen.ip().is_unspecified() }
+    }
+
+    /// What an authority (host, and port or none) is to this server. Allocates nothing.
+    pub(super) fn named(&self, authority: &[u8]) -> Named {
+        let Some((host, port)) = split(authority) else { return Named::Malformed };
+        let is = |name: &HostName| {
+            name.host.as_bytes().eq_ignore_ascii_case(host) && name.port.is_none_or(|wanted| Some(wanted) == port)
+        };
+        if self.names.iter().any(is) {
+            return Named::Ours;
+        }
+        match shape(host) {
+            None => Named::Malformed,
+            Some(Shape::Address) if self.any_address => Named::Ours,
+            Some(_) => Named::Other,
+        }
+    }
+}
+
+impl fmt::Display for Hosts {
+    /// The names, with commas between.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, name) in self.names.iter().enumerate() {
+            write!(f, "{}{name}", if i == 0 { "" } else { ", " })?;
+        }
+        if self.any_address { f.write_str(", any IP address") } else { Ok(()) }
+    }
+}
+
+impl HostName {
+    /// The name in an address to listen on (`events:7117`), at any port; `None` where it is an IP address.
+    pub fn listened_on(listen: &str) -> Option<HostName> {
+        let name: HostName = listen.parse().ok()?;
+        matches!(shape(name.host.as_bytes()), Some(Shape::Name)).then_some(HostName { port: None, ..name })
+    }
+
+    fn of(address: IpAddr) -> HostName {
+        let host = match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        };
+        HostName { host: host.into(), port: None }
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) => write!(f, "{}:{port}", self.host),
+            None => f.write_str(&self.host),
+        }
+    }
+}
+
+impl FromStr for HostName {
+    type Err = String;
+
+    /// Reads a name or an address, with a port or without.
+    fn from_str(text: &str) -> Result<HostName, String> {
+        if let Ok(address) = text.parse::<Ipv6Addr>() {
+            return Ok(HostName::of(address.into()));
+        }
+        let expected = || {
+            format!(
+                "{text:?}: expected a host such as events.example.org, 192.0.2.7 or [2001:db8::7], with a port or without"
+            )
+        };
+        let (host, port) = split(text.as_bytes()).ok_or_else(expected)?;
+        let host = std::str::from_utf8(host).map_err(|_| expected())?;
+        let plain = match shape(host.as_bytes()) {
+            Some(Shape::Address) => true,
+            Some(Shape::Name) => host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)),
+            None => false,
+        };
+        if !plain || port.is_none() && host.len() != text.len() {
+            return Err(expected());
+        }
+        Ok(HostName { host: host.into(), port })
+    }
+}
+
+/// Host and port of a URL: what stands between `//` and the path.
+pub(super) fn authority_of(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    rest.split(['/', '?', '#']).next()
+}
+
+/// Takes the port off an authority; `None` where what follows the host is no port.
+fn split(authority: &[u8]) -> Option<(&[u8], Option<u16>)> {
+    let end = match authority.first()? {
+        b'[' => authority.iter().position(|&byte| byte == b']')? + 1,
+        _ => authority.iter().position(|&byte| byte == b':').unwrap_or(authority.len()),
+    };
+    let (host, rest) = authority.split_at(end);
+    match rest {
+        // A colon without a port means the default one (RFC 3986, 3.2.3).
+        [] | [b':'] => Some((host, None)),
+        [b':', digits @ ..] if digits.iter().all(u8::is_ascii_digit) => {
+            Some((host, Some(std::str::from_utf8(digits).ok()?.parse().ok()?)))
+        }
+        _ => None,
+    }
+}
+
+enum Shape {
+    Address,
+    Name,
+}
+
+/// What a host looks like; `None` where it is none.
+fn shape(host: &[u8]) -> Option<Shape> {
+    let text = std::str::from_utf8(host).ok()?;
+    if let Some(inner) = text.strip_prefix('[') {
+        return inner.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(|_| Shape::Address);
+    }
+    if text.parse::<Ipv4Addr>().is_ok() {
+        return Some(Shape::Address);
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte);
+    (!text.is_empty() && text.bytes().all(plain)).then_some(Shape::Name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Named::{Malformed, Other, Ours};
+
+    fn hosts(listen: &str, more: &[&str], public: Option<&str>) -> Hosts {
+        let config = ServerConfig {
+            hosts: more.iter().map(|name| name.parse().unwrap()).collect(),
+            public_url: public.map(str::to_owned),
+            ..ServerConfig::default()
+        };
+        Hosts::new(&config, listen.parse().unwrap())
+    }
+
+    #[track_caller]
+    fn check(hosts: &Hosts, cases: &[(&str, Named)]) {
+        for (authority, expected) in cases {
+            assert_eq!(hosts.named(authority.as_bytes()), *expected, "{authority}");
+        }
+    }
+
+    #[test]
+    fn loopback_names_are_known_at_any_port() {
+        let cases = [
+            ("127.0.0.1", Ours),
+            ("127.0.0.1:7117", Ours),
+            ("localhost", Ours),
+            ("LocalHost:80", Ours),
+            ("[::1]", Ours),
+            ("[::1]:7117", Ours),
+            ("localhost:", Ours),
+            ("localhost.evil.example", Other),
+            ("evil.example", Other),
+            ("evil.example:7117", Other),
+            ("127.0.0.1.evil.example", Other),
+            ("127.0.0.2", Other),
+            ("192.0.2.7:7117", Other),
+            ("::1", Malformed),
+            ("", Malformed),
+            (":7117", Malformed),
+            ("localhost:x", Malformed),
+            ("localhost:70000", Malformed),
+            ("user@localhost", Malformed),
+            ("localhost, evil.example", Malformed),
+            ("localhost/", Malformed),
+            ("[::1", Malformed),
+            ("[localhost]", Malformed),
+            ("[::1]x", Malformed),
+        ];
+        check(&hosts("127.0.0.1:7117", &[], None), &cases);
+    }
+
+    #[test]
+    fn the_operators_names_are_known() {
+        let hosts = hosts(
+            "192.0.2.7:80",
+            &["Events.example.org", "db:7117", "2001:db8::7"],
+            Some("https://maps.example.org:8443/meridian"),
+        );
+        let cases = [
+            ("192.0.2.7", Ours),
+            ("events.example.org", Ours),
+            ("events.example.org:8080", Ours),
+            ("db:7117", Ours),
+            ("db", Other),
+            ("db:7118", Other),
+            ("[2001:db8::7]:80", Ours),
+            ("maps.example.org", Ours),
+            ("192.0.2.8", Other),
+        ];
+        check(&hosts, &cases);
+        assert_eq!(
+            hosts.to_string(),
+            "192.0.2.7, 127.0.0.1, localhost, [::1], maps.example.org, Events.example.org, db:7117, [2001:db8::7]"
+        );
+    }
+
+    #[test]
+    fn a_server_on_every_address_answers_to_addresses_and_to_no_more_names() {
+        for listen in ["0.0.0.0:7117", "[::]:7117"] {
+            let hosts = hosts(listen, &[], None);
+            let cases = [
+                ("192.0.2.7:7117", Ours),
+                ("[2001:db8::7]", Ours),
+                ("localhost", Ours),
+                ("evil.example", Other),
+                ("1.2.3", Other),
+                ("0x7f000001", Other),
+                ("2130706433", Other),
+            ];
+            check(&hosts, &cases);
+            assert!(hosts.to_string().ends_with("any IP address"), "{hosts}");
+        }
+    }
+
+    #[test]
+    fn the_name_listened_on_is_known() {
+        assert_eq!(HostName::listened_on("events:7117").unwrap().to_string(), "events");
+        for address in ["127.0.0.1:7117", "[::]:7117", ":7117", ""] {
+            assert!(HostName::listened_on(address).is_none(), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_name_is_told() {
+        for wrong in ["", "http://x", "x/y", "a b", "x:", "x:y", "[::1", "x:99999", "*", "*.example.org"] {
+            assert!(wrong.parse::<HostName>().is_err(), "{wrong}");
+        }
+    }
+}

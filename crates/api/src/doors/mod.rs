@@ -1,0 +1,204 @@
+//! Who may come in: one decision about each request, before anything else is done for it.
+//!
+//! A page in the user's browser reaches this server as the user does, so being reachable proves nothing. Two headers
+//! that a page cannot forge tell its requests apart:
+//! - `Host` is the name under which the browser believes to speak to us. A page whose own name was pointed at this
+//!   address (DNS rebinding) sends that name, which is none of ours: 421.
+//! - `Sec-Fetch-Site` and `Origin` say where the page comes from. What changes state, and every upgrade, is refused
+//!   to pages of other origins: 403. Programs send neither, and pass.
+//!
+//! The decision reads bytes and allocates nothing while it lets a request pass. What a body may be is a matter of its
+//! route (`types.rs`); what pages may embed ours is told in every page's policy (`seal.rs`).
+
+mod hosts;
+mod origins;
+mod seal;
+pub mod types;
+
+pub use hosts::{HostName, Hosts};
+pub use origins::WebOrigin;
+
+use crate::config::ServerConfig;
+use crate::problem::{Kind, Problem, Result};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use hosts::Named;
+use std::net::SocketAddr;
+
+static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The decision, worked out once from the settings and the address that the server listens on.
+pub struct Doors {
+    hosts: Hosts,
+    /// Origins whose pages may write, besides the one that a request's `Host` names.
+    origins: Vec<WebOrigin>,
+    /// The directive for every page's policy.
+    frame_ancestors: String,
+}
+
+impl Doors {
+    /// The doors of a server that listens on `listen`.
+    pub fn new(config: &ServerConfig, listen: SocketAddr) -> Doors {
+        let public = config.public_url.as_deref().and_then(|url| WebOrigin::of_url(url).ok());
+        let origins = config.origins.iter().cloned().chain(public).collect();
+        Doors { hosts: Hosts::new(config, listen), origins, frame_ancestors: seal::directive(&config.frame_ancestors) }
+    }
+
+    /// Lets a request pass, or says why not: 400 where it does not name its host once, 421 where that is no name of
+    /// this server, 403 where a page of another origin would change something or open a WebSocket.
+    pub fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<()> {
+        let host = self.host(headers)?;
+        // An absolute target goes before `Host` (RFC 9112, 3.2.2): both must be names of this server.
+        if let Some(authority) = uri.authority() {
+            self.named(authority.as_str().as_bytes())?;
+        }
+        let safe = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+        if safe && !headers.contains_key(header::UPGRADE) {
+            return Ok(());
+        }
+        self.page_origin(host, headers)
+    }
+
+    /// The value of `Host`, which names this server.
+    fn host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a [u8]> {
+        let mut values = headers.get_all(header::HOST).iter();
+        match (values.next(), values.next()) {
+            (Some(host), None) => self.named(host.as_bytes()).map(|()| host.as_bytes()),
+            (None, _) => Err(Problem::new(Kind::InvalidHost, "the request has no Host header: expected one")),
+            (Some(_), Some(_)) => {
+                Err(Problem::new(Kind::InvalidHost, "the request has more than one Host header: expected one"))
+            }
+        }
+    }
+
+    fn named(&self, authority: &[u8]) -> Result<()> {
+        let shown = || String::from_utf8_lossy(authority);
+        match self.hosts.named(authority) {
+            Named::Ours => Ok(()),
+            Named::Other => Err(Problem::new(
+                Kind::Misdirected,
+                format!("{:?} is no name of this server: the setting server.hosts adds names", shown()),
+            )),
+            Named::Malformed => Err(Problem::new(
+                Kind::InvalidHost,
+                format!("{:?} is no host: expected a name or address, and a port or none", shown()),
+            )),
+        }
+    }
+
+    /// Whether the page that sent this, if a page did, is of this server or of an origin that the operator named.
+    fn page_origin(&self, host: &[u8], headers: &HeaderMap) -> Result<()> {
+        let mut sites = headers.get_all(&SEC_FETCH_SITE).iter().peekable();
+        // Where a browser says how the two origins stand to each other, it knows better than we do behind a proxy.
+        let told = sites.peek().is_some();
+        if told && sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none")) {
+            return Ok(());
+        }
+        let mut origins = headers.get_all(header::ORIGIN).iter().peekable();
+        if !told && origins.peek().is_none() {
+            return Ok(());
+        }
+        let listed = |origin: &HeaderValue| self.origins.iter().any(|ours| ours.is(origin.as_bytes()));
+        let ours = |origin: &HeaderValue| listed(origin) || !told && origins::is_of_host(origin.as_bytes(), host);
+        if origins.peek().is_some() && origins.all(ours) {
+            return Ok(());
+        }
+        let from = headers
+            .get(header::ORIGIN)
+            .map_or("of another origin".into(), |o| format!("of {}", String::from_utf8_lossy(o.as_bytes())));
+        Err(Problem::new(
+            Kind::CrossOrigin,
+            format!("a page {from} may not do this here: the setting server.origins adds origins whose pages may"),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doors(config: ServerConfig) -> Doors {
+        Doors::new(&config, "127.0.0.1:7117".parse().unwrap())
+    }
+
+    fn status(doors: &Doors, method: &str, target: &str, headers: &[(&'static str, &'static str)]) -> u16 {
+        let mut request = axum::http::Request::builder().method(method).uri(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(()).unwrap();
+        match doors.admit(request.method(), request.uri(), request.headers()) {
+            Ok(()) => 200,
+            Err(problem) => problem.status().as_u16(),
+        }
+    }
+
+    #[test]
+    fn a_request_names_its_host_once() {
+        let doors = doors(ServerConfig::default());
+        let of = |headers: &[(&'static str, &'static str)]| status(&doors, "GET", "/", headers);
+        assert_eq!(of(&[]), 400);
+        assert_eq!(of(&[("host", "localhost"), ("host", "localhost")]), 400);
+        assert_eq!(of(&[("host", "localhost"), ("host", "evil.example")]), 400);
+        assert_eq!(of(&[("host", "localhost:7117")]), 200);
+        assert_eq!(of(&[("host", "evil.example:7117")]), 421);
+    }
+
+    #[test]
+    fn an_absolute_target_counts_as_well_as_the_host() {
+        let doors = doors(ServerConfig::default());
+        let of = |target: &str, host: &'static str| status(&doors, "GET", target, &[("host", host)]);
+        assert_eq!(of("http://localhost:7117/metrics", "localhost:7117"), 200);
+        assert_eq!(of("http://evil.example/metrics", "localhost"), 421);
+        assert_eq!(of("http://localhost/metrics", "evil.example"), 421);
+    }
+
+    #[test]
+    fn pages_of_other_origins_change_nothing() {
+        let config = ServerConfig {
+            public_url: Some("https://events.example.org/".to_owned()),
+            origins: vec!["http://tools.example.org:8080".parse().unwrap()],
+            ..ServerConfig::default()
+        };
+        let doors = doors(config);
+        let of = |method: &str, more: &[(&'static str, &'static str)]| {
+            let mut headers = vec![("host", "127.0.0.1:7117")];
+            headers.extend(more);
+            status(&doors, method, "/searches", &headers)
+        };
+        for (headers, expected) in [
+            (&[][..], 200),
+            (&[("origin", "http://127.0.0.1:7117")], 200),
+            (&[("origin", "HTTP://127.0.0.1:7117")], 200),
+            (&[("origin", "http://127.0.0.1:3000")], 403),
+            (&[("origin", "http://127.0.0.1")], 403),
+            (&[("origin", "http://evil.example")], 403),
+            (&[("origin", "null")], 403),
+            (&[("origin", "")], 403),
+            // The address that the operator publishes, and the origin that the operator names.
+            (&[("origin", "https://events.example.org")], 200),
+            (&[("origin", "http://events.example.org")], 403),
+            (&[("origin", "http://tools.example.org:8080")], 200),
+            (&[("origin", "http://127.0.0.1:7117"), ("origin", "http://evil.example")], 403),
+            (&[("sec-fetch-site", "same-origin")], 200),
+            (&[("sec-fetch-site", "none")], 200),
+            (&[("sec-fetch-site", "same-site")], 403),
+            (&[("sec-fetch-site", "cross-site")], 403),
+            (&[("sec-fetch-site", "something-new")], 403),
+            (&[("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")], 403),
+            // Behind a proxy that sends a host of its own the browser still knows.
+            (&[("sec-fetch-site", "same-origin"), ("origin", "https://another.example.org")], 200),
+            // Of the same host, but not of the same origin: http where https is spoken, say.
+            (&[("sec-fetch-site", "cross-site"), ("origin", "http://127.0.0.1:7117")], 403),
+            (&[("sec-fetch-site", "cross-site"), ("origin", "http://tools.example.org:8080")], 200),
+        ] {
+            for method in ["POST", "PUT", "PATCH", "DELETE", "TRACE", "ANYTHING"] {
+                assert_eq!(of(method, headers), expected, "{method} {headers:?}");
+            }
+            let upgrade: Vec<_> = [("upgrade", "websocket")].iter().chain(headers).copied().collect();
+            assert_eq!(of("GET", &upgrade), expected, "an upgrade with {headers:?}");
+            for method in ["GET", "HEAD", "OPTIONS"] {
+                assert_eq!(of(method, headers), 200, "{method} {headers:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What a request says of its body beside the events: the reference system, and whether what cannot be kept may be left out.
+
+use crate::params::crs::{self, Crs};
+use crate::problem::{Problem, Result};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use meridian_formats::{Format, ReadOptions, Report, Unknown};
+
+static PREFER: HeaderName = HeaderName::from_static("prefer");
+static PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+/// The preference of RFC 7240 under which a body is taken without what cannot be kept.
+const LENIENT: &str = "handling=lenient";
+
+/// How a body is to be read.
+#[derive(Debug, Clone)]
+pub(super) struct Intake {
+    /// For the reader of the body.
+    pub(super) options: ReadOptions,
+    lenient: bool,
+}
+
+impl Intake {
+    /// Reads `Content-Crs` and `Prefer`.
+    pub(super) fn of(headers: &HeaderMap, format: Format) -> Result<Intake> {
+        let crs = crs::of_body(headers)?;
+        if crs != Crs::Crs84 && !matches!(format, Format::GeoJson | Format::GeoJsonSeq | Format::NdJson) {
+            let detail =
+                format!("{} is taken for GeoJSON only: positions in {format} are longitude and latitude", crs.uri());
+            return Err(Problem::parameter("Content-Crs", detail));
+        }
+        let lenient = is_lenient(headers);
+        let surplus = if lenient { Unknown::Ignore } else { Unknown::Refuse };
+        Ok(Intake { options: ReadOptions { crs, heights: surplus, ids: surplus, ..ReadOptions::default() }, lenient })
+    }
+
+    /// As [`Intake::of`], of one event at the address `id`.
+    pub(super) fn of_event(headers: &HeaderMap, id: &str) -> Result<Intake> {
+        let mut intake = Intake::of(headers, Format::GeoJson)?;
+        intake.options.id_if_absent = Some(id.to_owned());
+        Ok(intake)
+    }
+
+    /// Says that the preference was followed.
+    pub(super) fn set_header(&self, headers: &mut HeaderMap) {
+        if self.lenient {
+            headers.insert(PREFERENCE_APPLIED.clone(), HeaderValue::from_static(LENIENT));
+        }
+    }
+
+    /// What was left out, for the receipt of a lenient write.
+    pub(super) fn left_out(&self, report: &Report) -> Option<LeftOut> {
+        let left_out = LeftOut { heights: report.heights_dropped, ids: report.ids_dropped };
+        self.lenient.then_some(left_out)
+    }
+}
+
+/// Events that were taken without something of theirs.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+pub(super) struct LeftOut {
+    heights: u64,
+    ids: u64,
+}
+
+fn is_lenient(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(&PREFER).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split([',', ';'])).any(|preference| {
+        let plain: String = preference.chars().filter(|c| !c.is_ascii_whitespace() && *c != '"').collect();
+        plain.eq_ignore_ascii_case(LENIENT)
+    })
+}

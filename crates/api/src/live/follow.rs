@@ -1,0 +1,247 @@
+//! A position that moves through what was written.
+
+use super::news::Turn;
+use super::request::Asked;
+use crate::problem::{Problem, Result};
+use crate::reproject::reproject;
+use crate::snapshot as edge;
+use crate::state::AppState;
+use meridian_formats::FeatureWriter;
+use meridian_model::{IdRole, Schema, Seq};
+use meridian_store::{Collection, Since};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Numbers of events noted at a time: a megabyte.
+const NOTED_MAX: usize = 1 << 16;
+/// About so many bytes of events are read in one look.
+const LOOK_BYTES: usize = 256 << 10;
+/// Reads of one look at most, where few of the events match.
+const READS_MAX: usize = 16;
+/// What is written shortly after another is looked at together with it.
+const GATHER: Duration = Duration::from_millis(5);
+/// Proxies cut connections that are silent for longer.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How long a look waits for a place; when there is none it is tried again.
+const PLACE_WAIT: Duration = Duration::from_secs(30);
+
+/// An event for the client: its position, and its feature as JSON.
+pub(super) type Sent = (Seq, Vec<u8>);
+
+/// What comes of a wait.
+pub(super) enum Next {
+    /// Events, at least one.
+    Events(Vec<Sent>),
+    /// Nothing for a while: the client is told that the stream is alive, and where it stands.
+    Alive(Seq),
+    /// Some files are damaged: events may be missing from here on.
+    Missing(String),
+    /// The stream is over.
+    End(End),
+}
+
+/// Why a stream ends, and where to go on.
+pub(super) struct End {
+    pub(super) reason: &'static str,
+    pub(super) detail: String,
+    pub(super) after: Seq,
+}
+
+/// A stream at work.
+pub(super) struct Follower {
+    state: AppState,
+    collection: Arc<Collection>,
+    asked: Asked,
+    writer: FeatureWriter,
+    schema: Arc<Schema>,
+    /// All up to this has been looked at.
+    at: Seq,
+    since: Option<Since>,
+    bell: watch::Receiver<()>,
+    ends: Instant,
+    looked: Option<Instant>,
+    told_missing: bool,
+    _turn: Turn,
+}
+
+impl Follower {
+    pub(super) fn new(state: AppState, collection: Arc<Collection>, asked: Asked, turn: Turn) -> Result<Follower> {
+        let schema = collection.schema();
+        let writer = writer_of(&schema, &asked)?;
+        let bell = state.live.bell(collection.name());
+        let ends = Instant::now() + state.config.stream_lifetime;
+        let at = asked.after;
+        Ok(Follower {
+            state,
+            collection,
+            asked,
+            writer,
+            schema,
+            at,
+            since: None,
+            bell,
+            ends,
+            looked: None,
+            told_missing: false,
+            _turn: turn,
+        })
+    }
+
+    /// Where the stream stands.
+    pub(super) fn at(&self) -> Seq {
+        self.at
+    }
+
+    /// An end here.
+    pub(super) fn end(&self, reason: &'static str, detail: impl Into<String>) -> End {
+        End { reason, detail: detail.into(), after: self.at }
+    }
+
+    /// Waits for the next that the client is to be told. Dropped while it waits, nothing is lost.
+    pub(super) async fn next(self) -> (Follower, Next) {
+        let mut follower = self;
+        let alive = Instant::now() + KEEP_ALIVE;
+        loop {
+            if follower.state.live.is_closed() {
+                let end = follower.end("closing", "the server is shutting down: come back");
+                return (follower, Next::End(end));
+            }
+            if Instant::now() >= follower.ends {
+                let end = follower.end("lifetime", "a stream lasts no longer: come back");
+                return (follower, Next::End(end));
+            }
+            // Marked as seen before the position is read: a write after that rings again.
+            follower.bell.mark_unchanged();
+            let news = follower.since.is_some() || follower.at < Seq::end_of(follower.collection.position());
+            if !news {
+                if Instant::now() >= alive {
+                    let next = follower.look_round();
+                    return (follower, next);
+                }
+                let until = alive.min(follower.ends);
+                let _ = tokio::time::timeout_at(until.into(), follower.bell.changed()).await;
+                continue;
+            }
+            if let Some(looked) = follower.looked.filter(|_| follower.since.is_none()) {
+                tokio::time::sleep_until((looked + GATHER).into()).await;
+            }
+            let Ok(permit) = follower.state.limiter.again(Instant::now() + PLACE_WAIT).await else { continue };
+            let looked = tokio::task::spawn_blocking(move || {
+                let looked = follower.look();
+                drop(permit);
+                (follower, looked)
+            });
+            // A look that panics takes its stream with it: the client comes back to where it was.
+            let looked = match looked.await {
+                Ok((back, looked)) => {
+                    follower = back;
+                    looked
+                }
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+            };
+            match looked {
+                Ok(Some(next)) => return (follower, next),
+                Ok(None) if Instant::now() >= alive => {
+                    let next = Next::Alive(follower.at);
+                    return (follower, next);
+                }
+                Ok(None) => {}
+                Err(problem) => {
+                    let end = follower.end("error", problem.detail());
+                    return (follower, Next::End(end));
+                }
+            }
+        }
+    }
+
+    /// Whether the collection is still the one that is followed.
+    fn look_round(&self) -> Next {
+        let now = self.state.store.collection(&self.state.config.tenant, self.collection.name());
+        match now {
+            Some(now) if now.created() == self.collection.created() => Next::Alive(self.at),
+            _ => Next::End(self.end("gone", "the collection was removed or renamed")),
+        }
+    }
+
+    /// Reads on. Every number that was read is behind the stream, whether or not its event matches.
+    fn look(&mut self) -> Result<Option<Next>> {
+        for _ in 0..READS_MAX {
+            let mut since = match self.since.take() {
+                Some(since) => since,
+                None => {
+                    let since = self.collection.written_after(self.at, NOTED_MAX).map_err(edge::store_problem)?;
+                    since.in_steps_of(LOOK_BYTES)
+                }
+            };
+            if let Some(problem) = since.missing().first().filter(|_| !self.told_missing) {
+                self.told_missing = true;
+                return Ok(Some(Next::Missing(problem.to_string())));
+            }
+            let Some((batch, seqs)) = since.read().map_err(edge::store_problem)? else {
+                self.at = since.upto();
+                self.looked = Some(Instant::now());
+                return Ok(None);
+            };
+            // The client may take long for what is sent now.
+            since.rest();
+            self.since = Some(since);
+            if !Arc::ptr_eq(batch.schema(), &self.schema) {
+                // Fields were added.
+                self.schema = batch.schema().clone();
+                self.writer = writer_of(&self.schema, &self.asked)?;
+            }
+            // Made ids are sequence numbers: a filter on them reads those.
+            let batch = match self.asked.predicate.reads_id() && self.schema.id == IdRole::Made {
+                true => batch.with_seqs(seqs.iter().map(|seq| seq.0).collect()),
+                false => batch,
+            };
+            let matching = self.asked.predicate.evaluate(&batch);
+            let rows: Vec<u32> = matching.set_indices().map(|row| row as u32).collect();
+            let (last, seqs) = (seqs.last().copied(), rows.iter().map(|row| seqs[*row as usize]).collect::<Vec<Seq>>());
+            if !rows.is_empty() {
+                let picked = reproject(&batch.take(&rows), self.asked.crs)?;
+                let features = self.writer.rows(&picked, &seqs);
+                let mut sent = Vec::with_capacity(seqs.len());
+                for (row, seq) in seqs.iter().enumerate() {
+                    let mut feature = Vec::with_capacity(256);
+                    features.feature_with(row, &mut feature, |out| {
+                        out.extend_from_slice(b",\"position\":\"");
+                        out.extend_from_slice(seq.to_id().as_bytes());
+                        out.push(b'"');
+                    });
+                    sent.push((*seq, feature));
+                }
+                self.at = last.unwrap_or(self.at);
+                self.state.live.sent.fetch_add(sent.len() as u64, Ordering::Relaxed);
+                return Ok(Some(Next::Events(sent)));
+            }
+            self.at = last.unwrap_or(self.at);
+        }
+        Ok(None)
+    }
+
+    /// How long a client may take for so many bytes.
+    pub(super) fn patience(&self, bytes: usize) -> Duration {
+        let config = &self.state.config;
+        let at_rate = (bytes as u64).checked_div(config.answer_rate_min).map(Duration::from_secs);
+        config.write_stall.saturating_add(at_rate.unwrap_or(Duration::from_secs(u64::from(u32::MAX))))
+    }
+
+    /// The end of a client that takes too little; it goes on after what it took.
+    pub(super) fn too_slow(&self, after: Seq) -> End {
+        self.state.live.slow.fetch_add(1, Ordering::Relaxed);
+        let detail = "the client reads more slowly than it may: come back";
+        tracing::info!(collection = self.collection.name(), %after, "a reader of a stream was let go: it reads too slowly");
+        End { reason: "slow", detail: detail.to_owned(), after }
+    }
+}
+
+fn writer_of(schema: &Schema, asked: &Asked) -> Result<FeatureWriter> {
+    let fields: Option<Vec<String>> = asked
+        .properties
+        .as_ref()
+        .map(|names| names.iter().filter(|name| schema.field_index(name).is_some()).cloned().collect());
+    FeatureWriter::new(schema, fields.as_deref()).map_err(|e| Problem::invalid_parameter("properties", e))
+}

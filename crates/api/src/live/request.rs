@@ -1,0 +1,103 @@
+//! What a stream is asked for: which events, and after which position.
+
+use super::not_yet;
+use crate::params::Params;
+use crate::params::crs::{self, Crs};
+use crate::params::page;
+use crate::params::question::{self, Question};
+use crate::problem::{Kind, Problem, Result};
+use crate::request::Context;
+use axum::http::HeaderName;
+use meridian_model::Seq;
+use meridian_model::filter::Predicate;
+use meridian_store::Collection;
+
+static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Digits of a position as streams give it.
+const SEQ_DIGITS: usize = 13;
+/// Bits of a position in the log.
+const POSITION_BITS: u32 = 64 - meridian_model::seq::ORDINAL_BITS;
+
+/// A question for a stream.
+pub(super) struct Asked {
+    pub(super) predicate: Predicate,
+    pub(super) properties: Option<Vec<String>>,
+    pub(super) crs: Crs,
+    /// What comes after this is wanted.
+    pub(super) after: Seq,
+}
+
+impl Asked {
+    pub(super) fn take(context: &Context, collection: &Collection) -> Result<Asked> {
+        let schema = collection.schema();
+        let mut params = Params::parse(context.query.as_deref())?;
+        let properties = page::take_properties(&mut params, &schema)?;
+        let crs = params.take("crs").map(|c| crs::parse("crs", &c)).transpose()?.unwrap_or_default();
+        let after = params.take("after");
+        let radius = params.clone().take("radius").is_some();
+        let question = Question::take(&mut params, &schema)?;
+        params.finish_with(&question::queryable_names(&schema))?;
+        if question.near.is_some() && !radius {
+            return Err(Problem::parameter("near", "events come in the order of writing here: add radius=metres"));
+        }
+        if question.predicate.ids().is_some() {
+            return Err(Problem::parameter("id", "a stream is not of single events: ask for them at items"));
+        }
+        let newest = Seq::end_of(collection.position());
+        let header = context.headers.get(&LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?").to_owned());
+        // A client whose connection broke says where it was in the header; the address is still that of its first try.
+        let after = match header.map(|text| ("Last-Event-ID", text)).or_else(|| after.map(|text| ("after", text))) {
+            None => newest,
+            Some((name, text)) => {
+                let after = position(name, &text)?;
+                if after > newest {
+                    return Err(not_yet(name, &text, &newest.to_id()));
+                }
+                after
+            }
+        };
+        held(collection, after)?;
+        Ok(Asked { predicate: question.predicate, properties, crs, after })
+    }
+}
+
+/// Refuses a position after which events have been let go by retention: they would be missing without a word.
+fn held(collection: &Collection, after: Seq) -> Result<()> {
+    let settings = collection.settings();
+    let oldest = collection.oldest();
+    let gap = after.0.saturating_add(1) < oldest.0 && after.position() + 1 < oldest.position();
+    if !gap || settings.retention.is_none() && settings.retention_bytes.is_none() {
+        return Ok(());
+    }
+    let first = Seq(oldest.0.saturating_sub(1)).to_id();
+    let detail = format!("events after {after} are past the retention and no longer held: go on after {first}");
+    Err(Problem::new(Kind::Gone, detail).with("first", first))
+}
+
+/// A position: of an event, as streams give it, or of a write, as its answer gave it.
+fn position(name: &str, text: &str) -> Result<Seq> {
+    if text.len() == SEQ_DIGITS {
+        return Seq::from_id(text).map_err(|e| Problem::parameter(name, e.detail));
+    }
+    let number = text.parse::<u64>().ok().filter(|n| *n < 1 << POSITION_BITS);
+    number.map(Seq::end_of).ok_or_else(|| {
+        let expected = "expected the position of an event (13 digits of base 32), or that of a write (a whole number)";
+        Problem::parameter(name, format!("{text:?} is not a position: {expected}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_of_events_or_of_writes() {
+        assert_eq!(position("after", "7").unwrap(), Seq::end_of(7));
+        let seq = Seq::new(3, 9);
+        assert_eq!(position("after", &seq.to_id()).unwrap(), seq);
+        for bad in ["", "-1", "x", "1.5", "uuuuuuuuuuuuu", "99999999999999999999", "1099511627776000"] {
+            assert!(position("after", bad).is_err(), "{bad}");
+        }
+    }
+}

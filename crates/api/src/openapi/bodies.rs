@@ -1,0 +1,132 @@
+//! Schemas of what clients send besides events: questions, saved searches, schemas, settings, backups.
+
+use serde_json::{Map, Value, json};
+
+/// Components by their names.
+pub fn schemas() -> Map<String, Value> {
+    [
+        ("Question", question()),
+        ("SavedSearch", saved_search()),
+        ("JsonSchema", json_schema()),
+        ("Settings", settings()),
+        ("Patch", patch()),
+        ("Backup", backup()),
+    ]
+    .map(|(name, schema)| (name.to_owned(), schema))
+    .into_iter()
+    .collect()
+}
+
+fn longitude() -> Value {
+    json!({ "type": "number", "minimum": -180, "maximum": 180 })
+}
+
+fn moment() -> Value {
+    json!({ "type": "string", "description": "RFC 3339, or a date: that whole day in UTC." })
+}
+
+fn question() -> Value {
+    json!({
+        "type": "object",
+        "description": "One of `keywords`, a place and `author` must be there; see docs/searches.md.",
+        "properties": {
+            "keywords": { "type": "string", "minLength": 1 },
+            "near": { "type": "array", "minItems": 2, "maxItems": 2, "items": longitude() },
+            "radius": { "type": "number", "minimum": 0, "description": "Metres." },
+            "bbox": { "type": "array", "minItems": 4, "maxItems": 4, "items": longitude() },
+            "polygon": {
+                "type": "object",
+                "required": ["type", "coordinates"],
+                "properties": { "type": { "type": "string", "enum": ["Polygon"] }, "coordinates": { "type": "array", "items": {} } },
+            },
+            "address": { "type": "string", "minLength": 1 },
+            "author": { "type": "string", "minLength": 1 },
+            "providers": { "type": "array", "items": { "type": "string" } },
+            "start": moment(),
+            "end": moment(),
+            "media": { "type": "string", "enum": ["images", "videos"] },
+            "language": { "type": "string", "description": "Two letters (ISO 639-1), or `any`." },
+            "limit": { "type": "integer", "minimum": 1 },
+            "timeout": { "type": "integer", "minimum": 1, "description": "Milliseconds." },
+            "priority": { "type": "string", "enum": ["quick", "background"] },
+            "when": { "type": "array", "items": { "type": "string", "enum": ["enter", "inside", "exit"] } },
+            "keep": {
+                "type": "object",
+                "properties": { "collection": { "type": "string" }, "hours": { "type": "number", "minimum": 0 } },
+            },
+        },
+    })
+}
+
+fn saved_search() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string" },
+            "question": { "$ref": "#/components/schemas/Question" },
+            "webhook": {
+                "type": "object",
+                "required": ["url"],
+                "properties": {
+                    "url": { "type": "string", "format": "uri" },
+                    "secret": { "type": "string", "minLength": 8, "maxLength": 200 },
+                },
+            },
+            "poll_s": { "type": "integer", "minimum": 1, "description": "Seconds between polls of outside providers." },
+        },
+    })
+}
+
+fn json_schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "A JSON Schema with x-ogc-role and x-meridian-… members.",
+        "required": ["properties"],
+        "properties": {
+            "type": { "type": "string", "enum": ["object"] },
+            "title": { "type": "string" },
+            "description": { "type": "string" },
+            "properties": { "type": "object", "additionalProperties": { "type": "object" } },
+            "required": { "type": "array", "items": { "type": "string" } },
+            "additionalProperties": { "type": "boolean" },
+            "x-meridian-mode": { "type": "string", "enum": ["history", "latest"] },
+            "x-meridian-time-unit": { "type": "string", "description": "ISO 8601 duration." },
+        },
+    })
+}
+
+fn settings() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "retention": { "type": ["string", "null"], "description": "ISO 8601 duration; null for ever." },
+            "retention_bytes": { "type": ["integer", "null"], "minimum": 1, "description": "Bytes of events; null without limit." },
+            "properties": {
+                "type": "object",
+                "additionalProperties": { "type": "object" },
+                "description": "New optional fields, as in a JSON Schema.",
+            },
+        },
+    })
+}
+
+fn patch() -> Value {
+    json!({
+        "type": "object",
+        "description": "A JSON Merge Patch (RFC 7396) of the event as GeoJSON.",
+        "properties": { "geometry": { "type": ["object", "null"] }, "properties": { "type": "object" } },
+    })
+}
+
+fn backup() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "have": {
+                "type": "object",
+                "additionalProperties": { "type": "integer", "minimum": 0, "maximum": 4_294_967_295_u64 },
+                "description": "Files that the folder has, with their checksums (CRC32C).",
+            },
+        },
+    })
+}

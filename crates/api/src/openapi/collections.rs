@@ -1,0 +1,193 @@
+//! Paths of the collections that there are, with their queryables as parameters and their properties in bodies.
+//!
+//! A path without a variable goes before the template that it matches, so that it has every operation of the template.
+//! Clients such as GDAL look for a collection's queryables here and nowhere else.
+
+use super::operations::{OPERATIONS, Operation};
+use super::{describe, reference};
+use crate::links;
+use meridian_model::filter::is_bare_name;
+use meridian_model::{Field, FieldType, GeometryType, IdRole, Schema};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// Most properties that the document names: a tenant may have any number of collections, the document may not grow so.
+const PROPERTIES_MAX: usize = 10_000;
+/// Paths that each collection has under its own name.
+const TEMPLATES: [&str; 2] = ["/collections/{c}/items", "/collections/{c}/items/{id}"];
+
+/// Adds what each collection has of its own, in order, until [`PROPERTIES_MAX`] properties are named.
+pub fn insert(collections: &[(String, Arc<Schema>)], paths: &mut Map<String, Value>, schemas: &mut Value) {
+    let mut named = 0;
+    for (name, schema) in collections {
+        named += schema.fields.len() + 1;
+        if named > PROPERTIES_MAX {
+            return;
+        }
+        schemas[component(name)] = feature(schema);
+        for operation in OPERATIONS.iter().filter(|o| TEMPLATES.contains(&o.path)) {
+            let path = operation.path.replace("{c}", &links::escape(name));
+            let item = paths.entry(path.clone()).or_insert_with(|| json!({}));
+            item[operation.method.to_ascii_lowercase()] = own(operation, &path, name, schema);
+        }
+    }
+}
+
+/// Name of the component with the schema of a collection's events. No other component's name has a dot.
+fn component(collection: &str) -> String {
+    format!("{collection}.feature")
+}
+
+/// An operation of a template for one collection.
+fn own(operation: &Operation, path: &str, name: &str, schema: &Schema) -> Value {
+    let mut described = describe(operation, path);
+    described["operationId"] = json!(format!("{}.{name}", operation.id));
+    if let Some(Value::Array(parameters)) = described.get_mut("parameters")
+        && operation.parameters.contains(&"queryable")
+    {
+        let shown = queryables(schema).into_iter().filter(|f| !hidden(operation, &f.name));
+        let (bare, other): (Vec<Field>, Vec<Field>) = shown.partition(|f| is_bare_name(&f.name));
+        // Clients that build CQL2 of these names do not quote them. What needs quotes stays what the template says.
+        if other.is_empty() {
+            parameters.retain(|p| *p != reference("parameters", "queryable"));
+        }
+        parameters.extend(bare.iter().map(queryable));
+    }
+    if let Some(Value::Object(content)) = described.pointer_mut("/requestBody/content") {
+        content.values_mut().for_each(|media| body(media, name));
+    }
+    described
+}
+
+/// What can be asked for by its own name: the id, and every field.
+fn queryables(schema: &Schema) -> Vec<Field> {
+    let id = Field { name: schema.id_name.clone(), kind: FieldType::Text, required: false, title: None };
+    let id = schema.field_index(&schema.id_name).is_none().then_some(id);
+    id.into_iter().chain(schema.fields.iter().cloned()).collect()
+}
+
+/// Whether another parameter of the operation has this name.
+fn hidden(operation: &Operation, name: &str) -> bool {
+    name == "f" || operation.parameters.contains(&name)
+}
+
+fn queryable(field: &Field) -> Value {
+    let mut schema = match field.kind {
+        // One member of the list.
+        FieldType::TextList => json!({ "type": "string" }),
+        _ => value(field.kind),
+    };
+    if let Some(title) = &field.title {
+        schema["title"] = json!(title);
+    }
+    json!({
+        "name": field.name, "in": "query", "required": false, "style": "form", "explode": false,
+        "description": format!("Only events whose {} is this.", field.name),
+        "schema": schema,
+    })
+}
+
+/// Puts the collection's own events in place of events of any kind.
+fn body(media: &mut Value, name: &str) {
+    let own = reference("schemas", &component(name));
+    let Some(schema) = media.get_mut("schema") else { return };
+    if *schema == reference("schemas", "Feature") {
+        *schema = own;
+    } else if *schema == reference("schemas", "Patch") {
+        // Members that a patch leaves out stay as they are.
+        let properties = format!("#/components/schemas/{}/properties", component(name));
+        *schema = json!({
+            "type": "object",
+            "properties": {
+                "geometry": { "$ref": format!("{properties}/geometry") },
+                "properties": { "type": "object" },
+            },
+        });
+    } else if *schema == reference("schemas", "Features") {
+        let collection = json!({
+            "type": "object",
+            "required": ["type", "features"],
+            "properties": {
+                "type": { "type": "string", "enum": ["FeatureCollection"] },
+                "features": { "type": "array", "items": own },
+            },
+        });
+        *schema = json!({ "oneOf": [own, collection] });
+    }
+}
+
+/// The schema of one event as GeoJSON.
+fn feature(schema: &Schema) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for field in &schema.fields {
+        let mut described = value(field.kind);
+        if field.required {
+            required.push(field.name.as_str());
+        } else {
+            described["type"] = json!([described["type"], "null"]);
+        }
+        if let Some(title) = &field.title {
+            described["title"] = json!(title);
+        }
+        properties.insert(field.name.clone(), described);
+    }
+    let mut inner = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    if !required.is_empty() {
+        inner["required"] = json!(required);
+    }
+    let mut feature = json!({
+        "type": "object",
+        "required": ["type", "geometry", "properties"],
+        "properties": {
+            "type": { "type": "string", "enum": ["Feature"] },
+            "geometry": geometry(schema.geometry),
+            "properties": inner,
+        },
+    });
+    if schema.id == IdRole::Given {
+        feature["properties"]["id"] = json!({ "type": "string", "minLength": 1 });
+    }
+    feature
+}
+
+fn value(kind: FieldType) -> Value {
+    match kind {
+        FieldType::Text => json!({ "type": "string" }),
+        FieldType::Int => json!({ "type": "integer", "format": "int64" }),
+        FieldType::Float => json!({ "type": "number", "format": "double" }),
+        FieldType::Bool => json!({ "type": "boolean" }),
+        FieldType::Time => json!({ "type": "string", "format": "date-time" }),
+        FieldType::TextList => json!({ "type": "array", "items": { "type": "string" } }),
+    }
+}
+
+/// The schema of a GeoJSON geometry of this kind.
+fn geometry(kind: Option<GeometryType>) -> Value {
+    let position = json!({ "type": "array", "minItems": 2, "items": { "type": "number" } });
+    let list = |items: &Value, least: u64| json!({ "type": "array", "minItems": least, "items": items });
+    let (line, ring) = (list(&position, 2), list(&position, 4));
+    let polygon = list(&ring, 1);
+    let of = |name: &str, coordinates: &Value| {
+        json!({
+            "type": ["object", "null"],
+            "required": ["type", "coordinates"],
+            "properties": { "type": { "type": "string", "enum": [name] }, "coordinates": coordinates },
+        })
+    };
+    match kind {
+        Some(GeometryType::Point) => of("Point", &position),
+        Some(GeometryType::Line) => of("LineString", &line),
+        Some(GeometryType::Polygon) => of("Polygon", &polygon),
+        Some(GeometryType::MultiPoint) => {
+            json!({ "anyOf": [of("Point", &position), of("MultiPoint", &list(&position, 1))] })
+        }
+        Some(GeometryType::MultiLine) => {
+            json!({ "anyOf": [of("LineString", &line), of("MultiLineString", &list(&line, 1))] })
+        }
+        Some(GeometryType::MultiPolygon) => {
+            json!({ "anyOf": [of("Polygon", &polygon), of("MultiPolygon", &list(&polygon, 1))] })
+        }
+        Some(GeometryType::Any) | None => json!({ "type": ["object", "null"] }),
+    }
+}

@@ -1,0 +1,408 @@
+//! What a page in the user's browser may not do, and what honest clients may.
+
+use crate::events::Socket;
+use crate::support::{Answer, Server, read_answer};
+use meridian_api::ServerConfig;
+use serde_json::{Value, json};
+use std::io::{BufReader, Read, Write};
+use std::net::Shutdown;
+
+/// A request as it is written here, and its answer.
+fn raw(server: &Server, text: impl AsRef<[u8]>) -> Answer {
+    let mut stream = server.connect();
+    // What is refused early may not be read to its end.
+    let _ = stream.write_all(text.as_ref());
+    read_answer(&mut BufReader::new(stream)).unwrap()
+}
+
+/// A request with a head of these fields.
+fn with(server: &Server, method: &str, target: &str, fields: &[&str]) -> Answer {
+    raw(server, format!("{method} {target} HTTP/1.1\r\nConnection: close\r\n{}\r\n", lines(fields)))
+}
+
+fn lines(fields: &[&str]) -> String {
+    fields.iter().map(|field| format!("{field}\r\n")).collect()
+}
+
+/// A server with a collection of one event, and what must be as it was after every attack.
+fn house() -> Server {
+    let server = Server::start();
+    server.create("c", "n:Integer,*geom:Point");
+    server.load("c", &[event()]);
+    server
+}
+
+fn event() -> Value {
+    json!({"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}, "properties": {"n": 1}})
+}
+
+#[track_caller]
+fn untouched(server: &Server) {
+    let names: Vec<String> = server.json("/collections")["collections"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(names, ["c"]);
+    assert_eq!(server.json("/collections/c")["itemCount"], 1);
+    assert_eq!(server.json("/saved-searches")["numberReturned"], 0);
+}
+
+/// Every route as method and path, with values for the variables.
+fn routes(server: &Server) -> Vec<(String, String)> {
+    let description = server.json("/openapi.json");
+    let mut routes = Vec::new();
+    for (path, item) in description["paths"].as_object().unwrap() {
+        let mut target = path.clone();
+        for (name, value) in [
+            ("{c}", "c"),
+            ("{id}", "e1"),
+            ("{placeId}", "p"),
+            ("{tileMatrixSetId}", "WebMercatorQuad"),
+            ("{tileMatrix}", "0"),
+            ("{tileRow}", "0"),
+            ("{tileCol}", "0"),
+            ("{latitude}", "1"),
+            ("{longitude}", "2"),
+            ("{radiusKm}", "3"),
+            ("{file}", "map.js"),
+        ] {
+            target = target.replace(name, value);
+        }
+        assert!(!target.contains('{'), "{target}");
+        routes.extend(item.as_object().unwrap().keys().map(|method| (method.to_uppercase(), target.clone())));
+    }
+    assert!(routes.len() > 50);
+    routes
+}
+
+#[test]
+fn every_route_is_closed_to_other_hosts_and_other_origins() {
+    let server = house();
+    for (method, target) in &routes(&server) {
+        let ask = |fields: &[&str]| with(&server, method, target, fields);
+        ask(&["Host: evil.example"]).problem(421);
+        ask(&[&format!("Host: evil.example:{}", server.address.port())]).problem(421);
+        ask(&["Host: evil.example", "Upgrade: websocket", "Connection: upgrade"]).problem(421);
+        ask(&[]).problem(400);
+        ask(&["Host: localhost", "Host: localhost"]).problem(400);
+        let absolute = format!("http://evil.example{target}");
+        with(&server, method, &absolute, &["Host: localhost"]).problem(421);
+        raw(&server, format!("{method} {target} HTTP/1.0\r\nHost: evil.example\r\n\r\n")).problem(421);
+
+        let foreign: [&[&str]; 4] = [
+            &["Host: localhost", "Origin: http://evil.example"],
+            &["Host: localhost", "Origin: null"],
+            &["Host: localhost", "Origin: http://localhost:3000", "Sec-Fetch-Site: same-site"],
+            &["Host: localhost", "Sec-Fetch-Site: cross-site"],
+        ];
+        for fields in foreign {
+            if method != "GET" {
+                ask(fields).problem(403);
+            }
+            ask(&[fields, &["Upgrade: websocket", "Connection: upgrade"]].concat()).problem(403);
+        }
+        if method == "GET" {
+            continue;
+        }
+        // An older browser that tells nothing of where a form comes from.
+        for kind in ["", "Content-Type: text/plain", "Content-Type: application/x-www-form-urlencoded"] {
+            // No form has a PUT, so that a schema may be a plain text.
+            if (method.as_str(), target.as_str(), kind.ends_with("plain")) == ("PUT", "/collections/c", true) {
+                continue;
+            }
+            let body = "{\"name\":\"x\",\"question\":{\"keywords\":\"flood\"}}";
+            let kind = if kind.is_empty() { String::new() } else { format!("{kind}\r\n") };
+            let head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{kind}");
+            raw(&server, format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())).problem(415);
+            let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+            raw(&server, chunked).problem(415);
+        }
+    }
+    untouched(&server);
+}
+
+#[test]
+fn every_route_says_what_it_allows() {
+    let server = house();
+    let all = routes(&server);
+    for (method, target) in &all {
+        let answer = with(&server, "OPTIONS", target, &["Host: localhost"]);
+        assert_eq!((answer.status, answer.body.len()), (204, 0), "{target}");
+        let allowed: Vec<&str> = answer.header("allow").split(", ").collect();
+        assert!(allowed.contains(&method.as_str()) && allowed.contains(&"OPTIONS"), "{target}: {allowed:?}");
+        assert_eq!(allowed.contains(&"GET"), allowed.contains(&"HEAD"), "{target}: {allowed:?}");
+        // To a browser that asks for a page of another origin the answer means no.
+        let preflight = ["Host: localhost", "Origin: http://evil.example", "Access-Control-Request-Method: DELETE"];
+        let answer = with(&server, "OPTIONS", target, &preflight);
+        assert!(!answer.headers.keys().any(|name| name.starts_with("access-control-")), "{:?}", answer.headers);
+        for other in ["POST", "PUT", "PATCH", "DELETE", "TRACE"] {
+            if !allowed.contains(&other) {
+                let refused = with(&server, other, target, &["Host: localhost"]);
+                refused.problem(405);
+                assert!(refused.header("allow").split(',').any(|one| one.trim() == method), "{other} {target}");
+            }
+        }
+    }
+    let whole = with(&server, "OPTIONS", "*", &["Host: localhost"]);
+    assert_eq!((whole.status, whole.header("allow").contains("PATCH")), (204, true));
+    server.ask("OPTIONS", "/nowhere", &[], b"").problem(404);
+    with(&server, "CONNECT", "evil.example:443", &["Host: evil.example"]).problem(421);
+    untouched(&server);
+}
+
+#[test]
+fn honest_clients_come_in() {
+    let config = ServerConfig {
+        hosts: vec!["events.example.org".parse().unwrap()],
+        origins: vec!["https://tools.example.org".parse().unwrap()],
+        public_url: Some("https://maps.example.org/meridian".to_owned()),
+        ..ServerConfig::default()
+    };
+    let server = Server::with(config);
+    server.create("c", "n:Integer");
+    let own = server.address;
+    let body = r#"{"type":"Feature","geometry":null,"properties":{"n":1}}"#;
+    let post = |fields: &[&str]| {
+        let head = format!("POST /collections/c/items HTTP/1.1\r\nConnection: close\r\n{}", lines(fields));
+        let head = format!("{head}Content-Type: application/geo+json; charset=utf-8\r\nContent-Length: {}", body.len());
+        raw(&server, format!("{head}\r\n\r\n{body}"))
+    };
+    let own_host = format!("Host: {own}");
+    let own_origin = format!("Origin: http://{own}");
+    let cases: [&[&str]; 9] = [
+        &[&own_host],
+        &["Host: LOCALHOST:80"],
+        &["Host: [::1]"],
+        &["Host: events.example.org"],
+        &["Host: maps.example.org"],
+        &[&own_host, &own_origin],
+        &[&own_host, &own_origin, "Sec-Fetch-Site: same-origin"],
+        &[&own_host, "Origin: https://maps.example.org"],
+        &[&own_host, "Origin: https://tools.example.org", "Sec-Fetch-Site: cross-site"],
+    ];
+    for fields in cases {
+        let answer = post(fields);
+        assert_eq!(answer.status, 201, "{fields:?}: {}", answer.text());
+    }
+    assert_eq!(server.json("/collections/c")["itemCount"], cases.len());
+    let near = with(&server, "GET", &format!("http://{own}/api/v0/places/near/1/2"), &[&own_host]);
+    assert_eq!(near.json()["totalPlaces"], 0);
+    // A link from another site is followed: reading changes nothing, and that site cannot see the answer.
+    let linked = with(&server, "GET", "/map", &[&own_host, "Sec-Fetch-Site: cross-site"]);
+    assert_eq!(linked.status, 200);
+}
+
+#[test]
+fn a_server_on_every_address_takes_addresses_but_no_names() {
+    let server = Server::on("0.0.0.0:0", ServerConfig::default());
+    for host in ["192.0.2.7:7117", "[2001:db8::7]", "127.0.0.1", "localhost"] {
+        assert_eq!(with(&server, "GET", "/healthz", &[&format!("Host: {host}")]).status, 200, "{host}");
+    }
+    with(&server, "GET", "/healthz", &["Host: evil.example"]).problem(421);
+}
+
+#[test]
+fn what_is_not_taken_says_what_is() {
+    let server = house();
+    let refused = server.post("/collections/c/items", "text/plain", "{}");
+    let detail = refused.problem(415)["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("application/geo+json") && detail.contains("text/csv"), "{detail}");
+    assert!(refused.header("accept").contains("application/x-ndjson"));
+    // A large one too is read to where its client sees why.
+    server.ask("POST", "/collections/c/items", &[], &vec![b' '; 4 << 20]).problem(415);
+    server.post("/collections/c/items", "application/vnd.apache.parquet", "PAR1").problem(415);
+    server.ask("PUT", "/collections/d", &[], b"n:Integer").problem(415);
+    server.ask("PUT", "/collections/c/items/e1", &[("content-type", "text/plain")], b"{}").problem(415);
+    let json = [("content-type", "application/json")];
+    // A route without a body passes over one that no form can send.
+    assert_ne!(server.ask("POST", "/collections/c/files", &json, b"{}").status, 415);
+    untouched(&server);
+}
+
+#[test]
+fn reading_places_makes_no_collection() {
+    let server = Server::start();
+    let base = "/api/v0/places";
+    let none = json!({"totalPlaces": 0, "places": []});
+    for path in ["", "?p=3", "/near/1/2", "/near/1/2/5?p=1", "/near/1%2E5/2"] {
+        assert_eq!(server.json(&format!("{base}{path}")), none, "{path}");
+    }
+    server.get(&format!("{base}/random")).problem(400);
+    server.get(&format!("{base}/nobody")).problem(404);
+    server.get(&format!("{base}/near/91/2")).problem(400);
+    for path in ["/nobody", "/deleteAllPlaces"] {
+        assert_eq!(server.ask("DELETE", &format!("{base}{path}"), &[], b"").status, 303, "{path}");
+    }
+    assert_eq!(server.json("/collections")["collections"], json!([]));
+    assert!(server.store.list("default").is_empty());
+    let place = json!({"name": "a", "latitude": 1.0, "longitude": 2.0});
+    assert_eq!(server.post(base, "application/json", place.to_string()).status, 303);
+    assert_eq!(server.json(base)["totalPlaces"], 1);
+}
+
+#[test]
+fn pages_say_who_may_embed_them() {
+    let html = [("accept", "text/html")];
+    let portal = ServerConfig {
+        frame_ancestors: vec!["https://portal.example.org".parse().unwrap(), "http://[::1]:8080".parse().unwrap()],
+        ..ServerConfig::default()
+    };
+    for (config, expected) in [
+        (ServerConfig::default(), "; frame-ancestors 'none'"),
+        (portal, "; frame-ancestors https://portal.example.org http://[::1]:8080"),
+    ] {
+        let server = Server::with(config);
+        server.create("c", "n:Integer,*geom:Point");
+        for path in
+            ["/map", "/search", "/", "/api", "/collections", "/collections/c", "/collections/c/items", "/conformance"]
+        {
+            let answer = server.ask("GET", path, &html, b"");
+            assert_eq!((answer.status, answer.header("content-type")), (200, "text/html; charset=utf-8"), "{path}");
+            let policy = answer.header("content-security-policy");
+            assert!(policy.starts_with("default-src '") && policy.ends_with(expected), "{path}: {policy}");
+            assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+            assert_eq!(answer.header("referrer-policy"), "same-origin", "{path}");
+        }
+        let page = server.ask("GET", "/map", &html, b"");
+        let again = server.ask("GET", "/map", &[("if-none-match", page.header("etag"))], b"");
+        assert_eq!((again.status, again.header("content-security-policy").ends_with(expected)), (304, true));
+        assert_eq!(server.get("/collections").header("x-content-type-options"), "nosniff");
+    }
+}
+
+#[test]
+fn negotiated_answers_vary() {
+    let server = house();
+    let description = server.json("/openapi.json");
+    for (method, target) in routes(&server).into_iter().filter(|(method, _)| method == "GET") {
+        let path = description["paths"].as_object().unwrap().iter().find_map(|(path, item)| {
+            let kinds = item["get"]["responses"]["200"]["content"].as_object()?.len();
+            let fits = path.split('/').count() == target.split('/').count()
+                && path.split('/').zip(target.split('/')).all(|(a, b)| a == b || a.starts_with('{'));
+            fits.then_some((path, kinds))
+        });
+        let Some((path, kinds)) = path else { continue };
+        // These last, and so does their answer.
+        if path.ends_with("/packets") || path.ends_with("/stream") {
+            continue;
+        }
+        let answer = with(&server, &method, &target, &["Host: localhost"]);
+        assert_eq!(answer.header("vary") == "Accept", kinds > 1, "{target}: {:?}", answer.headers);
+    }
+    for path in ["/", "/collections/c/items?f=csv", "/collections/c/items?f=nonsense", "/collections/c/items/e1"] {
+        assert_eq!(server.get(path).header("vary"), "Accept", "{path}");
+    }
+    let refused = server.ask("GET", "/", &[("accept", "image/png")], b"");
+    refused.problem(406);
+    assert_eq!(refused.header("vary"), "Accept");
+}
+
+#[test]
+fn a_target_of_64_kib_is_read_and_a_longer_one_is_a_problem() {
+    let server = house();
+    // The longest filter that fits: a text of that many letters.
+    let target = |length: usize| {
+        let (start, end) = ("/collections/c/items?filter=n=1+OR+n+IN+(", "1)");
+        let list = "1,".repeat((length - start.len() - end.len()) / 2);
+        let gap = "+".repeat(length - start.len() - end.len() - list.len());
+        format!("{start}{gap}{list}{end}")
+    };
+    let longest = target(65_534);
+    assert_eq!(longest.len(), 65_534);
+    let answer = with(&server, "GET", &longest, &["Host: localhost"]);
+    assert_eq!((answer.status, answer.json()["numberReturned"].as_u64()), (200, Some(1)), "{}", answer.text());
+    for length in [65_535, 90_000, 200_000, 900_000] {
+        let answer = with(&server, "GET", &target(length), &["Host: localhost"]);
+        assert_eq!(answer.problem(414)["limit_bytes"], 65_534, "{length}");
+        assert_eq!(answer.header("connection"), "close");
+    }
+}
+
+#[test]
+fn a_head_too_large_or_malformed_is_a_problem() {
+    let server = house();
+    let field = |bytes: usize| format!("X-Long: {}", "x".repeat(bytes));
+    assert_eq!(with(&server, "GET", "/", &["Host: localhost", &field(60 << 10)]).status, 200);
+    for bytes in [100 << 10, 400 << 10] {
+        let answer = with(&server, "GET", "/", &["Host: localhost", &field(bytes)]);
+        assert!(answer.problem(431)["limit_bytes"].as_u64().is_some_and(|limit| limit > 65_534));
+    }
+    let many: Vec<String> = (0..120).map(|n| format!("X-{n}: 1")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).chain(["Host: localhost"]).collect();
+    with(&server, "GET", "/", &many).problem(431);
+    raw(&server, "no HTTP at all\r\n\r\n").problem(400);
+    raw(&server, "GET / HTTP/1.1\r\nHost: localhost\r\nBad Name: 1\r\n\r\n").problem(400);
+}
+
+#[test]
+fn a_good_answer_before_a_refusal_is_whole() {
+    let server = house();
+    let good = "GET /collections/c/items HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let long = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(70_000));
+    // One after the other, and sent at once.
+    for at_once in [false, true] {
+        let stream = server.connect();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        if at_once {
+            stream.write_all(format!("{good}{good}{long}").as_bytes()).unwrap();
+        } else {
+            stream.write_all(good.as_bytes()).unwrap();
+        }
+        assert_eq!(read_answer(&mut reader).unwrap().json()["numberReturned"], 1);
+        if !at_once {
+            stream.write_all(format!("{good}{long}").as_bytes()).unwrap();
+        }
+        assert_eq!(read_answer(&mut reader).unwrap().json()["numberReturned"], 1);
+        read_answer(&mut reader).unwrap().problem(414);
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut rest = Vec::new();
+        reader.read_to_end(&mut rest).unwrap();
+        assert!(rest.is_empty(), "{}", String::from_utf8_lossy(&rest));
+    }
+}
+
+#[test]
+fn a_socket_takes_messages_of_64_kib() {
+    let server = house();
+    let question = json!({"name": "s", "question": {"keywords": "flood"}});
+    let saved = server.post("/saved-searches", "application/json", question.to_string());
+    assert_eq!(saved.status, 201, "{}", saved.text());
+    let path = format!("/saved-searches/{}/packets", saved.json()["id"].as_str().unwrap());
+    let mut socket = Socket::open(&server, &path);
+    socket.say(&vec![b'x'; 64 << 10]);
+    socket.ping();
+    assert!(socket.answers(), "a message within the limit");
+    let mut socket = Socket::open(&server, &path);
+    socket.say(&vec![b'x'; (64 << 10) + 1]);
+    socket.ping();
+    assert!(!socket.answers(), "a message over the limit");
+    // The same in pieces.
+    let mut socket = Socket::open(&server, &path);
+    socket.say_in_pieces(&vec![b'x'; 20 << 10], 4);
+    socket.ping();
+    assert!(!socket.answers(), "a message over the limit in frames within it");
+}
+
+#[test]
+fn paths_are_told_to_programs_on_this_machine_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::over(meridian_store::Options::at(folder.path()), ServerConfig::default());
+    server.create("c", "n:Integer,*geom:Point");
+    server.load("c", &[event()]);
+    let files = |headers: &[(&str, &str)]| {
+        let answer = server.ask("POST", "/collections/c/files", headers, b"");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()
+    };
+    let first = |document: &Value| document["files"][0].as_str().unwrap().to_owned();
+    let local = files(&[]);
+    assert!(std::path::Path::new(&first(&local)).is_file() && local.get("relativeTo").is_none(), "{local}");
+    for proxied in ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"] {
+        let remote = files(&[(proxied, "203.0.113.9")]);
+        assert!(folder.path().join(first(&remote)).is_file() && first(&remote).starts_with("tenants"), "{remote}");
+        assert!(!remote.to_string().contains(folder.path().to_str().unwrap()), "{remote}");
+    }
+}

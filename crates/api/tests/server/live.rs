@@ -1,0 +1,370 @@
+//! Streams of events: what was acknowledged comes once, whatever happens to connections and servers on the way.
+
+use crate::events::Socket;
+use crate::support::{Answer, Server, point, read_chunk, read_head, send};
+use meridian_api::ServerConfig;
+use meridian_store::Options;
+use meridian_store::seams::{CrashStyle, MemoryDisk, Random, Seams, SeededRandom};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::{BufReader, Read};
+use std::net::{Ipv4Addr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const SPEC: &str = "n:Integer,note:String,dtg:Date,*geom:Point:srid=4326";
+
+/// A message of a stream: its position, kind and data.
+#[derive(Debug, Clone)]
+struct Message {
+    id: String,
+    kind: String,
+    data: Option<Value>,
+}
+
+impl Message {
+    fn n(&self) -> u64 {
+        let data = self.data.as_ref().unwrap();
+        assert_eq!(data["position"], self.id.as_str(), "{data}");
+        data["properties"]["n"].as_u64().unwrap()
+    }
+}
+
+/// A stream as Server-Sent Events, after its head.
+struct Follow {
+    reader: BufReader<TcpStream>,
+    text: String,
+}
+
+impl Follow {
+    fn open(server: &Server, path: &str, last: Option<&str>) -> Follow {
+        Follow::over(server.connect(), path, last)
+    }
+
+    fn over(mut stream: TcpStream, path: &str, last: Option<&str>) -> Follow {
+        let headers: Vec<(&str, &str)> = last.iter().map(|last| ("last-event-id", *last)).collect();
+        send(&mut stream, "GET", path, &headers, b"");
+        let mut reader = BufReader::new(stream);
+        let (status, headers) = read_head(&mut reader).unwrap();
+        assert_eq!((status, headers["content-type"].as_str()), (200, "text/event-stream"));
+        Follow { reader, text: String::new() }
+    }
+
+    /// The next message, also one without data; `None` at the end.
+    fn message(&mut self) -> Option<Message> {
+        loop {
+            if let Some((block, rest)) = self.text.split_once("\n\n") {
+                let mut message = Message { id: String::new(), kind: "message".to_owned(), data: None };
+                for line in block.lines() {
+                    match line.split_once(": ") {
+                        Some(("id", id)) => message.id = id.to_owned(),
+                        Some(("event", kind)) => message.kind = kind.to_owned(),
+                        Some(("data", data)) => message.data = Some(serde_json::from_str(data).unwrap()),
+                        _ => {}
+                    }
+                }
+                self.text = rest.to_owned();
+                return Some(message);
+            }
+            let chunk = read_chunk(&mut self.reader).unwrap();
+            if chunk.is_empty() {
+                return None;
+            }
+            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    /// The next message with data.
+    fn next(&mut self) -> Option<Message> {
+        loop {
+            let message = self.message()?;
+            if message.data.is_some() {
+                return Some(message);
+            }
+        }
+    }
+}
+
+fn feature(n: u64) -> Value {
+    let minute = n % 60;
+    let properties =
+        json!({"n": n, "note": format!("note {}", n % 10), "dtg": format!("2026-03-01T10:{minute:02}:00Z")});
+    point("", (n % 360) as f64 - 180.0, (n % 170) as f64 - 85.0, properties)
+}
+
+fn write(server: &Server, numbers: std::ops::Range<u64>) -> Answer {
+    let features: Vec<Value> = numbers.map(feature).collect();
+    let body = json!({ "type": "FeatureCollection", "features": features }).to_string();
+    let answer = server.post("/collections/q/items", "application/geo+json", body);
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    answer
+}
+
+#[test]
+fn while_writers_write_and_readers_come_and_go_each_gets_everything_once_and_in_order() {
+    let server = Arc::new(Server::start());
+    server.create("q", SPEC);
+    const EVENTS: u64 = 1500;
+    let filters = [
+        "",
+        "bbox=-60,-50,60,50",
+        "filter=note%3D%27note%203%27",
+        "datetime=2026-03-01T10:10:00Z/2026-03-01T10:30:00Z",
+        "near=0,0&radius=5000000",
+    ];
+    let writer = std::thread::spawn({
+        let server = server.clone();
+        move || {
+            let random = SeededRandom::new(7);
+            let mut n = 0;
+            while n < EVENTS {
+                let size = (1 + random.next_u64() % 12).min(EVENTS - n);
+                write(&server, n..n + size);
+                n += size;
+                if random.next_u64().is_multiple_of(20) {
+                    server.store.collection("default", "q").unwrap().flush().unwrap();
+                }
+            }
+            // What ends every stream: it matches all of the filters.
+            let mut last = feature(EVENTS);
+            last["geometry"] = json!({"type": "Point", "coordinates": [1, 1]});
+            last["properties"]["note"] = json!("note 3");
+            last["properties"]["dtg"] = json!("2026-03-01T10:20:00Z");
+            server.load("q", &[last]);
+        }
+    });
+    let readers: Vec<_> = filters
+        .into_iter()
+        .enumerate()
+        .map(|(i, filter)| {
+            let server = server.clone();
+            std::thread::spawn(move || {
+                let random = SeededRandom::new(100 + i as u64);
+                let path = format!("/collections/q/stream?{filter}&after=0");
+                let (mut got, mut last) = (Vec::new(), None::<String>);
+                'connections: loop {
+                    let mut follow = Follow::open(&server, &path, last.as_deref());
+                    for _ in 0..1 + random.next_u64() % 90 {
+                        // In the middle of a batch as well as between two; positions without an event move on too.
+                        let message = follow.message().unwrap();
+                        last = Some(message.id.clone());
+                        if message.data.is_some() {
+                            got.push(message.n());
+                            if message.n() == EVENTS {
+                                break 'connections;
+                            }
+                        }
+                    }
+                }
+                (filter, got)
+            })
+        })
+        .collect();
+    writer.join().unwrap();
+    for reader in readers {
+        let (filter, got) = reader.join().unwrap();
+        let lines = server.get(&format!("/collections/q/items?f=ndjson&{filter}")).text();
+        let mut expected: Vec<u64> = lines
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["properties"]["n"].as_u64().unwrap())
+            .collect();
+        // One writer: the numbers are in the order of writing.
+        expected.sort_unstable();
+        assert!(expected.len() > 50, "{filter}: {}", expected.len());
+        assert_eq!(got, expected, "{filter}");
+    }
+    let text = server.get("/metrics").text();
+    assert!(!text.contains("\nmeridian_stream_events_total 0\n"), "{text}");
+}
+
+#[test]
+fn a_stream_begins_now_or_after_a_position_and_refuses_those_that_are_none() {
+    let server = Server::with(ServerConfig { streams_max: 2, ..ServerConfig::default() });
+    server.create("q", SPEC);
+    let position = write(&server, 0..3).json()["position"].as_str().unwrap().to_owned();
+    let mut now = Follow::open(&server, "/collections/q/stream?properties=n", None);
+    // Where it stands is said at once, so that nothing is lost should the connection break before the first event.
+    assert_eq!(now.message().unwrap().id.len(), 13);
+    write(&server, 3..5);
+    let first = now.next().unwrap();
+    assert_eq!(first.n(), 3);
+    assert_eq!(first.data.as_ref().unwrap()["properties"], json!({"n": 3}));
+    let mut after = Follow::open(&server, &format!("/collections/q/stream?after={position}"), None);
+    assert_eq!((after.next().unwrap().n(), after.next().unwrap().n()), (3, 4));
+    let refused = server.get("/collections/q/stream");
+    assert_eq!((refused.problem(503)["status"].clone(), refused.header("retry-after")), (json!(503), "1"));
+    drop((now, after));
+    let begun = Instant::now();
+    while !server.get("/metrics").text().contains("\nmeridian_streams_open 0\n") {
+        assert!(begun.elapsed() < Duration::from_secs(30), "the streams of clients who left never ended");
+    }
+    for (query, field) in [
+        ("after=99", "after"),
+        ("after=7zzzzzzzzzzzz", "after"),
+        ("after=x", "after"),
+        ("limit=5", "limit"),
+        ("near=1,1", "near"),
+        ("filter=nosuch%3D1", "filter"),
+    ] {
+        let problem = server.get(&format!("/collections/q/stream?{query}")).problem(400);
+        assert_eq!(problem["field"], field, "{query}: {problem}");
+    }
+    server.get("/collections/none/stream").problem(404);
+}
+
+#[test]
+fn a_filter_on_made_ids_holds_in_a_stream_too() {
+    let server = Server::start();
+    server.create("q", SPEC);
+    let mut all = Follow::open(&server, "/collections/q/stream", None);
+    let begun = all.message().unwrap().id;
+    write(&server, 0..4);
+    let ids: Vec<String> =
+        (0..4).map(|_| all.next().unwrap().data.unwrap()["id"].as_str().unwrap().to_owned()).collect();
+    let filter = format!("filter=id%3E'{}'", ids[1]);
+    let mut some = Follow::open(&server, &format!("/collections/q/stream?after={begun}&{filter}"), None);
+    assert_eq!((some.next().unwrap().n(), some.next().unwrap().n()), (2, 3));
+}
+
+#[test]
+fn a_position_whose_successors_are_past_the_retention_is_gone() {
+    let options = Options { snapshot_memory: Duration::ZERO, ..Options::ephemeral() };
+    let server = Server::over(options, ServerConfig::default());
+    server.create("q", SPEC);
+    let collection = server.store.collection("default", "q").unwrap();
+    write(&server, 0..10);
+    let old = write(&server, 10..20).json()["position"].as_str().unwrap().to_owned();
+    collection.flush().unwrap();
+    let change = [("content-type", "application/merge-patch+json")];
+    let answer = server.ask("PATCH", "/collections/q?confirm=20", &change, br#"{"retention": "P1D"}"#);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let begun = Instant::now();
+    while collection.oldest().position() < 3 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "what is past the retention was never dropped");
+        collection.expire().unwrap();
+        collection.maintain().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let problem = server.get("/collections/q/stream?after=0").problem(410);
+    let first = problem["first"].as_str().unwrap().to_owned();
+    let now = feature(77)["geometry"].clone();
+    let event = json!({"type": "Feature", "geometry": now, "properties": {"n": 77, "dtg": "2999-01-01T00:00:00Z"}});
+    server.load("q", &[event]);
+    assert_eq!(Follow::open(&server, &format!("/collections/q/stream?after={first}"), None).next().unwrap().n(), 77);
+    assert!(old.parse::<u64>().unwrap() >= 2);
+}
+
+#[test]
+fn a_reader_that_is_too_slow_is_let_go_and_goes_on_where_it_was() {
+    const STALL: Duration = Duration::from_secs(3);
+    let server = Server::with(ServerConfig { write_stall: STALL, answer_rate_min: 1 << 30, ..ServerConfig::default() });
+    server.create("q", SPEC);
+    let note = "x".repeat(4000);
+    const EVENTS: u64 = 4000;
+    for part in 0..4 {
+        let features: Vec<Value> = (part * EVENTS / 4..(part + 1) * EVENTS / 4)
+            .map(|n| point("", 1.0, 1.0, json!({"n": n, "note": note, "dtg": "2026-03-01T00:00:00Z"})))
+            .collect();
+        server.load("q", &features);
+    }
+    let mut follow =
+        Follow::over(server.connect_from(Ipv4Addr::LOCALHOST, 4 << 10), "/collections/q/stream?after=0", None);
+    // Far less than fills the buffers on the way, for longer than a client may take nothing.
+    let (begun, mut some, mut taken) = (Instant::now(), [0; 512], Vec::new());
+    while begun.elapsed() < 3 * STALL {
+        let read = follow.reader.read(&mut some).unwrap();
+        taken.extend_from_slice(&some[..read]);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // What was on its way still comes; then the connection ends, in whatever way.
+    let mut rest = Vec::new();
+    let _ = follow.reader.read_to_end(&mut rest);
+    taken.extend(rest);
+    let text = unchunked(&taken);
+    let (mut got, mut last): (Vec<u64>, _) = (Vec::new(), None);
+    let whole = text.rsplit_once("\n\n").map_or("", |(whole, _)| whole);
+    for block in whole.split("\n\n") {
+        let line = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+        last = line("id: ").or(last);
+        match (line("data: "), line("event: ")) {
+            (Some(data), None) => {
+                let data: Value = serde_json::from_str(data).unwrap();
+                got.push(data["properties"]["n"].as_u64().unwrap());
+            }
+            (Some(data), Some("end")) => assert!(data.contains("\"reason\":\"slow\""), "{data}"),
+            _ => {}
+        }
+    }
+    assert!(!got.is_empty() && (got.len() as u64) < EVENTS, "{} events", got.len());
+    let mut follow = Follow::open(&server, "/collections/q/stream", last);
+    while got.len() < EVENTS as usize {
+        got.push(follow.next().unwrap().n());
+    }
+    assert!(got.iter().copied().eq(0..EVENTS), "each once and in order");
+}
+
+/// The content of a chunked body.
+fn unchunked(mut bytes: &[u8]) -> String {
+    let mut text = Vec::new();
+    while let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") {
+        let size = usize::from_str_radix(std::str::from_utf8(&bytes[..end]).unwrap(), 16).unwrap();
+        // The last chunk may be cut.
+        let size = size.min(bytes.len() - end - 2);
+        text.extend_from_slice(&bytes[end + 2..end + 2 + size]);
+        bytes = bytes.get(end + size + 4..).unwrap_or_default();
+    }
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn a_websocket_gets_the_same_and_many_fit_beside_each_other() {
+    let server = Arc::new(Server::with(ServerConfig { requests_running_max: 2, ..ServerConfig::default() }));
+    server.create("q", SPEC);
+    write(&server, 0..5);
+    // More streams than places: one that has nothing to send holds none.
+    let mut sockets: Vec<Socket> =
+        (0..12).map(|_| Socket::open(&server, "/collections/q/stream?after=0&filter=n%3E1")).collect();
+    for socket in &mut sockets {
+        assert_eq!(socket.next().unwrap()["position"].as_str().unwrap().len(), 13);
+        let got: Vec<u64> = (0..3).map(|_| socket.next().unwrap()["properties"]["n"].as_u64().unwrap()).collect();
+        assert_eq!(got, [2, 3, 4]);
+    }
+    write(&server, 5..9);
+    for socket in &mut sockets {
+        let got: BTreeSet<u64> = (0..4).map(|_| socket.next().unwrap()["properties"]["n"].as_u64().unwrap()).collect();
+        assert_eq!(got, (5..9).collect());
+    }
+    let mut server = Arc::into_inner(server).unwrap();
+    server.stop();
+    let end = sockets[0].next().unwrap();
+    assert_eq!((&end["end"], end["after"].as_str().map(str::len)), (&json!("closing"), Some(13)), "{end}");
+}
+
+#[test]
+fn after_a_crash_a_stream_goes_on_where_its_client_was() {
+    let disk = MemoryDisk::new();
+    let over = |disk: &MemoryDisk| {
+        let seams = Seams { disk: Arc::new(disk.clone()), ..Seams::real() };
+        Server::upon(seams, Options::at("/data"), ServerConfig::default())
+    };
+    let server = over(&disk);
+    server.create("q", SPEC);
+    write(&server, 0..10);
+    write(&server, 10..20);
+    let mut follow = Follow::open(&server, "/collections/q/stream?after=0", None);
+    let (mut got, mut last) = (Vec::new(), String::new());
+    for _ in 0..13 {
+        let message = follow.next().unwrap();
+        (last, _) = (message.id.clone(), got.push(message.n()));
+    }
+    drop(follow);
+    disk.crash(CrashStyle::Lose);
+    drop(server);
+    let server = over(&disk);
+    write(&server, 20..25);
+    let mut follow = Follow::open(&server, "/collections/q/stream?after=0", Some(&last));
+    while got.len() < 25 {
+        got.push(follow.next().unwrap().n());
+    }
+    assert!(got.into_iter().eq(0..25));
+}

@@ -1,0 +1,285 @@
+//! Clients that read slowly, or not at all, and writers that wait: they hold no place to run.
+
+use crate::support::{Server, read_chunk, read_head, send};
+use meridian_api::ServerConfig;
+use meridian_store::Options;
+use meridian_store::seams::{Disk, DiskFile, DiskLock, MemoryDisk, OpenMode, Seams};
+use std::fmt::Write;
+use std::io::{self, BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, TcpStream};
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+const ROWS: usize = 40_000;
+
+/// A server with few places, and events whose texts fill every buffer on the way to a client.
+fn narrow(config: ServerConfig) -> Server {
+    let server = Server::with(ServerConfig {
+        requests_running_max: 2,
+        requests_waiting_max: 8,
+        admission_wait: Duration::from_secs(20),
+        ..config
+    });
+    server.create("big", "n:Integer,note:String,*geom:Point:srid=4326");
+    let filler = "x".repeat(300);
+    let mut csv = String::from("n,note,lon,lat\n");
+    for n in 0..ROWS {
+        let _ = writeln!(csv, "{n},{filler}{n},{},{}", n % 180, n % 90);
+    }
+    assert_eq!(server.post("/collections/big/items", "text/csv", csv).status, 201);
+    server
+}
+
+/// Asks for all of it, takes two kilobytes, and dawdles.
+fn dawdler(server: &Server) -> BufReader<TcpStream> {
+    dawdles(server).unwrap()
+}
+
+/// The same where it may be refused or broken off.
+fn dawdles(server: &Server) -> io::Result<BufReader<TcpStream>> {
+    let mut stream = server.connect_from(Ipv4Addr::LOCALHOST, 4 << 10);
+    send(&mut stream, "GET", "/collections/big/items?f=ndjson", &[], b"");
+    let mut reader = BufReader::with_capacity(1 << 10, stream);
+    let (status, _) = read_head(&mut reader)?;
+    if status != 200 {
+        return Err(io::Error::other(format!("status {status}")));
+    }
+    let mut first = [0; 2 << 10];
+    reader.read_exact(&mut first)?;
+    Ok(reader)
+}
+
+fn metric(server: &Server, name: &str) -> u64 {
+    let text = server.get("/metrics").text();
+    let line = text.lines().find(|l| l.starts_with(&format!("{name} "))).unwrap_or_else(|| panic!("{name}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+fn wait_for(server: &Server, name: &str, value: u64) {
+    let begun = Instant::now();
+    while metric(server, name) != value {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{name} is {}, not {value}", metric(server, name));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Reads what is left of a chunked body, of which the reader stands in the middle of a chunk; an error where it breaks off.
+fn rest_lines(reader: &mut BufReader<TcpStream>) -> io::Result<usize> {
+    let mut lines = 0;
+    // The two kilobytes ended within the first chunk: its end is the next line that has no event in it.
+    loop {
+        let mut line = Vec::new();
+        reader.read_until(b'\n', &mut line)?;
+        if line == b"\r\n" {
+            break;
+        }
+        lines += 1;
+    }
+    loop {
+        let chunk = read_chunk(reader)?;
+        if chunk.is_empty() {
+            return Ok(lines);
+        }
+        lines += chunk.iter().filter(|b| **b == b'\n').count();
+    }
+}
+
+#[test]
+fn readers_who_dawdle_hold_no_place_and_get_all_of_their_answer_in_the_end() {
+    let server = narrow(ServerConfig::default());
+    let mut readers: Vec<_> = (0..60).map(|_| dawdler(&server)).collect();
+    wait_for(&server, "meridian_answers_resting", 60);
+    assert_eq!(metric(&server, "meridian_requests_running"), 0);
+    for path in ["items?limit=1", "items?f=csv&filter=n%3C50", "aggregate?function=count"] {
+        assert_eq!(server.get(&format!("/collections/big/{path}")).status, 200, "{path}");
+    }
+    assert_eq!(server.get("/collections/big/items?f=ndjson").text().lines().count(), ROWS);
+    // Clients that read on get their answers, whole and once.
+    for reader in readers.iter_mut().take(2) {
+        let taken = 2048 / (ROWS.to_string().len() + 300 + 120);
+        let lines = rest_lines(reader).unwrap();
+        assert!((ROWS - taken - 2..=ROWS).contains(&lines), "{lines} of {ROWS} lines");
+    }
+    drop(readers);
+    wait_for(&server, "meridian_answers_resting", 0);
+    wait_for(&server, "meridian_answer_bytes", 0);
+}
+
+#[test]
+fn readers_who_dawdle_give_way_when_others_need_the_memory() {
+    let server = narrow(ServerConfig { answer_bytes_total: 8 << 20, ..ServerConfig::default() });
+    let mut readers: Vec<_> = (0..6).map(|_| dawdler(&server)).collect();
+    wait_for(&server, "meridian_answers_resting", 6);
+    let held = metric(&server, "meridian_answer_bytes");
+    assert!(held > 1 << 20, "{held}");
+    // A client that has just read something would not give way.
+    std::thread::sleep(Duration::from_millis(1100));
+    let mut more = Vec::new();
+    while metric(&server, "meridian_readers_gave_way_total") == 0 {
+        assert!(
+            more.len() < 60,
+            "{} bytes are held by {} readers",
+            metric(&server, "meridian_answer_bytes"),
+            more.len() + 6
+        );
+        // Where all that hold the memory have just come, it is the next that finds no room.
+        more.push(dawdles(&server).ok());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // The newest have just read, and so would not give way either: a client that finds no room comes again.
+    let whole = || {
+        std::panic::catch_unwind(AssertUnwindSafe(|| {
+            server.get("/collections/big/items?f=ndjson").text().lines().count()
+        }))
+    };
+    let begun = Instant::now();
+    while whole().ok() != Some(ROWS) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nobody gave way for a client that reads");
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    assert!(metric(&server, "meridian_answer_bytes") <= 8 << 20);
+    // What was cut never looks whole.
+    let gave_way = metric(&server, "meridian_readers_gave_way_total") as usize;
+    let broken = readers.iter_mut().map(rest_lines).filter(Result::is_err).count();
+    assert!((1..=gave_way).contains(&broken), "{broken} of {gave_way}");
+}
+
+#[test]
+fn a_reader_below_the_least_speed_is_let_go() {
+    let server = narrow(ServerConfig {
+        write_stall: Duration::from_secs(5),
+        answer_rate_min: 1 << 30,
+        ..ServerConfig::default()
+    });
+    let mut reader = dawdler(&server);
+    let begun = Instant::now();
+    // It takes some 3 KB a second: neither half of what waits for it nor a third of the system's buffers within the five
+    // seconds. So either its speed is found too low, or the connection is found to stall: both cut the answer.
+    let mut some = [0; 64];
+    while metric(&server, "meridian_readers_slow_total") == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it was never let go");
+        if !matches!(reader.read(&mut some), Ok(1..)) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut rest = Vec::new();
+    let _ = reader.read_to_end(&mut rest);
+    assert!(!rest.ends_with(b"\r\n0\r\n\r\n"), "a cut answer looked whole");
+}
+
+/// A disk on which no segment is written until the gate is open.
+#[derive(Debug, Clone)]
+struct Gated {
+    disk: MemoryDisk,
+    open: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Disk for Gated {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        if mode == OpenMode::Create && path.extension().is_some_and(|e| e == "segment" || e == "rows") {
+            let (open, changed) = &*self.open;
+            drop(changed.wait_while(open.lock().unwrap(), |open| !*open).unwrap());
+        }
+        self.disk.open(path, mode)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_dir(path)
+    }
+
+    fn create_private_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_private_dir(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove_dir(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.sync_dir(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
+        self.disk.lock(path)
+    }
+}
+
+impl Gated {
+    fn open_gate(&self) {
+        *self.open.0.lock().unwrap() = true;
+        self.open.1.notify_all();
+    }
+}
+
+#[test]
+fn writers_who_wait_for_room_hold_no_place() {
+    let disk = Gated { disk: MemoryDisk::new(), open: Arc::default() };
+    let seams = Seams { disk: Arc::new(disk.clone()), ..Seams::real() };
+    let options = Options { memory_bytes: 256 << 10, ..Options::at("/data") };
+    let config = ServerConfig {
+        requests_running_max: 2,
+        requests_waiting_max: 4,
+        admission_wait: Duration::from_millis(500),
+        ..ServerConfig::default()
+    };
+    let server = Server::upon(seams, options, config);
+    server.create("q", "n:Integer,note:String,*geom:Point:srid=4326;meridian.id='given'");
+    let body = |writer: usize| {
+        let mut csv = String::from("id,n,note,lon,lat\n");
+        for n in 0..400 {
+            let _ = writeln!(csv, "w{writer}n{n},{n},{},1,1", "x".repeat(400));
+        }
+        csv
+    };
+    // The first of them fill the memory, and nothing is flushed.
+    let collection = server.store.collection("default", "q").unwrap();
+    let mut taken = 0;
+    while collection.has_room() {
+        assert_eq!(server.post("/collections/q/items", "text/csv", body(taken)).status, 201);
+        taken += 1;
+        assert!(taken < 100, "the memory never filled");
+    }
+    let server = Arc::new(server);
+    let writers: Vec<_> = (0..6)
+        .map(|writer| {
+            let (server, body) = (server.clone(), body(1000 + writer));
+            std::thread::spawn(move || match writer {
+                0 => server.ask("DELETE", "/collections/q/items/w0n0", &[], b"").status,
+                1 => {
+                    let event = r#"{"type":"Feature","id":"p","geometry":null,"properties":{"n":1}}"#;
+                    let json = [("content-type", "application/json")];
+                    server.ask("PUT", "/collections/q/items/p", &json, event.as_bytes()).status
+                }
+                _ => server.post("/collections/q/items", "text/csv", body).status,
+            })
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(300));
+    for _ in 0..10 {
+        assert_eq!(server.get("/collections/q/items?limit=1").status, 200);
+        assert_eq!(server.get("/collections/q/aggregate?function=count").json()["groups"][0]["count"], taken * 400);
+    }
+    assert_eq!(metric(&server, "meridian_requests_running"), 0);
+    disk.open_gate();
+    for (writer, handle) in writers.into_iter().enumerate() {
+        let status = handle.join().unwrap();
+        assert!(matches!(status, 201 | 204), "writer {writer}: {status}");
+    }
+    let count = server.get("/collections/q/aggregate?function=count").json()["groups"][0]["count"].clone();
+    assert_eq!(count, (taken + 4) * 400, "one is deleted and one is put");
+}

@@ -1,0 +1,117 @@
+//! What becomes of events that cannot be taken as they stand, and what is told of it.
+
+use super::LoadArgs;
+use crate::failure::Failure;
+use crate::units::count_text;
+use meridian_formats::{OnError, ReadError, ReadOptions, Rejected, Rejects, Report, Unknown};
+use meridian_model::Invalid;
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The file of `--rejects`, shared by the inputs of a load.
+pub struct RejectsFile {
+    path: PathBuf,
+    out: Arc<Mutex<BufWriter<File>>>,
+}
+
+impl RejectsFile {
+    /// Makes the file, if one is asked for.
+    pub fn open(args: &LoadArgs) -> Result<Option<RejectsFile>, Failure> {
+        let Some(path) = &args.rejects else { return Ok(None) };
+        if args.invalid == "refuse" {
+            return Err(Failure::Usage("--rejects: needs --invalid skip or --invalid repair".to_owned()));
+        }
+        let file = File::create(path).map_err(|e| unwritable(path, &e))?;
+        Ok(Some(RejectsFile { path: path.clone(), out: Arc::new(Mutex::new(BufWriter::new(file))) }))
+    }
+
+    /// Takes the events that are left out of one input: a JSON object a line.
+    pub fn of(&self, input: &str) -> Rejects {
+        let (input, out) = (input.to_owned(), self.out.clone());
+        Rejects::new(move |rejected| {
+            let line = line(&input, rejected);
+            // A writer that panicked has left whole lines behind it.
+            let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
+            out.write_all(line.as_bytes())
+        })
+    }
+
+    /// Brings what is still in memory into the file.
+    pub fn close(&self) -> Result<(), Failure> {
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        out.flush().map_err(|e| unwritable(&self.path, &e))
+    }
+}
+
+fn unwritable(path: &std::path::Path, error: &io::Error) -> Failure {
+    Failure::Usage(format!("--rejects: {} cannot be written: {error}", path.display()))
+}
+
+fn line(input: &str, rejected: &Rejected<'_>) -> String {
+    let mistake = rejected.mistake;
+    let head = json!({"input": input, "line": mistake.line, "field": mistake.field, "reason": mistake.detail});
+    let mut line = head.to_string();
+    // The event is JSON as it stands: parsing it would change its numbers.
+    if let Some(event) = &rejected.event {
+        line.pop();
+        line += &format!(",\"event\":{event}}}");
+    }
+    line.push('\n');
+    line
+}
+
+/// Puts what the command line says into the options of the reader.
+pub fn apply(args: &LoadArgs, options: &mut ReadOptions) {
+    let surplus = |drop: bool| if drop { Unknown::Ignore } else { Unknown::Refuse };
+    options.heights = surplus(args.drop_z);
+    options.ids = surplus(args.drop_ids);
+    options.mend = args.invalid == "repair";
+    if args.invalid != "refuse" {
+        options.on_error = OnError::Skip;
+    }
+}
+
+/// Which option lets an input pass that was refused for this mistake.
+pub fn hint(error: &ReadError) -> &'static str {
+    match error.first() {
+        Some(Invalid { not_kept: true, detail, .. }) if detail.contains("height") => {
+            "\n--drop-z loads it without heights and measures, and says how many there were"
+        }
+        Some(Invalid { not_kept: true, .. }) => "\n--drop-ids loads it without its ids, and says how many there were",
+        Some(Invalid { line: Some(_), .. }) => {
+            "\n--invalid skip leaves invalid events out, --invalid repair mends polygons first; both report them"
+        }
+        _ => "",
+    }
+}
+
+/// Says what was left out or changed of an input.
+pub fn tell(input: &str, report: &Report) {
+    let events = |n: u64| if n == 1 { "1 event".to_owned() } else { format!("{} events", count_text(n)) };
+    let listed = |list: &[Invalid], of: u64| {
+        for one in list {
+            eprintln!("  {one}");
+        }
+        match of.saturating_sub(list.len() as u64) {
+            0 => {}
+            more => eprintln!("  and {} more", count_text(more)),
+        }
+    };
+    if report.skipped > 0 {
+        eprintln!("{input}: {} left out as invalid:", events(report.skipped));
+        listed(&report.skipped_first, report.skipped);
+    }
+    if report.mended > 0 {
+        eprintln!("{input}: {} mended:", events(report.mended));
+        listed(&report.mended_first, report.mended);
+    }
+    if report.heights_dropped > 0 {
+        eprintln!("{input}: {} taken without heights or measures", events(report.heights_dropped));
+    }
+    if report.ids_dropped > 0 {
+        eprintln!("{input}: {} taken without ids", events(report.ids_dropped));
+    }
+}

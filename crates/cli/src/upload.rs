@@ -1,0 +1,137 @@
+//! Batches sent to a server, in pieces that it takes.
+//!
+//! A batch over the server's limit goes in halves. The first half carries the key of the whole and the second a key of
+//! its own, so that a resumed load finds under the key of a batch how much of it was sent at once: all of it, or the
+//! part that an earlier, lower or higher limit let pass. Whatever the limits were, nothing is sent twice.
+
+use crate::failure::Failure;
+use crate::http::{Posted, Server};
+use meridian_formats::Format;
+use meridian_model::{Batch, Seq};
+use serde_json::Value;
+use std::cell::Cell;
+
+/// What became of the events of a batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Now in the collection.
+    pub written: u64,
+    /// In the collection already, from a batch with the same key.
+    pub before: u64,
+}
+
+/// What the server says to one request.
+enum Said {
+    /// The events are in.
+    Taken(Taken),
+    /// The body is too large.
+    TooLarge(Failure),
+    /// So many other events are in under the key; `None` where the server does not say how many.
+    Other(Option<u64>, Failure),
+}
+
+/// How sending a piece went.
+enum Sent {
+    Taken(Taken),
+    /// A larger piece, of so many events, is in under the key of this one.
+    Larger(u64),
+}
+
+/// The way of batches to a collection's items.
+pub struct Upload<'a> {
+    server: &'a Server,
+    path: [&'a str; 3],
+    /// Longest body known to be taken or not known to be refused, in bytes; kept from batch to batch.
+    limit: &'a Cell<usize>,
+}
+
+impl<'a> Upload<'a> {
+    /// To the items of a collection.
+    pub fn new(server: &'a Server, collection: &'a str, limit: &'a Cell<usize>) -> Upload<'a> {
+        Upload { server, path: ["collections", collection, "items"], limit }
+    }
+
+    /// Sends a batch under its key; with the same key again it changes nothing.
+    pub fn send(&self, batch: &Batch, key: &str) -> Result<Taken, Failure> {
+        match self.piece(batch, key, 1)? {
+            Sent::Taken(taken) => Ok(taken),
+            Sent::Larger(_) => Err(Failure::Refused(format!(
+                "the key {key} of this batch stands for more events than it has: load with --again to send all as new"
+            ))),
+        }
+    }
+
+    fn piece(&self, batch: &Batch, key: &str, depth: u32) -> Result<Sent, Failure> {
+        let rows = batch.rows() as u64;
+        let body = encode(batch)?;
+        // What is known to be too large is not sent, and so it is not known either whether it went through before.
+        let said = match body.len() <= self.limit.get() {
+            true => Some(self.post(&body, key, rows)?),
+            false => None,
+        };
+        drop(body);
+        match said {
+            Some(Said::Taken(taken)) => return Ok(Sent::Taken(taken)),
+            Some(Said::Other(Some(there), _)) if there > rows => return Ok(Sent::Larger(there)),
+            Some(Said::Other(_, why) | Said::TooLarge(why)) if rows < 2 => return Err(why),
+            None if rows < 2 => {
+                let limit = self.limit.get();
+                return Err(Failure::Refused(format!(
+                    "an event takes more than the {limit} bytes that the server takes"
+                )));
+            }
+            _ => {}
+        }
+        let half = batch.rows() / 2;
+        let first = match self.piece(&batch.slice(0, half), key, depth + 1)? {
+            // The whole of this piece went through before, under a higher limit.
+            Sent::Larger(there) if there == rows => return Ok(Sent::Taken(Taken { written: 0, before: rows })),
+            Sent::Larger(there) => return Ok(Sent::Larger(there)),
+            Sent::Taken(taken) => taken,
+        };
+        // The depth keeps the second half of a first half apart from the first half of the second.
+        let key = format!("{key}/{depth}");
+        match self.piece(&batch.slice(half, batch.rows() - half), &key, depth + 1)? {
+            Sent::Taken(taken) => {
+                let (written, before) = (first.written + taken.written, first.before + taken.before);
+                Ok(Sent::Taken(Taken { written, before }))
+            }
+            larger @ Sent::Larger(_) => Ok(larger),
+        }
+    }
+
+    fn post(&self, body: &[u8], key: &str, rows: u64) -> Result<Said, Failure> {
+        match self.server.post(&self.path, Format::Arrow.media_type(), key, body)? {
+            Posted::Taken(answer) => {
+                let count = |name: &str| answer.get(name).and_then(Value::as_u64).unwrap_or(0);
+                let taken = Taken { written: count("written"), before: count("duplicates") };
+                if taken.written == 0 && taken.before != rows {
+                    let why = format!("{} other events are in under the key {key}", taken.before);
+                    return Ok(Said::Other(Some(taken.before), Failure::Refused(why)));
+                }
+                Ok(Said::Taken(taken))
+            }
+            Posted::TooLarge { limit, why } => {
+                // A body within the limit is refused where its events take more once they are read.
+                let limit = limit.map_or(body.len() - 1, |limit| limit.min(body.len() - 1));
+                self.limit.set(self.limit.get().min(limit));
+                Ok(Said::TooLarge(why))
+            }
+            Posted::OtherBody { events, why } => Ok(Said::Other(events, why)),
+        }
+    }
+}
+
+/// A batch as an Arrow stream, the shortest way into a server.
+fn encode(batch: &Batch) -> Result<Vec<u8>, Failure> {
+    let failed = |e: String| Failure::Bad(format!("a batch could not be encoded: {e}"));
+    let mut out = Vec::with_capacity(batch.bytes());
+    let mut writer =
+        meridian_formats::writer(Format::Arrow, batch.schema(), None).map_err(|e| failed(e.to_string()))?;
+    // Made ids are the server's to make: without sequence numbers none are written.
+    let seqs: &[Seq] = &[];
+    writer.start(&mut out).map_err(|e| failed(e.to_string()))?;
+    writer.write(batch, seqs, &mut out).map_err(|e| failed(e.to_string()))?;
+    writer.finish(&mut out).map_err(|e| failed(e.to_string()))?;
+    Ok(out)
+}

@@ -1,0 +1,51 @@
+//! Decoders of foreign formats, whose panics at damaged bytes become mistakes of the input.
+//!
+//! Such a panic is an answer to bytes that anybody may send, so it says nothing in the log: it is counted.
+
+use crate::error::Fault;
+use meridian_model::Invalid;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+thread_local! {
+    /// Whether this thread is in a decoder.
+    static DECODING: Cell<bool> = const { Cell::new(false) };
+}
+
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// How often a decoder panicked at damaged bytes, since the start.
+pub fn decoder_panics() -> u64 {
+    PANICS.load(Ordering::Relaxed)
+}
+
+/// Runs a decoder.
+pub(crate) fn guarded<T>(what: &str, decode: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    keep_quiet();
+    let outer = DECODING.replace(true);
+    // The decoder is never used again after a panic, so nothing half-changed is seen.
+    let done = catch_unwind(AssertUnwindSafe(decode));
+    DECODING.set(outer);
+    match done {
+        Ok(done) => done,
+        Err(_) => {
+            PANICS.fetch_add(1, Ordering::Relaxed);
+            Err(Fault::stop(Invalid::new(format!("the {what} data is damaged"))))
+        }
+    }
+}
+
+/// Puts a hook before the one that reports panics: those of decoders it passes over.
+fn keep_quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let report = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !DECODING.get() {
+                report(panic);
+            }
+        }));
+    });
+}

@@ -1,0 +1,88 @@
+//! What a reader left out or changed, for its caller to tell.
+
+use meridian_model::Invalid;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+/// Most events of each list in a [`Report`].
+pub const SHOWN_MAX: usize = 10;
+
+/// What a reader left out or changed so far. Counts are of events.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Left out as invalid ([`crate::OnError::Skip`]).
+    pub skipped: u64,
+    /// The first of these, at most [`SHOWN_MAX`], each with its line and what is wrong.
+    pub skipped_first: Vec<Invalid>,
+    /// Taken with a mended shape ([`crate::ReadOptions::mend`]).
+    pub mended: u64,
+    /// The first of these, at most [`SHOWN_MAX`], each with its line and what was done.
+    pub mended_first: Vec<Invalid>,
+    /// Taken without their heights or measures.
+    pub heights_dropped: u64,
+    /// Taken without their ids.
+    pub ids_dropped: u64,
+}
+
+impl Report {
+    /// Adds what another reader reports.
+    pub fn add(&mut self, other: Report) {
+        self.skipped += other.skipped;
+        self.mended += other.mended;
+        self.heights_dropped += other.heights_dropped;
+        self.ids_dropped += other.ids_dropped;
+        self.skipped_first.extend(other.skipped_first);
+        self.skipped_first.truncate(SHOWN_MAX);
+        self.mended_first.extend(other.mended_first);
+        self.mended_first.truncate(SHOWN_MAX);
+    }
+
+    pub(crate) fn skip(&mut self, mistake: Invalid) {
+        self.skipped += 1;
+        if self.skipped_first.len() < SHOWN_MAX {
+            self.skipped_first.push(mistake);
+        }
+    }
+
+    pub(crate) fn mend(&mut self, what: Invalid) {
+        self.mended += 1;
+        if self.mended_first.len() < SHOWN_MAX {
+            self.mended_first.push(what);
+        }
+    }
+}
+
+/// An event that was left out.
+#[derive(Debug)]
+pub struct Rejected<'a> {
+    /// What is wrong with it, and its line.
+    pub mistake: &'a Invalid,
+    /// The event as JSON: a feature or object as it was written, a row as an object of texts. `None` in formats of
+    /// columns, and where it is not JSON.
+    pub event: Option<String>,
+}
+
+/// What takes an event that is left out.
+type Take = dyn Fn(&Rejected<'_>) -> io::Result<()> + Send + Sync;
+
+/// Takes the events that are left out, on the thread that reads; an error stops the reading.
+#[derive(Clone)]
+pub struct Rejects(Arc<Take>);
+
+impl Rejects {
+    /// Hands each event that is left out to `take`.
+    pub fn new(take: impl Fn(&Rejected<'_>) -> io::Result<()> + Send + Sync + 'static) -> Rejects {
+        Rejects(Arc::new(take))
+    }
+
+    pub(crate) fn put(&self, rejected: &Rejected<'_>) -> io::Result<()> {
+        (self.0)(rejected)
+    }
+}
+
+impl fmt::Debug for Rejects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Rejects")
+    }
+}

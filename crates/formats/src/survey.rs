@@ -1,0 +1,197 @@
+//! How positions and shapes are taken, and what was noted of the event in hand while they were.
+
+use crate::options::{ReadOptions, Unknown};
+use crate::shape::coord;
+use geo_types::{Coord, LineString, Polygon};
+use meridian_model::{BatchBuilder, Crs, IdRole, Invalid, mend};
+
+/// What was left out or changed of one event, as bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Noted(u8);
+
+impl Noted {
+    /// Heights or measures were dropped.
+    pub(crate) const HEIGHTS: Noted = Noted(1);
+    /// The id was dropped.
+    pub(crate) const ID: Noted = Noted(2);
+    const CLOSED: Noted = Noted(4);
+    const RING: Noted = Noted(8);
+    const PART: Noted = Noted(16);
+    const UNTANGLED: Noted = Noted(32);
+
+    pub(crate) fn has(self, one: Noted) -> bool {
+        self.0 & one.0 != 0
+    }
+
+    fn add(&mut self, one: Noted) {
+        self.0 |= one.0;
+    }
+
+    /// What was mended, in words; `None` where nothing was.
+    pub(crate) fn mended(self) -> Option<String> {
+        let words = [
+            (Noted::CLOSED, "a ring was closed"),
+            (Noted::RING, "a ring that encloses nothing was left out"),
+            (Noted::PART, "a polygon that encloses nothing was left out"),
+            (Noted::UNTANGLED, "rings that cross were cut where they meet"),
+        ];
+        let said: Vec<&str> = words.iter().filter(|(one, _)| self.has(*one)).map(|(_, words)| *words).collect();
+        (!said.is_empty()).then(|| said.join(", "))
+    }
+}
+
+/// The rules for positions and shapes of one input, and the notes on its event in hand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Survey {
+    crs: Crs,
+    drop_heights: bool,
+    drop_ids: bool,
+    mend: bool,
+    noted: Noted,
+}
+
+impl Survey {
+    pub(crate) fn new(options: &ReadOptions) -> Survey {
+        Survey {
+            crs: options.crs,
+            drop_heights: options.heights == Unknown::Ignore,
+            drop_ids: options.ids == Unknown::Ignore,
+            mend: options.mend,
+            noted: Noted::default(),
+        }
+    }
+
+    /// One for samples, of which only the types of shapes matter: the reader reports heights, with their lines.
+    pub(crate) fn for_kinds(options: &ReadOptions) -> Survey {
+        Survey { drop_heights: true, ..Survey::new(options) }
+    }
+
+    /// Gives the notes on the event in hand, and begins the next.
+    pub(crate) fn take(&mut self) -> Noted {
+        std::mem::take(&mut self.noted)
+    }
+
+    /// The reference system of the positions.
+    pub(crate) fn crs(&self) -> Crs {
+        self.crs
+    }
+
+    /// Gives an id to the event in hand, unless it cannot be kept and is to be dropped.
+    pub(crate) fn id(&mut self, id: impl Into<String>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        match builder.schema().id {
+            IdRole::Given => builder.set_id(id),
+            IdRole::Made if self.drop_ids => {
+                self.noted.add(Noted::ID);
+                Ok(())
+            }
+            IdRole::Made => Err(Invalid::not_kept(
+                &builder.schema().id_name,
+                "this collection makes its own ids, so this one would be lost: leave it out, or make the collection with \
+                 given ids (a property of its schema with \"x-ogc-role\": \"id\")",
+            )),
+        }
+    }
+
+    /// A position as it was written, in degrees.
+    #[inline]
+    pub(crate) fn position(&self, x: f64, y: f64) -> Result<Coord<f64>, Invalid> {
+        if self.crs == Crs::Crs84 { Ok(coord(x, y)) } else { self.converted(x, y) }
+    }
+
+    #[cold]
+    fn converted(&self, x: f64, y: f64) -> Result<Coord<f64>, Invalid> {
+        let at = self.crs.position(x, y);
+        let at = coord(at.x, at.y);
+        // Checked here as well, because only here the order of the axes as they were written is known.
+        if self.crs == Crs::Epsg4326 && !(-90.0..=90.0).contains(&at.y) {
+            let detail = format!("latitude {x} is outside -90..90: EPSG:4326 has the latitude first");
+            return Err(Invalid::new(detail));
+        }
+        Ok(at)
+    }
+
+    /// Notes that a position has more than two numbers, which are lost; refused unless that was asked for.
+    #[inline]
+    pub(crate) fn height(&mut self) -> Result<(), Invalid> {
+        if !self.drop_heights {
+            return Err(height_refused());
+        }
+        self.noted.add(Noted::HEIGHTS);
+        Ok(())
+    }
+
+    /// A polygon of rings as they were written.
+    pub(crate) fn polygon(&mut self, mut rings: Vec<Vec<Coord<f64>>>) -> Result<Polygon<f64>, Invalid> {
+        if self.mend {
+            self.mend_rings(&mut rings)?;
+        }
+        rings.iter().try_for_each(|ring| check_ring(ring))?;
+        let mut rings = rings.into_iter().map(LineString::new);
+        let outer = rings.next().ok_or_else(|| Invalid::new("a polygon without rings"))?;
+        Ok(Polygon::new(outer, rings.collect()))
+    }
+
+    /// As [`Survey::polygon`], of a polygon among several, which may be left out where that mends the whole.
+    pub(crate) fn part(&mut self, rings: Vec<Vec<Coord<f64>>>) -> Result<Option<Polygon<f64>>, Invalid> {
+        match self.polygon(rings) {
+            Err(_) if self.mend => {
+                self.noted.add(Noted::PART);
+                Ok(None)
+            }
+            done => done.map(Some),
+        }
+    }
+
+    fn mend_rings(&mut self, rings: &mut Vec<Vec<Coord<f64>>>) -> Result<(), Invalid> {
+        let mut kept = Vec::with_capacity(rings.len());
+        for (i, mut ring) in std::mem::take(rings).into_iter().enumerate() {
+            let mended = mend::ring(&mut ring);
+            if mended.degenerate && i == 0 {
+                return Err(Invalid::new("the exterior ring encloses nothing: fewer than three different positions"));
+            } else if mended.degenerate {
+                self.noted.add(Noted::RING);
+                continue;
+            }
+            if mended.closed {
+                self.noted.add(Noted::CLOSED);
+            }
+            kept.push(ring);
+        }
+        *rings = kept;
+        Ok(())
+    }
+
+    /// Whether shapes are mended.
+    pub(crate) fn mends(&self) -> bool {
+        self.mend
+    }
+
+    /// Notes that the rings of the shape were cut where they meet.
+    pub(crate) fn untangled(&mut self) {
+        self.noted.add(Noted::UNTANGLED);
+    }
+}
+
+#[cold]
+fn height_refused() -> Invalid {
+    let detail = "the position has a height or a measure, which is not kept: send longitude and latitude, and the height \
+                  as a property";
+    Invalid { not_kept: true, ..Invalid::new(detail) }
+}
+
+/// Checks a ring as it was written; a polygon made of it would close it silently.
+fn check_ring(ring: &[Coord<f64>]) -> Result<(), Invalid> {
+    let (Some(first), Some(last)) = (ring.first(), ring.last()) else {
+        return Err(Invalid::new("a ring of a polygon has no positions"));
+    };
+    if first != last {
+        return Err(Invalid::new(format!(
+            "a ring of a polygon is not closed: it begins at [{}, {}] and ends at [{}, {}]",
+            first.x, first.y, last.x, last.y
+        )));
+    }
+    if ring.len() < 4 {
+        return Err(Invalid::new(format!("a ring of {} positions: expected at least 4", ring.len())));
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! Coordinate reference systems: CRS84 inside, EPSG:4326 and EPSG:3857 at the edge.
+
+use geo::MapCoords;
+use geo_types::{Coord, Geometry};
+
+/// A system that coordinates may be given or wanted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Crs {
+    /// WGS 84, longitude then latitude: how events are kept.
+    #[default]
+    Crs84,
+    /// WGS 84, latitude then longitude.
+    Epsg4326,
+    /// Spherical Mercator in metres.
+    Epsg3857,
+}
+
+/// Radius of the sphere of EPSG:3857 in metres.
+const MERCATOR_RADIUS_M: f64 = 6_378_137.0;
+/// Latitude at which the Mercator square ends, in degrees.
+pub const MERCATOR_LATITUDE_MAX: f64 = 85.051_128_779_806_59;
+
+impl Crs {
+    /// Every system, the one events are kept in first.
+    pub const ALL: [Crs; 3] = [Crs::Crs84, Crs::Epsg4326, Crs::Epsg3857];
+
+    /// The OGC URI.
+    pub fn uri(self) -> &'static str {
+        match self {
+            Crs::Crs84 => "http://www.opengis.net/def/crs/OGC/1.3/CRS84",
+            Crs::Epsg4326 => "http://www.opengis.net/def/crs/EPSG/0/4326",
+            Crs::Epsg3857 => "http://www.opengis.net/def/crs/EPSG/0/3857",
+        }
+    }
+
+    /// Authority and code with a colon between.
+    pub fn curie(self) -> &'static str {
+        match self {
+            Crs::Crs84 => "OGC:CRS84",
+            Crs::Epsg4326 => "EPSG:4326",
+            Crs::Epsg3857 => "EPSG:3857",
+        }
+    }
+
+    /// The system with this OGC URI or URN (of any version of its authority), `EPSG:4326` or `[EPSG:4326]`; `None`
+    /// where it is unknown.
+    pub fn from_name(text: &str) -> Option<Crs> {
+        let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
+        let (rest, between) = if let Some(urn) = bare.strip_prefix("urn:ogc:def:crs:") {
+            (urn, ':')
+        } else {
+            let uri = bare.strip_prefix("http://").or_else(|| bare.strip_prefix("https://"));
+            match uri {
+                Some(uri) => (uri.strip_prefix("www.opengis.net/def/crs/")?, '/'),
+                None => return Crs::ALL.into_iter().find(|c| c.curie() == bare),
+            }
+        };
+        let (authority, rest) = rest.split_once(between)?;
+        let (_version, code) = rest.split_once(between)?;
+        Crs::ALL.into_iter().find(|c| c.curie().split_once(':') == Some((authority, code)))
+    }
+
+    /// From longitude and latitude in degrees to this system's axes in order.
+    pub fn of_lon_lat(self, lon: f64, lat: f64) -> (f64, f64) {
+        match self {
+            Crs::Crs84 => (lon, lat),
+            Crs::Epsg4326 => (lat, lon),
+            Crs::Epsg3857 => {
+                let phi = lat.clamp(-MERCATOR_LATITUDE_MAX, MERCATOR_LATITUDE_MAX).to_radians();
+                let y = MERCATOR_RADIUS_M * (std::f64::consts::FRAC_PI_4 + phi / 2.0).tan().ln();
+                (MERCATOR_RADIUS_M * lon.to_radians(), y)
+            }
+        }
+    }
+
+    /// From this system's axes to longitude and latitude in degrees.
+    #[inline]
+    pub fn to_lon_lat(self, x: f64, y: f64) -> (f64, f64) {
+        match self {
+            Crs::Crs84 => (x, y),
+            Crs::Epsg4326 => (y, x),
+            Crs::Epsg3857 => {
+                let lat = 2.0 * (y / MERCATOR_RADIUS_M).exp().atan() - std::f64::consts::FRAC_PI_2;
+                ((x / MERCATOR_RADIUS_M).to_degrees(), lat.to_degrees())
+            }
+        }
+    }
+
+    /// A position in degrees of a position in this system.
+    #[inline]
+    pub fn position(self, x: f64, y: f64) -> Coord<f64> {
+        let (x, y) = self.to_lon_lat(x, y);
+        Coord { x, y }
+    }
+
+    /// A geometry in degrees, in this system.
+    pub fn of_geometry(self, geometry: &Geometry<f64>) -> Geometry<f64> {
+        geometry.map_coords(|Coord { x, y }| self.of_lon_lat(x, y).into())
+    }
+
+    /// A geometry of this system, in degrees.
+    pub fn geometry_to_lon_lat(self, geometry: &Geometry<f64>) -> Geometry<f64> {
+        geometry.map_coords(|Coord { x, y }| self.position(x, y))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mercator_comes_back() {
+        let (x, y) = Crs::Epsg3857.of_lon_lat(180.0, MERCATOR_LATITUDE_MAX);
+        assert!((x - 20_037_508.342_789_244).abs() < 1e-6 && (y - x).abs() < 1e-6, "{x} {y}");
+        let (lon, lat) = Crs::Epsg3857.to_lon_lat(x, y);
+        assert!((lon - 180.0).abs() < 1e-9 && (lat - MERCATOR_LATITUDE_MAX).abs() < 1e-9);
+    }
+
+    #[test]
+    fn systems_are_known_by_their_whole_names_only() {
+        for crs in Crs::ALL {
+            assert_eq!(Crs::from_name(crs.uri()), Some(crs));
+            assert_eq!(Crs::from_name(&crs.uri().replace("http:", "https:")), Some(crs));
+            assert_eq!(Crs::from_name(&format!("[{}]", crs.curie())), Some(crs));
+            assert_eq!(Crs::from_name(crs.curie()), Some(crs));
+        }
+        for name in [
+            "urn:ogc:def:crs:EPSG::4326",
+            "urn:ogc:def:crs:EPSG:9.8:4326",
+            "http://www.opengis.net/def/crs/EPSG/9.8/4326",
+        ] {
+            assert_eq!(Crs::from_name(name), Some(Crs::Epsg4326), "{name}");
+        }
+        for name in
+            ["EPSG:9999", "EPSG:43261", "x EPSG:4326", "[EPSG:4326", "ftp://www.opengis.net/def/crs/EPSG/0/4326", ""]
+        {
+            assert_eq!(Crs::from_name(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Collections that cannot be opened: kept apart, named, never served as absent and never written over.
+
+use crate::error::{Problem, StoreError};
+use std::fmt;
+use std::io::ErrorKind;
+
+/// A collection of which nothing is served, because what it consists of cannot be known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damaged {
+    /// Tenant that it belongs to.
+    pub tenant: String,
+    /// Its name.
+    pub name: String,
+    /// What is wrong, and with which file.
+    pub problem: Problem,
+    /// What an operator can do about it.
+    pub cure: &'static str,
+}
+
+impl Damaged {
+    pub(crate) fn of(tenant: &str, name: &str, error: &StoreError) -> Damaged {
+        let cure = match error {
+            StoreError::NewerFormat { .. } => "open it with the version that wrote it, or with a newer one",
+            StoreError::Io { source, .. } if source.kind() != ErrorKind::NotFound => {
+                "see to the disk and to who may read the file, then restart"
+            }
+            _ => "stop the server and run `meridian check --repair`, which deletes nothing",
+        };
+        Damaged { tenant: tenant.to_owned(), name: name.to_owned(), problem: Problem::of(error), cure }
+    }
+}
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the collection {} is damaged and not served: {}; {}", self.name, self.problem, self.cure)
+    }
+}

@@ -1,0 +1,100 @@
+//! The head of a log file: two marks, each of which says up to where writes were acknowledged.
+//!
+//! A mark is written after the sync of a group, to either slot in turn, and is on disk with the sync of the next group. So
+//! one mark that reads is always there, whatever part of the other a power loss tore. Each slot has a page of its own: what
+//! tears the one does not reach the other.
+//!
+//! | at | bytes | what |
+//! |---|---|---|
+//! | 0 | 8 | magic `MRDNMARK` |
+//! | 8 | 8 | position of the last acknowledged write, in whichever file it is |
+//! | 16 | 8 | offset in this file at which acknowledged records end |
+//! | 24 | 4 | CRC32C of the file's epoch (8 bytes) and of bytes 0..24 |
+
+use crate::codec::{Reader, put_u32, put_u64};
+use crate::seams::DiskFile;
+use std::io;
+
+/// Bytes before the first record.
+pub(super) const HEAD_BYTES: u64 = 2 * SLOT_BYTES;
+const SLOT_BYTES: u64 = 4096;
+const MAGIC: &[u8; 8] = b"MRDNMARK";
+const MARK_BYTES: usize = 28;
+
+/// What a file says of acknowledged writes. Of two marks the larger is the newer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Mark {
+    /// Position of the last acknowledged write.
+    pub(super) position: u64,
+    /// Where the records of acknowledged writes end in the file.
+    pub(super) end: u64,
+}
+
+impl Mark {
+    /// The head of a new file: the mark in both slots.
+    pub(super) fn head(self, epoch: u64) -> Vec<u8> {
+        let mut head = vec![0; HEAD_BYTES as usize];
+        let mark = self.encode(epoch);
+        for slot in head.chunks_mut(SLOT_BYTES as usize) {
+            slot[..MARK_BYTES].copy_from_slice(&mark);
+        }
+        head
+    }
+
+    /// Writes it to a slot. It is durable with the next sync of the file.
+    pub(super) fn write(self, file: &dyn DiskFile, epoch: u64, slot: Slot) -> io::Result<()> {
+        file.write_at(slot.offset(), &self.encode(epoch))
+    }
+
+    fn encode(self, epoch: u64) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(MARK_BYTES);
+        bytes.extend_from_slice(MAGIC);
+        put_u64(&mut bytes, self.position);
+        put_u64(&mut bytes, self.end);
+        let crc = crc(epoch, &bytes);
+        put_u32(&mut bytes, crc);
+        bytes
+    }
+
+    fn read(bytes: &[u8], epoch: u64, slot: Slot) -> Option<Mark> {
+        let from = slot.offset() as usize;
+        let bytes = bytes.get(from..from + MARK_BYTES)?.strip_prefix(MAGIC)?;
+        let mut reader = Reader::new(bytes);
+        let mark = Mark { position: reader.u64().ok()?, end: reader.u64().ok()? };
+        (mark.encode(epoch)[MAGIC.len()..] == *bytes).then_some(mark)
+    }
+
+    /// The newer mark of a file of this epoch, and the slot that the next one goes to. `None`: neither reads.
+    pub(super) fn newest(bytes: &[u8], epoch: u64) -> Option<(Mark, Slot)> {
+        let [first, second] = [Slot::First, Slot::Second].map(|slot| Mark::read(bytes, epoch, slot));
+        if first > second { Some((first?, Slot::Second)) } else { Some((second?, Slot::First)) }
+    }
+}
+
+/// One of the two places of a mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    First,
+    Second,
+}
+
+impl Slot {
+    fn offset(self) -> u64 {
+        match self {
+            Slot::First => 0,
+            Slot::Second => SLOT_BYTES,
+        }
+    }
+
+    /// The other one.
+    pub(super) fn other(self) -> Slot {
+        match self {
+            Slot::First => Slot::Second,
+            Slot::Second => Slot::First,
+        }
+    }
+}
+
+fn crc(epoch: u64, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&epoch.to_le_bytes()), bytes)
+}

@@ -1,0 +1,237 @@
+//! Opening a log: what its files hold, and what is missing.
+
+use super::mark::{HEAD_BYTES, Mark, Slot};
+use super::newest::{self, Newest};
+use super::scan::scan;
+use super::{Log, LogFile, Record, log_name};
+use crate::codec::read_file;
+use crate::error::{Problem, StoreError};
+use crate::seams::{Disk, OpenMode};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a log held.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    /// Good records in order of position.
+    pub(crate) records: Vec<Record>,
+    /// Places that are damaged. Records after them are among `records` all the same.
+    pub(crate) damage: Vec<StoreError>,
+    /// Bytes of tails that were forgotten.
+    pub(crate) torn_bytes: u64,
+    /// The last group, which may have been written without a sync.
+    last_group: Option<Group>,
+}
+
+impl Recovered {
+    /// Position of the last good record, or the one that a manifest covers.
+    fn last(&self, flushed: u64) -> u64 {
+        self.records.last().map_or(flushed, |r| r.position)
+    }
+}
+
+/// Records that were written with one call, as their file holds them.
+#[derive(Debug)]
+struct Group {
+    path: PathBuf,
+    epoch: u64,
+    offset: u64,
+    bytes: Vec<u8>,
+    /// What the file says once the group is synced, and where. `None`: it says so, or has no marks.
+    mark: Option<(Mark, Slot)>,
+}
+
+impl Group {
+    /// Writes it again in its place and syncs it: what only the kernel's cache held is on disk then. The file says so from
+    /// then on.
+    fn write_again(&self, disk: &dyn Disk) -> Result<(), StoreError> {
+        let file = disk.open(&self.path, OpenMode::ReadWrite).map_err(StoreError::io("open", &self.path))?;
+        file.write_at(self.offset, &self.bytes).map_err(StoreError::io("write", &self.path))?;
+        file.sync().map_err(StoreError::io("sync", &self.path))?;
+        let Some((mark, slot)) = self.mark else { return Ok(()) };
+        mark.write(file.as_ref(), self.epoch, slot).map_err(StoreError::io("write", &self.path))?;
+        file.sync().map_err(StoreError::io("sync", &self.path))
+    }
+}
+
+/// What the files read so far came to.
+#[derive(Debug, Default)]
+struct Reading {
+    found: Recovered,
+    /// Where the last file with records ended, for the verdict that the next one makes.
+    open_end: Option<(PathBuf, usize)>,
+    last_position: Option<u64>,
+    /// The newer mark of the file that `NEWEST` names.
+    mark: Option<Mark>,
+}
+
+impl Log {
+    /// Reads the log in `dir`, which exists, and gets it ready to be written; records up to `flushed` are left out.
+    pub(crate) fn open(
+        disk: &Arc<dyn Disk>,
+        dir: &Path,
+        file_bytes: u64,
+        flushed: u64,
+    ) -> Result<(Log, Recovered), StoreError> {
+        let (mut log, mut found) = Log::read(disk, dir, file_bytes, flushed)?;
+        if let Some(mut group) = found.last_group.take() {
+            // A mark that claims more than was found must stay: it is what tells of the loss.
+            group.mark = group.mark.filter(|_| found.damage.is_empty());
+            found.damage.extend(group.write_again(disk.as_ref()).err());
+        }
+        if found.damage.is_empty() {
+            log.release(flushed)?;
+        }
+        Ok((log, found))
+    }
+
+    /// Reads the log again and says what is damaged; `position` is that of the newest write.
+    pub(crate) fn verify(&self, flushed: u64, position: u64) -> Vec<StoreError> {
+        let mut damage = match Log::read(&self.disk, &self.dir, self.file_bytes, flushed) {
+            Ok((_, found)) if found.damage.is_empty() => {
+                let last = found.last(flushed);
+                let newest = self.newest.as_ref().unwrap_or(&self.dir);
+                let lost = || StoreError::corrupt(newest, format!("writes {} to {position} do not read", last + 1));
+                (last < position).then(lost).into_iter().collect()
+            }
+            Ok((_, found)) => found.damage,
+            Err(e) => vec![e],
+        };
+        damage.dedup_by_key(|e| e.to_string());
+        damage
+    }
+
+    /// Reads what is there and changes nothing.
+    fn read(disk: &Arc<dyn Disk>, dir: &Path, file_bytes: u64, flushed: u64) -> Result<(Log, Recovered), StoreError> {
+        let mut log = Log {
+            disk: disk.clone(),
+            dir: dir.to_owned(),
+            file_bytes,
+            next_epoch: 1,
+            files: Vec::new(),
+            current: None,
+            spares: Vec::new(),
+            newest: None,
+            buffer: Vec::new(),
+        };
+        let newest = newest::read(disk.as_ref(), dir);
+        let mut reading = Reading::default();
+        for name in disk.list(dir).map_err(StoreError::io("list", dir))? {
+            let path = dir.join(&name);
+            if let Some(epoch) = name.strip_suffix(".spare").and_then(|n| u64::from_str_radix(n, 16).ok()) {
+                log.next_epoch = log.next_epoch.max(epoch + 1);
+                log.spares.push(path);
+                continue;
+            }
+            let Some(epoch) = name.strip_suffix(".log").and_then(|n| u64::from_str_radix(n, 16).ok()) else {
+                continue;
+            };
+            log.next_epoch = log.next_epoch.max(epoch + 1);
+            let named = newest.as_ref().ok().copied().flatten().filter(|newest| newest.epoch == Some(epoch));
+            match read_file(disk.as_ref(), &path) {
+                Ok(bytes) => log.files.push(reading.file(path, &bytes, epoch, flushed, named)),
+                Err(e) => reading.found.damage.push(e),
+            }
+        }
+        let Reading { mut found, mark, .. } = reading;
+        found.records.sort_by_key(|r| r.position);
+        found.records.dedup_by_key(|r| r.position);
+        log.find_newest(newest, mark, flushed, &mut found);
+        if !found.damage.is_empty() {
+            found.torn_bytes = 0;
+        }
+        Ok((log, found))
+    }
+
+    /// Whether the newest file is there, and holds all that it says was acknowledged. Records that `flushed` covers count
+    /// as well.
+    fn find_newest(
+        &mut self,
+        newest: Result<Option<Newest>, StoreError>,
+        mark: Option<Mark>,
+        flushed: u64,
+        found: &mut Recovered,
+    ) {
+        let path = newest::path(&self.dir);
+        let missing =
+            |path: &Path, what: &str| StoreError::corrupt(path, format!("{what}: the last writes may be missing"));
+        match newest {
+            Ok(Some(Newest { epoch: None, .. })) => {}
+            Ok(Some(Newest { epoch: Some(epoch), head })) => {
+                let newest = self.dir.join(log_name(epoch));
+                let unread = |e: &StoreError| Problem::of(e).path == newest;
+                let there = self.files.iter().any(|f| f.path == newest);
+                if !there && !found.damage.iter().any(unread) {
+                    found.damage.push(missing(&newest, "the newest file of the log is not there"));
+                }
+                if there && head > 0 {
+                    found.damage.extend(self.falls_short(&newest, mark, found.last(flushed)));
+                }
+                self.newest = there.then_some(newest);
+            }
+            Ok(None) if self.files.iter().all(|f| f.bytes == 0) => {}
+            Ok(None) => found.damage.push(missing(&path, "it is not there, and it names the newest file of the log")),
+            Err(e) => found.damage.push(e),
+        }
+    }
+
+    /// What is missing of the writes that the newest file says were acknowledged.
+    fn falls_short(&self, newest: &Path, mark: Option<Mark>, last: u64) -> Option<StoreError> {
+        let Some(mark) = mark else {
+            // Both stood there, synced, before the file was named; a loss of power tears one of them.
+            let detail = format!("neither of its marks reads: writes from {} on may be missing", last + 1);
+            return Some(StoreError::corrupt(newest, detail));
+        };
+        let missing = || {
+            let (from, to, end) = (last + 1, mark.position, mark.end);
+            format!("writes {from} to {to} were acknowledged and are missing: its records go up to byte {end}")
+        };
+        (last < mark.position).then(|| StoreError::corrupt(newest, missing()))
+    }
+}
+
+impl Reading {
+    /// Reads one file, which comes after those read before; `named`: what `NEWEST` says if it names this one.
+    fn file(&mut self, path: PathBuf, bytes: &[u8], epoch: u64, flushed: u64, named: Option<Newest>) -> LogFile {
+        let marks = Mark::newest(bytes, epoch);
+        if named.is_some() {
+            self.mark = marks.map(|(mark, _)| mark);
+        }
+        // Of an older file whose marks do not read, the first record says that what is before it was synced: damage.
+        let head = marks.map(|_| HEAD_BYTES).or(named.map(|newest| newest.head)).unwrap_or(0);
+        let scan = scan(&path, bytes, epoch, flushed, head as usize);
+        if let Some((first, last)) = scan.positions {
+            self.goes_on(&path, first, flushed);
+            self.last_position = Some(last.max(self.last_position.unwrap_or(0)));
+            self.open_end = Some((path.clone(), scan.end));
+            // Records that a manifest covers are in segments, which were synced.
+            self.found.last_group = (!scan.records.is_empty()).then(|| {
+                let offset = scan.synced.max(head);
+                let bytes = bytes.get(offset as usize..scan.end).unwrap_or_default().to_vec();
+                let mark = Mark { position: last, end: scan.end as u64 };
+                let newer = |(old, slot)| (mark > old).then_some((mark, slot));
+                Group { path: path.clone(), epoch, offset, bytes, mark: marks.and_then(newer) }
+            });
+        }
+        self.found.damage.extend(scan.damage);
+        self.found.torn_bytes += scan.torn_bytes;
+        self.found.records.extend(scan.records);
+        LogFile { path, last_position: self.last_position.unwrap_or(0), bytes: scan.bytes }
+    }
+
+    /// Whether the first record of a file goes on where the file before it ended.
+    fn goes_on(&mut self, path: &Path, first: u64, flushed: u64) {
+        // The first records kept need not begin at 1, and of what is flushed some may be gone already.
+        let from = self.last_position.map_or(0, |p| p + 1).max(flushed + 1);
+        if first <= from && self.last_position.is_none_or(|last| first > last) {
+            return;
+        }
+        let (path, at) = self.open_end.take().unwrap_or((path.to_owned(), 0));
+        let detail = if first < from {
+            format!("the write {first} stands in it and in a file before it")
+        } else {
+            format!("writes {from} to {} are missing; the record at byte {at} does not read", first - 1)
+        };
+        self.found.damage.push(StoreError::corrupt(&path, detail));
+    }
+}

@@ -1,0 +1,76 @@
+//! Reading one file of the log: good records, and the verdict on places that hold none.
+
+use super::record::{self, Record};
+use crate::error::StoreError;
+use std::path::Path;
+
+pub(super) struct Scan {
+    /// Good records that no manifest covers.
+    pub(super) records: Vec<Record>,
+    /// The first and the last position among all good ones.
+    pub(super) positions: Option<(u64, u64)>,
+    /// Bytes of all good ones.
+    pub(super) bytes: u64,
+    /// Where the good records at the front end.
+    pub(super) end: usize,
+    /// Up to where the file was synced when the last record was written.
+    pub(super) synced: u64,
+    pub(super) damage: Vec<StoreError>,
+    pub(super) torn_bytes: u64,
+}
+
+/// Reads the records of one file from `head` on, and keeps those after `flushed`.
+pub(super) fn scan(path: &Path, bytes: &[u8], epoch: u64, flushed: u64, head: usize) -> Scan {
+    let mut scan = Scan {
+        records: Vec::new(),
+        positions: None,
+        bytes: 0,
+        end: head,
+        synced: 0,
+        damage: Vec::new(),
+        torn_bytes: 0,
+    };
+    let mut at = head;
+    let mut sound = true;
+    loop {
+        while let Some(stored) = record::read_at(bytes, at, epoch) {
+            if let Some((_, last)) = scan.positions.filter(|(_, last)| sound && stored.position != last + 1) {
+                let detail = format!("the record at byte {at} is write {}: {} was expected", stored.position, last + 1);
+                scan.damage.push(StoreError::corrupt(path, detail));
+            }
+            scan.synced = stored.synced;
+            scan.positions = Some((scan.positions.map_or(stored.position, |(first, _)| first), stored.position));
+            if stored.position > flushed {
+                scan.records.push(stored.to_record());
+            }
+            scan.bytes += stored.stored_len() as u64;
+            at += stored.stored_len();
+        }
+        if sound {
+            scan.end = at;
+        }
+        // The next header of this epoch that was written when this place was synced already.
+        let bad = at;
+        let mut later = (at + 8..bytes.len()).step_by(8).filter_map(|place| {
+            let (_, synced) = record::header_at(bytes, place, epoch)?;
+            Some((place, synced))
+        });
+        let torn_from = later.clone().next();
+        match later.find(|(_, synced)| *synced > bad as u64) {
+            Some((place, _)) => {
+                sound = false;
+                scan.damage.push(StoreError::corrupt(
+                    path,
+                    format!("the record at byte {bad} does not read, while the one at byte {place} does"),
+                ));
+                at = place;
+            }
+            None => {
+                if torn_from.is_some() || record::header_at(bytes, bad, epoch).is_some() {
+                    scan.torn_bytes = bytes.len().saturating_sub(bad) as u64;
+                }
+                return scan;
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Which names a new collection may have: its folder must be one of its own on any file system.
+
+use meridian_model::Invalid;
+
+/// Names that Windows keeps for devices, in any case and with any extension.
+const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+/// The same with a digit behind them.
+const PORTS: [&str; 2] = ["com", "lpt"];
+
+/// Checks the name of a new collection against the `folders` that are there. Collections that have such a name already stay.
+pub(crate) fn check(name: &str, folders: &[String]) -> Result<(), Invalid> {
+    let refuse = |why: &str| Err(Invalid::field("collection", format!("{name:?} {why}: choose another name")));
+    if is_device(name) {
+        return refuse("is the name of a device on Windows");
+    }
+    if name.ends_with('.') {
+        return refuse("ends with a dot, which Windows drops from names");
+    }
+    match folders.iter().find(|there| *there != name && there.eq_ignore_ascii_case(name)) {
+        Some(there) => {
+            refuse(&format!("differs only in case from {there:?}, which some file systems take for the same"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or(name).to_ascii_lowercase();
+    let digit = |rest: &str| rest.len() == 1 && rest.as_bytes()[0].is_ascii_digit();
+    DEVICES.contains(&stem.as_str()) || PORTS.iter().any(|port| stem.strip_prefix(port).is_some_and(digit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_devices_and_names_that_differ_in_case_are_refused() {
+        let there = ["ships".to_owned(), "Nul".to_owned()];
+        for name in ["CON", "nul", "Com1", "lpt9.log", "aux.2026.csv", "Ships", "SHIPS", "ports."] {
+            let error = check(name, &there).unwrap_err();
+            assert!(error.detail.contains(&format!("{name:?}")), "{error}");
+        }
+        for name in ["ships", "ship", "console", "com", "com10", "nullable", "a.con", "lpt"] {
+            assert_eq!(check(name, &there), Ok(()), "{name}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Putting a collection together again that has no manifest which can be believed.
+//!
+//! The manifest's copy, where it is whole and nothing is newer, is the manifest. Otherwise one is made from what is there:
+//! schema from segments, rows at rest or as Arrow, dead rows, idempotency keys; then the log is replayed as at any start. What a
+//! copy or an older manifest says of settings, seed and names of tenants is taken from there.
+//!
+//! Nothing is deleted: what does not read, or belongs to nothing, goes to the folder `lost` of the partition, and so do the
+//! manifests that were replaced. The new manifest is written last, so a repair that is broken off can be run again.
+
+mod build;
+mod marks;
+mod report;
+mod survey;
+
+pub use report::Repair;
+
+use crate::collection::Collection;
+use crate::error::StoreError;
+use crate::folder::{LOST, names};
+use crate::leftovers::HALF;
+use crate::manifest::{COPY, MANIFEST, Manifest};
+use crate::options::Durability;
+use crate::partition::Partition;
+use crate::recovery::{self, Common, make_folders};
+use crate::seams::Disk;
+use crate::sidecars::{files_of, needed_files};
+use crate::store::{Inner, Store};
+use report::Report;
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+impl Store {
+    /// Puts every collection together again that could not be opened, or whose manifest is older than its files; says of each
+    /// what was found, done and is missing. Nothing is deleted.
+    ///
+    /// Takes as long as reading those collections takes. Nobody else may use them meanwhile.
+    pub fn repair(&self) -> Vec<Repair> {
+        let inner = self.inner();
+        let stale = self.collections().into_iter().filter(|c| c.core.lock().stale);
+        let mut names: BTreeSet<(String, String)> =
+            stale.map(|c| (c.tenant().to_owned(), c.name().to_owned())).collect();
+        names.extend(inner.damaged.lock().keys().cloned());
+        names.into_iter().map(|(tenant, name)| inner.repair(&tenant, &name)).collect()
+    }
+}
+
+impl Inner {
+    fn repair(&self, tenant: &str, name: &str) -> Repair {
+        let at = (tenant.to_owned(), name.to_owned());
+        let mut report = Report::default();
+        if let Some(open) = self.collections.lock().remove(&at) {
+            // It refuses writes: there is nothing to flush.
+            let _ = open.close(false);
+        }
+        let dir = self.partition_dir(tenant, name);
+        let mut mender =
+            Mender { common: &self.common, root: &self.root, dir: &dir, tenant, name, report: &mut report };
+        let mended = match mender.mend() {
+            Ok(partition) => {
+                self.damaged.lock().remove(&at);
+                let collection = Collection::new(tenant, name, partition, self.wake.clone());
+                self.collections.lock().insert(at.clone(), collection);
+                true
+            }
+            Err(e) => {
+                report.missing(format!("it could not be put together: {e}"));
+                self.set_apart(tenant, name, &e);
+                false
+            }
+        };
+        report.of(at, mended)
+    }
+}
+
+/// The repair of one collection.
+struct Mender<'a> {
+    common: &'a Common,
+    root: &'a Path,
+    dir: &'a Path,
+    tenant: &'a str,
+    name: &'a str,
+    report: &'a mut Report,
+}
+
+impl Mender<'_> {
+    fn disk(&self) -> &dyn Disk {
+        self.common.seams.disk.as_ref()
+    }
+
+    fn mend(&mut self) -> Result<Partition, StoreError> {
+        for sub in ["segments", "log"] {
+            if self.disk().list(&self.dir.join(sub)).is_err() {
+                self.report.missing(format!("the folder {sub}, and what was in it"));
+            }
+        }
+        make_folders(self.disk(), self.root, self.dir)?;
+        match self.newest()? {
+            Some((from, manifest)) if self.is_whole(&manifest)? => {
+                self.report.done(format!("{from} names all that the collection consists of: it is the manifest again"));
+                self.keep_manifests()?;
+                self.set_aside(|name| !files_of(&manifest).contains(name))?;
+                let next_file = self.next_file()?.max(manifest.next_file) + 1;
+                Manifest { next_file, copied: true, ..manifest }.write(self.disk(), self.dir)?;
+            }
+            found => self.rebuild(found.map(|(_, manifest)| manifest))?,
+        }
+        recovery::open(self.common, self.dir)
+    }
+
+    /// The newest manifest that reads, whatever its name, and that name.
+    fn newest(&mut self) -> Result<Option<(String, Manifest)>, StoreError> {
+        let mut newest: Option<(String, Manifest)> = None;
+        for name in [MANIFEST.to_owned(), COPY.to_owned(), format!("{MANIFEST}{HALF}"), format!("{COPY}{HALF}")] {
+            match Manifest::read_from(self.disk(), &self.dir.join(&name)) {
+                Ok(found) if newest.as_ref().is_none_or(|(_, best)| best.next_file < found.next_file) => {
+                    newest = Some((name, found));
+                }
+                Ok(_) => {}
+                Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
+                Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                    if !name.ends_with(HALF) {
+                        self.report.done(format!("{name} is not there"));
+                    }
+                }
+                Err(e) => self.report.done(e.to_string()),
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Whether a manifest is all of the collection: what it names reads, the log goes on where it ends, and no file tells of more.
+    fn is_whole(&mut self, manifest: &Manifest) -> Result<bool, StoreError> {
+        if manifest.settings.durability == Durability::Ephemeral {
+            return Ok(true);
+        }
+        let there: BTreeSet<String> = names(self.disk(), &self.dir.join("segments"))?.into_iter().collect();
+        if let Some(missing) = needed_files(manifest).difference(&there).next() {
+            self.report.missing(format!("the file {missing}, which the newest manifest that reads names"));
+            return Ok(false);
+        }
+        let opened = recovery::open_with(self.common, self.dir, manifest)?;
+        if let Err(e) = opened.check_whole() {
+            self.report.done(format!("the newest manifest that reads does not hold: {e}"));
+            return Ok(false);
+        }
+        if let Some((path, position)) = opened.later_file()? {
+            self.report.done(format!("{} holds writes up to {position}, after the newest manifest", path.display()));
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// A number that no file has.
+    fn next_file(&self) -> Result<u64, StoreError> {
+        let names = names(self.disk(), &self.dir.join("segments"))?;
+        Ok(names.iter().filter_map(|name| crate::leftovers::number_of(name)).max().map_or(1, |last| last + 1))
+    }
+
+    /// Keeps what the manifests hold that are about to be replaced.
+    fn keep_manifests(&mut self) -> Result<(), StoreError> {
+        for name in [MANIFEST, COPY] {
+            let Ok(bytes) = crate::codec::read_file(self.disk(), &self.dir.join(name)) else { continue };
+            let to = self.place_for(name)?;
+            crate::codec::replace_file(self.disk(), &to, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Moves files of the folder of segments to the folder of what is lost.
+    fn set_aside(&mut self, chosen: impl Fn(&str) -> bool) -> Result<(), StoreError> {
+        let segments = self.dir.join("segments");
+        let moved: Vec<String> = names(self.disk(), &segments)?.into_iter().filter(|name| chosen(name)).collect();
+        for name in &moved {
+            let (from, to) = (segments.join(name), self.place_for(name)?);
+            self.disk().rename(&from, &to).map_err(StoreError::io("rename", &from))?;
+        }
+        if !moved.is_empty() {
+            for dir in [self.dir.join(LOST), segments] {
+                self.disk().sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
+            }
+            self.report.done(format!("set aside in {}: {}", self.dir.join(LOST).display(), moved.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// A path of this name, or nearly, that is free in the folder of what is lost.
+    fn place_for(&self, name: &str) -> Result<PathBuf, StoreError> {
+        let lost = self.dir.join(LOST);
+        self.disk().create_dir(&lost).map_err(StoreError::io("create", &lost))?;
+        self.disk().sync_dir(self.dir).map_err(StoreError::io("sync", self.dir))?;
+        let there = names(self.disk(), &lost)?;
+        let numbered = (1..).map(|n| format!("{name}.{n}"));
+        let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| !there.contains(name));
+        Ok(lost.join(free.unwrap_or_default()))
+    }
+}

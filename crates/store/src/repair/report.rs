@@ -1,0 +1,37 @@
+//! What a repair tells of itself.
+
+/// What a repair of a collection found and did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repair {
+    /// Tenant of the collection.
+    pub tenant: String,
+    /// Its name.
+    pub name: String,
+    /// Whether it is open again.
+    pub mended: bool,
+    /// What was found and done, in order.
+    pub done: Vec<String>,
+    /// What is missing or may be, and what was put in its place.
+    pub missing: Vec<String>,
+}
+
+/// A repair in hand.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    done: Vec<String>,
+    missing: Vec<String>,
+}
+
+impl Report {
+    pub(super) fn done(&mut self, what: String) {
+        self.done.push(what);
+    }
+
+    pub(super) fn missing(&mut self, what: String) {
+        self.missing.push(what);
+    }
+
+    pub(super) fn of(self, (tenant, name): (String, String), mended: bool) -> Repair {
+        Repair { tenant, name, mended, done: self.done, missing: self.missing }
+    }
+}

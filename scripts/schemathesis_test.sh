@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# The API description held against the OpenAPI schemas, and the server against its description: requests made from it find
+# no failure of the server and no answer that is not described. SECONDS_MAX (45) bounds the run, SEED (18) repeats it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-target}
+meridian=$target/debug/meridian
+# `make test` has just built it.
+[[ -n ${MERIDIAN_BUILT:-} ]] || cargo build --locked --quiet --bin meridian
+
+# The tools come from PyPI, once, into the target folder.
+tools=$(realpath -m "$target/tools/openapi")
+wanted="schemathesis==4.32.5 openapi-spec-validator==0.9.0"
+if [[ ! -f $tools/wanted || $(cat "$tools/wanted") != "$wanted" ]]; then
+    rm -rf "$tools"
+    python3 -m venv "$tools"
+    # shellcheck disable=SC2086
+    "$tools/bin/pip" install --quiet --disable-pip-version-check $wanted
+    echo "$wanted" > "$tools/wanted"
+fi
+
+folder=$(mktemp -d)
+server=
+trap '[[ -z $server ]] || { kill "$server" && wait "$server"; } 2> /dev/null; rm -rf "$folder"' EXIT
+load() { "$meridian" load "$@" --data "$folder/data" --quiet; }
+load countries data/natural-earth/countries_110m_pop.geojsonl.zst
+load capitals data/natural-earth/capitals_110m.geojsonl.zst
+load storms data/atlantic-storms/storms.csv.zst --track storm_id
+source scripts/serve.sh
+
+for document in api openapi.json; do
+    curl -sfS "$url/$document" > "$folder/$document.json"
+    "$tools/bin/openapi-spec-validator" "$folder/$document.json"
+done
+
+# In the folder: what a run leaves behind (examples that it found) is not part of the project.
+code=0
+config=$PWD/scripts/schemathesis.toml
+(cd "$folder" && "$tools/bin/schemathesis" --config-file "$config" run "$folder/api.json" --url "$url" --no-color \
+    --phases coverage,fuzzing --max-examples "${EXAMPLES:-20}" --max-time "${SECONDS_MAX:-45}" --seed "${SEED:-18}" \
+    --generation-database none --continue-on-failure --no-shrink --warnings off) > "$folder/said" 2>&1 || code=$?
+tail -n 200 "$folder/said"
+# The server is well after all that, and a run that asked nothing proves nothing.
+curl -sfS "$url/readyz" > /dev/null
+asked=$(curl -sfS "$url/metrics" | awk '/^http_server_request_duration_seconds_count/{n+=$NF} END{print n+0}')
+echo "schemathesis: $asked requests"
+[[ $asked -ge 200 ]] || { echo "expected 200 or more"; exit 1; }
+exit $code
