@@ -4,11 +4,12 @@ use crate::args::Target;
 use crate::config::durability_name;
 use crate::failure::Failure;
 use crate::http::Server;
-use crate::units::duration_iso;
+use crate::units::{count_text, duration_iso};
 use crate::upload::{Taken, Upload};
 use meridian_model::{Batch, Schema, schema_json};
 use meridian_store::seams::Seams;
-use meridian_store::{Collection, Options, Settings, Store, Write};
+use meridian_store::{Collection, Options, Settings, SettingsChange, Store, Write};
+use serde_json::{Value, json};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -21,6 +22,9 @@ pub struct Place {
     schema: Option<Arc<Schema>>,
     inner: Inner,
 }
+
+/// Most events that a server can be told to let go of; a client that does not mind how many go says so.
+const CONFIRM_ALL: u64 = 1 << 53;
 
 enum Inner {
     Folder {
@@ -82,6 +86,44 @@ impl Place {
         Ok(())
     }
 
+    /// Changes settings of the collection that is there; one that would remove events is refused with their number, unless
+    /// `yes` says that they may go.
+    pub fn change(&self, named: &SettingsChange, yes: bool) -> Result<(), Failure> {
+        let removes = match &self.inner {
+            Inner::Folder { collection: Some(collection), .. } => change_here(collection, named, yes)?,
+            Inner::Folder { collection: None, .. } => return Err(self.missing()),
+            Inner::Server(server, _) => {
+                let path = ["collections", self.name.as_str()];
+                let described = server.find_json(&path, &[])?.ok_or_else(|| self.missing())?;
+                if let Some(asked) = named.durability.map(durability_name)
+                    && described["durability"] != asked
+                {
+                    return Err(other_durability(&described["durability"]));
+                }
+                let mut change = serde_json::Map::new();
+                if let Some(retention) = named.retention {
+                    change.insert("retention".to_owned(), json!(retention.map(duration_iso)));
+                }
+                if let Some(bytes) = named.retention_bytes {
+                    change.insert("retention_bytes".to_owned(), json!(bytes));
+                }
+                let confirm = yes.then(|| ("confirm", CONFIRM_ALL.to_string()));
+                server.patch(&path, confirm.as_slice(), &Value::Object(change))?
+            }
+        };
+        removes.map_or(Ok(()), |n| {
+            Err(Failure::Refused(format!(
+                "this retention removes {} events of {}: nothing was changed; --yes goes through with it",
+                count_text(n),
+                self.name
+            )))
+        })
+    }
+
+    fn missing(&self) -> Failure {
+        Failure::Refused(format!("there is no collection {}", self.name))
+    }
+
     /// Writes a batch; with the same key again it changes nothing.
     pub fn write(&self, batch: Batch, key: String) -> Result<Taken, Failure> {
         match &self.inner {
@@ -89,9 +131,7 @@ impl Place {
                 let written = collection.write(Write::new(batch).with_key(key))?;
                 Ok(Taken { written: written.written, before: written.duplicates })
             }
-            Inner::Folder { collection: None, .. } => {
-                Err(Failure::Refused(format!("there is no collection {}", self.name)))
-            }
+            Inner::Folder { collection: None, .. } => Err(self.missing()),
             Inner::Server(server, limit) => Upload::new(server, &self.name, limit).send(&batch, &key),
         }
     }
@@ -118,4 +158,26 @@ impl Place {
             Inner::Server(..) => Ok(()),
         }
     }
+}
+
+/// Changes settings as a server would; `Some` is the number of events that stood in the way.
+fn change_here(collection: &Collection, named: &SettingsChange, yes: bool) -> Result<Option<u64>, Failure> {
+    let before = collection.settings();
+    let after = named.of(&before);
+    if after.durability != before.durability {
+        return Err(other_durability(&json!(before.durability)));
+    }
+    if after == before {
+        return Ok(None);
+    }
+    let removes = if yes { 0 } else { collection.removed_by(&after)? };
+    if removes > 0 {
+        return Ok(Some(removes));
+    }
+    collection.change(Vec::new(), Some(after))?;
+    Ok(None)
+}
+
+fn other_durability(there: &Value) -> Failure {
+    Failure::Refused(format!("--durability: it cannot be changed, and that of this collection is {there}"))
 }

@@ -120,6 +120,17 @@ impl Server {
         Ok(accept(sent.map_err(|e| self.unreachable(&e))?)?.status().as_u16())
     }
 
+    /// Changes a thing as a JSON document says; `Some` is the number of events that it would have removed, had it not been refused.
+    pub fn patch(&self, path: &[&str], parameters: &[Parameter], document: &Value) -> Result<Option<u64>, Failure> {
+        let request = self.agent.patch(self.address(path, parameters)).content_type("application/merge-patch+json");
+        let response = request.send(document.to_string()).map_err(|e| self.unreachable(&e))?;
+        if response.status().is_success() {
+            return Ok(None);
+        }
+        let (why, problem) = refused(response);
+        problem["removes"].as_u64().map(Some).ok_or(why)
+    }
+
     /// Asks for work that may take long, and for the JSON document that tells what came of it.
     pub fn work(&self, path: &[&str]) -> Result<Value, Failure> {
         let request = self.agent.post(self.address(path, &[])).config().timeout_per_read(Some(WORK_MAX)).build();

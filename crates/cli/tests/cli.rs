@@ -221,6 +221,36 @@ fn a_collection_is_made_with_its_retention() {
 }
 
 #[test]
+fn a_retention_that_removes_events_is_refused_with_their_number_unless_yes_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = text(folder.path()).to_owned();
+    let spec = "n:Integer,at:Date";
+    let steps = |name: &str, place: [&str; 2]| {
+        let create = |more: &[&str]| meridian(&[&["create", name][..], more, &place[..]].concat());
+        create(&["--schema", spec]).ended(0);
+        create(&["--schema", spec]).ended(3).says(&["is there already"]);
+        let csv = b"n,at\n1,2020-01-01T00:00:00Z\n2,2020-01-02T00:00:00Z\n3,2020-01-03T00:00:00Z\n";
+        meridian_with_input(&[&["load", name, "-", "--format", "csv"][..], &place[..]].concat(), csv).ended(0);
+        create(&["--schema", "n:Double,at:Date", "--retention", "30d"]).ended(3).says(&["another schema"]);
+        create(&["--schema", spec, "--retention", "30d"]).ended(3).says(&["removes 3 events", "--yes"]);
+        create(&["--durability", "ephemeral"]).ended(3).says(&["cannot be changed"]);
+        // What removes nothing needs no word.
+        create(&["--retention", "36500d", "--retention-bytes", "20GiB"]).ended(0);
+        create(&["--retention", "30d"]).ended(3).says(&["removes 3 events"]);
+        create(&["--schema", spec, "--retention-bytes", "none", "--durability", "local"]).ended(0);
+        create(&["--retention", "30d", "--yes"]).ended(0);
+    };
+    meridian(&["create", "cold", "--retention", "30d", "--data", &at]).ended(2).says(&["--schema"]);
+    steps("cold", ["--data", &at]);
+    let server = Server::start(folder.path());
+    steps("warm", ["--url", &server.url]);
+    for name in ["cold", "warm"] {
+        let found = server.json(&format!("/collections/{name}?f=json"));
+        assert_eq!((&found["retention"], found.get("retention_bytes")), (&"P30D".into(), None), "{found}");
+    }
+}
+
+#[test]
 fn a_signal_ends_the_server_cleanly() {
     for signal in ["INT", "TERM"] {
         let folder = tempfile::tempdir().unwrap();

@@ -85,6 +85,15 @@ pub fn to_json(schema: &Schema, title: &str, id_url: &str) -> Value {
     Value::Object(document)
 }
 
+/// Whether two schemas of a collection say the same: a schema without a title has the collection's name for one.
+pub fn same(a: &Schema, b: &Schema, name: &str) -> bool {
+    let titled = |schema: &Schema| {
+        let title = schema.title.clone().unwrap_or_else(|| name.to_owned());
+        Schema { title: Some(title), ..schema.clone() }
+    };
+    titled(a) == titled(b)
+}
+
 /// The queryables document (Features Part 3): the properties that a filter may name.
 pub fn queryables(schema: &Schema, title: &str, id_url: &str) -> Value {
     let mut document = head(schema, title, id_url);

@@ -80,7 +80,7 @@ pub use damaged::Damaged;
 pub use error::{Gone, Problem, StoreError, WriteError};
 pub use expiry::Expired;
 pub use files::Files;
-pub use options::{Durability, Options, Settings};
+pub use options::{Durability, Options, Settings, SettingsChange};
 pub use part::{CHUNK_ROWS, PartView, TimeOrder};
 pub use pending::{Pending, Turn};
 pub use records::Records;

@@ -103,3 +103,25 @@ pub struct Settings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_bytes: Option<u64>,
 }
+
+/// Settings that somebody names; the others stay as they are.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SettingsChange {
+    /// Another durability, which only a new collection takes.
+    pub durability: Option<Durability>,
+    /// Another retention by age, or none.
+    pub retention: Option<Option<Duration>>,
+    /// Another retention by size, or none.
+    pub retention_bytes: Option<Option<u64>>,
+}
+
+impl SettingsChange {
+    /// These settings with what is named in place of what they say.
+    pub fn of(&self, settings: &Settings) -> Settings {
+        Settings {
+            durability: self.durability.unwrap_or(settings.durability),
+            retention: self.retention.unwrap_or(settings.retention),
+            retention_bytes: self.retention_bytes.unwrap_or(settings.retention_bytes),
+        }
+    }
+}

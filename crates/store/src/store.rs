@@ -282,7 +282,8 @@ impl Store {
         &self.inner.root
     }
 
-    pub(crate) fn is_ephemeral(&self) -> bool {
+    /// Whether all collections are kept in memory only.
+    pub fn is_ephemeral(&self) -> bool {
         self.inner.common.options.ephemeral
     }
 

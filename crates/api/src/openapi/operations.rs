@@ -112,7 +112,7 @@ pub const OPERATIONS: &[Operation] = &[
     op!("GET" "/openapi.json" "getOpenApi" "Capabilities" "This description, as OpenAPI 3.1", &[], None, 200 "The document.", &[("application/vnd.oai.openapi+json;version=3.1", "Document")]),
     op!("GET" "/collections" "getCollections" "Collections" "The collections", &["f"], None, 200 "Every collection with its extent and links.", PAGE),
     op!("GET" "/collections/{c}" "getCollection" "Collections" "One collection", &["f"], None, 200 "Its extent, systems of coordinates, settings and links.", PAGE),
-    op!("PUT" "/collections/{c}" "createCollection" "Collections" "Make a collection", &["durability", "retention", "retention_bytes"], Some(SCHEMA_BODY), 201 "The collection is made.", PROBLEM_FREE_JSON),
+    op!("PUT" "/collections/{c}" "createCollection" "Collections" "Make a collection, or change the settings of one that is there", &["durability", "retention", "retention_bytes", "confirm"], Some(SCHEMA_BODY), 201 "The collection is made.", PROBLEM_FREE_JSON),
     op!("PATCH" "/collections/{c}" "updateCollection" "Collections" "Change settings, add optional fields", &["confirm"], Some(Body { description: "What changes; what is not named stays.", takes: &[("application/merge-patch+json", "Settings"), ("application/json", "Settings")] }), 200 "The collection as it now is.", PROBLEM_FREE_JSON),
     op!("DELETE" "/collections/{c}" "deleteCollection" "Collections" "Remove a collection with all its events", &[], None, 204 "It is gone.", &[]),
     op!("GET" "/collections/{c}/schema" "getSchema" "Collections" "What the collection holds, as JSON Schema", &["f"], None, 200 "The schema.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),

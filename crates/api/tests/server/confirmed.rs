@@ -1,6 +1,8 @@
 //! What a client might not have meant: events that a retention removes, a key that is used twice.
 
 use crate::support::{Answer, Server, point};
+use meridian_api::ServerConfig;
+use meridian_store::Options;
 use serde_json::{Value, json};
 
 const SPEC: &str = "n:Integer,dtg:Date,*geom:Point:srid=4326";
@@ -40,6 +42,37 @@ fn a_retention_that_removes_events_is_refused_with_their_number_until_it_is_conf
     // One who does not mind says a larger number.
     let changed = patch(&server, "?confirm=1000", month);
     assert_eq!((changed.status, &changed.json()["retention"]), (200, &json!("P30D")));
+}
+
+#[test]
+fn a_put_changes_the_settings_of_a_collection_that_is_there_by_the_same_rules() {
+    let server = Server::start();
+    let put = |query: &str| {
+        let headers = [("content-type", "text/plain")];
+        server.ask("PUT", &format!("/collections/old{query}"), &headers, SPEC.as_bytes())
+    };
+    assert_eq!(put("?durability=local&retention=P36500D").status, 201);
+    old(&server, 1..26);
+    // The same again, or nothing said, changes nothing.
+    for query in ["?durability=local&retention=P36500D", ""] {
+        assert_eq!(put(query).status, 200);
+        assert_eq!(server.json("/collections/old")["retention"], "P36500D");
+    }
+    let problem = put("?retention=P30D").problem(409);
+    assert_eq!(problem["removes"], 25, "{problem}");
+    assert_eq!(put("?retention=P30D&confirm=24").problem(409)["removes"], 25);
+    assert_eq!(put("?retention=P30D&confirm=some").problem(400)["field"], "confirm");
+    assert_eq!(server.json("/collections/old")["retention"], "P36500D");
+    let changed = put("?retention_bytes=1000000000").json();
+    assert_eq!((&changed["retention"], &changed["retention_bytes"]), (&json!("P36500D"), &json!(1_000_000_000)));
+    assert_eq!(put("?retention=P30D&confirm=25").json()["retention"], "P30D");
+
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::over(Options::at(folder.path()), ServerConfig::default());
+    server.create("kept", SPEC);
+    let headers = [("content-type", "text/plain")];
+    let other = server.ask("PUT", "/collections/kept?durability=ephemeral", &headers, SPEC.as_bytes());
+    assert_eq!(other.problem(409)["field"], "durability");
 }
 
 #[test]

@@ -1,60 +1,100 @@
-//! `meridian create`: an empty collection.
+//! `meridian create`: an empty collection, or other settings of one that is there.
 
-use crate::args::TargetArgs;
+use crate::args::{Target, TargetArgs, folder_exists};
 use crate::collection::Place;
 use crate::failure::Failure;
 use crate::output::say;
 use crate::schema_arg;
 use crate::{config, units};
 use clap::Args;
-use meridian_store::Settings;
+use meridian_model::schema_json;
+use meridian_store::{Settings, SettingsChange};
 
-/// Make an empty collection
+/// Make an empty collection, or change the settings of one that is there
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   meridian create tremors --schema \"mag:Double,dtg:Date,*geom:Point:srid=4326\"
   meridian create fleet --schema \"ship:String,dtg:Date,*geom:Point\" --retention 30d
+  meridian create fleet --retention 7d --yes  keeps less of what is there
 
 A schema is a GeoTools SimpleFeatureType spec (String, Integer, Long, Float, Double, Boolean, Date, UUID,
 List[String], Point, LineString, Polygon, Multi..., Geometry), or a JSON Schema as GET /collections/NAME/schema
-shows it. `meridian load` makes a collection from a file's own columns.")]
+shows it. `meridian load` makes a collection from a file's own columns.
+
+Of a collection that is there, the retention is changed as named and the rest stays as it is. A retention
+that removes events is refused with their number, unless --yes is given.")]
 pub struct CreateArgs {
     /// Name of the collection
     pub collection: String,
-    /// A JSON Schema file, or a spec such as "name:String,dtg:Date,*geom:Point"
+    /// A JSON Schema file, or a spec such as "name:String,dtg:Date,*geom:Point"; a new collection needs one
     #[arg(long, value_name = "FILE|SPEC")]
-    pub schema: String,
-    /// What its events survive: local (kill and power loss) or ephemeral (nothing)
-    #[arg(long, default_value = "local")]
-    pub durability: String,
-    /// Age, by event time, from which events are dropped, such as 30d
+    pub schema: Option<String>,
+    /// What its events survive: local (kill and power loss) or ephemeral (nothing); it cannot be changed [default: local]
+    #[arg(long)]
+    pub durability: Option<String>,
+    /// Age, by event time, from which events are dropped, such as 30d; none keeps them for ever
     #[arg(long, value_name = "DURATION")]
     pub retention: Option<String>,
-    /// Bytes of events, on disk and in memory, from which the oldest are dropped, such as 20GiB
+    /// Bytes of events, on disk and in memory, from which the oldest are dropped, such as 20GiB; none has no limit
     #[arg(long, value_name = "SIZE")]
     pub retention_bytes: Option<String>,
+    /// Change the retention of a collection that is there, however many events that removes
+    #[arg(long)]
+    pub yes: bool,
     #[command(flatten)]
     pub target: TargetArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &CreateArgs) -> Result<(), Failure> {
-    let schema = schema_arg::read(&args.schema)?;
-    let durability = config::durability(&args.durability).map_err(|e| Failure::Usage(format!("--durability: {e}")))?;
-    let retention = args.retention.as_deref().map(units::duration).transpose();
-    let retention = retention.map_err(|e| Failure::Usage(format!("--retention: {e}")))?;
-    let bytes = args.retention_bytes.as_deref().map(units::size).transpose();
-    let retention_bytes = bytes.map_err(|e| Failure::Usage(format!("--retention-bytes: {e}")))?;
-    if retention_bytes == Some(0) {
-        return Err(Failure::Usage("--retention-bytes: 0: expected 1 byte or more".to_owned()));
+    let schema = args.schema.as_deref().map(schema_arg::read).transpose()?;
+    let named = named(args)?;
+    let name = &args.collection;
+    let target = args.target.resolve();
+    if let (Target::Folder(folder), None) = (&target, &schema) {
+        // A folder is made for a new collection only, and that needs a schema.
+        folder_exists(folder, ", or a new collection's schema with --schema")?;
     }
-    let settings = Settings { durability, retention, retention_bytes };
-    let mut place = Place::open(args.target.resolve(), &args.collection)?;
-    if place.schema().is_some() {
-        return Err(Failure::Refused(format!("the collection {} is there already", args.collection)));
+    let mut place = Place::open(target, name)?;
+    match (place.schema(), schema) {
+        (None, None) => {
+            let missing = "expected the schema of a new collection, a file or a spec";
+            return Err(Failure::Usage(format!("--schema: there is no collection {name}: {missing}")));
+        }
+        (None, Some(schema)) => {
+            place.create(&schema, &named.of(&Settings::default()))?;
+            say(&format!("made collection {name}:\n{}", schema_arg::describe(&schema).trim_end()));
+        }
+        (Some(there), Some(schema)) if !schema_json::same(&there, &schema, name) => {
+            let detail = "with another schema than --schema says";
+            return Err(Failure::Refused(format!("the collection {name} is there already, {detail}")));
+        }
+        (Some(_), _) if named == SettingsChange::default() => {
+            return Err(Failure::Refused(format!("the collection {name} is there already")));
+        }
+        (Some(_), _) => {
+            place.change(&named, args.yes)?;
+            say(&format!("the collection {name} is there already, and has these settings"));
+        }
     }
-    place.create(&schema, &settings)?;
-    say(&format!("made collection {}:\n{}", args.collection, schema_arg::describe(&schema).trim_end()));
     place.close()
+}
+
+/// The settings that the command line names.
+fn named(args: &CreateArgs) -> Result<SettingsChange, Failure> {
+    let option = |name: &'static str| move |e: String| Failure::Usage(format!("{name}: {e}"));
+    let durability = args.durability.as_deref().map(config::durability).transpose().map_err(option("--durability"))?;
+    let retention = args.retention.as_deref().map(|text| or_none(text, units::duration)).transpose();
+    let bytes = args.retention_bytes.as_deref().map(|text| or_none(text, units::size)).transpose();
+    let retention_bytes = bytes.map_err(option("--retention-bytes"))?;
+    if retention_bytes == Some(Some(0)) {
+        return Err(Failure::Usage("--retention-bytes: 0: expected 1 byte or more, or none".to_owned()));
+    }
+    Ok(SettingsChange { durability, retention: retention.map_err(option("--retention"))?, retention_bytes })
+}
+
+/// Reads a value, or the word for having none.
+fn or_none<T>(text: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    if text == "none" { Ok(None) } else { read(text).map(Some) }
 }

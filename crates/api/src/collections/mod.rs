@@ -1,5 +1,7 @@
 //! `/collections`: what there is, and making, changing and removing it.
 
+mod settings;
+
 use crate::body;
 use crate::doors::types;
 use crate::html;
@@ -18,10 +20,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_model::schema::validate_name;
-use meridian_model::{Bounds, Field, Invalid, Mode, Schema, schema_json, schema_spec, time};
-use meridian_store::{Collection, CollectionStats, Damaged, Durability, Settings, StoreError, WriteError};
+use meridian_model::{Bounds, Invalid, Mode, Schema, schema_json, schema_spec, time};
+use meridian_store::{Collection, CollectionStats, Damaged, Settings, StoreError};
 use serde_json::{Map, Value, json};
-use std::time::Duration;
+pub(crate) use settings::retention_text;
 
 const SCHEMA_JSON: &str = "application/schema+json";
 
@@ -63,7 +65,7 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
     respond::json("application/json", &describe(&context, &collection))
 }
 
-/// `PUT /collections/{c}`: makes a collection; the same again changes nothing, another schema is a conflict.
+/// `PUT /collections/{c}`: makes a collection; of one that is there with this schema, changes the settings that are named.
 pub async fn put(
     State(state): State<AppState>,
     Path(name): Path<String>,
@@ -72,14 +74,16 @@ pub async fn put(
 ) -> Result<Response> {
     validate_name("collection", &name).map_err(|e| Problem::invalid_parameter("collection", e))?;
     let mut params = Params::parse(context.query.as_deref())?;
-    let settings = take_settings(&mut params)?;
+    let named = settings::take(&mut params)?;
+    let confirmed = settings::take_confirmed(&mut params)?;
     params.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
     let schema = read_schema(&context.headers, &received.bytes)?;
     let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
         if let Some(existing) = state.store.collection(&state.config.tenant, &name) {
-            if *existing.schema() == schema {
+            if schema_json::same(&existing.schema(), &schema, &name) {
+                settings::put(&state, &existing, named, confirmed)?;
                 return respond::json("application/json", &describe(&context, &existing));
             }
             return Err(Problem::new(
@@ -89,14 +93,16 @@ pub async fn put(
                 ),
             ));
         }
-        let made = state.store.create(&state.config.tenant, &name, schema, settings).map_err(|e| match e {
-            // The name is taken, by what may hold events.
-            StoreError::Damaged(damaged) => edge::damaged_problem(&damaged).with_status(StatusCode::CONFLICT),
-            StoreError::Invalid(e) if e.field.as_deref() == Some("collection") => {
-                Problem::invalid_parameter("collection", e)
-            }
-            other => edge::store_problem(other),
-        })?;
+        let made = state.store.create(&state.config.tenant, &name, schema, named.of(&Settings::default())).map_err(
+            |e| match e {
+                // The name is taken, by what may hold events.
+                StoreError::Damaged(damaged) => edge::damaged_problem(&damaged).with_status(StatusCode::CONFLICT),
+                StoreError::Invalid(e) if e.field.as_deref() == Some("collection") => {
+                    Problem::invalid_parameter("collection", e)
+                }
+                other => edge::store_problem(other),
+            },
+        )?;
         let mut headers = HeaderMap::new();
         respond::insert(&mut headers, header::LOCATION, &context.url(&path(&name)));
         Ok((StatusCode::CREATED, headers, respond::json("application/json", &describe(&context, &made))?)
@@ -114,43 +120,18 @@ pub async fn patch(
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
     let mut params = Params::parse(context.query.as_deref())?;
-    let confirmed = params.take_number("confirm")?.map(count_of).transpose()?;
+    let confirmed = settings::take_confirmed(&mut params)?;
     params.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
     let change: Map<String, Value> = serde_json::from_slice(&received.bytes)
         .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a JSON object: {e}"))))?;
     let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
-        let (settings, fields) = changed(&collection, change).map_err(Problem::invalid_body)?;
-        // What takes no writes takes no changes either, and the request is not to blame.
-        if let Some(why) = collection.stats().refuses {
-            return Err(edge::write_problem(&collection, WriteError::Refused(why)));
-        }
-        if let Some(settings) = &settings {
-            confirm(&collection, settings, confirmed)?;
-        }
-        collection.change(fields, settings).map_err(edge::store_problem)?;
+        let (named, fields) = settings::read(&collection, change).map_err(Problem::invalid_body)?;
+        settings::apply(&collection, fields, &named, confirmed)?;
         respond::json("application/json", &describe(&context, &collection))
     })
     .await
-}
-
-fn count_of(n: f64) -> Result<u64> {
-    let whole = n >= 0.0 && n <= 2f64.powi(53) && n.fract() == 0.0;
-    whole.then_some(n as u64).ok_or_else(|| Problem::parameter("confirm", "expected a whole number from 0 up"))
-}
-
-/// Refuses settings that would remove more events than the client says it knows of.
-fn confirm(collection: &Collection, settings: &Settings, confirmed: Option<u64>) -> Result<()> {
-    let count = collection.removed_by(settings).map_err(edge::store_problem)?;
-    if count <= confirmed.unwrap_or(0) {
-        return Ok(());
-    }
-    let known = confirmed.map_or_else(String::new, |n| format!(", which is more than {n}"));
-    let detail = format!(
-        "this retention removes {count} events within seconds{known}: nothing was changed; confirm={count} in the query goes through with it"
-    );
-    Err(Problem::new(Kind::Conflict, detail).with("removes", count))
 }
 
 /// `DELETE /collections/{c}`
@@ -198,47 +179,6 @@ fn path(name: &str) -> String {
     format!("/collections/{}", links::escape(name))
 }
 
-/// Takes the settings of a new collection.
-fn take_settings(params: &mut Params) -> Result<Settings> {
-    let durability = match params.take("durability").as_deref() {
-        None | Some("local") => Durability::Local,
-        Some("ephemeral") => Durability::Ephemeral,
-        Some("replicated") => Durability::Replicated,
-        Some(other) => {
-            return Err(Problem::parameter(
-                "durability",
-                format!("{other:?}: expected ephemeral, local or replicated"),
-            ));
-        }
-    };
-    let retention = params.take("retention").map(|text| duration(&text)).transpose();
-    let retention = retention.map_err(|e| Problem::invalid_parameter("retention", e))?;
-    let retention_bytes = params.take_number("retention_bytes")?.map(|n| {
-        let whole = n >= 1.0 && n <= 2f64.powi(53) && n.fract() == 0.0;
-        whole
-            .then_some(n as u64)
-            .ok_or_else(|| Problem::parameter("retention_bytes", "expected a whole number from 1 up"))
-    });
-    Ok(Settings { durability, retention, retention_bytes: retention_bytes.transpose()? })
-}
-
-fn duration(text: &str) -> Result<Duration, Invalid> {
-    let micros = schema_json::parse_duration(text)?;
-    match u64::try_from(micros) {
-        Ok(micros) if micros > 0 => Ok(Duration::from_micros(micros)),
-        _ => Err(Invalid::new(format!("{text:?} is not a length of time that events can be kept"))),
-    }
-}
-
-/// A retention as ISO 8601, in days where it is whole days.
-pub(crate) fn retention_text(retention: Duration) -> String {
-    const DAY_S: u64 = 86_400;
-    match (retention.as_secs() / DAY_S, retention.as_secs() % DAY_S, retention.subsec_micros()) {
-        (days, 0, 0) if days > 0 => format!("P{days}D"),
-        _ => schema_json::duration_text(retention.as_micros() as i64),
-    }
-}
-
 /// Reads a JSON Schema, or a SimpleFeatureType spec.
 fn read_schema(headers: &HeaderMap, bytes: &[u8]) -> Result<Schema> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
@@ -265,49 +205,6 @@ fn read_schema(headers: &HeaderMap, bytes: &[u8]) -> Result<Schema> {
         schema_spec::parse(text.trim())
     };
     schema.map_err(Problem::invalid_body)
-}
-
-/// What a change asks for: settings, if they differ, and new fields.
-fn changed(collection: &Collection, change: Map<String, Value>) -> Result<(Option<Settings>, Vec<Field>), Invalid> {
-    let before = collection.settings();
-    let mut settings = before.clone();
-    let mut fields = Vec::new();
-    for (name, value) in change {
-        let wrong = |expected: &str| Invalid::field(name.as_str(), format!("{value}: expected {expected}"));
-        match (name.as_str(), &value) {
-            ("retention", Value::Null) => settings.retention = None,
-            ("retention", Value::String(text)) => {
-                settings.retention = Some(duration(text).map_err(|e| Invalid { field: Some(name), ..e })?);
-            }
-            ("retention", _) => return Err(wrong("an ISO 8601 duration such as P30D, or null")),
-            ("retention_bytes", Value::Null) => settings.retention_bytes = None,
-            ("retention_bytes", value) => {
-                let bytes = value.as_u64().filter(|n| *n > 0);
-                settings.retention_bytes = Some(bytes.ok_or_else(|| wrong("a number of bytes from 1 up, or null"))?);
-            }
-            ("properties", Value::Object(properties)) => fields = new_fields(&collection.schema(), properties)?,
-            ("properties", _) => return Err(wrong("an object of JSON Schemas, one for each new property")),
-            (other, _) => {
-                let detail = "cannot be changed: expected retention, retention_bytes or properties";
-                return Err(Invalid::field(other, detail));
-            }
-        }
-    }
-    Ok(((settings != before).then_some(settings), fields))
-}
-
-/// Reads properties that a schema does not have yet; all of them optional.
-fn new_fields(schema: &Schema, properties: &Map<String, Value>) -> Result<Vec<Field>, Invalid> {
-    for (name, property) in properties {
-        if schema.field_index(name).is_some() || *name == schema.geometry_name || *name == schema.id_name {
-            return Err(Invalid::field(name.as_str(), "is a property already: only new ones can be added"));
-        }
-        if property.get("x-ogc-role").is_some() || property.get("x-meridian-object").is_some() {
-            return Err(Invalid::field(name.as_str(), "a property added later cannot have a role"));
-        }
-    }
-    let document = json!({ "type": "object", "properties": properties });
-    Ok(schema_json::from_json(&document)?.fields)
 }
 
 /// The description of a collection.

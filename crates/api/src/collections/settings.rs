@@ -1,0 +1,152 @@
+//! Settings of a collection: named by a request, and changed only as far as its sender knows which events go.
+
+use crate::params::Params;
+use crate::problem::{Kind, Problem, Result};
+use crate::snapshot as edge;
+use crate::state::AppState;
+use meridian_model::{Field, Invalid, Schema, schema_json};
+use meridian_store::{Collection, Durability, Settings, SettingsChange, WriteError};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// Takes the settings that the parameters of a request name.
+pub fn take(params: &mut Params) -> Result<SettingsChange> {
+    let durability = match params.take("durability").as_deref() {
+        None => None,
+        Some("local") => Some(Durability::Local),
+        Some("ephemeral") => Some(Durability::Ephemeral),
+        Some("replicated") => Some(Durability::Replicated),
+        Some(other) => {
+            return Err(Problem::parameter(
+                "durability",
+                format!("{other:?}: expected ephemeral, local or replicated"),
+            ));
+        }
+    };
+    let retention = params.take("retention").map(|text| duration(&text).map(Some)).transpose();
+    let retention = retention.map_err(|e| Problem::invalid_parameter("retention", e))?;
+    let retention_bytes = take_whole(params, "retention_bytes", 1)?.map(Some);
+    Ok(SettingsChange { durability, retention, retention_bytes })
+}
+
+/// Takes the number of events that the client knows will go.
+pub fn take_confirmed(params: &mut Params) -> Result<Option<u64>> {
+    take_whole(params, "confirm", 0)
+}
+
+fn take_whole(params: &mut Params, name: &'static str, least: u64) -> Result<Option<u64>> {
+    let Some(n) = params.take_number(name)? else { return Ok(None) };
+    let whole = n >= least as f64 && n <= 2f64.powi(53) && n.fract() == 0.0;
+    let wrong = || Problem::parameter(name, format!("expected a whole number from {least} up"));
+    whole.then_some(Some(n as u64)).ok_or_else(wrong)
+}
+
+fn duration(text: &str) -> Result<Duration, Invalid> {
+    let micros = schema_json::parse_duration(text)?;
+    match u64::try_from(micros) {
+        Ok(micros) if micros > 0 => Ok(Duration::from_micros(micros)),
+        _ => Err(Invalid::new(format!("{text:?} is not a length of time that events can be kept"))),
+    }
+}
+
+/// A retention as ISO 8601, in days where it is whole days.
+pub(crate) fn retention_text(retention: Duration) -> String {
+    const DAY_S: u64 = 86_400;
+    match (retention.as_secs() / DAY_S, retention.as_secs() % DAY_S, retention.subsec_micros()) {
+        (days, 0, 0) if days > 0 => format!("P{days}D"),
+        _ => schema_json::duration_text(retention.as_micros() as i64),
+    }
+}
+
+/// What the body of a PATCH asks for: settings that it names, and new fields.
+pub fn read(collection: &Collection, change: Map<String, Value>) -> Result<(SettingsChange, Vec<Field>), Invalid> {
+    let mut named = SettingsChange::default();
+    let mut fields = Vec::new();
+    for (name, value) in change {
+        let wrong = |expected: &str| Invalid::field(name.as_str(), format!("{value}: expected {expected}"));
+        match (name.as_str(), &value) {
+            ("retention", Value::Null) => named.retention = Some(None),
+            ("retention", Value::String(text)) => {
+                named.retention = Some(Some(duration(text).map_err(|e| Invalid { field: Some(name), ..e })?));
+            }
+            ("retention", _) => return Err(wrong("an ISO 8601 duration such as P30D, or null")),
+            ("retention_bytes", Value::Null) => named.retention_bytes = Some(None),
+            ("retention_bytes", value) => {
+                let bytes = value.as_u64().filter(|n| *n > 0);
+                named.retention_bytes = Some(Some(bytes.ok_or_else(|| wrong("a number of bytes from 1 up, or null"))?));
+            }
+            ("properties", Value::Object(properties)) => fields = new_fields(&collection.schema(), properties)?,
+            ("properties", _) => return Err(wrong("an object of JSON Schemas, one for each new property")),
+            (other, _) => {
+                let detail = "cannot be changed: expected retention, retention_bytes or properties";
+                return Err(Invalid::field(other, detail));
+            }
+        }
+    }
+    Ok((named, fields))
+}
+
+/// Reads properties that a schema does not have yet; all of them optional.
+fn new_fields(schema: &Schema, properties: &Map<String, Value>) -> Result<Vec<Field>, Invalid> {
+    for (name, property) in properties {
+        if schema.field_index(name).is_some() || *name == schema.geometry_name || *name == schema.id_name {
+            return Err(Invalid::field(name.as_str(), "is a property already: only new ones can be added"));
+        }
+        if property.get("x-ogc-role").is_some() || property.get("x-meridian-object").is_some() {
+            return Err(Invalid::field(name.as_str(), "a property added later cannot have a role"));
+        }
+    }
+    let document = json!({ "type": "object", "properties": properties });
+    Ok(schema_json::from_json(&document)?.fields)
+}
+
+/// Gives a collection that is there the settings that a PUT names; the same ones again change nothing.
+pub fn put(state: &AppState, collection: &Collection, named: SettingsChange, confirmed: Option<u64>) -> Result<()> {
+    let before = collection.settings();
+    // A store in memory keeps all collections there, whatever was asked for when they were made.
+    let durability = named.durability.filter(|_| !state.store.is_ephemeral());
+    if durability.is_some_and(|asked| asked != before.durability) {
+        let detail = format!(
+            "the durability of a collection cannot be changed, and that of {:?} is {}",
+            collection.name(),
+            json!(before.durability)
+        );
+        return Err(Problem::new(Kind::Conflict, detail).with("field", "durability"));
+    }
+    let named = SettingsChange { durability: None, ..named };
+    match named.of(&before) == before {
+        true => Ok(()),
+        false => apply(collection, Vec::new(), &named, confirmed),
+    }
+}
+
+/// Changes a collection, unless that would remove more events than the client says it knows of.
+pub fn apply(
+    collection: &Collection,
+    fields: Vec<Field>,
+    named: &SettingsChange,
+    confirmed: Option<u64>,
+) -> Result<()> {
+    // What takes no writes takes no changes either, and the request is not to blame.
+    if let Some(why) = collection.stats().refuses {
+        return Err(edge::write_problem(collection, WriteError::Refused(why)));
+    }
+    let before = collection.settings();
+    let after = Some(named.of(&before)).filter(|after| *after != before);
+    if let Some(after) = &after {
+        confirm(collection, after, confirmed)?;
+    }
+    collection.change(fields, after).map_err(edge::store_problem)
+}
+
+fn confirm(collection: &Collection, settings: &Settings, confirmed: Option<u64>) -> Result<()> {
+    let count = collection.removed_by(settings).map_err(edge::store_problem)?;
+    if count <= confirmed.unwrap_or(0) {
+        return Ok(());
+    }
+    let known = confirmed.map_or_else(String::new, |n| format!(", which is more than {n}"));
+    let detail = format!(
+        "this retention removes {count} events within seconds{known}: nothing was changed; confirm={count} in the query goes through with it"
+    );
+    Err(Problem::new(Kind::Conflict, detail).with("removes", count))
+}
