@@ -72,6 +72,8 @@ pub struct ServerConfig {
 
     /// Most streams of events (`/collections/{c}/stream`) open at once; more get 503.
     pub streams_max: usize,
+    /// Moving objects that a stream remembers where comings and leavings are told, at least; others are looked up in the store.
+    pub stream_objects_max: usize,
     /// Longest time that a stream of events lasts; its client comes back to where it was.
     pub stream_lifetime: Duration,
 
@@ -113,6 +115,7 @@ impl Default for ServerConfig {
             answer_bytes_total: 256 * MIB,
             answer_rate_min: 4096,
             streams_max: 256,
+            stream_objects_max: 8192,
             stream_lifetime: Duration::from_secs(60 * 60),
             search: Settings::default(),
             shutdown_grace: Duration::from_secs(20),

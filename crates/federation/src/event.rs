@@ -85,6 +85,12 @@ impl Event<'_> {
         Some(start).filter(|start| self.of.batch.schema().has_time() && *start != i64::MIN)
     }
 
+    /// Its last instant: of two events of an object the one that ends later is the newer, as in collections of mode `latest`.
+    /// Events without time are as new as they come.
+    pub(crate) fn ends(&self) -> i64 {
+        self.of.batch.interval(self.row).1
+    }
+
     /// All its texts, those in lists too.
     pub(crate) fn texts(&self) -> &Prepared {
         self.texts.get_or_init(|| {

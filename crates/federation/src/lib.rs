@@ -44,7 +44,7 @@ pub use pipeline::Sink;
 pub use provider::{Declared, Fault, Provider};
 pub use question::{Media, Place, Priority, Question};
 pub use saved::{
-    Definition, SavedFigures, SavedSearch, SavedSearches, SavedSettings, Webhook, WebhookSettings, When, signature,
+    Definition, SavedFigures, SavedSearch, SavedSearches, SavedSettings, Webhook, WebhookSettings, signature,
 };
 pub use search::{Search, State, Tally};
 pub use searches::{Refusal, Searches};

@@ -1,5 +1,6 @@
 //! A position that moves through what was written.
 
+use super::fence::{Fence, numbered};
 use super::news::Turn;
 use super::request::Asked;
 use crate::problem::{Problem, Result};
@@ -7,7 +8,7 @@ use crate::reproject::reproject;
 use crate::snapshot as edge;
 use crate::state::AppState;
 use meridian_formats::FeatureWriter;
-use meridian_model::{IdRole, Schema, Seq};
+use meridian_model::{Batch, Schema, Seq, When};
 use meridian_store::{Collection, Since};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -56,6 +57,8 @@ pub(super) struct Follower {
     asked: Asked,
     writer: FeatureWriter,
     schema: Arc<Schema>,
+    /// Where comings and leavings are to be told.
+    fence: Option<Fence>,
     /// All up to this has been looked at.
     at: Seq,
     since: Option<Since>,
@@ -67,18 +70,20 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(state: AppState, collection: Arc<Collection>, asked: Asked, turn: Turn) -> Result<Follower> {
+    pub(super) fn new(state: AppState, collection: Arc<Collection>, mut asked: Asked, turn: Turn) -> Result<Follower> {
         let schema = collection.schema();
         let writer = writer_of(&schema, &asked)?;
         let bell = state.live.bell(collection.name());
         let ends = Instant::now() + state.config.stream_lifetime;
         let at = asked.after;
+        let fence = asked.when.take().map(|when| Fence::new(when, state.config.stream_objects_max));
         Ok(Follower {
             state,
             collection,
             asked,
             writer,
             schema,
+            fence,
             at,
             since: None,
             bell,
@@ -192,34 +197,49 @@ impl Follower {
                 self.schema = batch.schema().clone();
                 self.writer = writer_of(&self.schema, &self.asked)?;
             }
-            // Made ids are sequence numbers: a filter on them reads those.
-            let batch = match self.asked.predicate.reads_id() && self.schema.id == IdRole::Made {
-                true => batch.with_seqs(seqs.iter().map(|seq| seq.0).collect()),
-                false => batch,
-            };
-            let matching = self.asked.predicate.evaluate(&batch);
-            let rows: Vec<u32> = matching.set_indices().map(|row| row as u32).collect();
-            let (last, seqs) = (seqs.last().copied(), rows.iter().map(|row| seqs[*row as usize]).collect::<Vec<Seq>>());
-            if !rows.is_empty() {
-                let picked = reproject(&batch.take(&rows), self.asked.crs)?;
-                let features = self.writer.rows(&picked, &seqs);
-                let mut sent = Vec::with_capacity(seqs.len());
-                for (row, seq) in seqs.iter().enumerate() {
-                    let mut feature = Vec::with_capacity(256);
-                    features.feature_with(row, &mut feature, |out| {
-                        out.extend_from_slice(b",\"position\":\"");
-                        out.extend_from_slice(seq.to_id().as_bytes());
-                        out.push(b'"');
-                    });
-                    sent.push((*seq, feature));
+            let predicate = &self.asked.predicate;
+            let batch = numbered(batch, &seqs, predicate);
+            let told: Vec<(u32, Option<When>)> = match &mut self.fence {
+                None => predicate.evaluate(&batch).set_indices().map(|row| (row as u32, None)).collect(),
+                Some(fence) => {
+                    let told = fence.told(&self.collection, predicate, &batch, &seqs)?;
+                    told.into_iter().map(|(row, when)| (row, Some(when))).collect()
                 }
-                self.at = last.unwrap_or(self.at);
+            };
+            let sent = self.write(&batch, &seqs, &told)?;
+            self.at = seqs.last().copied().unwrap_or(self.at);
+            if !sent.is_empty() {
                 self.state.live.sent.fetch_add(sent.len() as u64, Ordering::Relaxed);
                 return Ok(Some(Next::Events(sent)));
             }
-            self.at = last.unwrap_or(self.at);
         }
         Ok(None)
+    }
+
+    /// Some of the events as the client gets them.
+    fn write(&self, batch: &Batch, seqs: &[Seq], told: &[(u32, Option<When>)]) -> Result<Vec<Sent>> {
+        if told.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (rows, seqs): (Vec<u32>, Vec<Seq>) = told.iter().map(|(row, _)| (*row, seqs[*row as usize])).unzip();
+        let picked = reproject(&batch.take(&rows), self.asked.crs)?;
+        let features = self.writer.rows(&picked, &seqs);
+        let one = |(row, (seq, (_, when))): (usize, (&Seq, &(u32, Option<When>)))| {
+            let mut feature = Vec::with_capacity(256);
+            features.feature_with(row, &mut feature, |out| {
+                let mut member = |name: &str, value: &str| {
+                    for piece in [",\"", name, "\":\"", value, "\""] {
+                        out.extend_from_slice(piece.as_bytes());
+                    }
+                };
+                member("position", &seq.to_id());
+                if let Some(when) = when {
+                    member("when", when.word());
+                }
+            });
+            (*seq, feature)
+        };
+        Ok(seqs.iter().zip(told).enumerate().map(one).collect())
     }
 
     /// How long a client may take for so many bytes.

@@ -7,6 +7,7 @@
 //!
 //! What was deleted, replaced or has expired before it was read is not sent.
 
+mod fence;
 mod follow;
 mod frame;
 mod news;

@@ -8,8 +8,8 @@ use crate::params::question::{self, Question};
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use axum::http::HeaderName;
-use meridian_model::Seq;
 use meridian_model::filter::Predicate;
+use meridian_model::{Schema, Seq, When};
 use meridian_store::Collection;
 
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -24,6 +24,8 @@ pub(super) struct Asked {
     pub(super) predicate: Predicate,
     pub(super) properties: Option<Vec<String>>,
     pub(super) crs: Crs,
+    /// What is told of moving objects; `None`: every event that matches, alike.
+    pub(super) when: Option<Vec<When>>,
     /// What comes after this is wanted.
     pub(super) after: Seq,
 }
@@ -35,6 +37,7 @@ impl Asked {
         let properties = page::take_properties(&mut params, &schema)?;
         let crs = params.take("crs").map(|c| crs::parse("crs", &c)).transpose()?.unwrap_or_default();
         let after = params.take("after");
+        let when = params.take("when").map(|words| when(&words, &schema)).transpose()?;
         let radius = params.clone().take("radius").is_some();
         let question = Question::take(&mut params, &schema)?;
         params.finish_with(&question::queryable_names(&schema))?;
@@ -58,8 +61,16 @@ impl Asked {
             }
         };
         held(collection, after)?;
-        Ok(Asked { predicate: question.predicate, properties, crs, after })
+        Ok(Asked { predicate: question.predicate, properties, crs, when, after })
     }
+}
+
+/// What of moving objects is to be told.
+fn when(words: &str, schema: &Schema) -> Result<Vec<When>> {
+    if schema.object.is_none() {
+        return Err(Problem::parameter("when", "this collection names no object field (x-meridian-object)"));
+    }
+    When::read(words.split(',').map(str::trim)).map_err(|e| Problem::parameter("when", e.detail))
 }
 
 /// Refuses a position after which events have been let go by retention: they would be missing without a word.

@@ -99,6 +99,11 @@ fn parameters() -> Value {
             "Of objects and saved searches: only those whose names come after this one; a `next` link has it. Of packets: only those with greater numbers. Of streams: only events after this position, which an event or the answer to a write gave.",
             text(),
         ),
+        (
+            "when",
+            "What is told of moving objects: some of `enter`, `inside` and `exit`, with commas between.",
+            json!({ "type": "array", "items": { "type": "string", "enum": ["enter", "inside", "exit"] } }),
+        ),
         ("simplify", "How far the line of `track` may be off, in metres.", json!({ "type": "number", "minimum": 0 })),
         (
             "explain",

@@ -16,14 +16,14 @@ const SPEC: &str = "n:Integer,note:String,dtg:Date,*geom:Point:srid=4326";
 
 /// A message of a stream: its position, kind and data.
 #[derive(Debug, Clone)]
-struct Message {
-    id: String,
-    kind: String,
-    data: Option<Value>,
+pub struct Message {
+    pub id: String,
+    pub kind: String,
+    pub data: Option<Value>,
 }
 
 impl Message {
-    fn n(&self) -> u64 {
+    pub fn n(&self) -> u64 {
         let data = self.data.as_ref().unwrap();
         assert_eq!(data["position"], self.id.as_str(), "{data}");
         data["properties"]["n"].as_u64().unwrap()
@@ -31,13 +31,13 @@ impl Message {
 }
 
 /// A stream as Server-Sent Events, after its head.
-struct Follow {
+pub struct Follow {
     reader: BufReader<TcpStream>,
     text: String,
 }
 
 impl Follow {
-    fn open(server: &Server, path: &str, last: Option<&str>) -> Follow {
+    pub fn open(server: &Server, path: &str, last: Option<&str>) -> Follow {
         Follow::over(server.connect(), path, last)
     }
 
@@ -51,7 +51,7 @@ impl Follow {
     }
 
     /// The next message, also one without data; `None` at the end.
-    fn message(&mut self) -> Option<Message> {
+    pub fn message(&mut self) -> Option<Message> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
                 let mut message = Message { id: String::new(), kind: "message".to_owned(), data: None };
@@ -75,7 +75,7 @@ impl Follow {
     }
 
     /// The next message with data.
-    fn next(&mut self) -> Option<Message> {
+    pub fn next(&mut self) -> Option<Message> {
         loop {
             let message = self.message()?;
             if message.data.is_some() {

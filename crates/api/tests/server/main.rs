@@ -15,6 +15,7 @@ mod described;
 mod doors;
 mod events;
 mod faults;
+mod fences;
 mod gone;
 mod intake;
 mod kept;

@@ -168,6 +168,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         GIB
     ),
     count!("streams.max", "Most streams of events open at once; more get 503.", server.streams_max, 0, 1_000_000),
+    count!(
+        "streams.objects_max",
+        "Moving objects that a stream with `when` remembers at least; it looks up others.",
+        server.stream_objects_max,
+        1,
+        1_000_000
+    ),
     duration!("streams.lifetime", "Longest time that a stream of events lasts.", server.stream_lifetime, "1s", "30d"),
 ];
 

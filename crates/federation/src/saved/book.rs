@@ -4,7 +4,6 @@
 use super::catch_up::Missed;
 use super::definition::Definition;
 use super::ear::Ear;
-use super::fence::Fences;
 use super::kept::{self, Kept, One};
 use super::looked::{self, Progress};
 use super::matcher::{Standing, listen};
@@ -17,7 +16,7 @@ use super::webhook::Postman;
 use crate::always::always;
 use crate::delivery::Outbox;
 use crate::searches::Searches;
-use meridian_model::Invalid;
+use meridian_model::{Fences, Invalid};
 use meridian_store::seams::{Clock, Random};
 use meridian_store::{Records, Store, StoreError};
 use parking_lot::{Mutex, RwLock};

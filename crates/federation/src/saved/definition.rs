@@ -4,7 +4,7 @@ use super::settings::SavedSettings;
 use crate::provider::{Own, may_call};
 use crate::question::Question;
 use crate::settings::Settings;
-use meridian_model::Invalid;
+use meridian_model::{Invalid, When};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -17,28 +17,6 @@ const NAME_BYTES_MAX: usize = 200;
 const POLL_MAX_S: u64 = 31 * 86_400;
 /// Shortest and longest secret of a webhook, in bytes.
 const SECRET_BYTES: (usize, usize) = (8, 200);
-
-/// What becomes of a moving object before a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum When {
-    /// Its newest event answers the question, the one before did not.
-    Enter,
-    /// An event answers the question, and it is no coming; of what does not move, any event that does.
-    Inside,
-    /// Its newest event answers the question no more.
-    Exit,
-}
-
-impl When {
-    /// Its word in questions and packets.
-    pub fn word(self) -> &'static str {
-        match self {
-            When::Enter => "enter",
-            When::Inside => "inside",
-            When::Exit => "exit",
-        }
-    }
-}
 
 /// Where packets are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,9 +87,9 @@ impl Definition {
         self.question.providers.as_ref().is_none_or(own)
     }
 
-    /// Whether comings or leavings are to be told.
+    /// Whether it tells what becomes of moving objects.
     pub fn is_fence(&self) -> bool {
-        self.when.as_ref().is_some_and(|when| when.iter().any(|w| *w != When::Inside))
+        self.when.is_some()
     }
 
     /// As it is shown: everything but the secret.
@@ -144,13 +122,8 @@ impl Definition {
 
 fn read_when(value: &Value) -> Result<Vec<When>, Invalid> {
     let wrong = || Invalid::field("when", format!("{value}: expected an array of enter, inside and exit"));
-    let list = value.as_array().filter(|list| !list.is_empty()).ok_or_else(wrong)?;
-    let known = [When::Enter, When::Inside, When::Exit];
-    let read = |word: &Value| known.into_iter().find(|when| word == when.word()).ok_or_else(wrong);
-    let mut when = list.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    when.sort_unstable();
-    when.dedup();
-    Ok(when)
+    let words = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+    words.ok_or_else(wrong).and_then(When::read)
 }
 
 fn read_webhook(value: &Value, settings: &SavedSettings) -> Result<Webhook, Invalid> {

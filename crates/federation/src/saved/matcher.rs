@@ -1,15 +1,14 @@
 //! New events meet the questions that stand.
 
 use super::book::SavedSearches;
-use super::definition::When;
 use super::ear::Ear;
-use super::fence::{Fences, Passage};
 use super::index::Index;
 use super::search::SavedSearch;
 use crate::event::{Event, Events};
 use crate::provider::Own;
 use meridian_formats::FeatureWriter;
-use meridian_model::{Batch, Seq};
+use meridian_model::fence::Passage;
+use meridian_model::{Batch, Fences, Seq, When};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +22,7 @@ const CHUNK: usize = 256;
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     pub(super) index: Index<Arc<SavedSearch>>,
-    /// Those that ask who comes and leaves, by number.
+    /// Those that tell what becomes of moving objects, by number.
     pub(super) fences: HashMap<u64, Arc<SavedSearch>>,
 }
 
@@ -147,28 +146,24 @@ fn passages(
     let object = if standing.fences.is_empty() { None } else { event.object() };
     let passage = match object {
         Some(object) => {
-            let mut inside: Vec<u64> =
-                moving.iter().filter(|search| search.definition.is_fence()).map(|search| search.number).collect();
+            let mut inside: Vec<u64> = moving.iter().map(|search| search.number).collect();
             inside.sort_unstable();
-            // Events without time are as new as they come.
-            fences.pass(object, event.time().unwrap_or(0), &inside)
+            fences.pass(object, event.ends(), &inside)
         }
         None => Passage::default(),
     };
     if passage.late {
         return;
     }
-    let wants = |search: &SavedSearch, when: When| search.definition.when.as_ref().is_some_and(|w| w.contains(&when));
+    let mut tell = |search: &Arc<SavedSearch>, was: bool, is: bool| {
+        let when = search.definition.when.as_deref().and_then(|asked| When::told(asked, was, is));
+        hits.extend(when.map(|when| Hit { search: search.clone(), when: Some(when), row }));
+    };
     for search in moving {
-        // Who does not ask for comings hears of them as of any other event inside.
-        let comes = passage.entered.binary_search(&search.number).is_ok() && wants(&search, When::Enter);
-        let when = if comes { When::Enter } else { When::Inside };
-        if wants(&search, when) {
-            hits.push(Hit { search, when: Some(when), row });
-        }
+        // What does not move is inside, and never comes.
+        tell(&search, passage.entered.binary_search(&search.number).is_err(), true);
     }
-    let left = passage.left.iter().filter_map(|number| standing.fences.get(number));
-    for search in left.filter(|search| wants(search, When::Exit)) {
-        hits.push(Hit { search: search.clone(), when: Some(When::Exit), row });
+    for search in passage.left.iter().filter_map(|number| standing.fences.get(number)) {
+        tell(search, true, false);
     }
 }

@@ -10,7 +10,6 @@ mod catch_up;
 mod changes;
 mod definition;
 mod ear;
-mod fence;
 mod grid;
 mod index;
 mod kept;
@@ -28,7 +27,7 @@ mod webhook;
 mod tests;
 
 pub use book::{SavedFigures, SavedSearches};
-pub use definition::{Definition, Webhook, When};
+pub use definition::{Definition, Webhook};
 pub use search::SavedSearch;
 pub use settings::{SavedSettings, WebhookSettings};
 pub use webhook::signature;

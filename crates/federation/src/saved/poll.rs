@@ -1,11 +1,11 @@
 //! Outside providers, asked again and again for saved searches: so many at once, and only what is new is sent.
 
 use super::book::SavedSearches;
-use super::definition::When;
 use super::search::SavedSearch;
 use crate::pipeline::deduplicate::hash;
 use crate::provider::Own;
 use crate::question::{Priority, Question};
+use meridian_model::When;
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::cmp::Reverse;

@@ -1,10 +1,10 @@
 //! One saved search: what it is, its packets, and what it counts.
 
-use super::definition::{Definition, When};
+use super::definition::Definition;
 use super::post::Post;
 use super::shelf::Shelf;
 use crate::delivery::Outbox;
-use meridian_model::time;
+use meridian_model::{When, time};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -1,0 +1,88 @@
+//! Comings and leavings: what a question's conditions mean for the objects that move.
+//!
+//! What is told of an event depends on nothing but what was written before it: whether the newest event of its object among those
+//! matched. That is remembered for some objects. Of others it is found in the store, so that a stream says the same whenever its
+//! client came, and however many objects there are.
+
+use crate::snapshot as edge;
+use meridian_model::filter::Predicate;
+use meridian_model::{Batch, Fences, IdRole, Layout, Projection, Seq, When};
+use meridian_store::{Collection, Formers};
+
+/// The number of the only question of a stream.
+const HERE: &[u64] = &[0];
+
+/// Who is inside, as far as it is known.
+pub(super) struct Fence {
+    asked: Vec<When>,
+    known: Fences,
+}
+
+impl Fence {
+    /// Tells these; remembers so many objects.
+    pub(super) fn new(asked: Vec<When>, objects: usize) -> Fence {
+        // Those inside count twice, and of the objects that were not heard of for longest half go at a time.
+        Fence { asked, known: Fences::new(objects.saturating_mul(4)) }
+    }
+
+    /// What is told of events that were written one after another: rows, and what each means.
+    pub(super) fn told(
+        &mut self,
+        collection: &Collection,
+        predicate: &Predicate,
+        batch: &Batch,
+        seqs: &[Seq],
+    ) -> crate::problem::Result<Vec<(u32, When)>> {
+        let (formers, matching) = (collection.formers(), predicate.evaluate(batch));
+        let mut told = Vec::new();
+        for (row, seq) in seqs.iter().enumerate() {
+            let is = matching.value(row);
+            let was = match formers.object(batch, row) {
+                // What does not move is inside, and never comes.
+                None => is,
+                Some(object) => {
+                    if !self.known.knows(object) {
+                        self.known.restore(state(&formers, predicate, batch, row, *seq, object)?);
+                    }
+                    let passage = self.known.pass(object, batch.interval(row).1, if is { HERE } else { &[] });
+                    if passage.late {
+                        continue;
+                    }
+                    !passage.left.is_empty() || is && passage.entered.is_empty()
+                }
+            };
+            told.extend(When::told(&self.asked, was, is).map(|when| (row as u32, when)));
+        }
+        Ok(told)
+    }
+}
+
+/// Where the object of a row was before it, if it was anywhere.
+fn state(
+    formers: &Formers,
+    predicate: &Predicate,
+    batch: &Batch,
+    row: usize,
+    seq: Seq,
+    object: u64,
+) -> crate::problem::Result<Option<(u64, i64, Vec<u64>)>> {
+    let schema = batch.schema();
+    let layout = Layout::of(schema);
+    let mut columns = Projection::none(&layout);
+    predicate.add_columns(&layout, schema, &mut columns);
+    columns.add_time(&layout, schema);
+    let former = formers.before(batch, row, seq, &columns).map_err(edge::store_problem)?;
+    Ok(former.map(|(one, before)| {
+        let one = numbered(one, &[before], predicate);
+        let inside = if predicate.evaluate(&one).has_true() { HERE } else { &[] };
+        (object, one.interval(0).1, inside.to_vec())
+    }))
+}
+
+/// Made ids are sequence numbers: a filter on them reads those.
+pub(super) fn numbered(batch: Batch, seqs: &[Seq], predicate: &Predicate) -> Batch {
+    match predicate.reads_id() && batch.schema().id == IdRole::Made {
+        true => batch.with_seqs(seqs.iter().map(|seq| seq.0).collect()),
+        false => batch,
+    }
+}

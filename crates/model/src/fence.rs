@@ -1,0 +1,223 @@
+//! Moving objects before questions: who comes, stays and leaves.
+//!
+//! Of every object the questions are remembered that its newest event answers. Newest is what ends last by its own time; of two,
+//! the one written last. Memory is bounded. What was not heard of for longest is forgotten: two generations, of which the older
+//! goes when the younger is full. An object that is forgotten comes anew with its next event, however late, unless its holder
+//! finds out elsewhere where it was and says so ([`Fences::restore`]).
+
+use crate::error::Invalid;
+use std::collections::HashMap;
+
+/// What becomes of a moving object before a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum When {
+    /// Its newest event answers the question, the one before did not.
+    Enter,
+    /// An event answers the question, and it is no coming; of what does not move, any event that does.
+    Inside,
+    /// Its newest event answers the question no more.
+    Exit,
+}
+
+impl When {
+    /// Its word in questions and answers.
+    pub fn word(self) -> &'static str {
+        match self {
+            When::Enter => "enter",
+            When::Inside => "inside",
+            When::Exit => "exit",
+        }
+    }
+
+    /// Reads some of these words, of which there must be one; in order, each once. A mistake is blamed on `when`.
+    pub fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Vec<When>, Invalid> {
+        let known = [When::Enter, When::Inside, When::Exit];
+        let read = |word: &str| {
+            let wrong = || Invalid::field("when", format!("{word:?}: expected some of enter, inside and exit"));
+            known.into_iter().find(|when| word == when.word()).ok_or_else(wrong)
+        };
+        let mut when = words.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        if when.is_empty() {
+            return Err(Invalid::field("when", "it is empty: expected some of enter, inside and exit"));
+        }
+        when.sort_unstable();
+        when.dedup();
+        Ok(when)
+    }
+
+    /// What of an event is told to one who asks for some of these: whether its object was inside before it, and is now.
+    pub fn told(asked: &[When], was: bool, is: bool) -> Option<When> {
+        let when = match (was, is) {
+            (false, true) if asked.contains(&When::Enter) => When::Enter,
+            // Who does not ask for comings hears of them as of any other event inside.
+            (_, true) => When::Inside,
+            (true, false) => When::Exit,
+            (false, false) => return None,
+        };
+        asked.contains(&when).then_some(when)
+    }
+}
+
+/// The objects that are known, by number.
+#[derive(Debug)]
+pub struct Fences {
+    young: HashMap<u64, Track>,
+    old: HashMap<u64, Track>,
+    /// What the young take: one for each object, and one for each question that it is in.
+    weight: usize,
+    max: usize,
+}
+
+/// What is known of one.
+#[derive(Debug)]
+struct Track {
+    /// End of its newest event.
+    time: i64,
+    /// The questions that this event answers, sorted.
+    inside: Vec<u64>,
+}
+
+/// What an event means for the questions.
+#[derive(Debug, Default, PartialEq)]
+pub struct Passage {
+    /// Whether the object is known to have been elsewhere since: a late event is no news, neither of coming and leaving nor
+    /// of being inside.
+    pub late: bool,
+    /// Those that the object has come into, sorted.
+    pub entered: Vec<u64>,
+    /// Those that it was in, and is no more.
+    pub left: Vec<u64>,
+}
+
+impl Fences {
+    /// None yet; at most so many will be known, each counted once and once more for each question that it is in.
+    pub fn new(max: usize) -> Fences {
+        Fences { young: HashMap::new(), old: HashMap::new(), weight: 0, max }
+    }
+
+    /// An object's event, which ends then, answers these questions, sorted. One that is older than what is known changes nothing: the object was
+    /// elsewhere since.
+    pub fn pass(&mut self, object: u64, time: i64, inside: &[u64]) -> Passage {
+        let known = match self.young.remove(&object) {
+            Some(track) => {
+                self.weight -= 1 + track.inside.len();
+                Some(track)
+            }
+            None => self.old.remove(&object),
+        };
+        let Some(track) = known else {
+            // Of one that is nowhere the time is kept: a position from before may come later.
+            self.keep(object, Track { time, inside: inside.to_vec() });
+            return Passage { entered: inside.to_vec(), ..Passage::default() };
+        };
+        if time < track.time {
+            self.keep(object, track);
+            return Passage { late: true, ..Passage::default() };
+        }
+        let others = |of: &[u64], than: &[u64]| of.iter().copied().filter(|n| than.binary_search(n).is_err()).collect();
+        let passage =
+            Passage { late: false, entered: others(inside, &track.inside), left: others(&track.inside, inside) };
+        self.keep(object, Track { time, inside: inside.to_vec() });
+        passage
+    }
+
+    fn keep(&mut self, object: u64, track: Track) {
+        let weight = 1 + track.inside.len();
+        if self.weight + weight > self.max / 2 && !self.young.is_empty() {
+            self.old = std::mem::take(&mut self.young);
+            self.weight = 0;
+        }
+        self.weight += weight;
+        self.young.insert(object, track);
+    }
+
+    /// Objects known.
+    pub fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether this one is.
+    pub fn knows(&self, object: u64) -> bool {
+        self.young.contains_key(&object) || self.old.contains_key(&object)
+    }
+
+    /// What is known, to be remembered over a restart.
+    pub fn list(&self) -> Vec<(u64, i64, Vec<u64>)> {
+        let tracks = self.old.iter().chain(&self.young);
+        tracks.map(|(object, track)| (*object, track.time, track.inside.clone())).collect()
+    }
+
+    /// Takes in what is known of objects from elsewhere, as [`Fences::list`] gives it.
+    pub fn restore(&mut self, list: impl IntoIterator<Item = (u64, i64, Vec<u64>)>) {
+        for (object, time, inside) in list {
+            self.keep(object, Track { time, inside });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_told_is_what_was_asked_for() {
+        let all = When::read(["exit", "enter", "inside", "exit"]).unwrap();
+        assert_eq!(all, [When::Enter, When::Inside, When::Exit]);
+        for (was, is, when) in [
+            (false, true, Some(When::Enter)),
+            (true, true, Some(When::Inside)),
+            (true, false, Some(When::Exit)),
+            (false, false, None),
+        ] {
+            assert_eq!(When::told(&all, was, is), when);
+            let only = |one: When| When::told(&[one], was, is);
+            assert_eq!(only(When::Enter), when.filter(|when| *when == When::Enter));
+            assert_eq!(only(When::Inside), is.then_some(When::Inside));
+            assert_eq!(only(When::Exit), when.filter(|when| *when == When::Exit));
+        }
+        assert_eq!(When::read(["enter", "in"]).unwrap_err().field.as_deref(), Some("when"));
+        assert!(When::read([]).is_err());
+    }
+
+    proptest! {
+        /// As one who remembers everything has it, as long as nothing is forgotten.
+        #[test]
+        fn comings_and_leavings_are_those_of_the_newest_event(events in proptest::collection::vec(
+            (0..4_u64, 0..30_i64, proptest::collection::btree_set(0..5_u64, 0..4)), 1..80), restart in 0..80_usize) {
+            let mut fences = Fences::new(1_000_000);
+            let mut known: HashMap<u64, (i64, Vec<u64>)> = HashMap::new();
+            for (n, (object, time, inside)) in events.into_iter().enumerate() {
+                if n == restart {
+                    let list = fences.list();
+                    fences = Fences::new(1_000_000);
+                    fences.restore(list);
+                }
+                let inside: Vec<u64> = inside.into_iter().collect();
+                let passage = fences.pass(object, time, &inside);
+                let (newest, before) = known.get(&object).cloned().unwrap_or((i64::MIN, Vec::new()));
+                let mut expected = Passage { late: time < newest, ..Passage::default() };
+                if time >= newest {
+                    expected.entered = inside.iter().copied().filter(|q| !before.contains(q)).collect();
+                    expected.left = before.iter().copied().filter(|q| !inside.contains(q)).collect();
+                    known.insert(object, (time, inside));
+                }
+                prop_assert_eq!(passage, expected);
+            }
+        }
+
+        #[test]
+        fn memory_is_bounded(objects in proptest::collection::vec(0..10_000_u64, 1..500)) {
+            let mut fences = Fences::new(100);
+            for object in objects {
+                fences.pass(object, 0, &[1, 2, 3]);
+                prop_assert!(fences.list().iter().map(|(_, _, inside)| 1 + inside.len()).sum::<usize>() <= 104);
+            }
+        }
+    }
+}
