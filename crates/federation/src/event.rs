@@ -12,7 +12,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ListArray, StringArray};
 use geo_types::Geometry;
 use meridian_formats::{FeatureWriter, Features};
-use meridian_model::{Batch, FieldColumn, Seq};
+use meridian_model::{Batch, FieldColumn, Interval, Seq};
 use std::cell::OnceCell;
 
 /// The events of one write.
@@ -79,10 +79,9 @@ impl Event<'_> {
         (!bounds.is_nowhere()).then_some([bounds.west, bounds.south, bounds.east, bounds.north])
     }
 
-    /// Its first instant, in microseconds since 1970.
-    pub(crate) fn time(&self) -> Option<i64> {
-        let (start, _) = self.of.batch.interval(self.row);
-        Some(start).filter(|start| self.of.batch.schema().has_time() && *start != i64::MIN)
+    /// When it was; `None` where that is not known at all.
+    pub(crate) fn time(&self) -> Option<Interval> {
+        time_of(self.of.batch, self.row)
     }
 
     /// Its last instant: of two events of an object the one that ends later is the newer, as in collections of mode `latest`.
@@ -163,10 +162,7 @@ impl Event<'_> {
 
     /// Whether it is an answer to a question: the same as a search would find.
     pub(crate) fn answers(&self, question: &Question) -> bool {
-        let time = || {
-            let during = question.interval.start..=question.interval.end;
-            !question.has_time() || self.time().is_some_and(|at| during.contains(&at))
-        };
+        let time = || !question.has_time() || self.time().is_some_and(|time| time.meets(&question.interval));
         let place = || {
             let shape = || self.shape.get_or_init(|| self.of.batch.geometry(self.row)).as_ref();
             question.area().is_none_or(|area| shape().is_some_and(|shape| area.holds(shape)))
@@ -178,4 +174,11 @@ impl Event<'_> {
             || question.language.as_ref().is_none_or(|sought| self.told(question).language.as_ref() == Some(sought));
         time() && place() && author() && words() && media() && language()
     }
+}
+
+/// When the event of a row was: open ends are those of time. `None` in a collection without time, and of an event that has neither a
+/// start nor an end.
+pub(crate) fn time_of(batch: &Batch, row: usize) -> Option<Interval> {
+    let (start, end) = batch.interval(row);
+    Some(Interval { start, end }).filter(|time| batch.schema().has_time() && *time != Interval::ALWAYS)
 }

@@ -2,7 +2,7 @@
 
 use crate::labels::Labels;
 use geo_types::Geometry;
-use meridian_model::time;
+use meridian_model::{Interval, time};
 use serde_json::{Map, Value, json};
 
 /// One result, as every source's answer is mapped to.
@@ -14,8 +14,8 @@ pub struct Found {
     pub place: Option<Value>,
     /// The same as a shape.
     pub shape: Option<Geometry<f64>>,
-    /// When, in microseconds since 1970.
-    pub time: Option<i64>,
+    /// When: an instant, or from one to another.
+    pub time: Option<Interval>,
     /// Headline.
     pub title: Option<String>,
     /// What it says, without markup.
@@ -50,6 +50,11 @@ impl Found {
         }))
     }
 
+    /// Its first instant in microseconds since 1970, where it has one.
+    pub fn start(&self) -> Option<i64> {
+        self.time.map(|time| time.start).filter(|start| *start != i64::MIN)
+    }
+
     /// As a GeoJSON feature.
     pub fn feature(&self) -> Value {
         let mut properties = Map::new();
@@ -59,7 +64,7 @@ impl Found {
                 properties.insert(name.to_owned(), text.as_str().into());
             }
         }
-        if let Some(at) = self.time {
+        if let Some(at) = self.start() {
             properties.insert("time".to_owned(), time::format_instant(at).into());
         }
         for (name, text) in [("language", self.language.as_deref()), ("kind", self.kind)] {

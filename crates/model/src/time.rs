@@ -30,6 +30,16 @@ impl Interval {
     /// All of time.
     pub const ALWAYS: Interval = Interval { start: i64::MIN, end: i64::MAX };
 
+    /// One instant alone.
+    pub fn at(instant: i64) -> Interval {
+        Interval { start: instant, end: instant }
+    }
+
+    /// Whether the two share an instant.
+    pub fn meets(&self, other: &Interval) -> bool {
+        self.start <= other.end && other.start <= self.end
+    }
+
     /// Reads the OGC `datetime` parameter: an RFC 3339 instant, a date (the whole day in UTC), or
     /// `a/b` with `..` or nothing for an open end.
     pub fn parse(text: &str) -> Result<Interval, Invalid> {

@@ -145,7 +145,7 @@ fn event(builder: &mut BatchBuilder, search: &str, provider: &str, found: &Found
         }
     }
     // What is still to come counts from now: nothing stays longer than the asker said.
-    builder.set(TIME, Value::Time(found.time.unwrap_or(now).min(now)))?;
+    builder.set(TIME, Value::Time(found.start().unwrap_or(now).min(now)))?;
     builder.set(FOUND, Value::Time(now))?;
     builder.end_event()
 }

@@ -1,9 +1,9 @@
 //! What is known of a question beside its body: who asks, and how long he waits.
 
 use crate::events::Events;
-use crate::searches::packets_of;
+use crate::searches::{ids, packets_of, search};
 use crate::sources::{Sources, config};
-use crate::support::{Server, ask_over};
+use crate::support::{Server, ask_over, point};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -72,4 +72,64 @@ fn the_header_sets_the_deadline_where_the_question_does_not() {
     let begun = ask(&question(4), "300").json();
     let packets = Events::open(&server, &packets_of(begun["search"].as_str().unwrap()), None).all();
     assert_eq!(packets.last().unwrap()["providers"]["hang"], "timeout");
+}
+
+#[test]
+fn what_lasts_is_an_answer_where_it_overlaps_as_at_items() {
+    let server = Server::start();
+    let schema = json!({"type": "object", "properties": {
+        "id": {"type": "string", "x-ogc-role": "id"},
+        "from": {"type": "string", "format": "date-time", "x-ogc-role": "primary-interval-start"},
+        "to": {"type": "string", "format": "date-time", "x-ogc-role": "primary-interval-end"},
+        "title": {"type": "string"},
+        "geometry": {"format": "geometry-point", "x-ogc-role": "primary-geometry"}}});
+    let headers = [("content-type", "application/schema+json")];
+    let made = server.ask("PUT", "/collections/closures", &headers, schema.to_string().as_bytes());
+    assert_eq!(made.status, 201, "{}", made.text());
+    // Every length from nothing to open, around and within the days that are asked for.
+    let at = |day: Option<u32>| day.map_or(Value::Null, |day| format!("2026-01-{day:02}T12:00:00Z").into());
+    let ends: Vec<Option<u32>> = [None].into_iter().chain((1..9).map(Some)).collect();
+    let lasting = ends.iter().flat_map(|from| ends.iter().map(move |to| (*from, *to)));
+    let closures: Vec<Value> = lasting
+        .filter(|(from, to)| from.is_none() || to.is_none() || from <= to)
+        .enumerate()
+        .map(|(n, (from, to))| {
+            point(&n.to_string(), 1.0, 1.0, json!({"title": "closed", "from": at(from), "to": at(to)}))
+        })
+        .collect();
+    let intervals = [(Some(4), Some(5)), (Some(4), None), (None, Some(4)), (Some(8), Some(9))];
+    let questions = intervals.map(|(start, end): (Option<u32>, Option<u32>)| {
+        let day = |day: Option<u32>| day.map_or(Value::Null, |day| format!("2026-01-{day:02}").into());
+        json!({"keywords": "closed", "start": day(start), "end": day(end)})
+    });
+    let saved = questions.clone().map(|question| {
+        let answer = server.post("/saved-searches", "application/json", question.to_string());
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.json()["id"].as_str().unwrap().to_owned()
+    });
+    server.load("closures", &closures);
+    for (question, saved) in questions.iter().zip(saved) {
+        let part = |name: &str| question[name].as_str().unwrap_or("..");
+        let datetime = match (part("start"), part("end")) {
+            (start, "..") => format!("{start}T00:00:00Z/.."),
+            ("..", end) => format!("../{end}T23:59:59.999999Z"),
+            (start, end) => format!("{start}T00:00:00Z/{end}T23:59:59.999999Z"),
+        };
+        let items = server.json(&format!("/collections/closures/items?limit=1000&datetime={datetime}"));
+        let own = |feature: &Value| format!("closures/{}", feature["id"].as_str().unwrap());
+        let mut expected: Vec<String> = items["features"].as_array().unwrap().iter().map(own).collect();
+        expected.sort_unstable();
+        assert!(expected.len() > 5 && expected.len() < closures.len(), "{question}: {expected:?}");
+        let mut found = ids(&search(&server, question));
+        found.sort_unstable();
+        assert_eq!(found, expected, "{question}");
+        let mut events = Events::open(&server, &format!("/saved-searches/{saved}/packets"), None);
+        let mut told = Vec::new();
+        while told.len() < expected.len() {
+            let packet = events.next().unwrap();
+            told.extend(ids(&[packet]));
+        }
+        told.sort_unstable();
+        assert_eq!(told, expected, "{question}, saved");
+    }
 }

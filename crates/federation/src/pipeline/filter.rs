@@ -53,7 +53,8 @@ pub(crate) fn matches(found: &Found, question: &Question, sure_of: &[String]) ->
     };
     let time = match found.time {
         _ if !question.has_time() => true,
-        Some(at) => (question.interval.start..=question.interval.end).contains(&at),
+        // As the engine has it: what lasts is an answer where it overlaps.
+        Some(time) => time.meets(&question.interval),
         None => sure("time"),
     };
     let author = question.author.as_ref().is_none_or(|sought| {
@@ -70,6 +71,7 @@ pub(crate) fn matches(found: &Found, question: &Question, sure_of: &[String]) ->
 mod tests {
     use super::*;
     use crate::settings::Settings;
+    use meridian_model::Interval;
     use serde_json::json;
 
     #[test]
@@ -77,7 +79,7 @@ mod tests {
         let found = Found {
             title: Some("Flood in Lyon".to_owned()),
             author: Some("Ann".to_owned()),
-            time: Some(1_000_000),
+            time: Some(Interval::at(1_000_000)),
             shape: Some(geo_types::Geometry::Point(geo_types::Point::new(4.8, 45.7))),
             images: vec!["https://a/b.jpg".to_owned()],
             ..Found::default()

@@ -7,7 +7,7 @@ use super::rule::Rule;
 use super::when::When;
 use crate::found::Found;
 use crate::shape;
-use meridian_model::geometry;
+use meridian_model::{Interval, geometry};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -318,7 +318,7 @@ impl Mapping {
             id,
             place,
             shape,
-            time: self.time.as_ref().and_then(|path| self.when.read(path.first(item)?)),
+            time: self.time.as_ref().and_then(|path| self.when.read(path.first(item)?)).map(Interval::at),
             title,
             text: body,
             link,
@@ -402,7 +402,7 @@ mod tests {
         ] {
             let map = mapping(&format!("id = \"id\"\ntime = \"t\"\ntime_format = \"{format}\""), "json", "");
             let read = map.read("", json!([{"id": 1, "t": written}]).to_string().as_bytes()).expect("one");
-            assert_eq!(read.found[0].time, Some(micros), "{format}");
+            assert_eq!(read.found[0].start(), Some(micros), "{format}");
         }
         let map = mapping("id = \"id\"\ntime = \"t\"\npoint = \"p\"\nlink = \"https://x/{id}\"", "json", "");
         let read = |t: &str, p: &str| {
@@ -410,10 +410,10 @@ mod tests {
         };
         let found = read("Thu, 01 Jan 1970 00:00:01 GMT", "45.5 -120");
         assert_eq!(
-            (found.time, found.place, found.link.as_deref()),
+            (found.start(), found.place, found.link.as_deref()),
             (Some(1_000_000), Some(crate::shape::point(-120.0, 45.5)), Some("https://x/1"))
         );
         let found = read("1970-01-01", "0 0");
-        assert_eq!((found.time, found.place), (Some(0), None));
+        assert_eq!((found.start(), found.place), (Some(0), None));
     }
 }

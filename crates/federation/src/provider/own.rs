@@ -2,7 +2,7 @@
 
 use super::{Asking, Fault, Provider};
 use crate::area::Area;
-use crate::event::Events;
+use crate::event::{Events, time_of};
 use crate::found::Found;
 use crate::pipeline::Sink;
 use crate::question::Question;
@@ -205,12 +205,11 @@ pub(crate) fn of_feature(mut feature: Value, collection: &str, batch: &Batch, ro
     };
     let (images, videos) = (list("images"), list("videos"));
     more.insert("collection".to_owned(), collection.into());
-    let (start, _) = batch.interval(row);
     Found {
         id: format!("{collection}/{}", feature["id"].as_str().unwrap_or_default()),
         place: Some(feature["geometry"].take()).filter(|place| !place.is_null()),
         shape: batch.geometry(row),
-        time: Some(start).filter(|start| batch.schema().has_time() && *start != i64::MIN),
+        time: time_of(batch, row),
         title,
         text: body,
         link,

@@ -11,7 +11,7 @@ use crate::words::Prepared;
 use geo_types::{Coord, Geometry, LineString, Point};
 use meridian_formats::FeatureWriter;
 use meridian_model::builder::Value as Field;
-use meridian_model::{Batch, BatchBuilder, Schema, Seq, schema_spec};
+use meridian_model::{Batch, BatchBuilder, Interval, Schema, Seq, schema_spec};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ fn naive(question: &Question, event: &Told) -> bool {
         author: event.author.clone(),
         language: event.language.clone(),
         images: event.image.then(|| "https://example.org/a.jpg".to_owned()).into_iter().collect(),
-        time: Some(event.day * DAY),
+        time: Some(Interval::at(event.day * DAY)),
         shape: event.place.clone(),
         ..Found::default()
     };
