@@ -4,9 +4,10 @@
 //! matched. That is remembered for some objects. Of others it is found in the store, so that a stream says the same whenever its
 //! client came, and however many objects there are.
 
+use crate::problem::Result;
 use crate::snapshot as edge;
 use meridian_model::filter::Predicate;
-use meridian_model::{Batch, Fences, IdRole, Layout, Projection, Seq, When};
+use meridian_model::{Batch, Fences, IdRole, Projection, Seq, When};
 use meridian_store::{Collection, Formers};
 
 /// The number of the only question of a stream.
@@ -32,7 +33,7 @@ impl Fence {
         predicate: &Predicate,
         batch: &Batch,
         seqs: &[Seq],
-    ) -> crate::problem::Result<Vec<(u32, When)>> {
+    ) -> Result<Vec<(u32, When)>> {
         let (formers, matching) = (collection.formers(), predicate.evaluate(batch));
         let mut told = Vec::new();
         for (row, seq) in seqs.iter().enumerate() {
@@ -65,12 +66,10 @@ fn state(
     row: usize,
     seq: Seq,
     object: u64,
-) -> crate::problem::Result<Option<(u64, i64, Vec<u64>)>> {
-    let schema = batch.schema();
-    let layout = Layout::of(schema);
-    let mut columns = Projection::none(&layout);
-    predicate.add_columns(&layout, schema, &mut columns);
-    columns.add_time(&layout, schema);
+) -> Result<Option<(u64, i64, Vec<u64>)>> {
+    let mut columns = Projection::none(batch.layout());
+    predicate.add_columns(batch.layout(), batch.schema(), &mut columns);
+    columns.add_time(batch.layout(), batch.schema());
     let former = formers.before(batch, row, seq, &columns).map_err(edge::store_problem)?;
     Ok(former.map(|(one, before)| {
         let one = numbered(one, &[before], predicate);
