@@ -7,6 +7,7 @@ mod common;
 use common::{MERIDIAN, Random, Server, meridian};
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -151,4 +152,99 @@ fn every_acknowledged_event_survives_kill_9_and_no_batch_is_half_there() {
     }
     assert_eq!(server.stop("TERM"), Some(0));
     meridian(&["check", "--data", folder.path().to_str().unwrap()]).ended(0);
+}
+
+/// A client that follows the collection and comes back to where it was: the batch and number of each event that it got.
+#[derive(Default)]
+struct Follower {
+    events: Vec<(String, u64)>,
+    /// The last position that it has.
+    position: String,
+}
+
+impl Follower {
+    /// Follows until the server is gone, or an event of this batch has come.
+    fn follow(&mut self, url: &str, last: &str) {
+        let mut request = common::agent().get(format!("{url}/collections/events/stream?after=0&properties=batch,n"));
+        if !self.position.is_empty() {
+            request = request.header("Last-Event-ID", &self.position);
+        }
+        let Ok(mut response) = request.call() else { return };
+        assert_eq!(response.status().as_u16(), 200, "{} is a position", self.position);
+        let (mut id, mut data) = (String::new(), None);
+        for line in BufReader::new(response.body_mut().as_reader()).lines().map_while(Result::ok) {
+            match line.split_once(": ") {
+                Some(("id", position)) => position.clone_into(&mut id),
+                Some(("data", json)) => data = Some(json.to_owned()),
+                // Only what has its end counts: the server may die in the middle of a message.
+                _ if line.is_empty() => {
+                    if let Some(data) = data.take() {
+                        let event: serde_json::Value = serde_json::from_str(&data).unwrap();
+                        assert!(id > self.position, "{id} comes after {}", self.position);
+                        let of = &event["properties"];
+                        self.events.push((of["batch"].as_str().unwrap().to_owned(), of["n"].as_u64().unwrap()));
+                    }
+                    if !id.is_empty() {
+                        self.position = std::mem::take(&mut id);
+                    }
+                    if self.events.last().is_some_and(|(batch, _)| batch == last) {
+                        return;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn who_follows_over_kill_9_gets_every_acknowledged_event_once() {
+    const ROUNDS: u32 = 10;
+    const LAST: &str = "the last";
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random::new();
+    let (sent, next) = (Sent::default(), AtomicU64::new(0));
+    let mut followers = [Follower::default(), Follower::default()];
+    Server::start(folder.path()).create("events", "batch:String,n:Long,dtg:Date,*geom:Point");
+    // What got no answer is sent again.
+    let settle = |url: &str| {
+        for (batch, (events, known)) in sent.lock().unwrap().iter_mut().filter(|(_, of)| of.1 == Known::Unanswered) {
+            let (status, text) = send(url, batch, *events).unwrap();
+            assert!(matches!(status, 200 | 201), "{batch}: {status} {text}");
+            *known = Known::Acknowledged;
+        }
+    };
+    for _ in 0..ROUNDS {
+        let server = Server::start(folder.path());
+        let (url, stop) = (server.url.clone(), AtomicBool::new(false));
+        let pause = Duration::from_millis(5 + random.below(300));
+        std::thread::scope(|scope| {
+            for follower in &mut followers {
+                scope.spawn(|| follower.follow(&url, LAST));
+            }
+            settle(&url);
+            for _ in 0..WRITERS {
+                let random = Random(random.next() | 1);
+                scope.spawn(|| write(&url, &sent, &next, &stop, random));
+            }
+            std::thread::sleep(pause);
+            server.kill();
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+    let server = Server::start(folder.path());
+    settle(&server.url);
+    sent.lock().unwrap().insert(LAST.to_owned(), (1, Known::Acknowledged));
+    assert_eq!(send(&server.url, LAST, 1).unwrap().0, 201);
+    let expected = sent.lock().unwrap();
+    let mut expected: Vec<(String, u64)> =
+        expected.iter().flat_map(|(batch, (events, _))| (0..*events).map(move |n| (batch.clone(), n))).collect();
+    expected.sort_unstable();
+    for mut follower in followers {
+        let before = follower.events.len();
+        follower.follow(&server.url, LAST);
+        println!("{} events, {before} of them over kills", follower.events.len());
+        follower.events.sort_unstable();
+        assert!(follower.events == expected, "{} events came of {}", follower.events.len(), expected.len());
+    }
 }
