@@ -2,6 +2,7 @@
 
 use crate::params::format::Format;
 use crate::problem::{Problem, Result};
+use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_model::Seq;
@@ -42,6 +43,16 @@ pub fn set_page(headers: &mut HeaderMap, policy: &'static str) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Html.media_type()));
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+}
+
+/// A stream of Server-Sent Events, which nobody on the way is to keep or to gather.
+pub fn events(body: Body) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    (headers, body).into_response()
 }
 
 /// Says which snapshot was read and how old it is.

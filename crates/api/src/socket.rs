@@ -1,8 +1,11 @@
 //! WebSockets, within limits.
 
 use axum::extract::FromRequestParts;
-use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::request::Parts;
+use axum::response::Response;
+use futures_util::StreamExt;
+use futures_util::stream::SplitSink;
 use std::convert::Infallible;
 
 /// Longest message and frame that a client may send, in bytes; a longer one ends the connection.
@@ -10,16 +13,48 @@ const MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// Bytes set aside for what a client sends: clients say little.
 const READ_BYTES: usize = 4 << 10;
 
-/// A request to go on over a WebSocket, where there is one.
-pub struct Upgrade(pub Option<WebSocketUpgrade>);
+/// Where messages to a client go.
+pub type ToClient = SplitSink<WebSocket, Message>;
 
-impl<S: Send + Sync> FromRequestParts<S> for Upgrade {
+/// A request to go on over a WebSocket.
+pub struct Upgrade(WebSocketUpgrade);
+
+impl Upgrade {
+    /// Goes on over the socket until all is sent, or the client leaves. What it says is of no interest; that it has gone is, also
+    /// while it takes nothing.
+    pub fn carry<F>(self, send: impl FnOnce(ToClient) -> F + Send + 'static) -> Response
+    where
+        F: Future<Output = ()> + Send,
+    {
+        self.0.on_upgrade(async move |socket| {
+            let (to, mut from) = socket.split();
+            let left = async {
+                loop {
+                    match from.next().await {
+                        Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                        Some(Ok(_)) => {}
+                    }
+                }
+            };
+            tokio::select! {
+                () = send(to) => {}
+                () = left => {}
+            }
+        })
+    }
+}
+
+/// The upgrade that a request asks for, if it does.
+pub struct MayUpgrade(pub Option<Upgrade>);
+
+impl<S: Send + Sync> FromRequestParts<S> for MayUpgrade {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
         let upgrade = WebSocketUpgrade::from_request_parts(parts, state).await.ok();
-        Ok(Upgrade(upgrade.map(|upgrade| {
-            upgrade.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX).read_buffer_size(READ_BYTES)
+        Ok(MayUpgrade(upgrade.map(|upgrade| {
+            let upgrade = upgrade.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX);
+            Upgrade(upgrade.read_buffer_size(READ_BYTES))
         })))
     }
 }

@@ -19,23 +19,20 @@ pub use news::Live;
 use crate::limiter;
 use crate::problem::{Problem, Result};
 use crate::request::{Context, Path};
+use crate::respond;
+use crate::socket::MayUpgrade;
 use crate::state::AppState;
 use axum::body::Body;
 use axum::extract::State;
-use axum::extract::ws::{WebSocketUpgrade, rejection::WebSocketUpgradeRejection};
-use axum::http::{HeaderName, HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use follow::Follower;
 use request::Asked;
-
-/// What a client may say over its WebSocket at most: nothing that it says matters.
-const SAID_BYTES_MAX: usize = 64 << 10;
 
 /// `GET /collections/{c}/stream`
 pub async fn get(
     State(state): State<AppState>,
     Path(name): Path<String>,
-    socket: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    MayUpgrade(socket): MayUpgrade,
     context: Context,
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
@@ -46,22 +43,10 @@ pub async fn get(
         limiter::overloaded(detail, most)
     })?;
     let follower = Follower::new(state.clone(), collection, asked, turn)?;
-    match socket {
-        Ok(upgrade) => {
-            let upgrade = upgrade.max_message_size(SAID_BYTES_MAX).max_frame_size(SAID_BYTES_MAX);
-            Ok(upgrade.on_upgrade(move |socket| socket::carry(socket, follower)))
-        }
-        Err(_) => Ok(events(follower)),
-    }
-}
-
-fn events(follower: Follower) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-    ];
-    (headers, Body::new(frame::Events::follow(follower))).into_response()
+    Ok(match socket {
+        Some(upgrade) => upgrade.carry(move |to| socket::send(to, follower)),
+        None => respond::events(Body::new(frame::Events::follow(follower))),
+    })
 }
 
 /// The refusal of a position that is not one of this collection.

@@ -1,9 +1,9 @@
 //! Streams over a WebSocket: each event is a text message with its feature, which has its position in it.
 
 use super::follow::{End, Follower, Next};
-use axum::extract::ws::{Message, WebSocket};
-use futures_util::stream::SplitSink;
-use futures_util::{SinkExt, StreamExt};
+use crate::socket::ToClient;
+use axum::extract::ws::Message;
+use futures_util::SinkExt;
 use meridian_model::Seq;
 use serde_json::json;
 use std::time::Duration;
@@ -11,25 +11,8 @@ use std::time::Duration;
 /// How long the last message may take to leave.
 const FAREWELL_MAX: Duration = Duration::from_secs(1);
 
-/// Carries a stream until it ends or its client leaves.
-pub(super) async fn carry(socket: WebSocket, follower: Follower) {
-    let (to, mut from) = socket.split();
-    // What a client says is of no interest; that it has gone is, also while it takes nothing.
-    let left = async {
-        loop {
-            match from.next().await {
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
-                Some(Ok(_)) => {}
-            }
-        }
-    };
-    tokio::select! {
-        () = send(to, follower) => {}
-        () = left => {}
-    }
-}
-
-async fn send(mut to: SplitSink<WebSocket, Message>, mut follower: Follower) {
+/// Sends until the stream ends.
+pub(super) async fn send(mut to: ToClient, mut follower: Follower) {
     let mut next = Next::Alive(follower.at());
     loop {
         let messages: Vec<(Seq, String)> = match next {
@@ -55,7 +38,7 @@ async fn send(mut to: SplitSink<WebSocket, Message>, mut follower: Follower) {
     }
 }
 
-async fn farewell(mut to: SplitSink<WebSocket, Message>, end: End) {
+async fn farewell(mut to: ToClient, end: End) {
     let text = json!({ "end": end.reason, "detail": end.detail, "after": end.after.to_id() }).to_string();
     let _ = tokio::time::timeout(FAREWELL_MAX, async {
         to.send(Message::text(text)).await?;

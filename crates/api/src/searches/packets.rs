@@ -10,15 +10,15 @@ use crate::params::Params;
 use crate::problem::{Problem, Result};
 use crate::request::{Context, Path};
 use crate::respond;
-use crate::socket::Upgrade;
+use crate::socket::{MayUpgrade, ToClient, Upgrade};
 use crate::state::AppState;
 use axum::body::Body;
 use axum::extract::State;
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::http::{HeaderName, HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::extract::ws::Message;
+use axum::http::HeaderName;
+use axum::response::Response;
 use bytes::Bytes;
-use futures_util::{SinkExt, StreamExt};
+use futures_util::SinkExt;
 use hyper::body::Frame;
 use meridian_federation::{Outbox, Reader};
 use std::convert::Infallible;
@@ -39,7 +39,7 @@ const RETRY: &str = "retry: 200\n\n";
 pub async fn get(
     State(state): State<AppState>,
     Path(id): Path<String>,
-    Upgrade(socket): Upgrade,
+    MayUpgrade(socket): MayUpgrade,
     context: Context,
 ) -> Result<Response> {
     let from = position(&context)?.unwrap_or(0);
@@ -73,7 +73,7 @@ pub(super) fn position(context: &Context) -> Result<Option<u64>> {
 pub(super) fn stream(
     outbox: &Arc<Outbox>,
     from: Option<u64>,
-    socket: Option<WebSocketUpgrade>,
+    socket: Option<Upgrade>,
     head: Option<&'static str>,
 ) -> Response {
     let reader = match from {
@@ -82,41 +82,25 @@ pub(super) fn stream(
     };
     match (reader, socket) {
         (Err(kept), _) => gone(kept.first),
-        (Ok(reader), Some(upgrade)) => upgrade.on_upgrade(move |socket| over_socket(socket, reader)),
+        (Ok(reader), Some(upgrade)) => upgrade.carry(move |to| send(to, reader)),
         (Ok(reader), None) => as_events(reader, head),
     }
 }
 
-async fn over_socket(socket: WebSocket, mut reader: Reader) {
-    let (mut to, mut from) = socket.split();
-    let sent = async {
-        loop {
-            let message = tokio::select! {
-                packet = reader.next() => match packet {
-                    Some((_, packet)) => Message::text(&*packet),
-                    None => break,
-                },
-                () = tokio::time::sleep(KEEP_ALIVE) => Message::Ping(Bytes::new()),
-            };
-            if to.send(message).await.is_err() {
-                return;
-            }
+async fn send(mut to: ToClient, mut reader: Reader) {
+    loop {
+        let message = tokio::select! {
+            packet = reader.next() => match packet {
+                Some((_, packet)) => Message::text(&*packet),
+                None => break,
+            },
+            () = tokio::time::sleep(KEEP_ALIVE) => Message::Ping(Bytes::new()),
+        };
+        if to.send(message).await.is_err() {
+            return;
         }
-        let _ = to.send(Message::Close(None)).await;
-    };
-    // What a client says is of no interest; that it has gone is, also while it takes nothing.
-    let left = async {
-        loop {
-            match from.next().await {
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
-                Some(Ok(_)) => {}
-            }
-        }
-    };
-    tokio::select! {
-        () = sent => {}
-        () = left => {}
     }
+    let _ = to.send(Message::Close(None)).await;
 }
 
 fn as_events(mut reader: Reader, head: Option<&'static str>) -> Response {
@@ -136,12 +120,7 @@ fn as_events(mut reader: Reader, head: Option<&'static str>) -> Response {
             }
         }
     });
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-    ];
-    (headers, Body::new(Events { head, events: receive })).into_response()
+    respond::events(Body::new(Events { head, events: receive }))
 }
 
 /// The body of a stream of events.

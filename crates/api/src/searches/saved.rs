@@ -6,7 +6,7 @@ use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::{Context, Path};
 use crate::respond;
-use crate::socket::Upgrade;
+use crate::socket::MayUpgrade;
 use crate::state::AppState;
 use axum::body::Body;
 use axum::extract::State;
@@ -78,7 +78,7 @@ pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, conte
 pub async fn stream(
     State(state): State<AppState>,
     Path(id): Path<String>,
-    Upgrade(socket): Upgrade,
+    MayUpgrade(socket): MayUpgrade,
     context: Context,
 ) -> Result<Response> {
     let from = packets::position(&context)?;
