@@ -122,11 +122,25 @@ fn a_saved_search_outlives_the_server() {
     drop(packets);
     assert_eq!(server.stop("TERM"), Some(0));
 
-    // Damage is found by a check, and costs that saved search alone.
-    let file = folder.path().join("saved").join(&id);
-    let mut bytes = std::fs::read(&file).unwrap();
-    *bytes.last_mut().unwrap() ^= 1;
-    std::fs::write(&file, bytes).unwrap();
+    // One that is missing is found by a check or a start, named, and made anew from its copy.
+    let [file, copy] = ["saved", "saved-copy"].map(|folder_of| folder.path().join(folder_of).join(&id));
+    std::fs::remove_file(&file).unwrap();
+    let check = meridian(&["check", "--data", data]).ended(1);
+    assert!(check.out.contains(&id) && check.out.contains("it is missing; it is written anew"), "{}", check.out);
+    meridian(&["check", "--data", data]).ended(0);
+    std::fs::remove_file(&file).unwrap();
+    let server = Server::start(folder.path());
+    let listed = server.json("/saved-searches");
+    assert_eq!(listed["numberReturned"], 1);
+    assert!(listed["damaged"][&id].as_str().unwrap().contains("it is missing"), "{listed}");
+    assert_eq!(server.stop("TERM"), Some(0));
+
+    // Damage of both costs that saved search alone.
+    for file in [&file, &copy] {
+        let mut bytes = std::fs::read(file).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(file, bytes).unwrap();
+    }
     meridian(&["check", "--data", data]).ended(1);
     let server = Server::start(folder.path());
     let listed = server.json("/saved-searches");

@@ -86,6 +86,15 @@ impl StoreError {
         matches!(self, StoreError::Io { source, .. } if full::is_full(source))
     }
 
+    /// Whether bytes are wrong or gone, and not out of reach for now, of this program or of whoever runs it.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            StoreError::Corrupt { .. } => true,
+            StoreError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
+
     pub(crate) fn corrupt(path: &Path, detail: impl Into<String>) -> StoreError {
         StoreError::Corrupt { path: path.to_owned(), detail: detail.into() }
     }

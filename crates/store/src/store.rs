@@ -9,13 +9,13 @@ use crate::full::{Full, Watched};
 use crate::manifest::{DROPPED, FIRST_FILE, MANIFEST, Manifest};
 use crate::naming;
 use crate::options::{Durability, Options, Settings};
-use crate::records::Records;
+use crate::records::{COPIES, Mended, Records};
 use crate::recovery::{self, Common};
 use crate::seams::{Disk, DiskLock, MemoryDisk, Seams};
 use meridian_model::schema::validate_name;
 use meridian_model::{Invalid, Schema, Subscriber};
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,6 +54,8 @@ pub(crate) struct Inner {
     pub(crate) damaged: Mutex<BTreeMap<(String, String), Damaged>>,
     /// What was wrong with the folder itself.
     problems: Vec<Problem>,
+    /// Records that were damaged and are no more.
+    mended: Mended,
     pub(crate) wake: Arc<Wake>,
     closed: AtomicBool,
     /// The disk as it was given, and what it said of room.
@@ -104,6 +106,7 @@ impl Store {
             collections: Mutex::default(),
             damaged: Mutex::default(),
             problems,
+            mended: Mended::default(),
             wake: Arc::default(),
             closed: AtomicBool::new(false),
             bare,
@@ -225,7 +228,7 @@ impl Store {
 
     /// The small records of this name that somebody keeps in the data folder; there may be none yet.
     pub fn records(&self, name: &'static str) -> Records {
-        let records = Records::new(self.inner.common.seams.disk.clone(), &self.inner.root, name);
+        let records = self.inner.records_of(name);
         records.keep_private();
         records
     }
@@ -248,6 +251,7 @@ impl Store {
     /// What is damaged, found when the folder was opened.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.inner.problems.clone();
+        problems.extend(self.inner.mended.lock().iter().cloned());
         problems.extend(self.unopened());
         for collection in self.collections() {
             problems.extend(collection.problems());
@@ -263,7 +267,8 @@ impl Store {
             problems.extend(crate::check::check(&collection));
         }
         problems.extend(self.all_records().iter().flat_map(|(_, records)| records.verify()));
-        let mut seen = std::collections::BTreeSet::new();
+        problems.extend(self.inner.mended.lock().iter().cloned());
+        let mut seen = BTreeSet::new();
         problems.retain(|p| seen.insert((p.path.clone(), p.detail.clone())));
         problems
     }
@@ -357,7 +362,14 @@ impl Inner {
         let names = disk.list(&self.root).unwrap_or_default();
         let folders = names.into_iter().filter(|name| !matches!(name.as_str(), "tenants" | "lost+found"));
         let records = folders.filter(|name| disk.list(&self.root.join(name)).is_ok());
-        records.map(|name| (name.clone(), Records::new(disk.clone(), &self.root, &name))).collect()
+        // A folder that is gone may have copies yet.
+        let records = records.map(|name| name.strip_suffix(COPIES).map(ToOwned::to_owned).unwrap_or(name));
+        let records: BTreeSet<String> = records.collect();
+        records.into_iter().map(|name| (name.clone(), self.records_of(&name))).collect()
+    }
+
+    fn records_of(&self, name: &str) -> Records {
+        Records::new(self.common.seams.disk.clone(), &self.root, name, self.mended.clone())
     }
 
     fn start_threads(self: &Arc<Self>) -> Result<Vec<JoinHandle<()>>, StoreError> {

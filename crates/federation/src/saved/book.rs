@@ -65,12 +65,21 @@ pub(super) struct Book {
     pub(super) all: BTreeMap<String, Entry>,
     /// Places taken by those that are being made.
     pub(super) making: usize,
-    /// Records that cannot be read: name, and what is wrong.
+    /// Records that were found damaged or missing: name, and what is wrong or was done.
     pub(super) damaged: BTreeMap<String, String>,
+    /// Records that have no copy yet.
+    pub(super) uncopied: Vec<String>,
     running: bool,
     /// What polls, and what keeps on disk up to where events were looked at.
     tasks: Vec<AbortHandle>,
     matcher: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Book {
+    /// Whether saved searches are looked after: from the start until the stop.
+    pub(super) fn is_running(&self) -> bool {
+        self.running
+    }
 }
 
 pub(super) struct Entry {
@@ -217,7 +226,8 @@ impl SavedSearches {
         let mut book = self.book.lock();
         book.running = true;
         book.matcher = Some(matcher);
-        let (polling, keeping) = (self.clone(), self.clone());
+        let (polling, keeping, copying) = (self.clone(), self.clone(), Arc::downgrade(self));
+        tokio::task::spawn_blocking(move || copying.upgrade().inspect(|saved| saved.copy_records()));
         book.tasks.push(tokio::spawn(always("poller", move || poll::run(polling.clone()))).abort_handle());
         book.tasks.push(tokio::spawn(always("looked", move || looked::keep(keeping.clone()))).abort_handle());
         for entry in book.all.values_mut().filter(|entry| entry.search.post.is_some()) {
@@ -297,7 +307,7 @@ impl SavedSearches {
         (some.iter().map(|search| search.status(dropped, false)).collect(), more)
     }
 
-    /// Records that cannot be read, and what is wrong with each.
+    /// Records that were found damaged or missing, and what is wrong with each; those that stand again from their copies as well.
     pub fn damaged(&self) -> BTreeMap<String, String> {
         self.book.lock().damaged.clone()
     }

@@ -31,8 +31,9 @@ impl SavedSearches {
             record.insert("created".to_owned(), created.into());
             record.insert("since".to_owned(), json!(places_of(&saved.store, &saved.tenant)));
             let (records, name) = (saved.records.clone(), id.clone());
-            let written =
-                tokio::task::spawn_blocking(move || records.put(&name, Value::Object(record).to_string().as_bytes()));
+            let written = tokio::task::spawn_blocking(move || {
+                records.put_twice(&name, Value::Object(record).to_string().as_bytes())
+            });
             written.await.map_err(failed)??;
             let pause = definition.poll;
             let search = saved.enter(saved.search(id, created, definition, One::default()));

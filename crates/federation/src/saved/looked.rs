@@ -44,6 +44,9 @@ pub(super) struct Looked {
     collections: Places,
     /// Behind which position that begins what packets tell of that nobody has taken.
     waiting: Waiting,
+    /// Whether a clean stop has kept the packets (`kept.rs`): then their record is there until the next start has written this.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) kept: bool,
 }
 
 impl Looked {
@@ -160,7 +163,7 @@ impl SavedSearches {
 
     fn put_looked(&self, written: &mut Vec<u8>, kept: bool) -> Result<(), StoreError> {
         let looked = self.looked(kept);
-        if written.is_empty() && looked.collections.is_empty() && looked.waiting.is_empty() {
+        if written.is_empty() && looked.collections.is_empty() && looked.waiting.is_empty() && !kept {
             return Ok(());
         }
         let bytes = serde_json::to_vec(&looked).map_err(|e| Invalid::new(e.to_string()))?;
@@ -176,7 +179,7 @@ impl SavedSearches {
         // Packets are noted as unread before the position goes on: taken under one lock the two belong together.
         let state = self.progress.state.lock();
         let (places, unread) = (state.places.clone(), state.unread.values().cloned().collect::<Vec<_>>());
-        let mut looked = Looked { collections: Places::new(), waiting: state.waited.clone() };
+        let mut looked = Looked { collections: Places::new(), waiting: state.waited.clone(), kept };
         // There may be very many of them: the matcher goes on meanwhile.
         drop(state);
         let mut read = Vec::new();
@@ -229,6 +232,7 @@ mod tests {
         let looked = Looked {
             collections: places(&[("news", 1, 10), ("old", 1, 10)]),
             waiting: Waiting::from([("a".to_owned(), BTreeMap::from([("news".to_owned(), 4), ("old".to_owned(), 4)]))]),
+            kept: false,
         };
         let since = places(&[("news", 1, 7), ("late", 1, 30), ("old", 1, 9)]);
         for (id, since, name, made, now, from, why) in [

@@ -14,10 +14,7 @@ use std::sync::Arc;
 impl SavedSearches {
     /// All of them, and what there is to catch up.
     pub(super) fn read_all(&self) {
-        let damaged = |name: &str, why: String| {
-            tracing::error!(record = name, why, "a saved search cannot be read: it is left out");
-            self.book.lock().damaged.insert(name.to_owned(), why);
-        };
+        let damaged = |name: &str, why: String| self.leave_out(name, why);
         let names = self.records.names().unwrap_or_else(|e| {
             damaged(RECORDS, e.to_string());
             Vec::new()
@@ -27,6 +24,10 @@ impl SavedSearches {
             None
         });
         let (was_kept, mut all) = (kept.is_some(), Vec::new());
+        // Those of before copies were made.
+        let copied = self.records.copied().unwrap_or_default();
+        let uncopied = names.iter().filter(|name| is_id(name) && copied.binary_search(name).is_err());
+        self.book.lock().uncopied = uncopied.cloned().collect();
         for id in names.iter().filter(|name| is_id(name)) {
             match self.read(id, kept.as_mut().and_then(|kept| kept.searches.remove(id))) {
                 Ok((search, since)) => {
@@ -39,6 +40,8 @@ impl SavedSearches {
                 Err(why) => damaged(id, why),
             }
         }
+        // These stand, and are named all the same.
+        self.book.lock().damaged.extend(self.records.mended());
         self.fences.lock().restore(kept.unwrap_or_default().objects);
         self.go_on(&all, was_kept);
         // A poll may have noted what it saw after its saved search was deleted.
@@ -52,6 +55,24 @@ impl SavedSearches {
         }
     }
 
+    /// Notes a record that cannot be read.
+    fn leave_out(&self, name: &str, why: String) {
+        tracing::error!(record = name, why, "a record of saved searches cannot be read: it is left out");
+        self.book.lock().damaged.entry(name.to_owned()).or_insert(why);
+    }
+
+    /// Makes the copies of records that have none, one after the other until it stops. Blocks.
+    pub(super) fn copy_records(&self) {
+        loop {
+            let mut book = self.book.lock();
+            let Some(id) = book.uncopied.pop().filter(|_| book.is_running()) else { return };
+            drop(book);
+            if let Err(error) = self.records.copy(&id) {
+                tracing::warn!(record = id, %error, "a record of a saved search has no copy");
+            }
+        }
+    }
+
     /// Finds out what came while nobody looked, and lets go of what was kept over a clean stop.
     fn go_on(&self, all: &[(Arc<SavedSearch>, Option<Places>)], was_kept: bool) {
         let looked = self.read_looked().map_err(|e| {
@@ -61,7 +82,13 @@ impl SavedSearches {
             self.book.lock().damaged.insert(looked::RECORD.to_owned(), why);
         });
         match looked {
-            Ok(looked) => self.note_missed(all, &looked),
+            Ok(looked) => {
+                if looked.kept && !was_kept {
+                    let why = "it is missing: what a clean stop kept of packets, dead letters and who is where is lost";
+                    self.leave_out(kept::RECORD, why.to_owned());
+                }
+                self.note_missed(all, &looked);
+            }
             Err(()) => self.take_all_for_looked_at(),
         }
         all.iter().for_each(|(search, _)| self.progress.unread(search));

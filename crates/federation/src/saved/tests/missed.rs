@@ -140,3 +140,46 @@ async fn where_nobody_knows_what_was_looked_at_that_is_told() {
     stop(&saved).await;
     assert!(world.open().damaged().is_empty());
 }
+
+#[tokio::test]
+async fn what_a_clean_stop_kept_is_missed_where_it_is_gone() {
+    let world = World::new(NEWS);
+    let saved = world.open();
+    let search = saved.create(&json!({"keywords": "flood"})).await.expect("made");
+    stop(&saved).await;
+    world.store.records("saved").remove("state").unwrap();
+    let saved = world.open();
+    assert!(saved.damaged()["state"].contains("it is missing"), "{:?}", saved.damaged());
+    assert!(saved.get(&search.id).is_some());
+    stop(&saved).await;
+    // After a crash there is none, and that is well.
+    let saved = world.open();
+    assert!(saved.damaged().is_empty());
+    crash(saved);
+    let saved = world.open();
+    assert!(saved.damaged().is_empty());
+    stop(&saved).await;
+}
+
+#[tokio::test]
+async fn records_of_before_there_were_copies_get_them() {
+    let world = World::new(NEWS);
+    let saved = world.open();
+    let search = saved.create(&json!({"keywords": "flood"})).await.expect("made");
+    let records = world.store.records("saved");
+    assert_eq!(records.copied().unwrap(), [search.id.clone()]);
+    stop(&saved).await;
+    let old = records.get(&search.id).unwrap().unwrap();
+    records.remove(&search.id).unwrap();
+    records.put(&search.id, &old).unwrap();
+    let saved = world.open();
+    assert!(saved.get(&search.id).is_some() && saved.damaged().is_empty());
+    let copied = async {
+        while records.copied().unwrap() != [search.id.clone()] {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, copied).await.expect("in time");
+    assert!(world.store.problems().is_empty());
+    stop(&saved).await;
+}
