@@ -287,7 +287,30 @@ fn acknowledged_writes_missing_at_the_end_of_the_log_are_named_and_the_server_is
     let (status, text) = server.get("/readyz");
     assert!(status == 503 && text.contains("spots"), "{status} {text}");
     server.kill();
+    let hurt = tempfile::tempdir().unwrap();
+    copy(folder.path(), hurt.path());
+    // Nothing was flushed.
+    std::fs::create_dir(hurt.path().join("tenants/default/spots/p0/segments")).unwrap();
     std::fs::write(path, &good).unwrap();
     meridian(&["check", "--data", at]).ended(0);
     assert_eq!(common::count_in_folder("spots", folder.path()), 50);
+
+    // Without the good file a repair keeps what there is, says what is missing, and the server takes writes.
+    let at = hurt.path().to_str().unwrap();
+    let says = |args: &[&str], words: &[&str]| {
+        let out = meridian(&[&["check", "--data", at], args].concat()).ended(1).out;
+        assert!(words.iter().all(|word| out.contains(word)), "{out}");
+    };
+    says(&[], &["the collection spots takes no writes", "check --repair"]);
+    says(&["--repair"], &["missing: ", " writes, ", " to 50"]);
+    meridian(&["check", "--data", at]).ended(0);
+    let left = common::count_in_folder("spots", hurt.path());
+    assert!((20..30).contains(&left), "{left}");
+    let server = Server::start(hurt.path());
+    let (status, text) = server.get("/readyz");
+    assert_eq!(status, 200, "{text}");
+    let (status, text) = server.post("/collections/spots/items", "text/csv", None, b"n,lon,lat\n1,2.5,3.5\n").unwrap();
+    assert!(matches!(status, 200 | 201), "{status} {text}");
+    assert_eq!(server.stop("TERM"), Some(0));
+    assert_eq!(common::count_in_folder("spots", hurt.path()), left + 1);
 }

@@ -8,7 +8,8 @@ use crate::maintenance::{Job, REST_QUIET_US, Work};
 use crate::manifest::{SegmentEntry, rest_name};
 use crate::part::{Part, PartView};
 use crate::partition::{Partition, Shared};
-use crate::segment::{RestFile, Segment, rebuild, write_rest};
+use crate::recovery::MADE_ANEW;
+use crate::segment::{RestFile, Segment, write_rest};
 use crate::stage::Entry;
 use meridian_model::{Invalid, Seq};
 use std::path::PathBuf;
@@ -88,11 +89,12 @@ impl Job {
 impl Job {
     /// Makes anew what is beside the rows of the one input.
     pub(crate) fn rebuild(&self, shared: &Shared, file: u64) -> Result<Part, StoreError> {
-        let rest = self.inputs.first().and_then(|input| input.part.segment()?.rest());
-        let Some(rest) = rest else { return Err(StoreError::Closed) };
+        let Some(old) = self.inputs.first().and_then(|input| input.part.segment()) else {
+            return Err(StoreError::Closed);
+        };
         let dir = shared.segments_dir();
-        rebuild(shared.disk.as_ref(), &dir, file, &rest, self.context.rule)?;
-        let part = Segment::open(&shared.place(), &dir, file, Some(rest))?;
+        old.rebuild(&dir, file, self.context.rule)?;
+        let part = Segment::open(&shared.place(), &dir, file, old.rest())?;
         shared.counters.add_rest_bytes(part.segment().map_or(0, |s| s.index.bytes));
         Ok(part)
     }
@@ -151,8 +153,12 @@ impl Partition {
 
     /// A segment whose damage can be mended.
     pub(crate) fn next_rebuild(&mut self) -> Option<Job> {
-        let sick = |e: &Entry| e.part.segment().is_some_and(Segment::is_sick);
-        let found = self.entries.iter().position(|e| sick(e) && !self.frozen.contains(&e.part.number))?;
+        let sick = |e: &Entry| {
+            e.part.segment().is_some_and(Segment::is_sick)
+                && !self.frozen.contains(&e.part.number)
+                && !self.unmendable.contains(&e.part.number)
+        };
+        let found = self.entries.iter().position(sick)?;
         let file = self.segments.get(&self.entries[found].part.number)?.file;
         Some(self.freeze(Work::Rebuild { file }, &[found]))
     }
@@ -162,6 +168,9 @@ impl Partition {
         let Some(old) = job.inputs.first().map(|e| e.part.number) else { return };
         let Some(entry) = self.entries.iter_mut().find(|e| e.part.number == old) else { return };
         let number = part.number;
+        if let Some(segment) = part.segment() {
+            self.notes.push(Problem { path: segment.index.path.clone(), detail: MADE_ANEW.to_owned() });
+        }
         entry.part = Arc::new(part);
         self.unmergeable.retain(|unmergeable| *unmergeable != old);
         if let Some(meta) = self.segments.remove(&old) {

@@ -95,15 +95,16 @@ impl IdempotencyKeys {
         self.keys.len()
     }
 
-    /// Reads the files that a manifest names.
-    pub(crate) fn load(&mut self, disk: &dyn Disk, dir: &Path, files: &[KeysEntry]) -> Result<(), StoreError> {
+    /// Reads the files that a manifest names; gives what is wrong with those that do not read.
+    pub(crate) fn load(&mut self, disk: &dyn Disk, dir: &Path, files: &[KeysEntry]) -> Vec<StoreError> {
+        let mut bad = Vec::new();
         for entry in files {
-            let path = dir.join(keys_name(entry.file));
-            for (digest, what) in read(disk, &path)? {
-                self.keys.insert(digest, what);
+            match read(disk, &dir.join(keys_name(entry.file))) {
+                Ok(found) => self.keys.extend(found),
+                Err(e) => bad.push(e),
             }
         }
-        Ok(())
+        bad
     }
 
     /// Writes the keys up to `flushed` that no file holds, and answers the files that hold all of them.

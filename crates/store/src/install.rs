@@ -5,7 +5,7 @@ use crate::dead::DeadRows;
 use crate::error::{Problem, StoreError};
 use crate::idempotency;
 use crate::maintenance::{Job, Output, Work};
-use crate::manifest::{Manifest, SegmentEntry, rest_name};
+use crate::manifest::{Manifest, SegmentEntry, rest_name, segment_name};
 use crate::merge::{Merged, RowMaps, remove_files};
 use crate::part::Part;
 use crate::partition::{Partition, Shared, entry};
@@ -66,6 +66,9 @@ impl Partition {
                 continue;
             }
             self.unmergeable.push(input.part.number);
+            if matches!(job.work, Work::Rebuild { .. }) {
+                self.unmendable.push(input.part.number);
+            }
             let path = path.to_owned();
             if damaged {
                 let detail = "part of it is damaged, found by a merge; what is good stays served".to_owned();
@@ -153,9 +156,9 @@ impl Partition {
                 continue;
             };
             segment.retire(self.manifest.listed.iter().any(|(file, _)| *file == meta.file));
-            // What was said of its rows at rest is history.
-            let rest = self.shared.segments_dir().join(rest_name(meta.file));
-            self.notes.retain(|note| note.path != rest);
+            // What was said of its files is history.
+            let files = [rest_name, segment_name].map(|name| self.shared.segments_dir().join(name(meta.file)));
+            self.notes.retain(|note| !files.contains(&note.path));
         }
         self.entries = entries;
         self.segments = segments;

@@ -17,7 +17,7 @@
 //! # Where to start reading
 //! `partition.rs` is the state machine: how a group of writes is committed. `stage.rs` works a group out (`latest.rs` for mode `latest`), `log/` makes
 //! it durable, `run.rs` and `segment/` hold events, `part.rs` is what readers see of both, `maintenance.rs` (with `choice.rs`, `pace.rs` and `install.rs`) moves
-//! events from memory to disk and keeps the number of segments small, `opening.rs` and `recovery.rs` open what is there, `leftovers.rs` says which files may go, `repair/` puts together what lost its
+//! events from memory to disk and keeps the number of segments small, `opening.rs` and `recovery.rs` open what is there, `leftovers.rs` says which files may go, `repair/` mends what is damaged or lost its
 //! manifest, `backup/`
 //! copies it out of a live store and makes a folder of the copy. `listeners.rs` tells others of what was written, `since.rs` those who
 //! were away; `records.rs` keeps small things for them.

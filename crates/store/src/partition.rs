@@ -113,6 +113,8 @@ pub(crate) struct Partition {
     /// Segments that could not be opened: they stay in the manifest.
     pub(crate) damaged: Vec<SegmentEntry>,
     pub(crate) problems: Vec<Problem>,
+    /// Why a file did not read that may be whole: the disk refused, or a newer program wrote it.
+    pub(crate) unread: Option<StoreError>,
     /// Damage that costs nothing: a copy of what is served from elsewhere.
     pub(crate) notes: Vec<Problem>,
     pub(crate) keys: IdempotencyKeys,
@@ -124,6 +126,8 @@ pub(crate) struct Partition {
     pub(crate) frozen: Vec<u64>,
     /// Segments that merges leave alone because they are damaged.
     pub(crate) unmergeable: Vec<u64>,
+    /// Segments that could not be made anew.
+    pub(crate) unmendable: Vec<u64>,
     /// Most runs over one stretch of time, and the most that there may be once all merges are done.
     pub(crate) depth: (u32, u64),
     /// Set by the first flush asked for, until it is done.
@@ -335,6 +339,11 @@ impl Partition {
             keys: self.keys.len() as u64,
             depth: self.depth,
         }));
+    }
+
+    /// Whether it is all there, and takes writes.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.refuses.is_none() && self.damaged.is_empty() && !self.stale
     }
 
     /// Takes no more writes from here on.

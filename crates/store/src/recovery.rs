@@ -6,13 +6,13 @@ use crate::error::{Problem, StoreError};
 use crate::idempotency::IdempotencyKeys;
 use crate::listeners::Listeners;
 use crate::log::Log;
-use crate::manifest::{Manifest, SegmentEntry, Twin, segment_name};
+use crate::manifest::{Manifest, SegmentEntry, Twin, rows_name, segment_name};
 use crate::options::{Durability, Options};
 use crate::pace::Load;
 use crate::part::Part;
 use crate::partition::{Partition, Shared, State, context_of, entry};
 use crate::seams::{Disk, MemoryDisk, Seams};
-use crate::segment::{Segment, rebuild};
+use crate::segment::{RowsFile, Segment, rebuild, rebuild_from_rows};
 use crate::sidecars::{read_dead, read_hidden};
 use crate::snapshot::Horizon;
 use crate::stats::Counters;
@@ -27,6 +27,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64};
 /// Segments that are opened at a time: each waits for a handful of small reads, one after the other, so a disk has more to do
 /// at once than there are processors.
 const OPENERS: usize = 16;
+
+/// What is said of a segment whose damage showed when a block was read, and was mended.
+pub(crate) const MADE_ANEW: &str = "a block of it was damaged; it is made anew from its rows";
 
 /// What all collections of a store share.
 #[derive(Debug, Clone)]
@@ -76,7 +79,13 @@ pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError>
 pub(crate) fn open_with(common: &Common, dir: &Path, manifest: &Manifest) -> Result<Partition, StoreError> {
     let partition = open_as_is(common, dir, manifest.clone())?;
     // The log is replayed against what segments hold: where that met damage that can be mended, it is done again.
-    if partition.mend()? { open_as_is(common, dir, manifest.clone()) } else { Ok(partition) }
+    let mended = partition.mend();
+    if mended.is_empty() {
+        return Ok(partition);
+    }
+    let mut partition = open_as_is(common, dir, manifest.clone())?;
+    partition.notes.extend(mended);
+    Ok(partition)
 }
 
 fn open_as_is(common: &Common, dir: &Path, manifest: Manifest) -> Result<Partition, StoreError> {
@@ -152,6 +161,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         segments: Default::default(),
         damaged: Vec::new(),
         problems: Vec::new(),
+        unread: None,
         notes: Vec::new(),
         keys,
         position,
@@ -159,6 +169,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         stale: false,
         frozen: Vec::new(),
         unmergeable: Vec::new(),
+        unmendable: Vec::new(),
         depth: (0, 0),
         flush_wanted: false,
         committed_at: 0,
@@ -166,6 +177,14 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
 }
 
 impl Partition {
+    /// Notes a file that does not read.
+    fn note_bad(&mut self, error: StoreError) {
+        self.problems.push(Problem::of(&error));
+        if !error.is_damage() {
+            self.unread.get_or_insert(error);
+        }
+    }
+
     /// Brings the copy of the manifest up to date; says so unless a crash alone left it behind.
     fn note_twin(&mut self, twin: Twin, disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
         if matches!(twin, Twin::Never | Twin::Proof { behind: false }) {
@@ -190,7 +209,7 @@ impl Partition {
         self.pass_numbers()?;
         let mut lost_dead = false;
         let mut hidden = read_hidden(disk.as_ref(), &dir, &self.manifest).unwrap_or_else(|e| {
-            self.problems.push(Problem::of(&e));
+            self.note_bad(e);
             lost_dead = true;
             Default::default()
         });
@@ -199,7 +218,7 @@ impl Partition {
             match opened {
                 Ok(part) if part.rows == meta.rows => {
                     let dead = read_dead(disk.as_ref(), &dir, &meta).unwrap_or_else(|e| {
-                        self.problems.push(Problem::of(&e));
+                        self.note_bad(e);
                         lost_dead = true;
                         DeadRows::default()
                     });
@@ -217,7 +236,7 @@ impl Partition {
                     return Err(StoreError::NewerFormat { path, found, supported });
                 }
                 Err(e) => {
-                    self.problems.push(Problem::of(&e));
+                    self.note_bad(e);
                     self.damaged.push(meta);
                 }
             }
@@ -231,8 +250,9 @@ impl Partition {
             let why = "a segment cannot be read, so whether an id is in use cannot be known; see the problems listed";
             self.refuses = Some(why.to_owned());
         }
-        if let Err(e) = self.keys.load(disk.as_ref(), &dir, &self.manifest.keys) {
-            self.problems.push(Problem::of(&e));
+        let bad_keys = self.keys.load(disk.as_ref(), &dir, &self.manifest.keys);
+        if !bad_keys.is_empty() {
+            bad_keys.into_iter().for_each(|e| self.note_bad(e));
             self.refuses.get_or_insert("the record of idempotency keys is damaged; see the problems listed".to_owned());
         }
         Ok(())
@@ -277,7 +297,8 @@ impl Partition {
                 return Ok(part);
             }
         };
-        match (Segment::open(&place, &dir, meta.file, rest.clone()), rest) {
+        let opened = Segment::open(&place, &dir, meta.file, rest.clone());
+        match (opened, rest) {
             (Err(error @ (StoreError::Corrupt { .. } | StoreError::Io { .. })), Some(rest)) => {
                 tracing::info!(segment = meta.file, rows = meta.rows, "a segment is made anew from its rows at rest");
                 // One that is missing was deleted to save room, or never came along with a backup.
@@ -287,6 +308,19 @@ impl Partition {
                 rebuild(place.disk.as_ref(), &dir, meta.file, &rest, self.context.rule)?;
                 Segment::open(&place, &dir, meta.file, Some(rest))
             }
+            (Err(error), None) if error.is_damage() => {
+                let anew = || {
+                    let rows = RowsFile::open(&place.disk, &dir.join(rows_name(meta.file)))?;
+                    let schema = &self.manifest.schema;
+                    rebuild_from_rows(place.disk.as_ref(), &dir, meta.file, (&rows, schema), self.context.rule)?;
+                    Segment::open(&place, &dir, meta.file, None)
+                };
+                // Where the rows do not read either, nothing is there twice.
+                let Ok(part) = anew() else { return Err(error) };
+                tracing::warn!(%error, "a segment is made anew from its rows as Arrow");
+                *note = Some(Problem::of(&error).and("it is made anew from its rows as Arrow"));
+                Ok(part)
+            }
             (opened, _) => {
                 let given_up = opened.as_ref().ok().and_then(|part| part.segment()?.given_up.clone());
                 *note = given_up.or(note.take());
@@ -295,22 +329,26 @@ impl Partition {
         }
     }
 
-    /// Makes anew the segments that the replay found damaged; says whether there were any.
-    fn mend(&self) -> Result<bool, StoreError> {
-        let mut any = false;
+    /// Makes anew the segments that the replay found damaged, and says which.
+    fn mend(&self) -> Vec<Problem> {
+        let mut mended = Vec::new();
         for e in &self.entries {
             let segment = e.part.segment().filter(|segment| segment.is_sick());
             let file = self.segments.get(&e.part.number).map(|meta| meta.file);
-            if let (Some(rest), Some(file)) = (segment.and_then(Segment::rest), file) {
-                let dir = self.shared.segments_dir();
-                rebuild(self.shared.disk.as_ref(), &dir, file, &rest, self.context.rule)?;
-                any = true;
+            let (Some(segment), Some(file)) = (segment, file) else { continue };
+            let path = segment.index.path.clone();
+            match segment.rebuild(&self.shared.segments_dir(), file, self.context.rule) {
+                Ok(()) => {
+                    tracing::warn!(path = %path.display(), "a damaged segment is made anew from its rows");
+                    mended.push(Problem { path, detail: MADE_ANEW.to_owned() });
+                }
+                Err(error) => tracing::error!(%error, "a damaged segment could not be made anew"),
             }
         }
-        Ok(any)
+        mended
     }
 
-    fn open_log(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn open_log(&mut self) -> Result<(), StoreError> {
         let shared = self.shared.clone();
         let (log, found) =
             Log::open(&shared.disk, &log_dir(&shared.dir), shared.options.log_file_bytes, self.manifest.flushed)?;

@@ -110,7 +110,7 @@ pub(crate) fn files_of(manifest: &Manifest) -> BTreeSet<String> {
     files
 }
 
-/// Those of them without which something is lost: of a segment at rest all but its rows can be made anew.
+/// Those of them that a backup holds: of a segment at rest all but its rows can be made anew.
 pub(crate) fn needed_files(manifest: &Manifest) -> BTreeSet<String> {
     let mut files = sidecars(manifest);
     for meta in &manifest.segments {

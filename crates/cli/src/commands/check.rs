@@ -21,13 +21,13 @@ Ends with 0 where all is well, with 1 and a list of what is bad otherwise. The f
 changes nothing, but for what every start puts right: a torn tail of the log, half-made files after a crash, and what
 can be made anew from what is whole, which the list names.
 
-A repair deletes nothing. What belongs to nothing goes to the folder lost of the collection. It ends with 1 where
-something is missing.")]
+A repair keeps what reads of a collection that is damaged, so that it takes writes again. It deletes nothing: what is
+damaged or belongs to nothing goes to the folder lost of the collection. It ends with 1 where something is missing.")]
 pub struct CheckArgs {
     /// Folder to check
     #[arg(long, value_name = "DIR", default_value = "./meridian-data")]
     pub data: PathBuf,
-    /// First put together the collections whose manifest is missing, damaged or older than their files
+    /// First mend the collections that cannot be opened, lack something or take no writes
     #[arg(long)]
     pub repair: bool,
 }
@@ -58,6 +58,12 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     for damaged in store.damaged(TENANT) {
         say(&format!("the collection {} is not served: {}", damaged.name, damaged.cure));
+    }
+    for collection in store.list(TENANT).iter().filter(|collection| collection.stats().refuses.is_some()) {
+        let name = collection.name();
+        say(&format!(
+            "the collection {name} takes no writes: `meridian check --repair` keeps what reads of it, and deletes nothing"
+        ));
     }
     // Closing would flush: a check changes nothing.
     drop(store);

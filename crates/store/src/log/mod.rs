@@ -229,6 +229,12 @@ impl Log {
         result
     }
 
+    /// Says of the log in `dir`, which nobody has open, that no file of it is needed any more: a manifest covers all that
+    /// was read of it.
+    pub(crate) fn cover(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
+        newest::write(disk, dir, Newest { epoch: None, head: 0 })
+    }
+
     /// Makes a file a spare, or removes it.
     fn let_go(&mut self, path: &Path) -> Result<(), StoreError> {
         if self.newest.as_deref() == Some(path) {

@@ -19,6 +19,10 @@ pub(crate) struct Recovered {
     pub(crate) damage: Vec<StoreError>,
     /// Bytes of tails that were forgotten.
     pub(crate) torn_bytes: u64,
+    /// The last write that any mark says was acknowledged.
+    pub(crate) claimed: u64,
+    /// Whether nobody knows up to which write all were acknowledged: the newest file, its name or its marks are gone.
+    pub(crate) end_unknown: bool,
     /// The last group, which may have been written without a sync.
     last_group: Option<Group>,
 }
@@ -27,6 +31,20 @@ impl Recovered {
     /// Position of the last good record, or the one that a manifest covers.
     fn last(&self, flushed: u64) -> u64 {
         self.records.last().map_or(flushed, |r| r.position)
+    }
+
+    /// Writes after `flushed` that were acknowledged and of which no record reads, as far as anything tells of them: the first
+    /// and the last of each stretch.
+    pub(crate) fn gaps(&self, flushed: u64) -> Vec<(u64, u64)> {
+        let (mut gaps, mut next) = (Vec::new(), flushed + 1);
+        let positions = self.records.iter().map(|record| record.position);
+        for position in positions.chain((self.claimed >= next).then_some(self.claimed + 1)) {
+            if position > next {
+                gaps.push((next, position - 1));
+            }
+            next = next.max(position + 1);
+        }
+        gaps
     }
 }
 
@@ -58,8 +76,8 @@ impl Group {
 #[derive(Debug, Default)]
 struct Reading {
     found: Recovered,
-    /// Where the last file with records ended, for the verdict that the next one makes.
-    open_end: Option<(PathBuf, usize)>,
+    /// Where the file before ended, and its epoch, for the verdict that the next one with records makes.
+    open_end: Option<(PathBuf, usize, u64)>,
     last_position: Option<u64>,
     /// The newer mark of the file that `NEWEST` names.
     mark: Option<Mark>,
@@ -167,11 +185,18 @@ impl Log {
                 if there && head > 0 {
                     found.damage.extend(self.falls_short(&newest, mark, found.last(flushed)));
                 }
+                found.end_unknown = !there || head > 0 && mark.is_none();
                 self.newest = there.then_some(newest);
             }
             Ok(None) if self.files.iter().all(|f| f.bytes == 0) => {}
-            Ok(None) => found.damage.push(missing(&path, "it is not there, and it names the newest file of the log")),
-            Err(e) => found.damage.push(e),
+            Ok(None) => {
+                found.damage.push(missing(&path, "it is not there, and it names the newest file of the log"));
+                found.end_unknown = true;
+            }
+            Err(e) => {
+                found.damage.push(e);
+                found.end_unknown = true;
+            }
         }
     }
 
@@ -194,6 +219,7 @@ impl Reading {
     /// Reads one file, which comes after those read before; `named`: what `NEWEST` says if it names this one.
     fn file(&mut self, path: PathBuf, bytes: &[u8], epoch: u64, flushed: u64, named: Option<Newest>) -> LogFile {
         let marks = Mark::newest(bytes, epoch);
+        self.found.claimed = self.found.claimed.max(marks.map_or(0, |(mark, _)| mark.position));
         if named.is_some() {
             self.mark = marks.map(|(mark, _)| mark);
         }
@@ -201,9 +227,9 @@ impl Reading {
         let head = marks.map(|_| HEAD_BYTES).or(named.map(|newest| newest.head)).unwrap_or(0);
         let scan = scan(&path, bytes, epoch, flushed, head as usize);
         if let Some((first, last)) = scan.positions {
-            self.goes_on(&path, first, flushed);
+            let front = (scan.end as u64 <= head).then_some(scan.end);
+            self.goes_on((&path, epoch), front, first, flushed);
             self.last_position = Some(last.max(self.last_position.unwrap_or(0)));
-            self.open_end = Some((path.clone(), scan.end));
             // Records that a manifest covers are in segments, which were synced.
             self.found.last_group = (!scan.records.is_empty()).then(|| {
                 let offset = scan.synced.max(head);
@@ -213,6 +239,7 @@ impl Reading {
                 Group { path: path.clone(), epoch, offset, bytes, mark: marks.and_then(newer) }
             });
         }
+        self.open_end = Some((path.clone(), scan.end, epoch));
         self.found.damage.extend(scan.damage);
         self.found.torn_bytes += scan.torn_bytes;
         self.found.records.extend(scan.records);
@@ -220,17 +247,27 @@ impl Reading {
     }
 
     /// Whether the first record of a file goes on where the file before it ended.
-    fn goes_on(&mut self, path: &Path, first: u64, flushed: u64) {
+    /// `front`: where the file does not read itself, if that is where its records begin.
+    fn goes_on(&mut self, (path, epoch): (&Path, u64), front: Option<usize>, first: u64, flushed: u64) {
         // The first records kept need not begin at 1, and of what is flushed some may be gone already.
         let from = self.last_position.map_or(0, |p| p + 1).max(flushed + 1);
         if first <= from && self.last_position.is_none_or(|last| first > last) {
             return;
         }
-        let (path, at) = self.open_end.take().unwrap_or((path.to_owned(), 0));
-        let detail = if first < from {
-            format!("the write {first} stands in it and in a file before it")
-        } else {
-            format!("writes {from} to {} are missing; the record at byte {at} does not read", first - 1)
+        let missing = format!("writes {from} to {} are missing", first.saturating_sub(1));
+        let (path, detail) = match self.open_end.take() {
+            _ if first < from => (path.to_owned(), format!("the write {first} stands in it and in a file before it")),
+            Some((before, at, of)) if front.is_none() && of + 1 == epoch => {
+                (before, format!("{missing}; the record at byte {at} does not read"))
+            }
+            // Epochs go on without gaps, from 1 on.
+            _ if front.is_none() && epoch > 1 => {
+                (path.with_file_name(log_name(epoch - 1)), format!("{missing}; it is not there"))
+            }
+            _ => {
+                let at = front.unwrap_or_default();
+                (path.to_owned(), format!("{missing}; the record at byte {at} does not read"))
+            }
         };
         self.found.damage.push(StoreError::corrupt(&path, detail));
     }

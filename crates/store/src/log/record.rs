@@ -94,8 +94,16 @@ fn header_crc(epoch: u64, header: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&epoch.to_le_bytes()), header)
 }
 
-/// The header at `at`, if it is a good one of this epoch: `(position, synced)`.
-pub(crate) fn header_at(bytes: &[u8], at: usize, epoch: u64) -> Option<(u64, u64)> {
+/// What the header of a record says, whether its body reads or not.
+pub(crate) struct Header {
+    pub(crate) position: u64,
+    /// Up to where the file was synced when it was written.
+    pub(crate) synced: u64,
+    pub(crate) events: u32,
+}
+
+/// The header at `at`, if it is a good one of this epoch.
+pub(crate) fn header_at(bytes: &[u8], at: usize, epoch: u64) -> Option<Header> {
     let header = bytes.get(at..at + HEADER_BYTES)?;
     if header[..4] != MAGIC.to_le_bytes() {
         return None;
@@ -107,7 +115,9 @@ pub(crate) fn header_at(bytes: &[u8], at: usize, epoch: u64) -> Option<(u64, u64
     reader.take(8).ok()?;
     let position = reader.u64().ok()?;
     reader.i64().ok()?;
-    Some((position, reader.u64().ok()?))
+    let synced = reader.u64().ok()?;
+    reader.take(4).ok()?;
+    Some(Header { position, synced, events: reader.u32().ok()? })
 }
 
 /// A good record as its file holds it, not copied.

@@ -51,17 +51,21 @@ pub(super) fn scan(path: &Path, bytes: &[u8], epoch: u64, flushed: u64, head: us
         }
         // The next header of this epoch that was written when this place was synced already.
         let bad = at;
-        let mut later = (at + 8..bytes.len()).step_by(8).filter_map(|place| {
-            let (_, synced) = record::header_at(bytes, place, epoch)?;
-            Some((place, synced))
-        });
+        let mut later = (at + 8..bytes.len())
+            .step_by(8)
+            .filter_map(|place| record::header_at(bytes, place, epoch).map(|header| (place, header.synced)));
         let torn_from = later.clone().next();
         match later.find(|(_, synced)| *synced > bad as u64) {
             Some((place, _)) => {
                 sound = false;
+                let what = record::header_at(bytes, bad, epoch)
+                    .map(|header| format!(" (the write {} of {} events)", header.position, header.events));
                 scan.damage.push(StoreError::corrupt(
                     path,
-                    format!("the record at byte {bad} does not read, while the one at byte {place} does"),
+                    format!(
+                        "the record at byte {bad}{} does not read, while the one at byte {place} does",
+                        what.unwrap_or_default()
+                    ),
                 ));
                 at = place;
             }

@@ -1,7 +1,7 @@
 //! A manifest from what is there.
 
-use super::Mender;
 use super::survey::{Found, Reading};
+use super::{Mender, SEGMENTS};
 use crate::error::StoreError;
 use crate::folder::names;
 use crate::idempotency;
@@ -26,7 +26,12 @@ impl Mender<'_> {
             counters: Arc::new(Counters::default()),
         };
         let seed = definition.as_ref().map_or_else(|| common.seams.random.next_u64(), |manifest| manifest.seed);
-        let reading = Reading { place, seed, seed_known: definition.is_some() };
+        let reading = Reading {
+            place,
+            seed,
+            seed_known: definition.is_some(),
+            schema: definition.as_ref().map(|manifest| manifest.schema.clone()),
+        };
         let found = self.survey(&reading)?;
         let (keys, keys_last) = if reading.seed_known { self.keys()? } else { self.forget_keys()? };
         let last = found.iter().map(|segment| Seq(segment.seq_max).position()).max().unwrap_or(0).max(keys_last);
@@ -58,12 +63,12 @@ impl Mender<'_> {
         self.mark(&mut partition)?;
         self.keep_manifests()?;
         // Dead rows are merged into a file of their own first, which none of these is.
-        self.set_aside(|name| !files_of(manifest).contains(name) && !name.ends_with(".dead"))?;
+        self.set_aside(SEGMENTS, |name| !files_of(manifest).contains(name) && !name.ends_with(".dead"))?;
         let mut segments = partition.segments.clone();
         let saved = partition.save(&partition.entries, &mut segments, manifest.flushed);
         let written = saved.map_err(|failed| failed.error)?;
         self.report.done("a new manifest names what was found".to_owned());
-        self.set_aside(|name| !files_of(&written).contains(name))
+        self.set_aside(SEGMENTS, |name| !files_of(&written).contains(name))
     }
 
     /// The schema that an older manifest says, or the newest that a segment was written in: fields are only ever added.

@@ -102,7 +102,7 @@ fn kill_copies(partition: &mut Partition) -> Result<u64, StoreError> {
 }
 
 /// Hides all rows but the newest live one of each object.
-fn hide(partition: &mut Partition) -> Result<(), StoreError> {
+pub(super) fn hide(partition: &mut Partition) -> Result<(), StoreError> {
     let mut newest: HashMap<Object, Age> = HashMap::new();
     for entry in &partition.entries {
         for_each_object(partition, entry, |row, object, age| {

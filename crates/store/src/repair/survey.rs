@@ -4,10 +4,10 @@ use super::Mender;
 use crate::error::StoreError;
 use crate::folder::names;
 use crate::leftovers::{HALF, number_of};
-use crate::manifest::{SegmentEntry, rest_name};
+use crate::manifest::{SegmentEntry, rest_name, rows_name};
 use crate::merge::range_of;
 use crate::part::{KeyRule, Part, PartView};
-use crate::segment::{RestFile, Segment, SegmentPlace, rebuild, rebuild_from};
+use crate::segment::{RestFile, RowsFile, Segment, SegmentPlace, rebuild, rebuild_from, rebuild_from_rows};
 use meridian_model::{IdRole, Schema};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -27,6 +27,8 @@ pub(super) struct Reading {
     pub(super) seed: u64,
     /// Whether the keys in the segments are hashed under that seed.
     pub(super) seed_known: bool,
+    /// What an older manifest says of fields.
+    pub(super) schema: Option<Schema>,
 }
 
 impl Mender<'_> {
@@ -97,7 +99,13 @@ fn part_at_rest(reading: &Reading, dir: &Path, file: u64, rest: &Arc<RestFile>) 
 
 fn part_in_arrow(reading: &Reading, dir: &Path, file: u64) -> Result<Part, StoreError> {
     let open = || Segment::open(&reading.place, dir, file, None);
-    let part = open()?;
+    let part = open().or_else(|error| {
+        let Some(schema) = reading.schema.as_ref().filter(|_| error.is_damage()) else { return Err(error) };
+        let rows = RowsFile::open(&reading.place.disk, &dir.join(rows_name(file)))?;
+        let rule = KeyRule { role: schema.id, seed: reading.seed };
+        rebuild_from_rows(reading.place.disk.as_ref(), dir, file, (&rows, schema), rule)?;
+        open()
+    })?;
     let hashed = |schema: &Schema| schema.id == IdRole::Given || schema.object.is_some();
     // Of one in which some blocks are damaged the others are served.
     if reading.seed_known || !part.segment().is_some_and(|segment| hashed(&segment.footer.schema)) {

@@ -5,6 +5,8 @@
 //! a segment is at rest the rows as Arrow are the truth; from then on the GeoParquet file is, and the others are a cache
 //! of it: missing or damaged they are made anew or done without.
 //!
+//! A `.segment` file that is missing or damaged is made anew from whichever rows are the truth (`rebuild.rs`).
+//!
 //! Footers, trees and the fences of the key sidecar are read when a segment is opened; all else is read block by block
 //! through the block cache, and each block is checked against its CRC32C when it is fetched.
 //!
@@ -25,7 +27,7 @@ use std::path::Path;
 
 pub(crate) use footer::{Footer, ObjectPages, TimeColumns};
 pub(crate) use read::{Segment, SegmentPlace, seq_max_of};
-pub(crate) use rebuild::{rebuild, rebuild_from};
+pub(crate) use rebuild::{rebuild, rebuild_from, rebuild_from_rows};
 pub(crate) use rest::{RestEntry, RestFile, write as write_rest};
 pub(crate) use rows::RowsFile;
 pub(crate) use write::{SegmentWriter, Written, rows_max};

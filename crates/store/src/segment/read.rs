@@ -1,6 +1,7 @@
 //! Reading a segment.
 
 use super::blocks::BlockFile;
+use super::rebuild::{rebuild, rebuild_from_rows};
 use super::rest::{RestEntry, RestFile};
 use super::rows::RowsFile;
 use super::{Footer, MAGIC};
@@ -10,7 +11,7 @@ use crate::ipc;
 use crate::keys::{Filter, KeyRows};
 use crate::manifest::{rest_name, rows_name, segment_name};
 use crate::objects::ObjectRows;
-use crate::part::{Body, CHUNK_ROWS, Fill, Part, array_of, join};
+use crate::part::{Body, CHUNK_ROWS, Fill, KeyRule, Part, array_of, join};
 use crate::seams::Disk;
 use crate::stats::Counters;
 use arc_swap::ArcSwapOption;
@@ -56,7 +57,7 @@ pub(crate) struct Segment {
     pub(crate) given_up: Option<Problem>,
     /// Grows with every use of the rows' file, over all segments: the least is that which was used longest ago.
     used: AtomicU64,
-    /// Set once a block beside the rows turned out to be damaged, where it can be made anew.
+    /// Set once a block beside the rows turned out to be damaged.
     sick: AtomicBool,
     /// Set once no manifest names the file: it goes when the last reader lets go of it.
     obsolete: AtomicBool,
@@ -511,8 +512,8 @@ impl Segment {
 
     /// Remembers that what is beside the rows is damaged.
     fn note_damage(&self, error: &StoreError) {
-        if matches!(error, StoreError::Corrupt { .. }) && self.rest.load().is_some() {
-            tracing::warn!(%error, "a segment is damaged and will be made anew from its rows at rest");
+        if matches!(error, StoreError::Corrupt { .. }) {
+            tracing::warn!(%error, "a segment is damaged and will be made anew from its rows");
             self.sick.store(true, Ordering::Relaxed);
         }
     }
@@ -522,9 +523,19 @@ impl Segment {
         self.rest.load().as_ref().is_some_and(|rest| rest.is_sick()) && self.rows.load().is_some()
     }
 
-    /// Whether what is beside the rows is damaged, and can be made anew.
+    /// Whether what is beside the rows is damaged: it can be made anew.
     pub(crate) fn is_sick(&self) -> bool {
         self.sick.load(Ordering::Relaxed)
+    }
+
+    /// Makes anew what is beside the rows.
+    pub(crate) fn rebuild(&self, dir: &Path, file: u64, rule: KeyRule) -> Result<(), StoreError> {
+        let disk = self.place.disk.as_ref();
+        match (self.rest(), self.rows_file()) {
+            (Some(rest), _) => rebuild(disk, dir, file, &rest, rule),
+            (None, Some(rows)) => rebuild_from_rows(disk, dir, file, (&rows, &self.footer.schema), rule),
+            (None, None) => Err(self.corrupt("its rows are gone")),
+        }
     }
 
     fn corrupt(&self, detail: &str) -> StoreError {

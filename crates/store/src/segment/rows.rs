@@ -8,11 +8,12 @@ use super::footer::list;
 use crate::codec::{Reader, put_u16, put_u32};
 use crate::error::StoreError;
 use crate::ipc;
-use crate::part::CHUNK_ROWS;
+use crate::part::{CHUNK_ROWS, join};
 use crate::seams::Disk;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
 use meridian_index::LEAF_ROWS;
+use meridian_model::{Layout, Schema};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -164,6 +165,29 @@ impl RowsFile {
             Some(array) => Ok((array, u64::from(place.stored))),
             None => Err(corrupt(format!("block {block} ({}) is empty", field.name()))),
         }
+    }
+
+    /// One column of one chunk, all its pages together. The column after the last is that of the sequence numbers.
+    pub(crate) fn column(&self, chunk: u32, column: usize, field: &Arc<Field>) -> Result<ArrayRef, StoreError> {
+        let corrupt = |detail: String| StoreError::corrupt(&self.file.path, detail);
+        let (rows, page_rows) = (CHUNK_ROWS.min(self.rows - chunk * CHUNK_ROWS), self.page_rows(chunk, column));
+        let page = |page| self.values(self.block_of(chunk, column, page), field).map(|(array, _)| array);
+        let pages = (0..rows.div_ceil(page_rows)).map(page).collect::<Result<Vec<_>, _>>()?;
+        let array = join(pages).map_err(corrupt)?;
+        let fits = array.len() == rows as usize && array.data_type() == field.data_type();
+        if fits { Ok(array) } else { Err(corrupt(format!("{} has another length or type", field.name()))) }
+    }
+
+    /// The schema that the rows were written in: this one, without fields that were added since.
+    pub(crate) fn schema(&self, newest: &Schema) -> Result<Schema, StoreError> {
+        let first = Layout::of(newest).first_field;
+        let mut schema = newest.clone();
+        match usize::from(self.columns).checked_sub(first).filter(|fields| *fields <= schema.fields.len()) {
+            Some(fields) => schema.fields.truncate(fields),
+            None => return Err(StoreError::corrupt(&self.file.path, "its columns are not those of the collection")),
+        }
+        schema.validate()?;
+        Ok(schema)
     }
 
     pub(crate) fn verify(&self) -> Vec<StoreError> {

@@ -85,9 +85,8 @@ fn a_missing_segment_is_named_and_the_rest_is_served() {
     for role in [IdRole::Given, IdRole::Made] {
         let world = written(role);
         // One that is not at rest, or it would be made anew.
-        let rest: Vec<_> =
-            world.files(".parquet").into_iter().map(|(path, _)| path.with_extension("segment")).collect();
-        let (path, _) = world.files(".segment").into_iter().find(|(path, _)| !rest.contains(path)).unwrap();
+        let rest: Vec<_> = world.files(".parquet").into_iter().map(|(path, _)| path.with_extension("rows")).collect();
+        let (path, _) = world.files(".rows").into_iter().find(|(path, _)| !rest.contains(path)).unwrap();
         world.disk.remove(&path).unwrap();
         let store = world.open();
         assert!(store.problems().iter().any(|p| p.path == path), "{:?}", store.problems());

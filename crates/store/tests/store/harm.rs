@@ -13,13 +13,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
+type Events = BTreeSet<(String, u64, i64)>;
 
 /// A data folder at rest, and what was acknowledged.
 struct Written {
     files: Files,
     role: IdRole,
     /// Events of `c`, and of `other`.
-    shown: [BTreeSet<(String, u64, i64)>; 2],
+    shown: [Events; 2],
+    /// Those that were ever acknowledged, deleted and replaced ones among them.
+    ever: [Events; 2],
+    /// Positions of their last writes.
+    positions: [u64; 2],
     /// Idempotency keys of `c`, and the events that came under each.
     keys: BTreeMap<String, Range<i64>>,
 }
@@ -33,38 +38,50 @@ fn write(c: &Collection, range: Range<i64>, key: &str) {
     c.write(Write::new(events).replacing().with_key(key)).unwrap();
 }
 
-fn shown(c: &Collection) -> BTreeSet<(String, u64, i64)> {
+fn shown(c: &Collection) -> Events {
     content(&c.snapshot()).into_iter().collect()
 }
 
 fn written(role: IdRole) -> Written {
     let world = World::new();
     let (store, c) = world.with_collection(role);
-    let mut keys = BTreeMap::new();
+    let (mut keys, mut ever) = (BTreeMap::new(), Events::new());
     let mut put = |range: Range<i64>| {
         let key = format!("k{}", range.start);
         write(&c, range.clone(), &key);
         keys.insert(key, range);
+        ever.extend(shown(&c));
+    };
+    let delete = |n: i64| {
+        let (id, _, _) = content(&c.snapshot())[n as usize].clone();
+        assert_eq!(c.delete(&[id]).unwrap().deleted, 1);
     };
     for i in 0..4 {
         put(i * 300..i * 300 + 400);
+        (0..3).for_each(|n| delete(i * 70 + n));
         c.flush().unwrap();
         if i == 1 {
             c.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap();
         }
     }
+    // Several files of log, with events that are new, replaced and deleted.
+    for i in 0..40 {
+        put(i * 17 + 100..i * 17 + 120);
+        delete(i * 5);
+    }
     put(5000..5010);
     let other = store.create("t", "other", schema(role), Settings::default()).unwrap();
     write(&other, 0..50, "o");
     other.flush().unwrap();
-    store.records("saved").put("search", b"what somebody looks for").unwrap();
-    let shown = [shown(&c), shown(&other)];
+    store.records("saved").put_twice("search", b"what somebody looks for").unwrap();
+    let (shown, positions) = ([shown(&c), shown(&other)], [c.position(), other.position()]);
+    let ever = [ever, shown[1].clone()];
     world.disk.crash(CrashStyle::Lose);
     drop((store, c, other));
     // A start makes the end of the log certain: only a last group that no start has seen is taken for torn.
     drop(world.open());
     world.disk.crash(CrashStyle::Lose);
-    Written { files: files(&world), role, shown, keys }
+    Written { files: files(&world), role, shown, ever, positions, keys }
 }
 
 fn files(world: &World) -> Files {
@@ -110,15 +127,28 @@ impl Harm {
     }
 }
 
-/// Kinds of files, by the end of their paths; those of the log are harmed by `tail.rs` and the simulator. Content of `LOCK` and of
-/// spare files of the log means nothing.
-const KINDS: [&str; 9] =
-    ["meridian.json", "MANIFEST", "MANIFEST.copy", ".segment", ".rows", ".parquet", ".dead", ".keys", "saved/search"];
+/// Kinds of files, by the end of their paths. Content of `LOCK` and of spare files of the log means nothing.
+const KINDS: [&str; 12] = [
+    "meridian.json",
+    "MANIFEST",
+    "MANIFEST.copy",
+    "NEWEST",
+    ".log",
+    ".segment",
+    ".rows",
+    ".parquet",
+    ".dead",
+    ".keys",
+    "saved/search",
+    "saved-copy/search",
+];
 
 fn world_of(files: &Files) -> World {
     let world = World::new();
     for path in files.keys() {
         world.disk.create_dir(path.parent().unwrap()).unwrap();
+        // A crash leaves the folders.
+        path.ancestors().skip(1).for_each(|dir| world.disk.sync_dir(dir).unwrap());
     }
     files.iter().for_each(|(path, bytes)| world.disk.put(path, bytes.clone()));
     world
@@ -135,8 +165,7 @@ fn case(written: &Written, kind: &str, harm: Harm, random: &SeededRandom) -> Res
     let mut files = written.files.clone();
     let good = files.remove(path).unwrap_or_default();
     let bad = harm.to(&good, random);
-    // Nothing lists the records that others keep: one that is gone was removed as far as the store can know.
-    if bad.as_ref() == Some(&good) || (kind, harm) == ("saved/search", Harm::Remove) {
+    if bad.as_ref() == Some(&good) {
         return Ok(());
     }
     files.extend(bad.map(|bad| (path.clone(), bad)));
@@ -144,17 +173,48 @@ fn case(written: &Written, kind: &str, harm: Harm, random: &SeededRandom) -> Res
     let at = format!("{harm:?} of {}", path.display());
     let store = Store::open(world.options.clone(), world.seams()).map_err(|e| format!("{at} stops the store: {e}"))?;
     let problems: Vec<Problem> = store.check();
+    let some: Vec<String> = problems.iter().take(5).map(ToString::to_string).collect();
     let named = problems.iter().any(|p| p.path == *path || p.detail.contains(&*path.to_string_lossy()));
-    held(written, &store, (path, named)).map_err(|what| format!("{at}: {what}; named: {named}, {problems:?}"))?;
-    if store.damaged("t").is_empty() {
+    held(written, &store, (path, named)).map_err(|what| format!("{at}: {what}; named: {named}, {some:#?}"))?;
+    let refuses = store.list("t").iter().any(|c| c.stats().refuses.is_some());
+    if store.damaged("t").is_empty() && !refuses {
         return Ok(());
     }
-    for repair in store.repair() {
-        if !repair.mended || !repair.missing.is_empty() {
-            return Err(format!("{at}: one file was damaged, and the repair came to {repair:#?}"));
-        }
+    let manifest = kind.starts_with("MANIFEST");
+    repaired(written, &world, store, manifest).map_err(|what| format!("{at}, repaired: {what}; {some:#?}"))
+}
+
+/// Repairs a store, and holds what comes of it against what was acknowledged: it takes writes, and what is missing was said.
+fn repaired(written: &Written, world: &World, store: Store, whole: bool) -> Result<(), String> {
+    let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
+    let repairs = store.repair();
+    let told = repairs.iter().any(|repair| !repair.missing.is_empty());
+    demand(repairs.iter().all(|repair| repair.mended) && !(whole && told), &format!("{repairs:#?}"))?;
+    demand(store.check().is_empty(), &format!("{:?} after {repairs:#?}", store.check()))?;
+    if !told {
+        held(written, &store, (Path::new(""), false)).map_err(|what| format!("{what}, after {repairs:#?}"))?;
     }
-    held(written, &store, (path, false)).map_err(|what| format!("{at}, repaired: {what}"))
+    let names = ["c", "other"].into_iter().enumerate();
+    let mut shows = Vec::new();
+    for (i, name) in names.clone() {
+        let c = store.collection("t", name).ok_or("a collection is gone")?;
+        let found = shown(&c);
+        demand(told || found == written.shown[i], &format!("events are wrong: {repairs:#?}"))?;
+        demand(found.is_subset(&written.ever[i]), "events are there that never were")?;
+        let new = batch(&c.schema(), &events(9000, 9003));
+        let position = c.write(Write::new(new).replacing()).map_err(|e| e.to_string())?.position;
+        demand(position > written.positions[i], "a position comes twice")?;
+        shows.push(shown(&c));
+    }
+    drop(store);
+    world.disk.crash(CrashStyle::Lose);
+    let store = world.open();
+    demand(store.check().is_empty(), "another start finds damage")?;
+    for (i, name) in names {
+        let c = store.collection("t", name).ok_or("a collection is gone")?;
+        demand(shown(&c) == shows[i], "another start shows something else")?;
+    }
+    Ok(())
 }
 
 /// Holds a store against what was acknowledged.

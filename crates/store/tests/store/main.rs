@@ -22,6 +22,7 @@ mod repair;
 mod retention;
 mod reused;
 mod rights;
+mod salvage;
 mod sim;
 mod since;
 mod tail;

@@ -230,8 +230,8 @@ fn mode_latest_shows_what_it_showed() {
 #[test]
 fn damaged_segments_are_set_aside_and_named_and_the_rest_comes_back() {
     let (world, all) = written(schema(IdRole::Made));
-    let rest: Vec<_> = world.files(".parquet").into_iter().map(|(path, _)| path.with_extension("segment")).collect();
-    let (lost, len) = world.files(".segment").into_iter().find(|(path, _)| !rest.contains(path)).unwrap();
+    let rest: Vec<_> = world.files(".parquet").into_iter().map(|(path, _)| path.with_extension("rows")).collect();
+    let (lost, len) = world.files(".rows").into_iter().find(|(path, _)| !rest.contains(path)).unwrap();
     world.disk.flip_bit(&lost, (len - 20) * 8).unwrap();
     vanish(&world, &["MANIFEST", "MANIFEST.copy"]);
     let (_store, c, repair) = repaired(&world);
@@ -239,7 +239,7 @@ fn damaged_segments_are_set_aside_and_named_and_the_rest_comes_back() {
     assert!(repair.missing.iter().any(|what| what.contains(&name)), "{name}: {repair:#?}");
     let found = content(&c.snapshot());
     assert!(found.len() < all.len() && found.iter().all(|event| all.contains(event)));
-    assert!(!world.files(&format!("{FOLDER}lost/{name}.segment")).is_empty());
+    assert!(!world.files(&format!("{FOLDER}lost/{name}.rows")).is_empty());
 }
 
 #[test]
