@@ -2,7 +2,7 @@
 
 use crate::world::{DAY, START, World};
 use meridian_model::builder::Value;
-use meridian_model::{Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Projection, Schema, TimeRole};
+use meridian_model::{Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Projection, Schema, Seq, TimeRole};
 use meridian_store::seams::{Random, SeededRandom};
 use meridian_store::{Settings, Write};
 use std::collections::BTreeSet;
@@ -94,4 +94,45 @@ fn a_collection_without_objects_says_so() {
     let (_store, c) = world.with_collection(IdRole::Made);
     c.write(Write::new(crate::world::batch(&c.schema(), &[crate::world::Event::new("a", 1)]))).unwrap();
     assert_eq!(c.snapshot().parts[0].object_rows("a", i64::MIN..=i64::MAX).unwrap(), None);
+}
+
+#[test]
+fn the_event_before_another_is_the_newest_of_those_written_earlier() {
+    for kind in [FieldType::Text, FieldType::Int] {
+        let world = World::new();
+        let store = world.open();
+        let c = store.create("t", "c", schema(kind), Settings::default()).unwrap();
+        let random = SeededRandom::new(8);
+        let below = |end: u64| random.next_u64() % end;
+        let mut written: Vec<(u64, i64, Seq)> = Vec::new();
+        for round in 0..12 {
+            // Times that meet, and one ship with more events than a page of entries holds.
+            let ships: Vec<u64> = (0..800).map(|_| if below(2) == 0 { 1 } else { below(40) }).collect();
+            let events: Vec<(u64, i64)> = ships.iter().map(|ship| (*ship, below(400) as i64)).collect();
+            let position = c.write(Write::new(batch(&c.schema(), kind, &events))).unwrap().position;
+            written.extend(events.iter().enumerate().map(|(row, (ship, at))| (*ship, *at, Seq::new(position, row))));
+            match round % 4 {
+                1 => c.flush().unwrap(),
+                2 => c.maintain().unwrap(),
+                // What was deleted has been there.
+                _ => {
+                    let ids: Vec<String> =
+                        (0..50).map(|_| written[below(written.len() as u64) as usize].2.to_id()).collect();
+                    c.delete(&ids).unwrap();
+                }
+            }
+        }
+        let formers = c.formers();
+        let mut columns = Projection::none(&c.snapshot().layout);
+        columns.add_time(&c.snapshot().layout, &c.schema());
+        for _ in 0..600 {
+            let (ship, at, seq) = written[below(written.len() as u64) as usize];
+            let earlier = written.iter().filter(|event| event.0 == ship && ship % 17 != 0 && event.2 < seq);
+            let expected = earlier.map(|(_, at, seq)| (START + at * DAY / 10, *seq)).max();
+            let one = batch(&c.schema(), kind, &[(ship, at)]);
+            let found = formers.before(&one, 0, seq, &columns).unwrap();
+            assert_eq!(found.map(|(batch, seq)| (batch.interval(0).1, seq)), expected, "ship {ship} before {seq}");
+            assert_eq!(formers.object(&one, 0).is_none(), ship % 17 == 0);
+        }
+    }
 }
