@@ -114,7 +114,7 @@ fn what_a_damaged_segment_held_is_said_to_be_missing_and_the_rest_is_served() {
         disk.crash(CrashStyle::Lose);
         drop(server);
         let mut segments = disk.files();
-        segments.retain(|(path, _)| path.extension().is_some_and(|e| e == "segment"));
+        segments.retain(|(path, _)| path.extension().is_some_and(|e| e == "rows"));
         assert_eq!(segments.len(), 2);
         // In the last bytes, which say where all else is.
         let (damaged, bytes) = &segments[0];

@@ -16,7 +16,7 @@ use crate::partition::Partition;
 use crate::recovery::{log_dir, prepare};
 use crate::sidecars::{dead_of_all, files_of, read_dead, read_hidden};
 use arrow_array::cast::AsArray;
-use meridian_model::Mode;
+use meridian_model::{Mode, Seq};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -28,7 +28,9 @@ impl Mender<'_> {
     /// Replaces the manifest by one of what reads, and sets the rest aside.
     pub(super) fn salvage(&mut self) -> Result<(), StoreError> {
         let manifest = Manifest::read(self.disk(), self.dir)?;
-        let mut partition = prepare(self.common, self.dir, Manifest { copied: true, ..manifest })?;
+        // Snapshots of before may have shown what is not there any more.
+        let dropped_seq = Seq::end_of(manifest.flushed).0;
+        let mut partition = prepare(self.common, self.dir, Manifest { copied: true, dropped_seq, ..manifest })?;
         partition.open_files()?;
         // The disk, or a newer program, may have it yet.
         partition.unread.take().map_or(Ok(()), Err)?;
@@ -79,8 +81,7 @@ impl Mender<'_> {
     }
 
     /// Works out which rows are dead in segments whose record of it does not read: those that an older file has, and those whose
-    /// id a later event has. What was deleted since then is back.
-    /// Says whether any record of dead or hidden rows did not read.
+    /// id a later event has. What was deleted since then is back. Says whether any record of dead or hidden rows did not read.
     fn find_deaths(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
         let (disk, dir) = (partition.shared.disk.clone(), partition.shared.segments_dir());
         let lost = |meta: &SegmentEntry| read_dead(disk.as_ref(), &dir, meta).is_err();

@@ -2,7 +2,7 @@
 //! is said, and nothing is deleted.
 
 use crate::world::{Event, World, batch, content, options};
-use meridian_model::IdRole;
+use meridian_model::{IdRole, Seq};
 use meridian_store::seams::{CrashStyle, Disk, OpenMode};
 use meridian_store::{Collection, Options, Repair, Store, Write};
 use std::path::{Path, PathBuf};
@@ -75,7 +75,10 @@ fn repaired(world: &World, bad: &[&Path], last: u64) -> (Store, Arc<Collection>,
 fn a_log_with_a_hole_gives_what_reads_of_it_and_says_which_writes_are_missing() {
     let world = World::new();
     let (store, c) = world.with_collection(IdRole::Given);
-    (0..100).for_each(|i| assert_eq!(write(&c, i * 10, i * 10 + 10), i as u64 + 1));
+    (0..50).for_each(|i| assert_eq!(write(&c, i * 10, i * 10 + 10), i as u64 + 1));
+    c.flush().unwrap();
+    let earlier = c.snapshot().seq;
+    (50..100).for_each(|i| assert_eq!(write(&c, i * 10, i * 10 + 10), i as u64 + 1));
     let all = ids(&c);
     ended((store, c), &world);
     let path = first(&world, ".log");
@@ -88,6 +91,7 @@ fn a_log_with_a_hole_gives_what_reads_of_it_and_says_which_writes_are_missing() 
     let lost: Vec<String> = (write * 10 - 10..write * 10).map(|n| format!("id-{n}")).collect();
     let left: Vec<String> = all.into_iter().filter(|id| !lost.contains(id)).collect();
     assert_eq!((ids(&c), repair.missing.len()), (left, 1));
+    assert!(c.snapshot_at(Seq(earlier.0 - 1)).is_err(), "what it showed may be gone");
 }
 
 #[test]
