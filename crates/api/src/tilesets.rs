@@ -158,7 +158,7 @@ fn fields(schema: &Schema) -> Map<String, Value> {
     let word = |kind: FieldType| match kind {
         FieldType::Int | FieldType::Float => "Number",
         FieldType::Bool => "Boolean",
-        FieldType::Text | FieldType::Time | FieldType::TextList => "String",
+        FieldType::Text | FieldType::Time | FieldType::Date | FieldType::TextList => "String",
     };
     // Tiles of few events carry ids, tiles of many carry counts.
     let id = if schema.field_index("id").is_some() { "@id" } else { "id" };

@@ -272,13 +272,18 @@ impl Column {
         options: &ReadOptions,
     ) -> Result<(), Invalid> {
         let spec = &builder.schema().fields[field];
-        let is_time = spec.kind == FieldType::Time;
+        let is_time = spec.kind.is_time();
+        // A day is one whatever the zone: columns of dates have none.
+        let utc = TimeZone::UTC;
+        let zone = if spec.kind == FieldType::Date { Some(&utc) } else { options.zone.as_ref() };
         let named = |mistake: Invalid| blame(mistake, &spec.name);
         let value = match self {
             Column::Null => return Ok(()),
             Column::Text(texts) => match texts.get(row) {
                 None => return Ok(()),
-                Some(text) if is_time => Value::Time(instant::parse(text, options.zone.as_ref()).map_err(named)?),
+                Some(text) if is_time => {
+                    Value::Time(instant::parse_as(spec.kind, text, options.zone.as_ref()).map_err(named)?)
+                }
                 Some(text) => return builder.set_text(field, text),
             },
             Column::Int(a) if a.is_null(row) => return Ok(()),
@@ -290,7 +295,7 @@ impl Column {
             Column::Float(a) => Value::Float(a.value(row)),
             Column::Bool(a) if a.is_null(row) => return Ok(()),
             Column::Bool(a) => Value::Bool(a.value(row)),
-            Column::Time(times) => match times.instant(row, options.zone.as_ref()) {
+            Column::Time(times) => match times.instant(row, zone) {
                 None => return Ok(()),
                 Some(micros) => Value::Time(micros.map_err(named)?),
             },

@@ -2,7 +2,15 @@
 
 use jiff::tz::TimeZone;
 use meridian_model::civil::{civil_from_days, days_from_civil};
-use meridian_model::{Invalid, time};
+use meridian_model::{FieldType, Invalid, time};
+
+/// Reads a value of a field of this kind: a date, or an instant.
+pub(crate) fn parse_as(kind: FieldType, text: &str, zone: Option<&TimeZone>) -> Result<i64, Invalid> {
+    match kind {
+        FieldType::Date => time::parse_date(text),
+        _ => parse(text, zone),
+    }
+}
 
 /// Reads an RFC 3339 instant into microseconds since 1970, as [`time::parse_instant`] does.
 pub(crate) fn parse(text: &str, zone: Option<&TimeZone>) -> Result<i64, Invalid> {
@@ -43,6 +51,14 @@ fn utc(text: &[u8]) -> Option<i64> {
         micros = number(20, 20 + digits)? * 10i64.pow(6 - digits as u32);
     }
     Some((days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second) * 1_000_000 + micros)
+}
+
+/// Appends a value of a field of this kind: a date, or an instant.
+pub(crate) fn write_as(kind: FieldType, micros: i64, out: &mut Vec<u8>) {
+    match kind {
+        FieldType::Date => out.extend_from_slice(time::format_date(micros).as_bytes()),
+        _ => write(micros, out),
+    }
 }
 
 /// Appends an instant as [`time::format_instant`] writes it: RFC 3339 in UTC with as many decimals as it needs.

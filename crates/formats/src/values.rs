@@ -41,14 +41,14 @@ pub(crate) fn set_json(
     let value = match json.scalar().map_err(|e| named(builder, e))? {
         Scalar::Null => return Ok(()),
         Scalar::Bool(b) => Value::Bool(b),
-        Scalar::Number(Number::Int(n)) if kind == FieldType::Time => match options.epoch {
+        Scalar::Number(Number::Int(n)) if kind.is_time() => match options.epoch {
             Some(unit) => Value::Time(epoch(n, unit.micros()).map_err(|e| named(builder, e))?),
             None => return wrong(builder, &format!("the integer {n}")),
         },
         Scalar::Number(Number::Int(n)) => Value::Int(n),
         Scalar::Number(Number::Float(x)) => Value::Float(x),
-        Scalar::Text(text) if kind == FieldType::Time => {
-            Value::Time(instant::parse(&text, options.zone.as_ref()).map_err(|e| named(builder, e))?)
+        Scalar::Text(text) if kind.is_time() => {
+            Value::Time(instant::parse_as(kind, &text, options.zone.as_ref()).map_err(|e| named(builder, e))?)
         }
         Scalar::Text(text) => return builder.set_text(field, &text),
     };
@@ -104,10 +104,10 @@ pub(crate) fn set_text(
         FieldType::Bool if bare == "1" || bare.eq_ignore_ascii_case("true") => Value::Bool(true),
         FieldType::Bool if bare == "0" || bare.eq_ignore_ascii_case("false") => Value::Bool(false),
         FieldType::Bool => return wrong(),
-        FieldType::Time => {
+        FieldType::Time | FieldType::Date => {
             let micros = match (options.epoch, bare.parse::<i64>()) {
                 (Some(unit), Ok(n)) => epoch(n, unit.micros()),
-                _ => instant::parse(bare, options.zone.as_ref()),
+                _ => instant::parse_as(spec.kind, bare, options.zone.as_ref()),
             };
             Value::Time(micros.map_err(|e| blame(e, &spec.name))?)
         }

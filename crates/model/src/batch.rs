@@ -178,7 +178,9 @@ impl Batch {
             FieldType::Int => FieldColumn::Int(column.as_primitive_opt::<Int64Type>()?),
             FieldType::Float => FieldColumn::Float(column.as_primitive_opt::<Float64Type>()?),
             FieldType::Bool => FieldColumn::Bool(column.as_boolean_opt()?),
-            FieldType::Time => FieldColumn::Time(column.as_primitive_opt::<TimestampMicrosecondType>()?),
+            FieldType::Time | FieldType::Date => {
+                FieldColumn::Time(column.as_primitive_opt::<TimestampMicrosecondType>()?)
+            }
             FieldType::TextList => FieldColumn::TextList(column.as_list_opt::<i32>()?),
         })
     }

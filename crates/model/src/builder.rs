@@ -116,7 +116,7 @@ impl BatchBuilder {
                 FieldType::Int => FieldBuilder::Int(Int64Builder::with_capacity(FIRST_ROWS)),
                 FieldType::Float => FieldBuilder::Float(Float64Builder::with_capacity(FIRST_ROWS)),
                 FieldType::Bool => FieldBuilder::Bool(BooleanBuilder::with_capacity(FIRST_ROWS)),
-                FieldType::Time => {
+                FieldType::Time | FieldType::Date => {
                     FieldBuilder::Time(TimestampMicrosecondBuilder::with_capacity(FIRST_ROWS).with_timezone("UTC"))
                 }
                 FieldType::TextList => {
@@ -235,6 +235,9 @@ impl BatchBuilder {
             (FieldType::Bool, Value::Bool(b)) => Pending::Bool(b),
             (FieldType::Time, Value::Time(t)) => {
                 Pending::Time(time::in_range(t, &t).map_err(|e| Invalid { field: Some(spec.name.clone()), ..e })?)
+            }
+            (FieldType::Date, Value::Time(t)) => {
+                Pending::Time(time::day(t).map_err(|e| Invalid { field: Some(spec.name.clone()), ..e })?)
             }
             (FieldType::TextList, Value::TextList(list)) => Pending::TextList(list),
             (_, Value::Text(text)) => return Err(wrong(&format!("the text {:?}", shorten(&text)))),

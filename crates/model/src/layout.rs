@@ -45,7 +45,7 @@ pub fn arrow_type(kind: FieldType) -> DataType {
         FieldType::Int => DataType::Int64,
         FieldType::Float => DataType::Float64,
         FieldType::Bool => DataType::Boolean,
-        FieldType::Time => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        FieldType::Time | FieldType::Date => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         FieldType::TextList => DataType::List(Arc::new(ArrowField::new("item", DataType::Utf8, true))),
     }
 }

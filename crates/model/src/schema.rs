@@ -17,6 +17,8 @@ pub enum FieldType {
     Bool,
     /// An instant in UTC, in microseconds.
     Time,
+    /// A day, kept as its first instant in UTC.
+    Date,
     /// A list of texts.
     TextList,
 }
@@ -27,6 +29,11 @@ impl FieldType {
         matches!(self, FieldType::Int | FieldType::Float)
     }
 
+    /// Whether its values are instants in microseconds; those of a date are first instants of days.
+    pub fn is_time(self) -> bool {
+        matches!(self, FieldType::Time | FieldType::Date)
+    }
+
     /// The word for this type in messages and docs.
     pub fn word(self) -> &'static str {
         match self {
@@ -35,6 +42,7 @@ impl FieldType {
             FieldType::Float => "number",
             FieldType::Bool => "boolean",
             FieldType::Time => "date-time",
+            FieldType::Date => "date",
             FieldType::TextList => "list of strings",
         }
     }
@@ -47,6 +55,7 @@ impl FieldType {
             FieldType::Float => "a number",
             FieldType::Bool => "a boolean",
             FieldType::Time => "a date-time",
+            FieldType::Date => "a date",
             FieldType::TextList => "a list of strings",
         }
     }
@@ -275,10 +284,13 @@ impl Schema {
         };
         for &i in time_fields {
             let field = self.fields.get(i).ok_or_else(|| Invalid::new("the time names a field that does not exist"))?;
-            if field.kind != FieldType::Time {
+            if !field.kind.is_time() {
                 return Err(Invalid::field(
                     &field.name,
-                    format!("plays the part of the time but is a {}: expected a date-time", field.kind.word()),
+                    format!(
+                        "plays the part of the time but is a {}: expected a date-time or a date",
+                        field.kind.word()
+                    ),
                 ));
             }
         }

@@ -160,7 +160,7 @@ fn field_property(field: &Field) -> Map<String, Value> {
         property.insert("title".to_owned(), json!(title));
     }
     let kind = match field.kind {
-        FieldType::Text | FieldType::Time => "string",
+        FieldType::Text | FieldType::Time | FieldType::Date => "string",
         FieldType::Int => "integer",
         FieldType::Float => "number",
         FieldType::Bool => "boolean",
@@ -168,7 +168,7 @@ fn field_property(field: &Field) -> Map<String, Value> {
     };
     property.insert("type".to_owned(), json!(kind));
     match field.kind {
-        FieldType::Time => drop(property.insert("format".to_owned(), json!("date-time"))),
+        FieldType::Time | FieldType::Date => drop(property.insert("format".to_owned(), json!(field.kind.word()))),
         FieldType::TextList => drop(property.insert("items".to_owned(), json!({"type": "string"}))),
         _ => {}
     }
@@ -459,9 +459,10 @@ fn kind_of(path: &str, property: &Map<String, Value>, format: Option<&str>) -> R
     };
     let kind = match (name, format) {
         ("string", Some("date-time")) => FieldType::Time,
+        ("string", Some("date")) => FieldType::Date,
         ("string", None) => FieldType::Text,
         ("string", Some(f)) if TEXT_FORMATS.contains(&f) => FieldType::Text,
-        ("string", Some(_)) => return Err(wrong_format("\"date-time\", or no format")),
+        ("string", Some(_)) => return Err(wrong_format("\"date-time\", \"date\", or no format")),
         ("integer", None | Some("int32" | "int64")) => FieldType::Int,
         ("integer", Some(_)) => return Err(wrong_format("no format")),
         ("number", None | Some("float" | "double")) => FieldType::Float,

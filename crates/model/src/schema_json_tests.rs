@@ -17,6 +17,7 @@ pub(crate) fn schemas() -> impl Strategy<Value = Schema> {
         Just(FieldType::Float),
         Just(FieldType::Bool),
         Just(FieldType::Time),
+        Just(FieldType::Date),
         Just(FieldType::TextList),
     ];
     let text = proptest::option::of("[a-z '\",;:=☃]{0,12}");
@@ -60,7 +61,7 @@ pub(crate) fn schemas() -> impl Strategy<Value = Schema> {
             let of = |wanted: fn(FieldType) -> bool| -> Vec<usize> {
                 (0..schema.fields.len()).filter(|&i| wanted(schema.fields[i].kind)).collect()
             };
-            let times = of(|k| k == FieldType::Time);
+            let times = of(FieldType::is_time);
             let objects = of(|k| matches!(k, FieldType::Text | FieldType::Int));
             schema.id = if given { IdRole::Given } else { IdRole::Made };
             schema.time = match time {

@@ -62,6 +62,8 @@ pub fn to_spec(schema: &Schema) -> String {
             FieldType::Float => "Double",
             FieldType::Bool => "Boolean",
             FieldType::Time => "Date",
+            // GeoTools' `Date` has a time of day.
+            FieldType::Date => "LocalDate",
             FieldType::TextList => "List[String]",
         };
         let mut attribute = format!("{}:{kind}", name_text(&field.name));
@@ -189,7 +191,7 @@ impl Reader {
                 if options.object && self.schema.object.replace(index).is_some() {
                     return Err(parser.wrong_at(name_at, "a second object=true: one attribute names the object"));
                 }
-                if options.default && kind == FieldType::Time {
+                if options.default && kind.is_time() {
                     self.marked_time.get_or_insert(index);
                 }
                 self.schema.fields.push(Field { name, kind, required: options.required, title: options.title });
@@ -273,7 +275,7 @@ impl Reader {
     ) -> Result<(), Invalid> {
         let wrong = |detail: String| parser.wrong_at(value_at, detail);
         let date = |schema: &Schema| {
-            let index = schema.field_index(value).filter(|&i| schema.fields[i].kind == FieldType::Time);
+            let index = schema.field_index(value).filter(|&i| schema.fields[i].kind.is_time());
             index.map(Some).ok_or_else(|| wrong(format!("{value:?} is not a Date among the attributes")))
         };
         match key {
@@ -358,6 +360,7 @@ fn kind_of(word: &str) -> Option<Kind> {
         "Float" | "float" | "Double" | "double" => Kind::Field(Float),
         "Boolean" | "boolean" | "Bool" | "bool" => Kind::Field(Bool),
         "Date" | "date" | "Timestamp" | "timestamp" => Kind::Field(Time),
+        "LocalDate" => Kind::Field(Date),
         "List" | "List[String]" | "List[string]" => Kind::Field(TextList),
         "Point" => Kind::Shape(GeometryType::Point),
         "LineString" => Kind::Shape(GeometryType::Line),

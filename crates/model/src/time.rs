@@ -14,6 +14,8 @@ use std::fmt::Write;
 pub const TIME_MIN: i64 = -62_167_219_200_000_000;
 /// Latest instant that Meridian takes: 9999-12-31T23:59:59.999999Z, where RFC 3339 ends.
 pub const TIME_MAX: i64 = 253_402_300_799_999_999;
+/// Bytes of a date as text: `2026-01-31`.
+const DATE_BYTES: usize = 10;
 /// Greatest offset from UTC in seconds: 23:59 (RFC 3339, section 5.6).
 const OFFSET_MAX_S: i32 = 23 * 3_600 + 59 * 60;
 
@@ -81,6 +83,24 @@ pub fn date_start(date: civil::Date) -> Result<i64, Invalid> {
     in_range(days_of(date) * DAY_US, &date)
 }
 
+/// Reads a date such as `2026-01-31`, or an instant that is the first of a day in UTC, in microseconds.
+pub fn parse_date(text: &str) -> Result<i64, Invalid> {
+    let instant = match text.parse::<civil::Date>() {
+        Ok(date) if text.len() == DATE_BYTES => return date_start(date),
+        _ => parse_instant(text, Some(&TimeZone::UTC)),
+    };
+    let wrong = || Invalid::new(format!("{text:?} is not a date: expected one such as 2026-01-31"));
+    instant.and_then(day).map_err(|_| wrong())
+}
+
+/// Checks that an instant is the first of a day in UTC, in the years 0 to 9999.
+pub fn day(micros: i64) -> Result<i64, Invalid> {
+    match micros.rem_euclid(DAY_US) {
+        0 => in_range(micros, &micros),
+        _ => Err(Invalid::new(format!("{} is not the start of a day in UTC: expected a date", format_instant(micros)))),
+    }
+}
+
 /// Days from 1970-01-01 to a date.
 fn days_of(date: civil::Date) -> i64 {
     days_from_civil(date.year().into(), date.month().into(), date.day().into())
@@ -139,6 +159,13 @@ pub fn in_range(micros: i64, shown: &dyn std::fmt::Display) -> Result<i64, Inval
     } else {
         Err(Invalid::new(format!("the time {shown} is out of range: expected a year from 0000 to 9999, in UTC")))
     }
+}
+
+/// Writes the day of an instant in UTC, such as `2026-01-31`.
+pub fn format_date(micros: i64) -> String {
+    let mut text = format_instant(micros);
+    text.truncate(text.find('T').unwrap_or(text.len()));
+    text
 }
 
 /// Writes an instant as RFC 3339 in UTC with as many decimals as it needs; open ends are `..`. A year beyond RFC 3339,

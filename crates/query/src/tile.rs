@@ -20,7 +20,7 @@ use crate::shape::Canvas;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use meridian_model::filter::Predicate;
-use meridian_model::{FieldColumn, Invalid, Layout, Projection, Schema};
+use meridian_model::{FieldColumn, FieldType, Invalid, Layout, Projection, Schema, time};
 use meridian_store::Snapshot;
 use std::f64::consts::PI;
 
@@ -220,7 +220,11 @@ fn property(layer: &mut Layer, schema: &Schema, field: usize, column: &FieldColu
         FieldColumn::Float(a) if a.is_valid(row) => layer.property(name, Value::Float(a.value(row))),
         FieldColumn::Bool(a) if a.is_valid(row) => layer.property(name, Value::Bool(a.value(row))),
         FieldColumn::Time(a) if a.is_valid(row) => {
-            layer.property(name, Value::Text(&meridian_model::time::format_instant(a.value(row))));
+            let text = match schema.fields[field].kind {
+                FieldType::Date => time::format_date(a.value(row)),
+                _ => time::format_instant(a.value(row)),
+            };
+            layer.property(name, Value::Text(&text));
         }
         FieldColumn::TextList(a) if a.is_valid(row) => {
             let list = a.value(row);

@@ -3,7 +3,7 @@
 use super::{escape, page};
 use crate::links;
 use arrow_array::Array;
-use meridian_model::{Batch, FieldColumn, Schema, Seq, time};
+use meridian_model::{Batch, FieldColumn, FieldType, Schema, Seq, time};
 use meridian_query::Hits;
 use meridian_store::{Collection, Snapshot};
 use std::fmt::Write;
@@ -133,7 +133,10 @@ fn text(batch: &Batch, field: usize, row: usize) -> String {
         Some(FieldColumn::Int(c)) if c.is_valid(row) => c.value(row).to_string(),
         Some(FieldColumn::Float(c)) if c.is_valid(row) => c.value(row).to_string(),
         Some(FieldColumn::Bool(c)) if c.is_valid(row) => c.value(row).to_string(),
-        Some(FieldColumn::Time(c)) if c.is_valid(row) => time::format_instant(c.value(row)),
+        Some(FieldColumn::Time(c)) if c.is_valid(row) => match batch.schema().fields[field].kind {
+            FieldType::Date => time::format_date(c.value(row)),
+            _ => time::format_instant(c.value(row)),
+        },
         Some(FieldColumn::TextList(c)) if c.is_valid(row) => {
             let list = c.value(row);
             let texts = list.as_any().downcast_ref::<arrow_array::StringArray>();

@@ -157,7 +157,7 @@ fn value(kind: FieldType) -> Value {
         FieldType::Int => json!({ "type": "integer", "format": "int64" }),
         FieldType::Float => json!({ "type": "number", "format": "double" }),
         FieldType::Bool => json!({ "type": "boolean" }),
-        FieldType::Time => json!({ "type": "string", "format": "date-time" }),
+        FieldType::Time | FieldType::Date => json!({ "type": "string", "format": kind.word() }),
         FieldType::TextList => json!({ "type": "array", "items": { "type": "string" } }),
     }
 }

@@ -33,6 +33,9 @@ fn compare(op: Comparison, left: Operand, right: Operand, schema: &Schema) -> Re
 fn literal(beside: Option<FieldType>, operand: Operand) -> Result<Operand> {
     Ok(match (beside, operand) {
         (Some(FieldType::Bool), Operand::Int(n @ (0 | 1))) => Operand::Bool(n == 1),
+        (Some(FieldType::Date), Operand::Text(text)) if text.len() == 11 && text.ends_with('T') => {
+            Operand::Text(text[..10].to_owned())
+        }
         // A guess would be wrong for one of the two: an answer with wrong rows is worse than none.
         (Some(FieldType::Time), Operand::Text(text)) if text.len() == 11 && text.ends_with('T') => {
             let day = &text[..10];

@@ -183,7 +183,7 @@ fn take_queryables<'a>(asked: &mut Asked, params: &mut Params, schema: &'a Schem
             FieldType::Float => Operand::Float(super::number(name, &text)?),
             FieldType::Bool => Operand::Bool(text.parse().map_err(|_| wrong("true or false"))?),
             // As a text in a filter: an instant, or a date, which is any instant of its day.
-            FieldType::Time => Operand::Text(text.clone()),
+            FieldType::Time | FieldType::Date => Operand::Text(text.clone()),
             FieldType::TextList => {
                 let right = Operand::List(vec![Operand::Text(text.clone())]);
                 found.push((name, Expr::Array { op: ArrayOp::Contains, left: property, right }));

@@ -277,3 +277,65 @@ fn tile_matrix_sets_and_tilesets_are_described() {
     }
     server.get("/tileMatrixSets/Other").problem(404);
 }
+
+#[test]
+fn a_field_of_format_date_takes_days_and_gives_days_back() {
+    let server = Server::start();
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "geom": { "format": "geometry-point", "x-ogc-role": "primary-geometry" },
+            "day": { "type": "string", "format": "date", "x-ogc-role": "primary-instant" },
+            "due": { "type": "string", "format": "date" },
+        },
+    });
+    let headers = [("content-type", "application/schema+json")];
+    let made = server.ask("PUT", "/collections/tasks", &headers, schema.to_string().as_bytes());
+    assert_eq!(made.status, 201, "{}", made.text());
+    for document in ["schema", "queryables"] {
+        let shown = server.json(&format!("/collections/tasks/{document}"));
+        for field in ["day", "due"] {
+            assert_eq!(shown["properties"][field]["format"], "date", "{shown}");
+        }
+    }
+    server.load(
+        "tasks",
+        &[
+            point("", 1.0, 2.0, json!({"day": "2026-01-31", "due": "2026-02-28"})),
+            point("", 1.0, 2.0, json!({"day": "1969-12-31T00:00:00Z", "due": null})),
+        ],
+    );
+    let csv = "lon,lat,day,due\n3,4,2026-02-01,2024-02-29\n";
+    assert_eq!(server.post("/collections/tasks/items", "text/csv", csv).status, 201);
+    for (day, why) in
+        [("2026-01-31T10:00:00Z", "expected one such as"), ("2026-02-30", "is not a date"), ("1 May", "is not a date")]
+    {
+        let event = point("", 1.0, 2.0, json!({ "day": day })).to_string();
+        let problem = server.post("/collections/tasks/items", "application/geo+json", event).problem(422);
+        assert!(problem.to_string().contains(why), "{problem}");
+    }
+    let days = |query: &str| -> Vec<Value> {
+        let found = server.json(&format!("/collections/tasks/items?sortby=day&{query}"));
+        found["features"].as_array().unwrap().iter().map(|f| f["properties"]["day"].clone()).collect()
+    };
+    assert_eq!(days(""), ["1969-12-31", "2026-01-31", "2026-02-01"]);
+    for query in [
+        "day=2026-01-31",
+        "datetime=2026-01-31",
+        "filter=due%20=%20DATE('2026-02-28')",
+        "filter=due%20>%20'2024-02-29'",
+    ] {
+        assert_eq!(days(query), ["2026-01-31"], "{query}");
+    }
+    // GDAL writes a day so.
+    assert_eq!(days("filter-lang=cql-text&filter=day%20<%20'2026-01-31T'"), ["1969-12-31"]);
+    let table = server.get("/collections/tasks/items?f=csv&sortby=day").text();
+    assert!(table.contains(",2026-01-31,2026-02-28\r\n") && table.contains(",1969-12-31,\r\n"), "{table}");
+    let copy = server.ask("PUT", "/collections/copy", &headers, schema.to_string().as_bytes());
+    assert_eq!(copy.status, 201);
+    let arrow = server.get("/collections/tasks/items?f=arrow");
+    let options = [("content-type", "application/vnd.apache.arrow.stream"), ("prefer", "handling=lenient")];
+    let copied = server.ask("POST", "/collections/copy/items", &options, &arrow.body);
+    assert_eq!(copied.status, 201, "{}", copied.text());
+    assert_eq!(server.json("/collections/copy/items?day=2026-01-31")["features"][0]["properties"]["due"], "2026-02-28");
+}

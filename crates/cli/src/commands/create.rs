@@ -18,8 +18,8 @@ Examples:
   meridian create fleet --schema \"ship:String,dtg:Date,*geom:Point\" --retention 30d
   meridian create fleet --retention 7d --yes  keeps less of what is there
 
-A schema is a GeoTools SimpleFeatureType spec (String, Integer, Long, Float, Double, Boolean, Date, UUID,
-List[String], Point, LineString, Polygon, Multi..., Geometry), or a JSON Schema as GET /collections/NAME/schema
+A schema is a GeoTools SimpleFeatureType spec (String, Integer, Long, Float, Double, Boolean, Date, LocalDate,
+UUID, List[String], Point, LineString, Polygon, Multi..., Geometry), or a JSON Schema as GET /collections/NAME/schema
 shows it. `meridian load` makes a collection from a file's own columns.
 
 Of a collection that is there, the retention is changed as named and the rest stays as it is. A retention

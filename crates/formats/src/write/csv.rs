@@ -57,7 +57,7 @@ impl EventWriter for CsvEvents {
 
     fn write(&mut self, batch: &Batch, seqs: &[Seq], out: &mut Vec<u8>) -> Result<(), WriteError> {
         let (ids, points, shapes) = (batch.ids(), batch.points(), batch.wkb());
-        let columns: Vec<_> = self.fields.iter().map(|&f| batch.field(f)).collect();
+        let columns: Vec<_> = self.fields.iter().map(|&f| (self.schema.fields[f].kind, batch.field(f))).collect();
         let mut scratch = Vec::new();
         for row in 0..batch.rows() {
             match (ids, seqs.get(row)) {
@@ -83,20 +83,20 @@ impl EventWriter for CsvEvents {
                     out.push(b'"');
                 }
             }
-            for column in &columns {
+            for (kind, column) in &columns {
                 out.push(b',');
                 match column {
                     None => {}
                     Some(FieldColumn::Text(c)) if c.is_valid(row) => quote(c.value(row), out),
-                    Some(FieldColumn::Time(c)) if c.is_valid(row) => instant::write(c.value(row), out),
+                    Some(FieldColumn::Time(c)) if c.is_valid(row) => instant::write_as(*kind, c.value(row), out),
                     Some(FieldColumn::TextList(c)) if c.is_valid(row) => {
                         scratch.clear();
-                        value(&FieldColumn::TextList(c), row, &mut scratch);
+                        value(&FieldColumn::TextList(c), *kind, row, &mut scratch);
                         quote(&String::from_utf8_lossy(&scratch), out);
                     }
                     Some(column) => {
                         let start = out.len();
-                        value(column, row, out);
+                        value(column, *kind, row, out);
                         if out[start..] == *b"null" {
                             out.truncate(start);
                         }

@@ -6,7 +6,7 @@ use crate::instant;
 use crate::wkb;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, BinaryArray, Float64Array, StringArray};
-use meridian_model::{Batch, FieldColumn, Invalid, Schema, Seq};
+use meridian_model::{Batch, FieldColumn, FieldType, Invalid, Schema, Seq};
 use std::sync::Arc;
 
 /// Writes events of one schema as GeoJSON features; made once per answer.
@@ -60,7 +60,11 @@ impl FeatureWriter {
         } else {
             Place::Nowhere
         };
-        let fields = self.fields.iter().filter_map(|(f, key)| Some((key.as_slice(), batch.field(*f)?))).collect();
+        let fields = self.fields.iter().filter_map(|(f, key)| {
+            let kind = batch.schema().fields[*f].kind;
+            Some((key.as_slice(), batch.field(*f)?, kind))
+        });
+        let fields = fields.collect();
         Features { ids: batch.ids(), seqs, place, fields }
     }
 }
@@ -76,7 +80,7 @@ pub struct Features<'a> {
     ids: Option<&'a StringArray>,
     seqs: &'a [Seq],
     place: Place<'a>,
-    fields: Vec<(&'a [u8], FieldColumn<'a>)>,
+    fields: Vec<(&'a [u8], FieldColumn<'a>, FieldType)>,
 }
 
 impl Features<'_> {
@@ -125,19 +129,19 @@ impl Features<'_> {
     /// Appends a row's properties as a JSON object; a field without a value is `null`.
     pub fn properties(&self, row: usize, out: &mut Vec<u8>) {
         out.push(b'{');
-        for (i, (key, column)) in self.fields.iter().enumerate() {
+        for (i, (key, column, kind)) in self.fields.iter().enumerate() {
             if i > 0 {
                 out.push(b',');
             }
             out.extend_from_slice(key);
-            value(column, row, out);
+            value(column, *kind, row, out);
         }
         out.push(b'}');
     }
 }
 
-/// Appends one value of a column as JSON.
-pub(crate) fn value(column: &FieldColumn<'_>, row: usize, out: &mut Vec<u8>) {
+/// Appends one value of a column, of a field of this kind, as JSON.
+pub(crate) fn value(column: &FieldColumn<'_>, kind: FieldType, row: usize, out: &mut Vec<u8>) {
     match column {
         FieldColumn::Text(c) if c.is_valid(row) => escape(c.value(row), out),
         FieldColumn::Int(c) if c.is_valid(row) => int(c.value(row), out),
@@ -145,7 +149,7 @@ pub(crate) fn value(column: &FieldColumn<'_>, row: usize, out: &mut Vec<u8>) {
         FieldColumn::Bool(c) if c.is_valid(row) => out.extend_from_slice(if c.value(row) { b"true" } else { b"false" }),
         FieldColumn::Time(c) if c.is_valid(row) => {
             out.push(b'"');
-            instant::write(c.value(row), out);
+            instant::write_as(kind, c.value(row), out);
             out.push(b'"');
         }
         FieldColumn::TextList(c) if c.is_valid(row) => {

@@ -180,12 +180,12 @@ fn settings(schema: &Schema, outgoing: &Outgoing, cut: Cut) -> WriterProperties 
         let path = ColumnPath::new(vec![field.name.clone()]);
         // Of values that are too many for a dictionary; times always are.
         let encoding = match field.kind {
-            FieldType::Time | FieldType::Int => Encoding::DELTA_BINARY_PACKED,
+            FieldType::Time | FieldType::Date | FieldType::Int => Encoding::DELTA_BINARY_PACKED,
             FieldType::Float => Encoding::BYTE_STREAM_SPLIT,
             FieldType::Text | FieldType::TextList | FieldType::Bool => continue,
         };
         settings = settings
-            .set_column_dictionary_enabled(path.clone(), field.kind != FieldType::Time)
+            .set_column_dictionary_enabled(path.clone(), !field.kind.is_time())
             .set_column_encoding(path, encoding);
     }
     for name in [id_column(schema), SEQ_COLUMN] {

@@ -5,6 +5,7 @@
 use geo_types::{Coord, Geometry, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
 use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, reader, writer};
 use meridian_model::builder::Value;
+use meridian_model::civil::DAY_US;
 use meridian_model::{Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Schema, Seq, TimeRole, time};
 use proptest::prelude::*;
 use std::io::Cursor;
@@ -84,6 +85,7 @@ fn kind() -> impl Strategy<Value = FieldType> {
         FieldType::Float,
         FieldType::Bool,
         FieldType::Time,
+        FieldType::Date,
         FieldType::TextList,
     ])
 }
@@ -107,14 +109,15 @@ pub fn schema() -> impl Strategy<Value = Arc<Schema>> {
                     schema.fields.push(Field { name, kind, required, title: None });
                 }
             }
-            let times: Vec<usize> =
-                (0..schema.fields.len()).filter(|&i| schema.fields[i].kind == FieldType::Time).collect();
+            let kind_of = |i: usize| schema.fields[i].kind;
+            let times: Vec<usize> = (0..schema.fields.len()).filter(|&i| kind_of(i).is_time()).collect();
+            let alike = times.len() > 1 && kind_of(times[0]) == kind_of(times[1]);
             schema.time = match (time, times.as_slice()) {
                 (1, [only, ..]) => {
                     schema.fields[*only].required = true;
                     TimeRole::Instant(*only)
                 }
-                (2, [start, end, ..]) => TimeRole::Interval { start: *start, end: *end },
+                (2, [start, end, ..]) if alike => TimeRole::Interval { start: *start, end: *end },
                 _ => TimeRole::None,
             };
             if given {
@@ -220,6 +223,9 @@ fn value(kind: FieldType, required: bool) -> BoxedStrategy<Value> {
                 Value::Time((t / unit * unit).clamp(time::TIME_MIN, time::TIME_MAX))
             })
             .boxed(),
+        FieldType::Date => {
+            (time::TIME_MIN / DAY_US..=time::TIME_MAX / DAY_US).prop_map(|day| Value::Time(day * DAY_US)).boxed()
+        }
         FieldType::TextList => prop::collection::vec(text(), 0..4).prop_map(Value::TextList).boxed(),
     };
     if required { some } else { prop_oneof![3 => some, 1 => Just(Value::Null)].boxed() }

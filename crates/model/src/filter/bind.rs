@@ -116,7 +116,9 @@ impl Binder<'_> {
                 FieldType::Int | FieldType::Float => Typed::Number(Number::Field(field)),
                 FieldType::Text => Typed::Text(Text { source: Source::Field(field), fold: false }),
                 FieldType::Bool => Typed::Bool(Side::Field(field)),
-                FieldType::Time => Typed::Time(Moment::Property(TimeField::new(field, self.schema.time))),
+                FieldType::Time | FieldType::Date => {
+                    Typed::Time(Moment::Property(TimeField::new(field, self.schema.time)))
+                }
                 FieldType::TextList => Typed::List(List::Field(field)),
             });
         }
