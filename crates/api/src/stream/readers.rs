@@ -1,7 +1,8 @@
 //! Whose answers are on their way, and which of them gives way when the memory for answers is full.
 //!
 //! All bytes of answers that clients have not taken yet come out of one budget. Where it is used up, the client that
-//! has taken nothing for longest is let go, so that clients that do not read cost the others nothing.
+//! has taken nothing for longest is let go, so that clients that do not read cost the others nothing. Those that have
+//! just come cannot be told from those that read: a question waits until they can.
 
 use super::pipe::Pipe;
 use crate::limiter::BytesHeld;
@@ -10,10 +11,12 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A client that took something as lately as this does not give way.
 const GIVE_WAY_AFTER: Duration = Duration::from_secs(1);
+/// Time between two looks of a question that waits for memory.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The streamed answers that are on their way.
 #[derive(Default)]
@@ -101,13 +104,22 @@ impl Readers {
 }
 
 /// A share of the memory for answers, for which idle clients give way; `None` if all of it is held by clients who read.
+///
+/// It blocks for [`GIVE_WAY_AFTER`] at most: after so long, whoever has taken nothing since the wait began gives way.
 pub(super) fn hold(state: &AppState, bytes: usize) -> Option<BytesHeld> {
+    let mut until = None;
     loop {
         if let Some(held) = state.answers.take(bytes) {
             return Some(held);
         }
-        if !state.readers.give_way() {
+        if state.readers.give_way() {
+            continue;
+        }
+        let now = Instant::now();
+        let left = until.get_or_insert(now + GIVE_WAY_AFTER).saturating_duration_since(now);
+        if left.is_zero() {
             return None;
         }
+        std::thread::sleep(left.min(LOOK_EVERY));
     }
 }

@@ -147,6 +147,22 @@ fn readers_who_dawdle_give_way_when_others_need_the_memory() {
 }
 
 #[test]
+fn a_client_that_reads_gets_all_of_its_answer_where_others_have_just_filled_the_memory() {
+    let server = narrow(ServerConfig { answer_bytes_total: 8 << 20, ..ServerConfig::default() });
+    let mut readers = Vec::new();
+    while metric(&server, "meridian_answer_bytes") < 7 << 20 && metric(&server, "meridian_readers_gave_way_total") == 0
+    {
+        assert!(readers.len() < 60, "{} readers do not fill it", readers.len());
+        readers.push(dawdles(&server).ok());
+    }
+    for _ in 0..3 {
+        assert_eq!(server.get("/collections/big/items?f=ndjson").text().lines().count(), ROWS);
+        readers.push(dawdles(&server).ok());
+    }
+    assert!(metric(&server, "meridian_answer_bytes") <= 8 << 20);
+}
+
+#[test]
 fn a_reader_below_the_least_speed_is_let_go() {
     let server = narrow(ServerConfig {
         write_stall: Duration::from_secs(5),
