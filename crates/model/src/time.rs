@@ -15,7 +15,7 @@ pub const TIME_MIN: i64 = -62_167_219_200_000_000;
 /// Latest instant that Meridian takes: 9999-12-31T23:59:59.999999Z, where RFC 3339 ends.
 pub const TIME_MAX: i64 = 253_402_300_799_999_999;
 /// Bytes of a date as text: `2026-01-31`.
-const DATE_BYTES: usize = 10;
+pub const DATE_BYTES: usize = 10;
 /// Greatest offset from UTC in seconds: 23:59 (RFC 3339, section 5.6).
 const OFFSET_MAX_S: i32 = 23 * 3_600 + 59 * 60;
 

@@ -311,7 +311,7 @@ fn a_field_of_format_date_takes_days_and_gives_days_back() {
         [("2026-01-31T10:00:00Z", "expected one such as"), ("2026-02-30", "is not a date"), ("1 May", "is not a date")]
     {
         let event = point("", 1.0, 2.0, json!({ "day": day })).to_string();
-        let problem = server.post("/collections/tasks/items", "application/geo+json", event).problem(422);
+        let problem = server.post("/collections/tasks/items", "application/geo+json", event).problem(400);
         assert!(problem.to_string().contains(why), "{problem}");
     }
     let days = |query: &str| -> Vec<Value> {
@@ -323,13 +323,13 @@ fn a_field_of_format_date_takes_days_and_gives_days_back() {
         "day=2026-01-31",
         "datetime=2026-01-31",
         "filter=due%20=%20DATE('2026-02-28')",
-        "filter=due%20>%20'2024-02-29'",
+        "filter=due%20%3E%20'2024-02-29'",
     ] {
         assert_eq!(days(query), ["2026-01-31"], "{query}");
     }
     // GDAL writes a day so.
-    assert_eq!(days("filter-lang=cql-text&filter=day%20<%20'2026-01-31T'"), ["1969-12-31"]);
-    let table = server.get("/collections/tasks/items?f=csv&sortby=day").text();
+    assert_eq!(days("filter-lang=cql-text&filter=day%20%3C%20'2026-01-31T'"), ["1969-12-31"]);
+    let table = server.get("/collections/tasks/items?f=csv&sortby=day&limit=10").text();
     assert!(table.contains(",2026-01-31,2026-02-28\r\n") && table.contains(",1969-12-31,\r\n"), "{table}");
     let copy = server.ask("PUT", "/collections/copy", &headers, schema.to_string().as_bytes());
     assert_eq!(copy.status, 201);

@@ -5,7 +5,7 @@ use crate::instant;
 use crate::options::{Epoch, ReadOptions};
 use crate::roles::{FEATURE_ID, GEOMETRY, ID, INTERVALS, LAT, LON, PAIRS, TIME, rank};
 use meridian_model::schema::NAME_BYTES_MAX;
-use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole};
+use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole, time};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
@@ -31,6 +31,8 @@ pub(crate) struct Column {
     pub(crate) kinds: u8,
     /// Events that have a value.
     pub(crate) values: u64,
+    /// Of these, bare dates in text.
+    dates: u64,
     shape: Option<GeometryType>,
     ids: Option<Ids>,
     /// How its numbers, or its times in microseconds, went on from event to event.
@@ -83,6 +85,7 @@ impl Guess {
             name: name.to_owned(),
             kinds: 0,
             values: 0,
+            dates: 0,
             shape: None,
             ids,
             course: Course::default(),
@@ -107,7 +110,10 @@ impl Guess {
     /// Notes a text in a column, which may be a time.
     pub(crate) fn saw_text(&mut self, column: usize, text: &str) {
         match time_kind(text) {
-            Some((kind, micros)) => self.saw_number(column, kind, micros as f64),
+            Some((kind, micros)) => {
+                self.columns[column].dates += u64::from(text.len() == time::DATE_BYTES);
+                self.saw_number(column, kind, micros as f64);
+            }
             None => self.saw(column, kinds::TEXT),
         }
     }
@@ -283,6 +289,8 @@ impl Column {
     fn kind(&self, primary_instant: bool, options: &ReadOptions) -> FieldType {
         use kinds::{BOOL, FLOAT, INT, LIST, LOCAL_TIME, TIME};
         match self.kinds {
+            // Dates need no zone. Where one is named, they are its midnights.
+            LOCAL_TIME if primary_instant && self.dates == self.values && options.zone.is_none() => FieldType::Date,
             _ if primary_instant => FieldType::Time,
             INT => FieldType::Int,
             k if k != 0 && k & !(INT | FLOAT) == 0 => FieldType::Float,
