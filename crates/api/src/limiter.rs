@@ -128,7 +128,15 @@ pub struct ByteBudget {
 /// A share of a [`ByteBudget`]; given back when dropped.
 #[derive(Debug)]
 pub struct BytesHeld {
-    _kib: OwnedSemaphorePermit,
+    kib: OwnedSemaphorePermit,
+}
+
+impl BytesHeld {
+    /// A part of the share, for a part of what it is for; as much as is left where that is less.
+    pub fn split(&mut self, bytes: usize) -> Option<BytesHeld> {
+        let kib = bytes.div_ceil(1024).min(self.kib.num_permits());
+        self.kib.split(kib).map(|kib| BytesHeld { kib })
+    }
 }
 
 impl ByteBudget {
@@ -141,7 +149,7 @@ impl ByteBudget {
     /// Takes a share if there is room for it now. A share larger than the whole budget takes all of it.
     pub fn take(&self, bytes: usize) -> Option<BytesHeld> {
         let kib = bytes.div_ceil(1024).min(self.total_kib) as u32;
-        self.kib.clone().try_acquire_many_owned(kib).ok().map(|kib| BytesHeld { _kib: kib })
+        self.kib.clone().try_acquire_many_owned(kib).ok().map(|kib| BytesHeld { kib })
     }
 
     /// Bytes held now, rounded up to KiB each.

@@ -76,8 +76,8 @@ impl Sink {
             seat.wait(&self.state, &self.pipe)?;
         }
         self.sent = true;
-        let data = held(&self.state, buffer)?;
-        self.pipe.put(self.head.take(), pieces(data, self.chunk_bytes), last).map_err(|Gone| gone())
+        let pieces = held(&self.state, buffer)?;
+        self.pipe.put(self.head.take(), pieces.into_iter(), last).map_err(|Gone| gone())
     }
 }
 
@@ -98,40 +98,43 @@ pub(super) fn gone() -> Problem {
     Problem::new(Kind::Internal, "the client has gone")
 }
 
-/// Bytes that count against the memory for answers until the connection lets go of them.
-pub(super) fn held(state: &AppState, mut bytes: Vec<u8>) -> Result<Bytes> {
+/// Pieces of about a chunk, which count against the memory for answers until the connection lets go of them.
+///
+/// Each is in memory of its own: what the connection has in hand, which a cut cannot take back, does not keep the others.
+pub(super) fn held(state: &AppState, mut bytes: Vec<u8>) -> Result<Vec<Bytes>> {
     if bytes.is_empty() {
-        return Ok(Bytes::new());
+        return Ok(Vec::new());
     }
     // What is counted is what is held, and a chunk's buffer may be much larger than what stands in it.
     if bytes.len() < bytes.capacity() / 2 {
         bytes.shrink_to_fit();
     }
-    match readers::hold(state, bytes.capacity()) {
-        Some(held) => Ok(Bytes::from_owner(Owned { bytes, _held: held })),
-        None => Err(limiter::overloaded(
+    let Some(mut held) = readers::hold(state, bytes.capacity()) else {
+        return Err(limiter::overloaded(
             "the answers that clients have not taken yet fill the memory set aside for them: try again".to_owned(),
             state.config.requests_running_max,
-        )),
+        ));
+    };
+    let chunk_bytes = chunk_bytes(state);
+    if bytes.len() <= 2 * chunk_bytes {
+        return Ok(vec![Bytes::from_owner(Owned { bytes, _held: Some(held) })]);
     }
+    let (mut pieces, mut rest) = (Vec::new(), bytes.as_slice());
+    while !rest.is_empty() {
+        let (piece, left) = rest.split_at(if rest.len() > 2 * chunk_bytes { chunk_bytes } else { rest.len() });
+        pieces.push(Bytes::from_owner(Owned { bytes: piece.to_vec(), _held: held.split(piece.len()) }));
+        rest = left;
+    }
+    Ok(pieces)
 }
 
 struct Owned {
     bytes: Vec<u8>,
-    _held: BytesHeld,
+    _held: Option<BytesHeld>,
 }
 
 impl AsRef<[u8]> for Owned {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
-}
-
-/// Cuts what was appended at once into pieces of about a chunk.
-fn pieces(mut data: Bytes, chunk_bytes: usize) -> impl Iterator<Item = Bytes> {
-    std::iter::from_fn(move || match data.len() {
-        0 => None,
-        n if n > 2 * chunk_bytes => Some(data.split_to(chunk_bytes)),
-        _ => Some(std::mem::take(&mut data)),
-    })
 }
