@@ -3,12 +3,17 @@
 use crate::limiter::{self, BytesHeld};
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
+use crate::stream::{self, Run};
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, header};
 use bytes::{Buf, Bytes};
+use serde::de::DeserializeOwned;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+/// Bodies up to this size are read where they arrive: that takes less time than to hand them to another thread, and no
+/// longer than other tasks may be kept waiting.
+pub const INLINE_BYTES: usize = 16 << 10;
 /// How much of a refused body is read and thrown away so that a client that reads only after it has written sees why.
 const DRAIN_BYTES_MAX: usize = 256 << 20;
 /// How long that may take.
@@ -90,6 +95,19 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
     Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), held })
 }
 
+/// Reads a body as JSON: a large one with a place to run, on a thread where others do not wait for it.
+pub async fn json<T: DeserializeOwned + Send + 'static>(
+    state: &AppState,
+    bytes: &Bytes,
+    deadline: Instant,
+) -> Result<serde_json::Result<T>> {
+    if bytes.len() <= INLINE_BYTES {
+        return Ok(serde_json::from_slice(bytes));
+    }
+    let bytes = bytes.clone();
+    stream::run(Run::admit(state, deadline).await?, move |_| Ok(serde_json::from_slice(&bytes))).await
+}
+
 /// The next piece of data; trailers are skipped.
 async fn frame(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
     loop {
@@ -148,4 +166,40 @@ fn too_large(limit: usize) -> Problem {
 fn too_slow(how: &str) -> Problem {
     Problem::new(Kind::TooSlow, format!("the body came too slowly: {how}"))
         .header(header::CONNECTION, header::HeaderValue::from_static("close"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ServerConfig;
+    use meridian_store::seams::Seams;
+    use meridian_store::{Options, Store};
+    use serde::de::IgnoredAny;
+    use serde::{Deserialize, Deserializer};
+    use std::sync::Arc;
+    use std::thread::ThreadId;
+
+    /// The thread on which it was read.
+    struct ReadOn(ThreadId);
+
+    impl<'de> Deserialize<'de> for ReadOn {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ReadOn, D::Error> {
+            IgnoredAny::deserialize(deserializer).map(|_| ReadOn(std::thread::current().id()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_large_document_is_read_on_another_thread() {
+        let seams = Seams::real();
+        let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+        let state = AppState::new(store, &seams, ServerConfig::default());
+        let here = std::thread::current().id();
+        for (length, same) in [(INLINE_BYTES - 2, true), (INLINE_BYTES, false)] {
+            let text = Bytes::from(format!("\"{}\"", "x".repeat(length)));
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let read: ReadOn = json(&state, &text, deadline).await.unwrap().unwrap();
+            assert_eq!(read.0 == here, same, "{length}");
+        }
+        assert!(json::<ReadOn>(&state, &Bytes::from_static(b"{"), Instant::now()).await.unwrap().is_err());
+    }
 }

@@ -5,7 +5,8 @@ mod common;
 
 use common::{BOTH_WAYS, build, events, write};
 use meridian_formats::{
-    BatchLimits, Format, OnError, ReadOptions, decompress, gdelt_schema, infer, infer_prefix, reader,
+    BatchLimits, Format, OnError, ReadError, ReadOptions, Unknown, Watch, decompress, gdelt_schema, infer,
+    infer_prefix, reader, reader_of_bytes,
 };
 use meridian_model::{Field, FieldType, GeometryType, Schema};
 use proptest::prelude::*;
@@ -162,4 +163,21 @@ fn gdelt_exports_of_every_width_are_read() {
             assert_eq!((first.field.as_deref(), first.line), (field, Some(line)), "{first}");
         }
     }
+}
+
+#[test]
+fn batches_of_arrow_are_given_up_when_their_time_is_over() {
+    use meridian_model::builder::Value;
+    let schema = any_schema();
+    let event = common::Event { id: String::new(), geometry: None, values: vec![Value::Null; 3] };
+    // One batch of few events, all in memory: nothing is read, and few events are counted.
+    let bytes = write(Format::Arrow, &[build(&schema, &[event.clone(), event])], &schema);
+    let read = |goes_on: bool| {
+        let watch = Some(Watch::new(move || goes_on));
+        let options = ReadOptions { watch, ids: Unknown::Ignore, ..options(OnError::First) };
+        let mut events = reader_of_bytes(Format::Arrow, bytes.clone().into(), schema.clone(), &options).unwrap();
+        events.next_batch(&BatchLimits::default())
+    };
+    assert_eq!(read(true).unwrap().unwrap().rows(), 2);
+    assert!(matches!(read(false), Err(ReadError::Stopped)));
 }

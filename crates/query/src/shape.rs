@@ -1,5 +1,6 @@
 //! Geometry into a tile: projected, clipped, simplified, rounded to tile units.
 
+use crate::error::QueryError;
 use crate::mvt::{EXTENT, Shape};
 use crate::simplify::keep_planar;
 use geo_types::{Geometry, LineString, Polygon};
@@ -22,6 +23,11 @@ pub(crate) struct Canvas {
 
 type Point = (f64, f64);
 
+/// Asked for each line and ring, and now and then within it, whether to go on.
+type Tick<'a> = &'a dyn Fn() -> Result<(), QueryError>;
+/// Vertices in tile units.
+type Path = Vec<(i32, i32)>;
+
 impl Canvas {
     /// The canvas of a tile, with a buffer and a tolerance of simplification in tile units.
     pub(crate) fn new(z: u8, column: u32, row: u32, buffer: f64, tolerance: f64) -> Canvas {
@@ -37,23 +43,32 @@ impl Canvas {
 
     /// A geometry in tile units; `None` if nothing of it is in the square. What is smaller than a unit is drawn as
     /// the smallest shape of its kind, so that no event vanishes.
-    pub(crate) fn draw(&self, geometry: &Geometry<f64>) -> Option<Shape> {
-        let some = |shapes: Vec<Vec<(i32, i32)>>| (!shapes.is_empty()).then_some(shapes);
+    pub(crate) fn draw(&self, geometry: &Geometry<f64>, tick: Tick<'_>) -> Result<Option<Shape>, QueryError> {
+        let lines = |lines: &[LineString<f64>]| -> Result<Option<Shape>, QueryError> {
+            let mut paths = Vec::new();
+            for line in lines {
+                paths.extend(self.line(line, tick)?);
+            }
+            Ok((!paths.is_empty()).then_some(Shape::Lines(paths)))
+        };
+        let polygons = |polygons: &[Polygon<f64>]| -> Result<Option<Shape>, QueryError> {
+            let mut paths = Vec::new();
+            for polygon in polygons {
+                paths.extend(self.polygon(polygon, tick)?);
+            }
+            Ok((!paths.is_empty()).then_some(Shape::Polygons(paths)))
+        };
         match geometry {
-            Geometry::Point(p) => self.points([p.0].into_iter()),
-            Geometry::MultiPoint(points) => self.points(points.iter().map(|p| p.0)),
-            Geometry::Line(line) => some(self.line(&LineString(vec![line.start, line.end]))).map(Shape::Lines),
-            Geometry::LineString(line) => some(self.line(line)).map(Shape::Lines),
-            Geometry::MultiLineString(lines) => {
-                some(lines.iter().flat_map(|l| self.line(l)).collect()).map(Shape::Lines)
-            }
-            Geometry::Polygon(polygon) => some(self.polygon(polygon)).map(Shape::Polygons),
-            Geometry::MultiPolygon(polygons) => {
-                some(polygons.iter().flat_map(|p| self.polygon(p)).collect()).map(Shape::Polygons)
-            }
-            Geometry::Rect(rect) => some(self.polygon(&rect.to_polygon())).map(Shape::Polygons),
-            Geometry::Triangle(triangle) => some(self.polygon(&triangle.to_polygon())).map(Shape::Polygons),
-            Geometry::GeometryCollection(_) => None,
+            Geometry::Point(p) => Ok(self.points([p.0].into_iter())),
+            Geometry::MultiPoint(points) => Ok(self.points(points.iter().map(|p| p.0))),
+            Geometry::Line(line) => lines(&[LineString(vec![line.start, line.end])]),
+            Geometry::LineString(line) => lines(std::slice::from_ref(line)),
+            Geometry::MultiLineString(many) => lines(&many.0),
+            Geometry::Polygon(polygon) => polygons(std::slice::from_ref(polygon)),
+            Geometry::MultiPolygon(many) => polygons(&many.0),
+            Geometry::Rect(rect) => polygons(&[rect.to_polygon()]),
+            Geometry::Triangle(triangle) => polygons(&[triangle.to_polygon()]),
+            Geometry::GeometryCollection(_) => Ok(None),
         }
     }
 
@@ -77,7 +92,7 @@ impl Canvas {
     }
 
     /// The pieces of a line that lie in the square.
-    fn line(&self, line: &LineString<f64>) -> Vec<Vec<(i32, i32)>> {
+    fn line(&self, line: &LineString<f64>, tick: Tick<'_>) -> Result<Vec<Path>, QueryError> {
         let projected: Vec<Point> = line.0.iter().map(|c| self.project(c.x, c.y)).collect();
         let mut pieces: Vec<Vec<Point>> = Vec::new();
         for edge in projected.windows(2) {
@@ -87,15 +102,18 @@ impl Canvas {
                 _ => pieces.push(vec![a, b]),
             }
         }
-        let whole = |piece: Vec<Point>| {
-            let mut rounded = self.simplify(&piece);
+        let mut paths = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let mut rounded = self.simplify(&piece, tick)?;
             if let [(x, y)] = rounded.as_slice() {
                 // Shorter than a unit.
                 rounded.push((x + 1, *y));
             }
-            rounded
-        };
-        pieces.into_iter().map(whole).filter(|p| p.len() >= 2).collect()
+            if rounded.len() >= 2 {
+                paths.push(rounded);
+            }
+        }
+        Ok(paths)
     }
 
     /// The part of an edge inside the square (Liang and Barsky 1984).
@@ -122,16 +140,19 @@ impl Canvas {
     }
 
     /// The rings of a polygon inside the square: the outer one, then holes; nothing if it lies outside.
-    fn polygon(&self, polygon: &Polygon<f64>) -> Vec<Vec<(i32, i32)>> {
+    fn polygon(&self, polygon: &Polygon<f64>, tick: Tick<'_>) -> Result<Vec<Path>, QueryError> {
         let outer = self.clip_ring(polygon.exterior());
-        let Some(&first) = outer.first() else { return Vec::new() };
-        let Some(outer) = self.ring(&outer, true) else {
+        let Some(&first) = outer.first() else { return Ok(Vec::new()) };
+        let Some(outer) = self.ring(&outer, true, tick)? else {
             // Smaller than a unit.
             let (x, y) = round(first);
-            return vec![vec![(x, y), (x + 1, y), (x + 1, y + 1), (x, y + 1)]];
+            return Ok(vec![vec![(x, y), (x + 1, y), (x + 1, y + 1), (x, y + 1)]]);
         };
-        let holes = polygon.interiors().iter().filter_map(|hole| self.ring(&self.clip_ring(hole), false));
-        std::iter::once(outer).chain(holes).collect()
+        let mut rings = vec![outer];
+        for hole in polygon.interiors() {
+            rings.extend(self.ring(&self.clip_ring(hole), false, tick)?);
+        }
+        Ok(rings)
     }
 
     /// A ring cut by each side of the square in turn (Sutherland and Hodgman 1974), without its closing vertex.
@@ -172,10 +193,11 @@ impl Canvas {
     }
 
     /// A ring simplified, rounded and wound; `None` if no area is left.
-    fn ring(&self, ring: &[Point], outer: bool) -> Option<Vec<(i32, i32)>> {
+    fn ring(&self, ring: &[Point], outer: bool, tick: Tick<'_>) -> Result<Option<Path>, QueryError> {
+        let Some(&first) = ring.first() else { return Ok(None) };
         let mut closed = ring.to_vec();
-        closed.push(*ring.first()?);
-        let mut rounded = self.simplify(&closed);
+        closed.push(first);
+        let mut rounded = self.simplify(&closed, tick)?;
         if rounded.first() == rounded.last() {
             rounded.pop();
         }
@@ -186,17 +208,18 @@ impl Canvas {
             .map(|(a, b)| i64::from(a.0) * i64::from(b.1) - i64::from(b.0) * i64::from(a.1))
             .sum();
         if rounded.len() < 3 || area == 0 {
-            return None;
+            return Ok(None);
         }
         // A positive area in these coordinates is clockwise as drawn: what the format asks of outer rings.
         if (area > 0) != outer {
             rounded.reverse();
         }
-        Some(rounded)
+        Ok(Some(rounded))
     }
 
     /// Drops vertices closer than a unit to the one before, then what Douglas and Peucker drop, then rounds.
-    fn simplify(&self, line: &[Point]) -> Vec<(i32, i32)> {
+    fn simplify(&self, line: &[Point], tick: Tick<'_>) -> Result<Path, QueryError> {
+        tick()?;
         let mut thinned: Vec<Point> = Vec::with_capacity(line.len().min(1024));
         let last = line.len().saturating_sub(1);
         for (i, &point) in line.iter().enumerate() {
@@ -205,11 +228,11 @@ impl Canvas {
                 thinned.push(point);
             }
         }
-        let kept = keep_planar(&thinned, self.tolerance);
-        let mut rounded: Vec<(i32, i32)> =
+        let kept = keep_planar(&thinned, self.tolerance, tick)?;
+        let mut rounded: Path =
             thinned.into_iter().zip(kept).filter(|(_, keep)| *keep).map(|(p, _)| round(p)).collect();
         rounded.dedup();
-        rounded
+        Ok(rounded)
     }
 }
 
@@ -223,6 +246,10 @@ mod tests {
     use geo_types::{line_string, point, polygon};
     use proptest::prelude::*;
 
+    fn draw(canvas: Canvas, geometry: impl Into<Geometry<f64>>) -> Option<Shape> {
+        canvas.draw(&geometry.into(), &|| Ok(())).unwrap()
+    }
+
     fn world() -> Canvas {
         Canvas::new(0, 0, 0, 64.0, 2.0)
     }
@@ -230,10 +257,10 @@ mod tests {
     #[test]
     fn points_fall_where_mercator_says() {
         let middle = Shape::Points(vec![(2048, 2048)]);
-        assert_eq!(world().draw(&point!(x: 0.0, y: 0.0).into()), Some(middle));
+        assert_eq!(draw(world(), point!(x: 0.0, y: 0.0)), Some(middle));
         let corner = Shape::Points(vec![(0, 0)]);
-        assert_eq!(world().draw(&point!(x: -180.0, y: 85.051_128_779_806_6).into()), Some(corner));
-        assert_eq!(Canvas::new(1, 0, 0, 64.0, 2.0).draw(&point!(x: 90.0, y: -45.0).into()), None);
+        assert_eq!(draw(world(), point!(x: -180.0, y: 85.051_128_779_806_6)), Some(corner));
+        assert_eq!(draw(Canvas::new(1, 0, 0, 64.0, 2.0), point!(x: 90.0, y: -45.0)), None);
     }
 
     #[test]
@@ -241,7 +268,7 @@ mod tests {
         // Column 0 of zoom 1 is the western half: this line crosses into the east and returns.
         let canvas = Canvas::new(1, 0, 0, 64.0, 2.0);
         let line = line_string![(x: -90.0, y: 10.0), (x: 90.0, y: 40.0), (x: -90.0, y: 70.0)];
-        let Some(Shape::Lines(pieces)) = canvas.draw(&line.into()) else { panic!() };
+        let Some(Shape::Lines(pieces)) = draw(canvas, line) else { panic!() };
         assert_eq!(pieces.len(), 2);
         assert!(pieces.iter().flatten().all(|(x, y)| (-64..=4160).contains(x) && (-64..=4160).contains(y)));
     }
@@ -252,7 +279,7 @@ mod tests {
             exterior: [(x: -60.0, y: -60.0), (x: 60.0, y: -60.0), (x: 60.0, y: 60.0), (x: -60.0, y: 60.0)],
             interiors: [[(x: -20.0, y: -20.0), (x: 20.0, y: -20.0), (x: 20.0, y: 20.0), (x: -20.0, y: 20.0)]],
         );
-        let Some(Shape::Polygons(rings)) = world().draw(&with_hole.into()) else { panic!() };
+        let Some(Shape::Polygons(rings)) = draw(world(), with_hole) else { panic!() };
         let area = |ring: &[(i32, i32)]| -> i64 {
             let next = ring.iter().cycle().skip(1);
             ring.iter().zip(next).map(|(a, b)| i64::from(a.0 * b.1) - i64::from(b.0 * a.1)).sum()
@@ -260,8 +287,18 @@ mod tests {
         assert_eq!(rings.len(), 2);
         assert!(area(&rings[0]) > 0 && area(&rings[1]) < 0);
         let speck = polygon![(x: 1.0, y: 1.0), (x: 1.000_01, y: 1.0), (x: 1.0, y: 1.000_01)];
-        let Some(Shape::Polygons(rings)) = world().draw(&speck.into()) else { panic!() };
+        let Some(Shape::Polygons(rings)) = draw(world(), speck) else { panic!() };
         assert!(rings[0].len() == 4 && area(&rings[0]) > 0);
+    }
+
+    #[test]
+    fn a_geometry_is_given_up_on_the_way() {
+        let line = line_string![(x: -90.0, y: 10.0), (x: 90.0, y: 40.0), (x: -90.0, y: 70.0)];
+        let late = || Err(QueryError::Deadline);
+        let polygon = Polygon::new(line.clone(), vec![]);
+        for geometry in [Geometry::from(line), Geometry::from(polygon)] {
+            assert!(matches!(world().draw(&geometry, &late), Err(QueryError::Deadline)));
+        }
     }
 
     proptest! {
@@ -275,7 +312,7 @@ mod tests {
             let canvas = Canvas::new(z, x % (1 << z), y % (1 << z), 64.0, 2.0);
             let line = LineString::from(corners);
             for geometry in [Geometry::LineString(line.clone()), Geometry::Polygon(Polygon::new(line, vec![]))] {
-                let paths = match canvas.draw(&geometry) {
+                let paths = match draw(canvas, geometry) {
                     Some(Shape::Lines(paths) | Shape::Polygons(paths)) => paths,
                     _ => Vec::new(),
                 };

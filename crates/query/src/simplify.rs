@@ -5,12 +5,12 @@
 //! that is kept. Ends are always kept.
 
 use meridian_model::sphere::{EARTH_RADIUS_M, unit_vector};
-use std::convert::Infallible;
 
-/// Which vertices of a line of (x, y) to keep, in the units of the coordinates.
-pub fn keep_planar(line: &[(f64, f64)], tolerance: f64) -> Vec<bool> {
+/// Which vertices of a line of (x, y) to keep, in the units of the coordinates. A winding line may take the square of its
+/// length in time: `tick` is asked now and then whether to go on.
+pub fn keep_planar<E>(line: &[(f64, f64)], tolerance: f64, tick: &dyn Fn() -> Result<(), E>) -> Result<Vec<bool>, E> {
     let squared = tolerance * tolerance;
-    let kept = keep(line.len(), squared, &never, |from, to| {
+    keep(line.len(), squared, tick, |from, to| {
         let (ax, ay) = line[from];
         let (dx, dy) = (line[to].0 - ax, line[to].1 - ay);
         let length = dx * dx + dy * dy;
@@ -20,19 +20,13 @@ pub fn keep_planar(line: &[(f64, f64)], tolerance: f64) -> Vec<bool> {
             let (ex, ey) = (px - along * dx, py - along * dy);
             ex * ex + ey * ey
         }
-    });
-    kept.unwrap_or_default()
-}
-
-fn never() -> Result<(), Infallible> {
-    Ok(())
+    })
 }
 
 /// Which vertices of a line of (longitude, latitude) in degrees to keep, within a tolerance in metres.
 ///
 /// Distances are to the great-circle arc between the kept neighbours, so that a line over a pole or the
-/// antimeridian is like any other. A winding line may take the square of its length in time: `tick` is asked now and
-/// then whether to go on.
+/// antimeridian is like any other. `tick` as for [`keep_planar`].
 pub fn keep_on_sphere<E>(
     line: &[(f64, f64)],
     tolerance_m: f64,
@@ -136,6 +130,15 @@ mod tests {
     use super::*;
     use meridian_model::sphere::distance_m;
     use proptest::prelude::*;
+    use std::convert::Infallible;
+
+    fn never() -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn planar(line: &[(f64, f64)], tolerance: f64) -> Vec<bool> {
+        keep_planar(line, tolerance, &never).unwrap()
+    }
 
     fn on_sphere(line: &[(f64, f64)], tolerance_m: f64) -> Vec<bool> {
         keep_on_sphere(line, tolerance_m, &never).unwrap()
@@ -153,16 +156,18 @@ mod tests {
             if ticks.get() < 3 { Ok(()) } else { Err("late") }
         };
         assert_eq!(keep_on_sphere(&line, 0.1, &tick), Err("late"));
+        ticks.set(0);
+        assert_eq!(keep_planar(&line, 0.0, &tick), Err("late"));
     }
 
     #[test]
     fn a_straight_line_keeps_its_ends_and_a_corner_stays() {
-        assert_eq!(keep_planar(&[(0.0, 0.0), (1.0, 0.001), (2.0, 0.0)], 0.01), [true, false, true]);
-        assert_eq!(keep_planar(&[(0.0, 0.0), (1.0, 1.0), (2.0, 0.0)], 0.01), [true, true, true]);
-        assert_eq!(keep_planar(&[], 1.0), Vec::<bool>::new());
-        assert_eq!(keep_planar(&[(5.0, 5.0)], 1.0), [true]);
+        assert_eq!(planar(&[(0.0, 0.0), (1.0, 0.001), (2.0, 0.0)], 0.01), [true, false, true]);
+        assert_eq!(planar(&[(0.0, 0.0), (1.0, 1.0), (2.0, 0.0)], 0.01), [true, true, true]);
+        assert_eq!(planar(&[], 1.0), Vec::<bool>::new());
+        assert_eq!(planar(&[(5.0, 5.0)], 1.0), [true]);
         // A closed ring: ends coincide, the far vertex must stay.
-        assert_eq!(keep_planar(&[(0.0, 0.0), (9.0, 0.0), (0.0, 0.0)], 1.0), [true, true, true]);
+        assert_eq!(planar(&[(0.0, 0.0), (9.0, 0.0), (0.0, 0.0)], 1.0), [true, true, true]);
     }
 
     #[test]

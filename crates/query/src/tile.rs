@@ -145,7 +145,7 @@ fn events(
         let hits = hits?;
         for row in 0..hits.batch.rows() {
             let shape = match hits.batch.geometry(row) {
-                Some(geometry) => canvas.draw(&geometry),
+                Some(geometry) => canvas.draw(&geometry, &|| control.check())?,
                 None => None,
             };
             let Some(shape) = shape else { continue };

@@ -78,9 +78,9 @@ pub async fn put(
     let confirmed = settings::take_confirmed(&mut params)?;
     params.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
-    let schema = read_schema(&context.headers, &received.bytes)?;
     let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
+        let schema = read_schema(&context.headers, &received.bytes)?;
         if let Some(existing) = state.store.collection(&state.config.tenant, &name) {
             if schema_json::same(&existing.schema(), &schema, &name) {
                 settings::put(&state, &existing, named, confirmed)?;
@@ -123,10 +123,10 @@ pub async fn patch(
     let confirmed = settings::take_confirmed(&mut params)?;
     params.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
-    let change: Map<String, Value> = serde_json::from_slice(&received.bytes)
-        .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a JSON object: {e}"))))?;
     let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
+        let change: Map<String, Value> = serde_json::from_slice(&received.bytes)
+            .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a JSON object: {e}"))))?;
         let (named, fields) = settings::read(&collection, change).map_err(Problem::invalid_body)?;
         settings::apply(&collection, fields, &named, confirmed)?;
         respond::json("application/json", &describe(&context, &collection))

@@ -109,7 +109,9 @@ pub async fn patch(
     only_given_ids(&collection, "changed")?;
     let mut received = body::receive(&state, &context.headers, body).await?;
     check_media_type(&context.headers, &["application/merge-patch+json", "application/geo+json", "application/json"])?;
-    let change: Value = serde_json::from_slice(&received.bytes)
+    let deadline = context.deadline(None, state.config.timeout_default)?;
+    let change: Value = body::json(&state, &received.bytes, deadline)
+        .await?
         .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not JSON: {e}"))))?;
     if !change.is_object() {
         return Err(Problem::invalid_body(Invalid::new("a patch must be a JSON object")));
@@ -119,7 +121,7 @@ pub async fn patch(
         // The geometry that stays is in the system of the store, whatever the body is in.
         intake.options.crs = Crs::Crs84;
     }
-    let run = room::admit(&state, &collection, context.deadline(None, state.config.timeout_default)?).await?;
+    let run = room::admit(&state, &collection, deadline).await?;
     stream::run(run, move |control| {
         let bounds = Bounds::of(&state, control);
         for _ in 0..PATCHES_MAX {

@@ -36,9 +36,6 @@ use std::time::Instant;
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Events that a deletion by filter takes at once.
 const DELETED_AT_ONCE: usize = 65_536;
-/// Bodies up to this size are read where they arrive: that takes less time than to hand them to another thread, and no
-/// longer than other tasks may be kept waiting.
-const INLINE_BYTES: usize = 16 << 10;
 /// Formats that a body may have.
 const TAKEN: [Format; 5] = [Format::GeoJson, Format::GeoJsonSeq, Format::NdJson, Format::Csv, Format::Arrow];
 
@@ -59,17 +56,18 @@ pub async fn post(
     room::wait(&collection, deadline).await?;
     let run = Run::admit(&state, deadline).await?;
     let refuse = |e: WriteError| edge::write_problem(&collection, e);
-    let written = if received.bytes.len() <= INLINE_BYTES && !is_compressed(&received.bytes) && collection.has_room() {
-        let bounds = Bounds::of(&state, &run.control);
-        let Read { write, told, .. } = write_of(received, format, &intake, &collection, key, &bounds)?;
-        let pending = collection.submit(write).map_err(refuse)?;
-        // While it waits for others it has no thread, and needs no place: the queue is bounded by itself.
-        drop(run);
-        (told, in_turn(pending, deadline, &state.lead).await.map_err(refuse)?)
-    } else {
-        let intake = intake.clone();
-        large(&state, run, received, format, intake, &collection, key, deadline).await?
-    };
+    let written =
+        if received.bytes.len() <= body::INLINE_BYTES && !is_compressed(&received.bytes) && collection.has_room() {
+            let bounds = Bounds::of(&state, &run.control);
+            let Read { write, told, .. } = write_of(received, format, &intake, &collection, key, &bounds)?;
+            let pending = collection.submit(write).map_err(refuse)?;
+            // While it waits for others it has no thread, and needs no place: the queue is bounded by itself.
+            drop(run);
+            (told, in_turn(pending, deadline, &state.lead).await.map_err(refuse)?)
+        } else {
+            let intake = intake.clone();
+            large(&state, run, received, format, intake, &collection, key, deadline).await?
+        };
     let (told, written) = written;
     let document = Receipt {
         written: written.written,

@@ -23,7 +23,8 @@ use std::sync::Arc;
 pub async fn post(State(state): State<AppState>, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
-    let mut question: Value = serde_json::from_slice(&received.bytes).map_err(|e| {
+    let deadline = context.deadline(None, state.config.timeout_default)?;
+    let mut question: Value = body::json(&state, &received.bytes, deadline).await?.map_err(|e| {
         Problem::new(
             Kind::InvalidBody,
             format!("the body is not JSON ({e}): expected a question such as {{\"keywords\":\"flood\"}}"),
@@ -50,17 +51,12 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     Ok(response)
 }
 
-/// Who asks. Until there is a sign-in, whoever says the same of himself is the same; who says nothing is where he asks from, as
-/// far as the proxies before this server tell.
+/// Who asks. Until there is a sign-in, whoever says the same of himself is the same; who says nothing is where he asks from. What
+/// a request tells of proxies is not believed: anybody can write it, and so be as many as he likes.
 fn asker(context: &Context) -> String {
-    let said = |name: &str| context.headers.get(name).and_then(|value| value.to_str().ok());
-    match said("authorization") {
+    match context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) {
         Some(name) => format!("as {name}"),
-        None => {
-            let peer = context.peer.map(|peer| peer.to_string());
-            let through = ["forwarded", "x-forwarded-for"].map(|name| said(name).unwrap_or_default());
-            format!("from {} {}", peer.unwrap_or_default(), through.join(" "))
-        }
+        None => format!("from {}", context.peer.map(|peer| peer.to_string()).unwrap_or_default()),
     }
 }
 

@@ -24,7 +24,8 @@ const PAGE_MAX: usize = 10_000;
 pub async fn post(State(state): State<AppState>, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
-    let asked: Value = serde_json::from_slice(&received.bytes).map_err(|e| {
+    let deadline = context.deadline(None, state.config.timeout_default)?;
+    let asked: Value = body::json(&state, &received.bytes, deadline).await?.map_err(|e| {
         let expected = "{\"name\":\"floods\",\"question\":{\"keywords\":\"flood\"}}";
         Problem::new(
             Kind::InvalidBody,

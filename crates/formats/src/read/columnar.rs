@@ -106,9 +106,12 @@ impl<B: Batches> ColumnEvents<B> {
     /// Takes the next batch that has rows; `false` at the end.
     fn fetch(&mut self) -> Result<bool, Fault> {
         while self.row == self.rows {
+            // A batch may hold any number of events, and its columns are taken without a look at them one by one.
+            self.goes_on()?;
             let Some(batch) = self.batches.next()? else { return Ok(false) };
             self.columns.clear();
             for (at, (position, _, name)) in self.wanted.iter().enumerate() {
+                self.goes_on()?;
                 let position = if self.projected == Wanted::All { *position } else { at };
                 let array = batch.columns().get(position);
                 let array = array.ok_or_else(|| Fault::stop(Invalid::field(name, "the column is missing")))?;
@@ -118,6 +121,13 @@ impl<B: Batches> ColumnEvents<B> {
             (self.row, self.rows) = (0, batch.num_rows());
         }
         Ok(true)
+    }
+
+    fn goes_on(&self) -> Result<(), Fault> {
+        match &self.roles.options().watch {
+            Some(watch) if !watch.goes_on() => Err(Fault::Stop(ReadError::Stopped)),
+            _ => Ok(()),
+        }
     }
 
     fn set(&mut self, row: usize, builder: &mut BatchBuilder) -> Result<(), Invalid> {
