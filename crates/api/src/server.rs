@@ -141,7 +141,9 @@ async fn answer(house: &House, peer: Peer, request: hyper::Request<Incoming>) ->
         let observation = Observation::begin(state, request.method(), request.uri(), request.headers());
         let route = question.route();
         let response = places::nearby(state, question).await.unwrap_or_else(IntoResponse::into_response);
-        return observation.end(Some(route), response);
+        let mut response = observation.end(Some(route), response);
+        doors.seal(&mut response);
+        return response;
     }
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(peer);

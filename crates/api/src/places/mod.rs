@@ -243,12 +243,18 @@ pub async fn random(State(state): State<AppState>, context: Context) -> Result<R
 /// `POST /api/v0/places`
 pub async fn create(State(state): State<AppState>, context: Context, body: Body) -> Result<Response> {
     let received = body::receive(&state, &context.headers, body).await?;
-    let place: NewPlace = serde_json::from_slice(&received.bytes)
+    let deadline = context.deadline(None, state.config.timeout_default)?;
+    let place: NewPlace = body::json(&state, &received.bytes, deadline)
+        .await?
         .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a place: {e}"))))?;
     let id = uuid(&state);
+    if existing(&state)?.is_none() {
+        // What is not a place makes no collection.
+        place.to_batch(&Arc::new(schema()), &id)?;
+    }
     let collection = collection(&state).await?;
-    let batch = place.into_batch(&collection.schema(), &id)?;
-    let run = room::admit(&state, &collection, context.deadline(None, state.config.timeout_default)?).await?;
+    let batch = place.to_batch(&collection.schema(), &id)?;
+    let run = room::admit(&state, &collection, deadline).await?;
     stream::run(run, move |_| collection.write(Write::new(batch)).map_err(|e| edge::write_problem(&collection, e)))
         .await?;
     see_other(&format!("{BASE}/{id}"))

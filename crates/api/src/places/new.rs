@@ -2,7 +2,7 @@
 
 use super::{TEXTS, field_error, field_errors};
 use crate::problem::Result;
-use meridian_model::{Batch, BatchBuilder, Invalid, Schema, builder::Value};
+use meridian_model::{Batch, BatchBuilder, Invalid, Schema};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct NewPlace {
 
 impl NewPlace {
     /// The place as a batch of one event with this id.
-    pub fn into_batch(self, schema: &Arc<Schema>, id: &str) -> Result<Batch> {
+    pub fn to_batch(&self, schema: &Arc<Schema>, id: &str) -> Result<Batch> {
         let mut errors: Vec<(&str, String)> = Vec::new();
         if self.name.as_deref().is_none_or(|n| n.trim().is_empty()) {
             errors.push(("name", "must not be empty".to_owned()));
@@ -40,13 +40,13 @@ impl NewPlace {
             return Err(field_errors(&errors));
         }
         let mut builder = BatchBuilder::new(schema.clone());
-        let texts = [self.name, self.address, self.city, self.state, self.zip_code, self.telephone_number];
-        let build = || -> Result<Batch, Invalid> {
+        let texts = [&self.name, &self.address, &self.city, &self.state, &self.zip_code, &self.telephone_number];
+        let mut build = || -> Result<Batch, Invalid> {
             builder.set_id(id)?;
             builder.set_point(self.longitude.unwrap_or_default(), self.latitude.unwrap_or_default())?;
             for (name, text) in TEXTS.iter().zip(texts) {
                 if let (Some(field), Some(text)) = (schema.field_index(name), text) {
-                    builder.set(field, Value::Text(text))?;
+                    builder.set_text(field, text)?;
                 }
             }
             builder.end_event()?;

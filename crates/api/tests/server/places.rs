@@ -168,3 +168,21 @@ fn near_agrees_with_a_scan_of_all_places_everywhere_on_the_globe() {
         }
     }
 }
+
+#[test]
+fn what_is_not_a_place_makes_no_collection_and_no_browser_guesses_what_an_answer_is() {
+    let server = Server::start();
+    let long = "x".repeat(20 << 10);
+    for place in
+        [json!({"name": "", "latitude": 1, "longitude": 2}), json!({"name": long, "latitude": 91, "longitude": 2})]
+    {
+        server.post(BASE, "application/json", place.to_string()).problem(400);
+    }
+    server.post(BASE, "application/json", "{").problem(400);
+    assert_eq!(server.json("/collections")["collections"], json!([]));
+    add(&server, json!({"name": long, "latitude": 1, "longitude": 2}));
+    for path in ["near/1/2", "near/1/2/5", "near/1%2E0/2", "near/x/2"] {
+        let answer = server.get(&format!("{BASE}/{path}"));
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+    }
+}
