@@ -12,6 +12,8 @@ use ureq::{Agent, Body};
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 /// How often a write that the server was too busy for is sent again; its key makes that safe.
 const ATTEMPTS: u32 = 8;
+/// Longest address of a request, in bytes: neither this program nor a server takes more.
+const ADDRESS_BYTES_MAX: usize = 65_534;
 /// Longest wait for work that a server was asked for; its own deadline is shorter.
 const WORK_MAX: Duration = Duration::from_secs(86_400);
 /// What stands for itself in a path.
@@ -94,7 +96,14 @@ impl Server {
 
     /// Asks; the answer has not been read yet and may be a refusal.
     fn get(&self, path: &[&str], parameters: &[Parameter]) -> Result<Response<Body>, Failure> {
-        self.agent.get(self.address(path, parameters)).call().map_err(|e| self.unreachable(&e))
+        let address = self.address(path, parameters);
+        if address.len() > ADDRESS_BYTES_MAX {
+            return Err(Failure::Usage(format!(
+                "the request's address would have {} bytes, of {ADDRESS_BYTES_MAX} that it may have: --filter may be shorter, or its work shared by several commands",
+                address.len()
+            )));
+        }
+        self.agent.get(address).call().map_err(|e| self.unreachable(&e))
     }
 
     /// Asks for a JSON document; `None` if there is no such thing (404).
@@ -229,6 +238,11 @@ impl Server {
             (422, kind) if kind.ends_with(":key-reused") => {
                 return Ok(Posted::OtherBody { events: problem["events"].as_u64(), why });
             }
+            // The events are to blame, as where a folder refuses them.
+            (400 | 409 | 422, _) => match why {
+                Failure::Refused(why) => Failure::Bad(why),
+                why => why,
+            },
             _ => why,
         })
     }
@@ -306,6 +320,15 @@ mod tests {
         for bad in ["127.0.0.1:7117", "https://x", "http://", ""] {
             assert!(Server::at(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_address_that_is_too_long_is_not_asked_for() {
+        let filter = "x".repeat(ADDRESS_BYTES_MAX);
+        let server = Server::at("http://127.0.0.1:9").unwrap();
+        let error = server.find_json(&["collections"], &[("filter", filter)]).unwrap_err();
+        assert_eq!(error.code(), 2);
+        assert!(error.to_string().contains("--filter may be shorter"), "{error}");
     }
 
     #[test]

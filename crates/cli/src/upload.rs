@@ -76,9 +76,7 @@ impl<'a> Upload<'a> {
             Some(Said::Other(_, why) | Said::TooLarge(why)) if rows < 2 => return Err(why),
             None if rows < 2 => {
                 let limit = self.limit.get();
-                return Err(Failure::Refused(format!(
-                    "an event takes more than the {limit} bytes that the server takes"
-                )));
+                return Err(Failure::Bad(format!("an event takes more than the {limit} bytes that the server takes")));
             }
             _ => {}
         }

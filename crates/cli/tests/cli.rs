@@ -202,7 +202,18 @@ fn exit_codes_say_who_is_to_blame() {
         let run = meridian(args).ended(3);
         assert!(!run.err.is_empty(), "{args:?}");
     }
-    // 1: it ran, and the answer is bad.
+    // 1: it ran, and the answer is bad, wherever the events were to go.
+    let server = Server::start_with(&["--ephemeral"]);
+    let other = tempfile::tempdir().unwrap();
+    for place in [["--data", text(other.path())], ["--url", &server.url]] {
+        let load = |more: &[&str]| {
+            let args =
+                [&["load", "named", "-", "--format", "csv", "--schema", "n:Integer;meridian.id='given'"], more, &place];
+            meridian_with_input(&args.concat(), b"id,n\na,1\n")
+        };
+        load(&[]).ended(0);
+        load(&["--again"]).ended(1).says(&["in the collection already"]);
+    }
     meridian_with_input(&["load", "spots", "-", "--format", "csv", "--data", at], b"lon,lat\n1,x\n").ended(1);
 }
 
