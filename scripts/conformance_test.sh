@@ -3,21 +3,13 @@
 # (ets-ogcapi-features10-*-aio.jar, ets-ogcapi-tiles10-*-aio.jar). Nothing of theirs is part of this project, and they are
 # in no package registry: Maven builds them from their sources, `mvn -DskipTests package`.
 set -euo pipefail
-cd "$(dirname "$0")/.."
 
 if [[ -z ${ETS_FEATURES:-}${ETS_TILES:-} ]]; then
     echo "name a suite's jar in ETS_FEATURES or ETS_TILES"
     exit 2
 fi
-meridian=${CARGO_TARGET_DIR:-target}/debug/meridian
-# `make test` has just built it.
-[[ -n ${MERIDIAN_BUILT:-} ]] || cargo build --locked --quiet --bin meridian
+source "$(dirname "$0")/program.sh"
 scripts/need.sh java=default-jre-headless
-
-folder=$(mktemp -d)
-server=
-trap '[[ -z $server ]] || { kill "$server" && wait "$server"; } 2> /dev/null; rm -rf "$folder"' EXIT
-load() { "$meridian" load "$@" --data "$folder/data" --quiet; }
 load capitals data/natural-earth/capitals_110m.geojsonl.zst
 load countries data/natural-earth/countries_110m_pop.geojsonl.zst
 load storms data/atlantic-storms/storms.csv.zst --track storm_id

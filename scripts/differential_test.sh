@@ -2,11 +2,7 @@
 # A real server against an oracle of plain lists (tests/differential): generated collections, writes, restarts and
 # questions. Options go to the tester: --seed N --rounds N --seconds S.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-
-meridian=${CARGO_TARGET_DIR:-target}/debug/meridian
-# `make test` has just built it.
-[[ -n ${MERIDIAN_BUILT:-} ]] || cargo build --locked --quiet --bin meridian
+source "$(dirname "$0")/program.sh"
 
 # A tester that cannot fail says nothing: with a wrong oracle it must.
 if python3 tests/differential "$meridian" --seed 1 --rounds 1 --break > /dev/null; then

@@ -1,33 +1,15 @@
 #!/usr/bin/env bash
 # What `meridian files` lists, read by DuckDB and pyarrow, against the answers of the live server that wrote it.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+source "$(dirname "$0")/program.sh"
 
-target=${CARGO_TARGET_DIR:-target}
-meridian=$target/debug/meridian
-# `make test` has just built it.
-[[ -n ${MERIDIAN_BUILT:-} ]] || cargo build --locked --quiet --bin meridian
+python_tools readers pyarrow==26.0.1 duckdb==1.5.5 duckdb-extension-spatial==1.5.5
 
-# The readers come from PyPI, once, into the target folder.
-readers=$target/tools/readers
-wanted="pyarrow==26.0.1 duckdb==1.5.5 duckdb-extension-spatial==1.5.5"
-if [[ ! -f $readers/wanted || $(cat "$readers/wanted") != "$wanted" ]]; then
-    rm -rf "$readers"
-    python3 -m venv "$readers"
-    # shellcheck disable=SC2086
-    "$readers/bin/pip" install --quiet --disable-pip-version-check $wanted
-    echo "$wanted" > "$readers/wanted"
-fi
-
-folder=$(mktemp -d)
-server=
-trap '[[ -z $server ]] || { kill "$server" && wait "$server"; } 2> /dev/null; rm -rf "$folder"' EXIT
-
-"$meridian" load quakes data/usgs-earthquakes/earthquakes.csv.zst --data "$folder/data" --quiet
+load quakes data/usgs-earthquakes/earthquakes.csv.zst
 source scripts/serve.sh
 
 check() {
-    "$readers/bin/python" tests/readers.py "$meridian" "$url" quakes mag -125,32,-114,42
+    "$tools/bin/python" tests/readers.py "$meridian" "$url" quakes mag -125,32,-114,42
 }
 
 echo "-- as loaded"

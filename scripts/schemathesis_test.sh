@@ -2,28 +2,10 @@
 # The API description held against the OpenAPI schemas, and the server against its description: requests made from it find
 # no failure of the server and no answer that is not described. SECONDS_MAX (45) bounds the run, SEED (18) repeats it.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+source "$(dirname "$0")/program.sh"
 
-target=${CARGO_TARGET_DIR:-target}
-meridian=$target/debug/meridian
-# `make test` has just built it.
-[[ -n ${MERIDIAN_BUILT:-} ]] || cargo build --locked --quiet --bin meridian
+python_tools openapi schemathesis==4.32.5 openapi-spec-validator==0.9.0
 
-# The tools come from PyPI, once, into the target folder.
-tools=$(realpath -m "$target/tools/openapi")
-wanted="schemathesis==4.32.5 openapi-spec-validator==0.9.0"
-if [[ ! -f $tools/wanted || $(cat "$tools/wanted") != "$wanted" ]]; then
-    rm -rf "$tools"
-    python3 -m venv "$tools"
-    # shellcheck disable=SC2086
-    "$tools/bin/pip" install --quiet --disable-pip-version-check $wanted
-    echo "$wanted" > "$tools/wanted"
-fi
-
-folder=$(mktemp -d)
-server=
-trap '[[ -z $server ]] || { kill "$server" && wait "$server"; } 2> /dev/null; rm -rf "$folder"' EXIT
-load() { "$meridian" load "$@" --data "$folder/data" --quiet; }
 load countries data/natural-earth/countries_110m_pop.geojsonl.zst
 load capitals data/natural-earth/capitals_110m.geojsonl.zst
 load storms data/atlantic-storms/storms.csv.zst --track storm_id

@@ -1,6 +1,6 @@
 //! A page or a whole result in a format without room for links; the next page stands in a `Link` header when known.
 
-use super::{Asked, head, next_token, pace, write_hits, writer};
+use super::{Asked, ask, head, next_token, pace, write_hits, writer};
 use crate::links;
 use crate::params::crs::Crs;
 use crate::problem::{Problem, Result};
@@ -28,9 +28,8 @@ pub(super) async fn answer(
     let shared = state.clone();
     let url = context.this_url();
     stream::stream(state, run, context.arrived, move |sink, control| {
-        let snapshot = asked.snapshot(&collection)?;
-        let mut answer = meridian_query::items(&snapshot, &asked.items, control).map_err(snapshot::problem)?;
-        let mut writer = writer(&asked, &snapshot.schema)?;
+        let mut answer = ask(&asked, &collection, control)?;
+        let mut writer = writer(&asked, &answer.snapshot().schema)?;
         // A page is worked out before the head is sent, so that the head can say where the next page begins.
         if !asked.is_whole() {
             let mut bytes = Vec::new();
@@ -39,8 +38,8 @@ pub(super) async fn answer(
                 write_hits(writer.as_mut(), &hits.map_err(snapshot::problem)?, asked.crs, &mut bytes)?;
             }
             writer.finish(&mut bytes).map_err(Problem::internal)?;
-            let mut headers = head(&asked, &snapshot, now, admission, answer.stats().plan_us);
-            if let Some(token) = next_token(&shared, &snapshot, &asked, answer.next_page()) {
+            let mut headers = head(&asked, answer.snapshot(), now, admission, answer.stats().plan_us);
+            if let Some(token) = next_token(&shared, answer.snapshot(), &asked, answer.next_page()) {
                 let next = links::with(&links::without(&url, "token"), "token", &token);
                 respond::insert(&mut headers, header::LINK, &format!("<{next}>; rel=\"next\""));
             }
@@ -48,7 +47,7 @@ pub(super) async fn answer(
             sink.buffer = bytes;
             return Ok(None);
         }
-        sink.begin(head(&asked, &snapshot, now, admission, answer.stats().plan_us));
+        sink.begin(head(&asked, answer.snapshot(), now, admission, answer.stats().plan_us));
         writer.start(&mut sink.buffer).map_err(Problem::internal)?;
         Ok(Some(Box::new(Whole { answer, writer, crs: asked.crs })))
     })

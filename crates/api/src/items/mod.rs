@@ -29,7 +29,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_formats::EventWriter;
 use meridian_model::Schema;
-use meridian_query::{Answer, Hits, Items, Order, SortKey, Token, question_hash};
+use meridian_query::{Answer, Control, Hits, Items, Order, SortKey, Token, question_hash};
 use meridian_store::{Collection, Snapshot};
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,6 +158,11 @@ fn writer(asked: &Asked, schema: &Arc<Schema>) -> Result<Box<dyn EventWriter>> {
     };
     meridian_formats::writer(format, schema, fields_of(asked, schema).as_deref())
         .map_err(|e| Problem::invalid_parameter("f", e))
+}
+
+/// Asks for the events; the answer has the snapshot that they are of.
+fn ask(asked: &Asked, collection: &Collection, control: &Control) -> Result<Answer> {
+    meridian_query::items(&asked.snapshot(collection)?, &asked.items, control).map_err(snapshot::problem)
 }
 
 /// The fields among the wanted properties: id and geometry are in every answer anyway.

@@ -1,6 +1,6 @@
 //! Pages of events: GeoJSON with links, and HTML.
 
-use super::{Asked, fields_of, head, next_token, pace};
+use super::{Asked, ask, fields_of, head, next_token, pace};
 use crate::html;
 use crate::links::{self, link};
 use crate::params::format::{EVENTS, Format};
@@ -33,13 +33,13 @@ pub(super) async fn json(
     let shared = state.clone();
     let arrived = context.arrived;
     stream::stream(state, run, arrived, move |sink, control| {
-        let snapshot = asked.snapshot(&collection)?;
-        let mut answer = meridian_query::items(&snapshot, &asked.items, control).map_err(snapshot::problem)?;
-        let writer = FeatureWriter::new(&snapshot.schema, fields_of(&asked, &snapshot.schema).as_deref())
+        let mut answer = ask(&asked, &collection, control)?;
+        let schema = &answer.snapshot().schema;
+        let writer = FeatureWriter::new(schema, fields_of(&asked, schema).as_deref())
             .map_err(|e| Problem::invalid_parameter("properties", e))?;
         // The first events are found before the head is sent: an error in them is still a clean refusal.
         let first = answer.next().transpose().map_err(snapshot::problem)?;
-        sink.begin(head(&asked, &snapshot, shared.now(), admission, answer.stats().plan_us));
+        sink.begin(head(&asked, answer.snapshot(), shared.now(), admission, answer.stats().plan_us));
         sink.buffer.extend_from_slice(b"{\"type\":\"FeatureCollection\",\"features\":[");
         let mut page = Page { state: shared, context, collection, asked, answer, writer, returned: 0 };
         match first {
@@ -189,16 +189,16 @@ pub(super) async fn html(
     let shared = state.clone();
     let url = context.this_url();
     stream::run(run, move |control| {
-        let snapshot = asked.snapshot(&collection)?;
-        let mut answer = meridian_query::items(&snapshot, &asked.items, control).map_err(snapshot::problem)?;
+        let mut answer = ask(&asked, &collection, control)?;
         let hits: Vec<Hits> = answer.by_ref().collect::<Result<_, _>>().map_err(snapshot::problem)?;
-        let token = next_token(&shared, &snapshot, &asked, answer.next_page());
+        let snapshot = answer.snapshot();
+        let token = next_token(&shared, snapshot, &asked, answer.next_page());
         let next = token.map(|t| links::with(&links::without(&url, "token"), "token", &t));
         let returned = hits.iter().map(|h| h.batch.rows()).sum();
-        let matched = matched(&asked, &snapshot, &answer, returned, next.is_some(), control)?;
+        let matched = matched(&asked, snapshot, &answer, returned, next.is_some(), control)?;
         let page = html::items::page_of(
             &collection,
-            &snapshot,
+            snapshot,
             &hits,
             asked.properties.as_deref(),
             matched,
@@ -206,7 +206,7 @@ pub(super) async fn html(
             &url,
         );
         let mut response = respond::html(page).into_response();
-        snapshot::set_headers(response.headers_mut(), &snapshot, shared.now(), asked.consistency);
+        snapshot::set_headers(response.headers_mut(), snapshot, shared.now(), asked.consistency);
         Ok(response)
     })
     .await
