@@ -1,5 +1,6 @@
 //! `/aggregate` and `/density`: numbers over events.
 
+use crate::entry::Path;
 use crate::groups;
 use crate::items;
 use crate::params::Params;
@@ -7,11 +8,11 @@ use crate::params::crs;
 use crate::params::format::{self, Format, GROUPS};
 use crate::params::question::{self, Question};
 use crate::problem::{Problem, Result};
-use crate::request::{Context, Path};
+use crate::request::Context;
 use crate::respond::{self, Timing};
 use crate::snapshot;
 use crate::state::AppState;
-use crate::stream::{self, Run};
+use crate::stream;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
@@ -56,7 +57,7 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
     let history = question.history;
     let question = Aggregate { predicate: question.predicate, functions, windows, by, empty };
 
-    let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {
@@ -104,7 +105,7 @@ pub async fn density(State(state): State<AppState>, Path(name): Path<String>, co
     let history = question.history;
     let question = meridian_query::Density { predicate: question.predicate, bbox, width, height };
 
-    let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {

@@ -6,7 +6,7 @@ use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::snapshot as edge;
 use crate::state::AppState;
-use crate::stream::{self, Run, Sink};
+use crate::stream::{self, Sink};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -52,7 +52,7 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     })?;
     // A copy of everything takes what it takes; broken off, it goes on from where it was.
     let deadline = context.deadline(timeout, state.config.timeout_max)?;
-    let run = Run::admit(&state, deadline).await?;
+    let run = context.lease.run(&state, deadline).await?;
     let store = state.store.clone();
     stream::stream_at_once(&state, run, context.arrived, move |sink, control| {
         let _turn = turn;

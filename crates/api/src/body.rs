@@ -1,9 +1,10 @@
 //! Takes in a request's body: whole, within the limits of size, memory and patience.
 
+use crate::entry::Lease;
 use crate::limiter::{self, BytesHeld};
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
-use crate::stream::{self, Run};
+use crate::stream;
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, header};
 use bytes::{Buf, Bytes};
@@ -98,6 +99,7 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
 /// Reads a body as JSON: a large one with a place to run, on a thread where others do not wait for it.
 pub async fn json<T: DeserializeOwned + Send + 'static>(
     state: &AppState,
+    lease: &Lease,
     bytes: &Bytes,
     deadline: Instant,
 ) -> Result<serde_json::Result<T>> {
@@ -105,7 +107,7 @@ pub async fn json<T: DeserializeOwned + Send + 'static>(
         return Ok(serde_json::from_slice(bytes));
     }
     let bytes = bytes.clone();
-    stream::run(Run::admit(state, deadline).await?, move |_| Ok(serde_json::from_slice(&bytes))).await
+    stream::run(lease.run(state, deadline).await?, move |_| Ok(serde_json::from_slice(&bytes))).await
 }
 
 /// The next piece of data; trailers are skipped.
@@ -193,13 +195,14 @@ mod tests {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
         let state = AppState::new(store, &seams, ServerConfig::default());
+        let lease = Lease::new(state.limiter.clone(), None, Duration::ZERO);
         let here = std::thread::current().id();
         for (length, same) in [(INLINE_BYTES - 2, true), (INLINE_BYTES, false)] {
             let text = Bytes::from(format!("\"{}\"", "x".repeat(length)));
             let deadline = Instant::now() + Duration::from_secs(60);
-            let read: ReadOn = json(&state, &text, deadline).await.unwrap().unwrap();
+            let read: ReadOn = json(&state, &lease, &text, deadline).await.unwrap().unwrap();
             assert_eq!(read.0 == here, same, "{length}");
         }
-        assert!(json::<ReadOn>(&state, &Bytes::from_static(b"{"), Instant::now()).await.unwrap().is_err());
+        assert!(json::<ReadOn>(&state, &lease, &Bytes::from_static(b"{"), Instant::now()).await.unwrap().is_err());
     }
 }

@@ -1,31 +1,28 @@
 //! `/collections/{c}/files`: the GeoParquet files of a collection, for programs on the same machine.
 
+use crate::entry::Path;
 use crate::params::Params;
 use crate::problem::Result;
-use crate::request::{self, Context};
+use crate::request::Context;
 use crate::respond;
 use crate::snapshot as edge;
 use crate::state::AppState;
-use crate::stream::{self, Run};
+use crate::stream;
 use axum::extract::State;
 use axum::response::Response;
 use meridian_model::time;
 use serde_json::json;
-use std::path::Path;
+use std::path;
 
 /// `POST /collections/{c}/files`: brings everything to rest, and lists the files that hold exactly what the collection
 /// shows at the snapshot named: by absolute paths for a program on this machine, for others within the data folder.
-pub async fn post(
-    State(state): State<AppState>,
-    request::Path(name): request::Path<String>,
-    context: Context,
-) -> Result<Response> {
+pub async fn post(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
     params.finish()?;
     let deadline = context.deadline(timeout, state.config.timeout_stream)?;
-    let run = Run::admit(&state, deadline).await?;
+    let run = context.lease.run(&state, deadline).await?;
     let local = context.is_local();
     stream::run(run, move |control| {
         let stop = || control.check().is_err();
@@ -52,11 +49,11 @@ pub async fn post(
 }
 
 /// The path within the data folder.
-fn within(root: &Path, path: &Path) -> String {
+fn within(root: &path::Path, path: &path::Path) -> String {
     path.strip_prefix(root).unwrap_or(path).display().to_string()
 }
 
 /// The path as another program finds it, wherever it runs.
-fn absolute(path: &Path) -> String {
+fn absolute(path: &path::Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }

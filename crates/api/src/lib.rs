@@ -9,7 +9,7 @@
 //! - no page of another origin changes anything, and no name but the server's own is answered (`doors`);
 //! - a transfer that breaks off never looks whole.
 //!
-//! Start reading at `routes.rs` (what there is), then `items/mod.rs` (the life of a question) and `stream.rs` (how
+//! Start reading at `entry/mod.rs` (what happens to every request) and `routes.rs` (what there is), then `items/mod.rs` (the life of a question) and `stream.rs` (how
 //! its answer leaves). It knows HTTP; what a question means is the query crate's matter.
 
 mod analysis;
@@ -19,6 +19,7 @@ mod collections;
 mod config;
 mod conformance;
 mod doors;
+mod entry;
 mod files;
 mod groups;
 mod html;

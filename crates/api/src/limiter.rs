@@ -10,8 +10,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Gives out places to run.
-pub struct Limiter {
+/// Gives out places to run. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Limiter(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
     places: Arc<Semaphore>,
     running_max: usize,
     waiting: AtomicUsize,
@@ -24,66 +28,81 @@ pub struct Limiter {
 #[derive(Debug)]
 pub struct Permit {
     _place: OwnedSemaphorePermit,
+    limiter: Limiter,
+}
+
+impl Permit {
+    /// Gives the place back; the limiter is where to ask for another.
+    pub fn leave(self) -> Limiter {
+        self.limiter.clone()
+    }
 }
 
 impl Limiter {
     /// `running_max` places, a queue of `waiting_max`, each waiting at most `wait_max`.
     pub fn new(running_max: usize, waiting_max: usize, wait_max: Duration) -> Limiter {
         let running_max = running_max.clamp(1, Semaphore::MAX_PERMITS);
-        Limiter {
+        Limiter(Arc::new(Shared {
             places: Arc::new(Semaphore::new(running_max)),
             running_max,
             waiting: AtomicUsize::new(0),
             waiting_max,
             wait_max,
             refused: AtomicU64::new(0),
-        }
+        }))
+    }
+
+    /// A place, if one is free.
+    pub fn try_admit(&self) -> Option<Permit> {
+        self.0.places.clone().try_acquire_owned().ok().map(|place| self.permit(place))
     }
 
     /// Waits for a place, but not past `deadline`; refuses when the queue is full or the wait too long.
     pub async fn admit(&self, deadline: Instant) -> Result<Permit> {
-        if let Ok(place) = self.places.clone().try_acquire_owned() {
-            return Ok(Permit { _place: place });
+        if let Some(permit) = self.try_admit() {
+            return Ok(permit);
         }
-        let Some(_waiting) = Waiting::enter(&self.waiting, self.waiting_max) else {
+        let Some(_waiting) = Waiting::enter(&self.0.waiting, self.0.waiting_max) else {
             return Err(self.refuse("as many requests wait as may"));
         };
-        let until = deadline.min(Instant::now() + self.wait_max);
-        match tokio::time::timeout_at(until.into(), self.places.clone().acquire_owned()).await {
-            Ok(Ok(place)) => Ok(Permit { _place: place }),
+        let until = deadline.min(Instant::now() + self.0.wait_max);
+        match tokio::time::timeout_at(until.into(), self.0.places.clone().acquire_owned()).await {
+            Ok(Ok(place)) => Ok(self.permit(place)),
             _ => Err(self.refuse("no place came free in time")),
         }
     }
 
     /// Waits for a place for work that was admitted before and gave its place back, behind those that wait already.
     pub async fn again(&self, deadline: Instant) -> Result<Permit> {
-        match tokio::time::timeout_at(deadline.into(), self.places.clone().acquire_owned()).await {
-            Ok(Ok(place)) => Ok(Permit { _place: place }),
+        match tokio::time::timeout_at(deadline.into(), self.0.places.clone().acquire_owned()).await {
+            Ok(Ok(place)) => Ok(self.permit(place)),
             _ => Err(self.refuse("no place came free in time")),
         }
     }
 
     /// Requests running now.
     pub fn running(&self) -> usize {
-        self.running_max - self.places.available_permits()
+        self.0.running_max - self.0.places.available_permits()
     }
 
     /// Requests waiting now.
     pub fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
+        self.0.waiting.load(Ordering::Relaxed)
     }
 
     /// Requests refused since the start.
     pub fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
+        self.0.refused.load(Ordering::Relaxed)
+    }
+
+    fn permit(&self, place: OwnedSemaphorePermit) -> Permit {
+        Permit { _place: place, limiter: self.clone() }
     }
 
     fn refuse(&self, why: &str) -> Problem {
-        self.refused.fetch_add(1, Ordering::Relaxed);
-        overloaded(
-            format!("the server works on {} requests, its limit, and {why}: try again", self.running_max),
-            self.running_max,
-        )
+        let running_max = self.0.running_max;
+        self.0.refused.fetch_add(1, Ordering::Relaxed);
+        overloaded(format!("the server works on {running_max} requests, its limit, and {why}: try again"), running_max)
     }
 }
 

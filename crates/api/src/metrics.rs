@@ -5,7 +5,6 @@
 //! semantic conventions for HTTP servers. Labels are bounded: route templates, never paths; no tenants' names.
 
 use axum::http::{Method, StatusCode};
-use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -63,8 +62,10 @@ struct RouteMetrics {
 }
 
 /// Everything the server counts about itself.
+#[derive(Default)]
 pub struct Metrics {
-    routes: HashMap<&'static str, RouteMetrics>,
+    /// By path, once the route table is known.
+    routes: OnceLock<Box<[(&'static str, RouteMetrics)]>>,
     unmatched: RouteMetrics,
     active: AtomicI64,
     /// Streamed answers, from the arrival of the request to the last byte produced.
@@ -87,17 +88,9 @@ impl Drop for Active<'_> {
 }
 
 impl Metrics {
-    /// Metrics for these route templates.
-    pub fn new(routes: impl IntoIterator<Item = &'static str>) -> Metrics {
-        Metrics {
-            routes: routes.into_iter().map(|r| (r, RouteMetrics::default())).collect(),
-            unmatched: RouteMetrics::default(),
-            active: AtomicI64::new(0),
-            streams: Histogram::default(),
-            clients_gone: AtomicU64::new(0),
-            streams_broken: AtomicU64::new(0),
-            connections_refused: AtomicU64::new(0),
-        }
+    /// Begins to count requests by path. Paths are known by their numbers in this order.
+    pub fn count_routes(&self, paths: impl Iterator<Item = &'static str>) {
+        self.routes.get_or_init(|| paths.map(|path| (path, RouteMetrics::default())).collect());
     }
 
     /// Counts a request that begins.
@@ -107,8 +100,9 @@ impl Metrics {
     }
 
     /// Counts a request whose answer's head is ready.
-    pub fn end(&self, route: Option<&str>, method: &Method, status: StatusCode, duration: Duration) {
-        let metrics = route.and_then(|r| self.routes.get(r)).unwrap_or(&self.unmatched);
+    pub fn end(&self, path: Option<usize>, method: &Method, status: StatusCode, duration: Duration) {
+        let counted = path.and_then(|number| self.routes.get()?.get(number));
+        let metrics = counted.map_or(&self.unmatched, |(_, metrics)| metrics);
         let Some(method) = METHODS.iter().position(|m| m == method) else { return };
         let statuses = metrics.by_method[method].get_or_init(|| (0..500).map(|_| OnceLock::new()).collect());
         if let Some(histogram) = statuses.get(usize::from(status.as_u16().saturating_sub(100))) {
@@ -121,7 +115,8 @@ impl Metrics {
         let family = "http_server_request_duration_seconds";
         let _ = writeln!(out, "# HELP {family} Time from the arrival of a request to the head of its answer.");
         let _ = writeln!(out, "# TYPE {family} histogram");
-        let mut routes: Vec<_> = self.routes.iter().map(|(r, m)| (*r, m)).collect();
+        let mut routes: Vec<_> =
+            self.routes.get().into_iter().flatten().map(|(path, metrics)| (*path, metrics)).collect();
         routes.push(("", &self.unmatched));
         routes.sort_unstable_by_key(|(r, _)| *r);
         for (route, metrics) in routes {
@@ -188,11 +183,12 @@ mod tests {
 
     #[test]
     fn buckets_are_cumulative_and_labelled_by_route() {
-        let metrics = Metrics::new(["/collections/{c}"]);
+        let metrics = Metrics::default();
+        metrics.count_routes(["/collections/{c}"].into_iter());
         let active = metrics.begin();
-        metrics.end(Some("/collections/{c}"), &Method::GET, StatusCode::OK, Duration::from_millis(7));
-        metrics.end(Some("/collections/{c}"), &Method::GET, StatusCode::OK, Duration::from_secs(60));
-        metrics.end(Some("/nowhere"), &Method::GET, StatusCode::NOT_FOUND, Duration::from_millis(1));
+        metrics.end(Some(0), &Method::GET, StatusCode::OK, Duration::from_millis(7));
+        metrics.end(Some(0), &Method::GET, StatusCode::OK, Duration::from_secs(60));
+        metrics.end(None, &Method::GET, StatusCode::NOT_FOUND, Duration::from_millis(1));
         let mut text = String::new();
         metrics.write(&mut text);
         let labels = "http_request_method=\"GET\",http_route=\"/collections/{c}\",http_response_status_code=\"200\"";

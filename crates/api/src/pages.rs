@@ -1,8 +1,8 @@
 //! The pages for people and the files they are made of, built by `web/` and carried inside the program.
 
+use crate::entry::Path;
 use crate::html;
 use crate::problem::{Problem, Result};
-use crate::request::Path;
 use crate::respond;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -1,16 +1,17 @@
 //! `/tracks`: which objects passed, and when each was first and last seen.
 
+use crate::entry::Path;
 use crate::links;
 use crate::params::Params;
 use crate::params::format::Format;
 use crate::params::page::{LIMIT_DEFAULT, LIMIT_MAX};
 use crate::params::question::{self, Question};
 use crate::problem::{Problem, Result};
-use crate::request::{Context, Path};
+use crate::request::Context;
 use crate::respond::{self, Timing};
 use crate::snapshot;
 use crate::state::AppState;
-use crate::stream::{self, Run};
+use crate::stream;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
@@ -36,7 +37,7 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
     params.finish_with(&question::queryable_names(&schema))?;
     let question = Passages { predicate: question.predicate, after, limit };
 
-    let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let admission = run.admission;
     let shared = state.clone();
     let url = context.this_url();

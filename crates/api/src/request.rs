@@ -1,16 +1,14 @@
 //! What is known of a request before its handler reads it: when it came, its name, its deadline, its base URL.
 
+use crate::entry::{Entered, Lease};
 use crate::metrics::Active;
 use crate::params;
 use crate::problem::{Problem, Result};
 use crate::state::AppState;
-use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
-use axum::middleware::Next;
 use axum::response::Response;
-use serde::de::DeserializeOwned;
-use std::convert::Infallible;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -18,20 +16,14 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 static TIMEOUT: HeaderName = HeaderName::from_static("meridian-timeout");
 
-/// When a request came in; set by [`observe`].
-#[derive(Clone, Copy)]
-struct Arrival(Instant);
-
-/// Where a request came from; set where connections are served.
-#[derive(Clone, Copy)]
-pub struct Peer(pub IpAddr);
-
 /// A request as its handler sees it.
 pub struct Context {
     /// When the request's head had been read.
     pub arrived: Instant,
     /// The other end of its connection.
-    pub peer: Option<IpAddr>,
+    pub peer: IpAddr,
+    /// Its place to run.
+    pub lease: Lease,
     /// The head's fields.
     pub headers: HeaderMap,
     /// The query string, undecoded.
@@ -44,12 +36,15 @@ pub struct Context {
 }
 
 impl FromRequestParts<AppState> for Context {
-    type Rejection = Infallible;
+    type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
+        let entered = parts.extensions.get::<Entered>();
+        let Entered { come, lease, .. } = entered.ok_or_else(|| Problem::internal("a request that came in no door"))?;
         Ok(Context {
-            arrived: parts.extensions.get::<Arrival>().map_or_else(Instant::now, |a| a.0),
-            peer: parts.extensions.get::<Peer>().map(|peer| peer.0),
+            arrived: come.arrived,
+            peer: come.peer,
+            lease: lease.clone(),
             query: parts.uri.query().map(str::to_owned),
             path: parts.uri.path().to_owned(),
             base: base_url(state, parts),
@@ -80,8 +75,7 @@ impl Context {
     /// Whether a program on this machine sent this, and no proxy for another.
     pub fn is_local(&self) -> bool {
         let passed_on = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
-        self.peer.is_some_and(|peer| peer.to_canonical().is_loopback())
-            && !passed_on.iter().any(|name| self.headers.contains_key(*name))
+        self.peer.to_canonical().is_loopback() && !passed_on.iter().any(|name| self.headers.contains_key(*name))
     }
 
     /// The absolute URL of this request.
@@ -112,29 +106,6 @@ fn base_url(state: &AppState, parts: &Parts) -> String {
     format!("http://{}", host.unwrap_or("localhost"))
 }
 
-/// The variable segments of a path, decoded.
-pub struct Path<T>(pub T);
-
-impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for Path<T> {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
-        match axum::extract::Path::<T>::from_request_parts(parts, state).await {
-            Ok(axum::extract::Path(segments)) => Ok(Path(segments)),
-            Err(rejection) => Err(Problem::not_found(rejection.body_text())),
-        }
-    }
-}
-
-/// Wraps every request: counts and times it, names it, and hands its trace on.
-pub async fn observe(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
-    let observation = Observation::begin(&state, request.method(), request.uri(), request.headers());
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    request.extensions_mut().insert(Arrival(observation.arrived));
-    let response = next.run(request).await;
-    observation.end(route.as_ref().map(MatchedPath::as_str), response)
-}
-
 /// What is kept of a request while it is worked on.
 pub struct Observation<'a> {
     state: &'a AppState,
@@ -145,7 +116,7 @@ pub struct Observation<'a> {
     id: Option<HeaderValue>,
     trace: Option<HeaderValue>,
     /// Empty where nobody reads it.
-    path: String,
+    url_path: String,
 }
 
 impl<'a> Observation<'a> {
@@ -159,23 +130,23 @@ impl<'a> Observation<'a> {
             method: method.clone(),
             id: id.or_else(|| HeaderValue::from_str(&state.next_request_id()).ok()),
             trace: headers.get(&TRACEPARENT).filter(|v| is_traceparent(v)).cloned(),
-            path: if tracing::enabled!(tracing::Level::WARN) { uri.path().to_owned() } else { String::new() },
+            url_path: if tracing::enabled!(tracing::Level::WARN) { uri.path().to_owned() } else { String::new() },
         }
     }
 
     /// Notes that the head of its answer is ready, and gives it the request's name.
-    pub fn end(self, route: Option<&str>, mut response: Response) -> Response {
-        let Observation { state, active, arrived, method, id, trace, path } = self;
+    pub fn end(self, path: Option<usize>, mut response: Response) -> Response {
+        let Observation { state, active, arrived, method, id, trace, url_path } = self;
         drop(active);
         let elapsed = arrived.elapsed();
         let status = response.status();
-        state.metrics.end(route, &method, status, elapsed);
+        state.metrics.end(path, &method, status, elapsed);
         let name = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
         let ms = elapsed.as_millis() as u64;
         if status.is_server_error() {
-            tracing::warn!(request = name, %method, path, status = status.as_u16(), ms, "refused or failed");
+            tracing::warn!(request = name, %method, path = url_path, status = status.as_u16(), ms, "refused or failed");
         } else {
-            tracing::debug!(request = name, %method, path, status = status.as_u16(), ms, "answered");
+            tracing::debug!(request = name, %method, path = url_path, status = status.as_u16(), ms, "answered");
         }
         let headers = response.headers_mut();
         if let Some(id) = id {
@@ -186,6 +157,13 @@ impl<'a> Observation<'a> {
         }
         response
     }
+}
+
+/// How long a request is willing to wait, as far as that can be read: its handler tells what is wrong with it.
+pub fn patience(uri: &Uri, headers: &HeaderMap) -> Option<Duration> {
+    let parameter = uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("timeout=")));
+    let text = parameter.or_else(|| headers.get(&TIMEOUT)?.to_str().ok())?;
+    params::timeout("timeout", text).ok()
 }
 
 /// A name that a client chose: short and printable, since it goes to logs.

@@ -1,201 +1,270 @@
-//! The router: every route in one place.
+//! The route table: every route with what it needs, what it costs, what answers it, and how it is described.
+//!
+//! The matcher, the metrics, both OpenAPI documents and `docs/routes.md` come from it.
 
-use crate::doors::types::typed;
-use crate::openapi::operations::OPERATIONS;
-use crate::problem::{Kind, Problem};
-use crate::request::observe;
-use crate::state::AppState;
+use crate::entry::{Access, Action, Class, Handler, Resource, Route, Taken};
 use crate::{
     analysis, backup, collections, conformance, files, items, landing, live, openapi, operation, pages, passages,
     places, searches, tiles, tilesets,
 };
-use axum::Router;
-use axum::extract::Request;
-use axum::handler::Handler;
-use axum::http::{HeaderValue, Method, StatusCode, header};
-use axum::middleware;
-use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodFilter, on};
-use std::collections::BTreeMap;
+use axum::http::Method;
 
-/// Routes as they are added, and the list of them.
-struct Table {
-    router: Router<AppState>,
-    listed: Vec<(Method, &'static str)>,
+/// Groups of operations.
+pub const TAGS: &[(&str, &str)] = &[
+    ("Capabilities", "What the server is and does."),
+    ("Collections", "Named sets of events with one schema each."),
+    ("Events", "Events of a collection: OGC API - Features parts 1 to 4."),
+    ("Analysis", "Aggregates and densities, answered from the index where it can."),
+    ("Tiles", "Vector tiles: OGC API - Tiles part 1."),
+    ("Places", "The places profile, on the collection places."),
+    ("Searches", "One question to many sources, answered in packets as they come."),
+    ("Operation", "For those who run the server."),
+    ("Pages", "Pages for people."),
+];
+
+const PAGE: &[(&str, &str)] = &[("application/json", "Document"), ("text/html", "Page")];
+const PROBLEM_FREE_JSON: &[(&str, &str)] = &[("application/json", "Document")];
+const EVENTS: &[(&str, &str)] = &[
+    // One feature is the answer to `track`, JSON that to `explain`.
+    ("application/geo+json", "Features"),
+    ("application/json", "Document"),
+    ("text/html", "Page"),
+    ("text/csv", "Text"),
+    ("application/x-ndjson", "Text"),
+    ("application/geo+json-seq", "Text"),
+    ("application/vnd.apache.arrow.stream", "Binary"),
+    ("application/vnd.apache.parquet", "Binary"),
+];
+const EVENT: &[(&str, &str)] = &[("application/geo+json", "Feature"), ("text/html", "Page")];
+const WRITTEN: &[(&str, &str)] = &[("application/json", "Written")];
+const DELETED: &[(&str, &str)] = &[("application/json", "Deleted")];
+const TILE: &[&str] = &[
+    "density",
+    "f-tile",
+    "properties",
+    "queryable",
+    "bbox",
+    "bbox-crs",
+    "datetime",
+    "filter",
+    "history",
+    "filter-lang",
+    "filter-crs",
+    "near",
+    "radius",
+    "timeout",
+    "Meridian-Timeout",
+];
+const FEATURE_BODY: Taken =
+    Taken { description: "One event.", takes: &[("application/geo+json", "Feature"), ("application/json", "Feature")] };
+const SCHEMA_BODY: Taken = Taken {
+    description: "What the collection holds: a JSON Schema, or a SimpleFeatureType spec such as `name:String,dtg:Date,*geom:Point:srid=4326`.",
+    takes: &[("application/schema+json", "JsonSchema"), ("application/json", "JsonSchema"), ("text/plain", "Text")],
+};
+
+/// What a route needs, in the words of the table.
+macro_rules! access {
+    (open) => {
+        Access::Open
+    };
+    (read $resource:ident) => {
+        Access::Needs(Action::Read, Resource::$resource)
+    };
+    (write $resource:ident) => {
+        Access::Needs(Action::Write, Resource::$resource)
+    };
+    (manage $resource:ident) => {
+        Access::Needs(Action::Manage, Resource::$resource)
+    };
 }
 
-impl Table {
-    fn on<H, T>(mut self, method: Method, path: &'static str, handler: H) -> Table
-    where
-        H: Handler<T, AppState>,
-        T: 'static,
-    {
-        let filter = match method {
-            Method::POST => MethodFilter::POST,
-            Method::PUT => MethodFilter::PUT,
-            Method::PATCH => MethodFilter::PATCH,
-            Method::DELETE => MethodFilter::DELETE,
-            // HEAD is answered by the handler of GET, without the body.
-            _ => MethodFilter::GET,
-        };
-        let mut route = on(filter, handler);
-        let described = OPERATIONS.iter().find(|o| o.method == method.as_str() && o.path == described_path(path));
-        if described.is_some_and(|o| o.produces.len() > 1) {
-            route = route.route_layer(middleware::map_response(vary));
+/// A row: method, path, access, class and handler; then, for the description, its name, group and summary, its parameters
+/// and body, and its answer. A row that lacks one of them does not compile.
+macro_rules! route {
+    ($method:ident $path:literal, $action:ident $($resource:ident)?, $class:ident, $handler:expr;
+     $id:literal $tag:literal $summary:literal, $parameters:expr, $body:expr, $status:literal $answer:literal, $produces:expr) => {
+        Route {
+            method: Method::$method,
+            path: $path,
+            access: access!($action $($resource)?),
+            class: Class::$class,
+            handler: || $handler,
+            id: $id,
+            tag: $tag,
+            summary: $summary,
+            parameters: $parameters,
+            body: $body,
+            status: $status,
+            answer: $answer,
+            produces: $produces,
         }
-        if filter != MethodFilter::GET {
-            let takes = described.and_then(|o| o.body).map_or(&[][..], |body| body.takes);
-            route = route.route_layer(middleware::from_fn(move |request, next| typed(takes, request, next)));
-        }
-        self.listed.push((method, path));
-        self.router = self.router.route(path, route);
-        self
-    }
-
-    fn get<H, T>(self, path: &'static str, handler: H) -> Table
-    where
-        H: Handler<T, AppState>,
-        T: 'static,
-    {
-        self.on(Method::GET, path, handler)
-    }
+    };
 }
 
-/// A path as the description has it.
-fn described_path(path: &str) -> String {
-    path.replace("{*", "{")
-}
-
-/// Says that another `Accept` may get another answer.
-async fn vary(mut response: Response) -> Response {
-    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
-    response
-}
-
-fn table() -> Table {
-    use Method as M;
-    Table { router: Router::new(), listed: Vec::new() }
-        .get("/", landing::get)
-        .get("/conformance", conformance::get)
-        .get("/api", openapi::get_30)
-        .get("/openapi.json", openapi::get_31)
-        .get("/collections", collections::list)
-        .get("/collections/{c}", collections::get)
-        .on(M::PUT, "/collections/{c}", collections::put)
-        .on(M::PATCH, "/collections/{c}", collections::patch)
-        .on(M::DELETE, "/collections/{c}", collections::delete)
-        .get("/collections/{c}/schema", collections::schema)
-        .get("/collections/{c}/queryables", collections::queryables)
-        .get("/collections/{c}/items", items::get)
-        .on(M::POST, "/collections/{c}/items", items::write::post)
-        .on(M::DELETE, "/collections/{c}/items", items::write::delete)
-        .get("/collections/{c}/items/{id}", items::feature::get)
-        .on(M::PUT, "/collections/{c}/items/{id}", items::feature::put)
-        .on(M::PATCH, "/collections/{c}/items/{id}", items::feature::patch)
-        .on(M::DELETE, "/collections/{c}/items/{id}", items::feature::delete)
-        .on(M::POST, "/collections/{c}/files", files::post)
-        .get("/collections/{c}/aggregate", analysis::aggregate)
-        .get("/collections/{c}/density", analysis::density)
-        .get("/collections/{c}/tracks", passages::get)
-        .get("/collections/{c}/stream", live::get)
-        .get("/collections/{c}/tiles", tiles::list)
-        .get("/collections/{c}/tiles/{tileMatrixSetId}", tiles::tileset)
-        .get("/collections/{c}/tiles/{tileMatrixSetId}/{tileMatrix}/{tileRow}/{tileCol}", tiles::tile)
-        .get("/tileMatrixSets", tilesets::list)
-        .get("/tileMatrixSets/{tileMatrixSetId}", tilesets::definition)
-        .get("/api/v0/places", places::list)
-        .on(M::POST, "/api/v0/places", places::create)
-        .get("/api/v0/places/{placeId}", places::get)
-        .on(M::DELETE, "/api/v0/places/{placeId}", places::delete)
-        .on(M::DELETE, "/api/v0/places/deleteAllPlaces", places::delete_all)
-        .get("/api/v0/places/random", places::random)
-        .get("/api/v0/places/near/{latitude}/{longitude}", places::near)
-        .get("/api/v0/places/near/{latitude}/{longitude}/{radiusKm}", places::near_within)
-        .on(M::POST, "/searches", searches::post)
-        .get("/searches/{id}", searches::get)
-        .on(M::DELETE, "/searches/{id}", searches::delete)
-        .get("/searches/{id}/packets", searches::packets::get)
-        .on(M::POST, "/saved-searches", searches::saved::post)
-        .get("/saved-searches", searches::saved::list)
-        .get("/saved-searches/{id}", searches::saved::get)
-        .on(M::DELETE, "/saved-searches/{id}", searches::saved::delete)
-        .get("/saved-searches/{id}/packets", searches::saved::stream)
-        .get("/providers", searches::providers)
-        .on(M::POST, "/backup", backup::post)
-        .get("/metrics", operation::metrics)
-        .get("/healthz", operation::health)
-        .get("/readyz", operation::ready)
-        .get("/version", operation::version)
-        .get("/map", pages::map)
-        .get("/search", pages::search)
-        .get("/assets/{*file}", pages::asset)
-        .get("/favicon.svg", pages::favicon)
-}
-
-/// The templates of all routes.
-pub fn templates() -> Vec<&'static str> {
-    table().listed.into_iter().map(|(_, path)| path).collect()
-}
-
-/// What each path allows, as `Allow` has it.
-fn allowed(listed: &[(Method, &'static str)]) -> BTreeMap<&'static str, String> {
-    let mut allowed: BTreeMap<&'static str, String> = BTreeMap::new();
-    for (method, path) in listed {
-        let methods = allowed.entry(path).or_insert_with(|| "OPTIONS".to_owned());
-        methods.push_str(", ");
-        methods.push_str(method.as_str());
-        if *method == Method::GET {
-            methods.push_str(", HEAD");
-        }
-    }
-    allowed
-}
-
-/// The answer to OPTIONS: what may be done here, and no more. To a browser that asks for a page of another origin this
-/// means no.
-async fn options(allow: HeaderValue) -> Response {
-    (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response()
-}
-
-/// The router over some state.
-pub fn router(state: AppState) -> Router {
-    let Table { mut router, listed } = table();
-    for (path, methods) in allowed(&listed) {
-        if let Ok(allow) = HeaderValue::from_str(&methods) {
-            router = router.route(path, on(MethodFilter::OPTIONS, move || options(allow.clone())));
-        }
-    }
-    router
-        .method_not_allowed_fallback(|request: Request| async move {
-            let detail = format!("{} is not served at {}", request.method(), request.uri().path());
-            Problem::new(Kind::MethodNotAllowed, detail)
-        })
-        .fallback(|request: Request| async move {
-            // The server as a whole (RFC 9110, 9.3.7).
-            if request.method() == Method::OPTIONS && request.uri().path() == "*" {
-                return options(HeaderValue::from_static("OPTIONS, GET, HEAD, POST, PUT, PATCH, DELETE")).await;
-            }
-            Problem::not_found(format!("there is nothing at {}: see / for what there is", request.uri().path()))
-                .into_response()
-        })
-        .layer(middleware::from_fn_with_state(state.clone(), observe))
-        .with_state(state)
-}
+/// Every route.
+pub const ROUTES: &[Route] = &[
+    route!(GET "/", open, Interactive, Handler::of(landing::get);
+        "getLandingPage" "Capabilities" "The landing page", &["f"], None, 200 "Links to everything else.", PAGE),
+    route!(GET "/conformance", open, Interactive, Handler::of(conformance::get);
+        "getConformance" "Capabilities" "The conformance classes", &["f"], None, 200 "URIs of the classes.", PAGE),
+    route!(GET "/api", open, Interactive, Handler::of(openapi::get_30);
+        "getApi" "Capabilities" "This description, as OpenAPI 3.0", &["f"], None, 200 "The document.", &[("application/vnd.oai.openapi+json;version=3.0", "Document"), ("text/html", "Page")]),
+    route!(GET "/openapi.json", open, Interactive, Handler::of(openapi::get_31);
+        "getOpenApi" "Capabilities" "This description, as OpenAPI 3.1", &[], None, 200 "The document.", &[("application/vnd.oai.openapi+json;version=3.1", "Document")]),
+    route!(GET "/collections", read Collection, Interactive, Handler::of(collections::list);
+        "getCollections" "Collections" "The collections", &["f"], None, 200 "Every collection with its extent and links.", PAGE),
+    route!(GET "/collections/{c}", read Collection, Interactive, Handler::of(collections::get);
+        "getCollection" "Collections" "One collection", &["f"], None, 200 "Its extent, systems of coordinates, settings and links.", PAGE),
+    route!(PUT "/collections/{c}", manage Collection, Write, Handler::of(collections::put);
+        "createCollection" "Collections" "Make a collection, or change the settings of one that is there", &["durability", "retention", "retention_bytes", "confirm"], Some(SCHEMA_BODY), 201 "The collection is made.", PROBLEM_FREE_JSON),
+    route!(PATCH "/collections/{c}", manage Collection, Write, Handler::of(collections::patch);
+        "updateCollection" "Collections" "Change settings, add optional fields", &["confirm"], Some(Taken { description: "What changes; what is not named stays.", takes: &[("application/merge-patch+json", "Settings"), ("application/json", "Settings")] }), 200 "The collection as it now is.", PROBLEM_FREE_JSON),
+    route!(DELETE "/collections/{c}", manage Collection, Write, Handler::of(collections::delete);
+        "deleteCollection" "Collections" "Remove a collection with all its events", &[], None, 204 "It is gone.", &[]),
+    route!(GET "/collections/{c}/schema", read Collection, Interactive, Handler::of(collections::schema);
+        "getSchema" "Collections" "What the collection holds, as JSON Schema", &["f"], None, 200 "The schema.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),
+    route!(GET "/collections/{c}/queryables", read Collection, Interactive, Handler::of(collections::queryables);
+        "getQueryables" "Collections" "What a filter may name, as JSON Schema", &["f"], None, 200 "The queryables.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),
+    route!(GET "/collections/{c}/items", read Collection, Interactive, Handler::of(items::get);
+        "getFeatures" "Events" "Events that match", &["bbox", "bbox-crs", "crs", "datetime", "limit", "token", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "nearest", "properties", "sortby", "consistency", "track", "simplify", "explain", "timeout", "Meridian-Timeout", "f-events", "queryable"], None, 200 "A page of events; in the bulk formats without `limit`, all of them.", EVENTS),
+    route!(POST "/collections/{c}/items", write Collection, Write, Handler::of(items::write::post);
+        "createFeatures" "Events" "Write events, all of them or none", &["Idempotency-Key", "Content-Crs", "Prefer"], Some(Taken { description: "Events in one of the formats.", takes: &[("application/geo+json", "Features"), ("application/json", "Features"), ("application/geo+json-seq", "Text"), ("application/x-ndjson", "Text"), ("text/csv", "Text"), ("application/vnd.apache.arrow.stream", "Binary")] }), 201 "They are written: how many, and their position in the log. One feature also gives its `Location`.", WRITTEN),
+    route!(DELETE "/collections/{c}/items", write Collection, Write, Handler::of(items::write::delete);
+        "deleteFeatures" "Events" "Delete the events that match a filter", &["filter", "history", "filter-lang", "filter-crs", "bbox", "bbox-crs", "datetime", "near", "radius", "timeout", "Meridian-Timeout", "queryable"], None, 200 "How many were deleted.", DELETED),
+    route!(GET "/collections/{c}/items/{id}", read Collection, Interactive, Handler::of(items::feature::get);
+        "getFeature" "Events" "One event", &["crs", "timeout", "Meridian-Timeout", "f"], None, 200 "The event.", EVENT),
+    route!(PUT "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::put);
+        "replaceFeature" "Events" "Replace an event (or create it, where ids are given)", &["Content-Crs", "Prefer"], Some(FEATURE_BODY), 204 "It is replaced.", &[]),
+    route!(PATCH "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::patch);
+        "updateFeature" "Events" "Change some properties of an event", &["Content-Crs", "Prefer"], Some(Taken { description: "A JSON Merge Patch of the event.", takes: &[("application/merge-patch+json", "Patch"), ("application/geo+json", "Patch"), ("application/json", "Patch")] }), 204 "It is changed.", &[]),
+    route!(DELETE "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::delete);
+        "deleteFeature" "Events" "Delete an event", &[], None, 204 "It is gone.", &[]),
+    route!(POST "/collections/{c}/files", read Collection, Write, Handler::of(files::post);
+        "listFiles" "Collections" "Bring all events into GeoParquet files, and list these", &["timeout", "Meridian-Timeout"], None, 200 "The files, the snapshot that they show, and until when they stay.", PROBLEM_FREE_JSON),
+    route!(GET "/collections/{c}/aggregate", read Collection, Interactive, Handler::of(analysis::aggregate);
+        "getAggregate" "Analysis" "Count, sum, avg, min, max; by window of time, by field", &["f-table", "function", "window", "zone", "empty", "by", "bbox", "bbox-crs", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "timeout", "Meridian-Timeout", "queryable"], None, 200 "One group for each window and value.", &[("application/json", "Aggregate"), ("text/csv", "Text")]),
+    route!(GET "/collections/{c}/density", read Collection, Interactive, Handler::of(analysis::density);
+        "getDensity" "Analysis" "Counts on a grid", &["f-json", "bbox", "bbox-crs", "width", "height", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "timeout", "Meridian-Timeout", "queryable"], None, 200 "Counts row by row from the north-west.", &[("application/json", "Density")]),
+    route!(GET "/collections/{c}/tracks", read Collection, Interactive, Handler::of(passages::get);
+        "getTracks" "Analysis" "Which objects passed, and when each was first and last seen", &["f-json", "bbox", "bbox-crs", "datetime", "limit", "after", "filter", "filter-lang", "filter-crs", "near", "radius", "timeout", "Meridian-Timeout", "queryable"], None, 200 "A page of objects in order of their names, each with the number of its events that match.", &[("application/json", "Tracks")]),
+    route!(GET "/collections/{c}/stream", read Collection, Stream, Handler::of(live::get);
+        "followEvents" "Events" "Events as they are acknowledged: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["bbox", "bbox-crs", "crs", "datetime", "near", "radius", "filter", "filter-lang", "filter-crs", "properties", "when", "after", "Last-Event-ID"], None, 200 "Events with their positions, for as long as the stream lasts.", &[("text/event-stream", "Text")]),
+    route!(GET "/collections/{c}/tiles", read Collection, Interactive, Handler::of(tiles::list);
+        "meridian.collection.vector.getTileSetsList" "Tiles" "The vector tilesets of a collection", &["f"], None, 200 "Tilesets, with a TileJSON-like description.", PAGE),
+    route!(GET "/collections/{c}/tiles/{tileMatrixSetId}", read Collection, Interactive, Handler::of(tiles::tileset);
+        "meridian.collection.vector.getTileSet" "Tiles" "One vector tileset", &["f"], None, 200 "The tileset.", PAGE),
+    route!(GET "/collections/{c}/tiles/{tileMatrixSetId}/{tileMatrix}/{tileRow}/{tileCol}", read Collection, Interactive, Handler::of(tiles::tile);
+        "meridian.collection.vector.getTile" "Tiles" "One vector tile (row before column)", TILE, None, 200 "The tile.", &[("application/vnd.mapbox-vector-tile", "Binary")]),
+    route!(GET "/tileMatrixSets", open, Interactive, Handler::of(tilesets::list);
+        "meridian.getTileMatrixSetsList" "Tiles" "The tile matrix sets", &["f"], None, 200 "Their list.", PAGE),
+    route!(GET "/tileMatrixSets/{tileMatrixSetId}", open, Interactive, Handler::of(tilesets::definition);
+        "meridian.getTileMatrixSet" "Tiles" "One tile matrix set", &["f"], None, 200 "Its definition.", PAGE),
+    route!(GET "/api/v0/places", read Collection, Interactive, Handler::of(places::list);
+        "listPlaces" "Places" "All places, 25 a page", &["p"], None, 200 "A page of places.", &[("application/json", "Places")]),
+    route!(POST "/api/v0/places", write Collection, Write, Handler::of(places::create);
+        "createPlace" "Places" "Add a place", &[], Some(Taken { description: "A place.", takes: &[("application/json", "Place")] }), 303 "It is added; `Location` names it.", &[]),
+    route!(GET "/api/v0/places/{placeId}", read Collection, Interactive, Handler::of(places::get);
+        "getPlace" "Places" "One place", &[], None, 200 "The place.", &[("application/json", "Place")]),
+    route!(DELETE "/api/v0/places/{placeId}", write Collection, Write, Handler::of(places::delete);
+        "deletePlace" "Places" "Delete a place", &[], None, 303 "It is gone; `Location` names the list.", &[]),
+    route!(DELETE "/api/v0/places/deleteAllPlaces", write Collection, Write, Handler::of(places::delete_all);
+        "deletePlaces" "Places" "Delete all places", &[], None, 303 "They are gone; `Location` names the list.", &[]),
+    route!(GET "/api/v0/places/random", read Collection, Interactive, Handler::of(places::random);
+        "randomPlace" "Places" "Some place", &[], None, 200 "A place.", &[("application/json", "Place")]),
+    route!(GET "/api/v0/places/near/{latitude}/{longitude}", read Collection, Interactive, Handler::Near;
+        "nearPlaces" "Places" "Places within 0.5 km, nearest first", &["p"], None, 200 "A page of places with their distance in km.", &[("application/json", "Places")]),
+    route!(GET "/api/v0/places/near/{latitude}/{longitude}/{radiusKm}", read Collection, Interactive, Handler::Near;
+        "nearPlacesWithin" "Places" "Places within a radius of at most 50 km, nearest first", &["p"], None, 200 "A page of places with their distance in km.", &[("application/json", "Places")]),
+    route!(POST "/searches", read Search, Write, Handler::of(searches::post);
+        "startSearch" "Searches" "Ask Meridian's collections and outside sources at once" , &["Meridian-Timeout"], Some(Taken { description: "A question: keywords, a place, an author; see docs/searches.md.", takes: &[("application/json", "Question")] }), 202 "It runs: its id, whom it asks, and where its packets come.", PROBLEM_FREE_JSON),
+    route!(GET "/searches/{id}", read Search, Interactive, Handler::of(searches::get);
+        "getSearch" "Searches" "How a search stands", &[], None, 200 "Its state, and that of each provider.", PROBLEM_FREE_JSON),
+    route!(DELETE "/searches/{id}", read Search, Interactive, Handler::of(searches::delete);
+        "stopSearch" "Searches" "Stop a search", &[], None, 204 "It is stopped.", &[]),
+    route!(GET "/searches/{id}/packets", read Search, Stream, Handler::of(searches::packets::get);
+        "getPackets" "Searches" "The packets of a search as they come: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, the last of them `complete`.", &[("text/event-stream", "Text")]),
+    route!(POST "/saved-searches", write SavedSearch, Write, Handler::of(searches::saved::post);
+        "saveSearch" "Searches" "Save a search: it stands from now on" , &[], Some(Taken { description: "A name, a question, a webhook, seconds between polls of outside sources; see docs/saved-searches.md.", takes: &[("application/json", "SavedSearch")] }), 201 "It stands: its id, and where its packets come.", PROBLEM_FREE_JSON),
+    route!(GET "/saved-searches", read SavedSearch, Interactive, Handler::of(searches::saved::list);
+        "getSavedSearches" "Searches" "The saved searches", &["limit", "after"], None, 200 "A page of them in order of their ids.", PROBLEM_FREE_JSON),
+    route!(GET "/saved-searches/{id}", read SavedSearch, Interactive, Handler::of(searches::saved::get);
+        "getSavedSearch" "Searches" "How a saved search stands", &[], None, 200 "The question, what was sent, how its webhook and its polls go.", PROBLEM_FREE_JSON),
+    route!(DELETE "/saved-searches/{id}", write SavedSearch, Interactive, Handler::of(searches::saved::delete);
+        "deleteSavedSearch" "Searches" "Delete a saved search", &[], None, 204 "It is gone.", &[]),
+    route!(GET "/saved-searches/{id}/packets", read SavedSearch, Stream, Handler::of(searches::saved::stream);
+        "getSavedPackets" "Searches" "The packets of a saved search as they come: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, for as long as it stands.", &[("text/event-stream", "Text")]),
+    route!(GET "/providers", read Server, Reserved, Handler::of(searches::providers);
+        "getProviders" "Searches" "Whom a search can ask, and how they have been", &[], None, 200 "Names, breakers, budgets.", PROBLEM_FREE_JSON),
+    route!(POST "/backup", manage Server, Reserved, Handler::of(backup::post);
+        "backup" "Operation" "Everything, as it is at one position of each collection, as a tar for a backup folder", &["timeout", "Meridian-Timeout"], Some(Taken { description: "What the folder holds already: `{\"have\": {NAME: CRC32C}}`; without it everything is sent.", takes: &[("application/json", "Backup")] }), 200 "New files, then `BACKUP`, which says what belongs together; without it there is no backup.", &[("application/x-tar", "Binary")]),
+    route!(GET "/metrics", read Server, Reserved, Handler::of(operation::metrics);
+        "getMetrics" "Operation" "Counters in the Prometheus text format", &[], None, 200 "The counters.", &[("text/plain", "Text")]),
+    route!(GET "/healthz", open, Reserved, Handler::of(operation::health);
+        "getHealth" "Operation" "Whether the process lives", &[], None, 200 "It does.", PROBLEM_FREE_JSON),
+    route!(GET "/readyz", open, Reserved, Handler::of(operation::ready);
+        "getReady" "Operation" "Whether the server takes requests", &[], None, 200 "It does; 503 while it stops or when its store is damaged.", PROBLEM_FREE_JSON),
+    route!(GET "/version", open, Reserved, Handler::of(operation::version);
+        "getVersion" "Operation" "Name and version", &[], None, 200 "Both.", PROBLEM_FREE_JSON),
+    route!(GET "/map", open, Interactive, Handler::of(pages::map);
+        "getMap" "Pages" "The map", &[], None, 200 "The page.", &[("text/html", "Page")]),
+    route!(GET "/search", open, Interactive, Handler::of(pages::search);
+        "getSearchPage" "Pages" "The page for searches", &[], None, 200 "The page.", &[("text/html", "Page")]),
+    route!(GET "/assets/{file}", open, Interactive, Handler::of(pages::asset);
+        "getAsset" "Pages" "A file of the pages", &[], None, 200 "The file.", &[("application/octet-stream", "Binary")]),
+    route!(GET "/favicon.svg", open, Interactive, Handler::of(pages::favicon);
+        "getIcon" "Pages" "The icon of the pages", &[], None, 200 "The file.", &[("image/svg+xml", "Binary")]),
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use std::fmt::Write;
+    use std::path::Path;
+
+    /// The list of routes that `docs/routes.md` holds.
+    fn listed() -> String {
+        let mut text = String::from(
+            "# Routes\n\nFrom the route table; `MERIDIAN_WRITE_DOCS=1 cargo test --workspace --lib routes` writes it anew.\n\n\
+             *Needs* is what a caller must be allowed to do; `open` is nothing. *Class* says how a request comes to its place to run:\n\
+             `interactive` before anything else, `write` once its body has arrived, `stream` only while it sends, `reserved` from places\n\
+             of its own, so that an overloaded server can still be watched.\n",
+        );
+        for (tag, about) in TAGS {
+            let _ = write!(text, "\n## {tag}\n\n{about}\n\n| Route | Needs | Class | |\n|---|---|---|---|\n");
+            for route in ROUTES.iter().filter(|route| route.tag == *tag) {
+                let needs = match route.access {
+                    Access::Open => "open".to_owned(),
+                    Access::Needs(action, resource) => format!("{action:?} {resource:?}").to_lowercase(),
+                };
+                let class = format!("{:?}", route.class).to_lowercase();
+                let _ = writeln!(text, "| `{} {}` | {needs} | {class} | {} |", route.method, route.path, route.summary);
+            }
+        }
+        text
+    }
 
     #[test]
-    fn the_description_has_every_route_and_no_other() {
-        let served: BTreeSet<String> = table()
-            .listed
-            .into_iter()
-            .filter(|(_, path)| *path != "/favicon.svg")
-            .map(|(method, path)| format!("{method} {}", described_path(path)))
-            .collect();
-        let described: BTreeSet<String> = OPERATIONS.iter().map(|o| format!("{} {}", o.method, o.path)).collect();
-        assert_eq!(served, described);
+    fn the_list_in_the_docs_is_that_of_the_table() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/routes.md");
+        if std::env::var_os("MERIDIAN_WRITE_DOCS").is_some() {
+            std::fs::write(&path, listed()).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == listed(), "docs/routes.md is not what the table says: MERIDIAN_WRITE_DOCS=1 writes it anew");
+    }
+
+    #[test]
+    fn what_changes_data_is_never_open() {
+        for route in ROUTES {
+            let safe = route.method == Method::GET;
+            assert!(safe || route.access != Access::Open, "{} {}", route.method, route.path);
+            assert!(
+                route.body.is_none() || !safe && route.class != Class::Interactive,
+                "{} {}",
+                route.method,
+                route.path
+            );
+            assert!(TAGS.iter().any(|(tag, _)| *tag == route.tag), "{}", route.tag);
+        }
     }
 }

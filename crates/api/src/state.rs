@@ -8,7 +8,6 @@ use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::problem::{Problem, Result};
-use crate::routes;
 use crate::searches::keep::InStore;
 use crate::snapshot as edge;
 use crate::stream::Readers;
@@ -20,6 +19,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Semaphore;
+
+/// Requests of operators and their machines that run at once; as many may wait.
+const RESERVED_MAX: usize = 16;
 
 /// The server's state; cheap to clone.
 #[derive(Clone)]
@@ -33,6 +35,8 @@ pub struct Shared {
     pub config: ServerConfig,
     /// Places to run.
     pub limiter: Limiter,
+    /// Places of those who watch the server and look after it.
+    pub reserved: Limiter,
     /// Commits of small writes.
     pub lead: Lead,
     /// Bytes of request bodies in memory.
@@ -82,13 +86,14 @@ impl AppState {
         let (clock, random) = (seams.clock.clone(), seams.random.clone());
         AppState(Arc::new(Shared {
             limiter: Limiter::new(config.requests_running_max, config.requests_waiting_max, config.admission_wait),
+            reserved: Limiter::new(RESERVED_MAX, RESERVED_MAX, config.admission_wait),
             lead: Lead::default(),
             bodies: ByteBudget::new(config.body_bytes_total),
             answers: ByteBudget::new(config.answer_bytes_total),
             memory: Arc::new(Memory::new(config.query_bytes_total)),
             readers: Readers::default(),
             backups: Arc::new(Semaphore::new(backup::AT_ONCE)),
-            metrics: Metrics::new(routes::templates()),
+            metrics: Metrics::default(),
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             places: Places::default(),

@@ -1,5 +1,6 @@
 //! `/collections/{c}/tiles`: the events as vector tiles.
 
+use crate::entry::Path;
 use crate::html;
 use crate::items;
 use crate::links::{self, MVT};
@@ -7,11 +8,11 @@ use crate::params::Params;
 use crate::params::format::{self, Format, PAGES};
 use crate::params::question;
 use crate::problem::{Problem, Result};
-use crate::request::{Context, Path};
+use crate::request::Context;
 use crate::respond::{self, Timing};
 use crate::snapshot;
 use crate::state::AppState;
-use crate::stream::{self, Run};
+use crate::stream;
 use crate::tilesets::{self, WEB_MERCATOR_QUAD, ZOOM_MAX};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -93,7 +94,7 @@ pub async fn tile(
     let history = question.history;
     let question = Tile { predicate: question.predicate, z, row, column, layer: name, fields, density };
 
-    let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {

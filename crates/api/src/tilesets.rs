@@ -1,12 +1,13 @@
 //! The one tile matrix set, and the descriptions of tilesets on it (OGC API - Tiles part 1, 2-D TMS 2.0).
 
+use crate::entry::Path;
 use crate::html;
 use crate::links::{self, MVT, link};
 use crate::params::Params;
 use crate::params::crs::Crs;
 use crate::params::format::{self, Format, PAGES};
 use crate::problem::{Problem, Result};
-use crate::request::{Context, Path};
+use crate::request::Context;
 use crate::respond;
 use axum::response::Response;
 use meridian_model::{FieldType, Schema};

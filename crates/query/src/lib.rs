@@ -26,6 +26,7 @@ mod matched;
 mod memory;
 mod mvt;
 mod natural;
+pub mod near;
 mod nearest;
 mod ordered;
 mod parallel;

@@ -4,17 +4,18 @@ mod settings;
 
 use crate::body;
 use crate::doors::types;
+use crate::entry::Path;
 use crate::html;
 use crate::links::{self, link};
 use crate::params::Params;
 use crate::params::crs;
 use crate::params::format::{self, EVENTS, Format, PAGES};
 use crate::problem::{Kind, Problem, Result};
-use crate::request::{Context, Path};
+use crate::request::Context;
 use crate::respond;
 use crate::snapshot as edge;
 use crate::state::AppState;
-use crate::stream::{self, Run};
+use crate::stream;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -78,7 +79,7 @@ pub async fn put(
     let confirmed = settings::take_confirmed(&mut params)?;
     params.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
-    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
         let schema = read_schema(&context.headers, &received.bytes)?;
         if let Some(existing) = state.store.collection(&state.config.tenant, &name) {
@@ -123,7 +124,7 @@ pub async fn patch(
     let confirmed = settings::take_confirmed(&mut params)?;
     params.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
-    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
         let change: Map<String, Value> = serde_json::from_slice(&received.bytes)
             .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a JSON object: {e}"))))?;
@@ -138,7 +139,7 @@ pub async fn patch(
 pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
     state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
-    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
         state.store.drop_collection(&state.config.tenant, &name).map_err(edge::store_problem)?;
         Ok(respond::no_content())

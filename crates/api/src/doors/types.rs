@@ -3,31 +3,15 @@
 //! A page of another origin can send a body without asking first, but only of the three types that forms have, or of none.
 //! A route that takes none of these is closed to forms, whatever a browser tells of where they come from.
 
-use crate::body;
 use crate::problem::{Kind, Problem, Result};
-use axum::body::HttpBody;
-use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 
 /// What forms can send.
 const FORMS: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
 
-/// Lets a request reach its handler if its body has a type. `takes` are the types that the route's description names; it
+/// Whether a body has a type that its route may take; else 415. `takes` are the types that the route's description names; it
 /// may take others of their kind, which its handler knows.
-pub async fn typed(takes: &'static [(&'static str, &'static str)], request: Request, next: Next) -> Response {
-    let checked = match request.body().is_end_stream() {
-        true => Ok(()),
-        false => check(request.method(), request.headers(), takes),
-    };
-    let Err(problem) = checked else { return next.run(request).await };
-    let (parts, mut body) = request.into_parts();
-    body::discard(&parts.headers, &mut body).await;
-    problem.into_response()
-}
-
-fn check(method: &Method, headers: &HeaderMap, takes: &[(&str, &str)]) -> Result<()> {
+pub fn check(method: &Method, headers: &HeaderMap, takes: &[(&str, &str)]) -> Result<()> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else {
         return Err(refusal("a body without Content-Type", takes));
     };

@@ -5,6 +5,7 @@ use super::write::{Bounds, read_batch};
 use super::{no_event, room};
 use crate::body;
 use crate::doors::types;
+use crate::entry::Path;
 use crate::html;
 use crate::links::{self, link};
 use crate::params::Params;
@@ -12,11 +13,11 @@ use crate::params::crs::{self, Crs};
 use crate::params::format::{self, Format, PAGES};
 use crate::problem::{Kind, Problem, Result};
 use crate::reproject::reproject;
-use crate::request::{Context, Path};
+use crate::request::Context;
 use crate::respond;
 use crate::snapshot as edge;
 use crate::state::AppState;
-use crate::stream::{self, Run};
+use crate::stream;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -43,7 +44,7 @@ pub async fn get(
     let crs = params.take("crs").map(|c| crs::parse("crs", &c)).transpose()?.unwrap_or_default();
     let timeout = params.take_timeout()?;
     params.finish()?;
-    let run = Run::admit(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let shared = state.clone();
     stream::run(run, move |_| {
         let snapshot = collection.history();
@@ -84,7 +85,8 @@ pub async fn put(
     let received = body::receive(&state, &context.headers, body).await?;
     check_media_type(&context.headers, &["application/geo+json", "application/json"])?;
     let intake = Intake::of_event(&context.headers, &id)?;
-    let run = room::admit(&state, &collection, context.deadline(None, state.config.timeout_default)?).await?;
+    let run =
+        room::admit(&state, &context.lease, &collection, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |control| {
         let format = meridian_formats::Format::GeoJson;
         let (batch, _) =
@@ -110,7 +112,7 @@ pub async fn patch(
     let mut received = body::receive(&state, &context.headers, body).await?;
     check_media_type(&context.headers, &["application/merge-patch+json", "application/geo+json", "application/json"])?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
-    let change: Value = body::json(&state, &received.bytes, deadline)
+    let change: Value = body::json(&state, &context.lease, &received.bytes, deadline)
         .await?
         .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not JSON: {e}"))))?;
     if !change.is_object() {
@@ -121,7 +123,7 @@ pub async fn patch(
         // The geometry that stays is in the system of the store, whatever the body is in.
         intake.options.crs = Crs::Crs84;
     }
-    let run = room::admit(&state, &collection, deadline).await?;
+    let run = room::admit(&state, &context.lease, &collection, deadline).await?;
     stream::run(run, move |control| {
         let bounds = Bounds::of(&state, control);
         for _ in 0..PATCHES_MAX {
@@ -158,7 +160,8 @@ pub async fn delete(
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
-    let run = room::admit(&state, &collection, context.deadline(None, state.config.timeout_default)?).await?;
+    let run =
+        room::admit(&state, &context.lease, &collection, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
         let deleted = collection.delete(std::slice::from_ref(&id));
         let deleted = deleted.map_err(|e| edge::write_problem(&collection, e))?;

@@ -12,6 +12,7 @@ pub mod write;
 
 pub(crate) use explain::document as explain_document;
 
+use crate::entry::Path;
 use crate::params::Params;
 use crate::params::crs::{self, Crs};
 use crate::params::format::{self, EVENTS, Format};
@@ -19,11 +20,10 @@ use crate::params::page::{self as paging, LIMIT_DEFAULT, LIMIT_MAX, LIMIT_STREAM
 use crate::params::question::{self, Question};
 use crate::problem::{Kind, Problem, Result};
 use crate::reproject::reproject;
-use crate::request::{Context, Path};
+use crate::request::Context;
 use crate::respond::{self, Timing};
 use crate::snapshot;
 use crate::state::AppState;
-use crate::stream::Run;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
@@ -132,7 +132,7 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
     let mut asked = Asked::take(&state, &context, &collection)?;
     let default = if asked.is_whole() { state.config.timeout_stream } else { state.config.timeout_default };
     let deadline = context.deadline(asked.timeout, default)?;
-    let run = Run::admit(&state, deadline).await?;
+    let run = context.lease.run(&state, deadline).await?;
     if asked.explain {
         return explain::answer(&state, run, collection, asked).await;
     }

@@ -1,5 +1,6 @@
 //! How a write waits for room in memory: without a place to run, which readers need.
 
+use crate::entry::Lease;
 use crate::problem::Result;
 use crate::snapshot as edge;
 use crate::state::AppState;
@@ -11,11 +12,11 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Waits for room in memory, for as long as the operator lets a write wait, then for a place to run.
-pub(crate) async fn admit(state: &AppState, collection: &Collection, deadline: Instant) -> Result<Run> {
+pub(crate) async fn admit(state: &AppState, lease: &Lease, collection: &Collection, deadline: Instant) -> Result<Run> {
     let until = deadline.min(Instant::now() + collection.room_wait());
     loop {
         wait(collection, until).await?;
-        let run = Run::admit(state, deadline).await?;
+        let run = lease.run(state, deadline).await?;
         // The writes that were admitted meanwhile may have taken the room.
         if collection.ask_for_room().map_err(|e| edge::write_problem(collection, e))? {
             return Ok(run);

@@ -5,11 +5,12 @@ use super::lead::Lead;
 use super::{known, room, take_question};
 use crate::body::{self, Received};
 use crate::doors::types;
+use crate::entry::{Lease, Path};
 use crate::limiter::BytesHeld;
 use crate::links;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
-use crate::request::{Context, Path};
+use crate::request::Context;
 use crate::respond;
 use crate::snapshot as edge;
 use crate::state::AppState;
@@ -54,7 +55,7 @@ pub async fn post(
     let intake = Intake::of(&context.headers, format)?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
     room::wait(&collection, deadline).await?;
-    let run = Run::admit(&state, deadline).await?;
+    let run = context.lease.run(&state, deadline).await?;
     let refuse = |e: WriteError| edge::write_problem(&collection, e);
     let written =
         if received.bytes.len() <= body::INLINE_BYTES && !is_compressed(&received.bytes) && collection.has_room() {
@@ -66,7 +67,7 @@ pub async fn post(
             (told, in_turn(pending, deadline, &state.lead).await.map_err(refuse)?)
         } else {
             let intake = intake.clone();
-            large(&state, run, received, format, intake, &collection, key, deadline).await?
+            large(&state, &context.lease, run, received, format, intake, &collection, key, deadline).await?
         };
     let (told, written) = written;
     let document = Receipt {
@@ -91,6 +92,7 @@ pub async fn post(
 #[allow(clippy::too_many_arguments, reason = "the parts of one request, used once")]
 async fn large(
     state: &AppState,
+    lease: &Lease,
     run: Run,
     received: Received,
     format: Format,
@@ -125,7 +127,7 @@ async fn large(
         Next::Waits(write, _held) => {
             room::wait(collection, deadline).await?;
             let into = collection.clone();
-            stream::run(Run::admit(state, deadline).await?, move |_| {
+            stream::run(lease.run(state, deadline).await?, move |_| {
                 into.submit(write).map_err(|e| edge::write_problem(&into, e))
             })
             .await?
@@ -229,7 +231,9 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
             ),
         ));
     }
-    let run = room::admit(&state, &collection, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let run =
+        room::admit(&state, &context.lease, &collection, context.deadline(timeout, state.config.timeout_default)?)
+            .await?;
     stream::run(run, move |control| {
         let snapshot = edge::of(&collection, None, question.history)?;
         let found = meridian_query::matching_rows(&snapshot, &question.predicate, control).map_err(edge::problem)?;

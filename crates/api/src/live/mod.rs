@@ -16,9 +16,10 @@ mod socket;
 
 pub use news::Live;
 
+use crate::entry::Path;
 use crate::limiter;
 use crate::problem::{Problem, Result};
-use crate::request::{Context, Path};
+use crate::request::Context;
 use crate::respond;
 use crate::socket::MayUpgrade;
 use crate::state::AppState;

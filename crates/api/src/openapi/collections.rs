@@ -3,9 +3,10 @@
 //! A path without a variable goes before the template that it matches, so that it has every operation of the template.
 //! Clients such as GDAL look for a collection's queryables here and nowhere else.
 
-use super::operations::{OPERATIONS, Operation};
 use super::{describe, reference};
+use crate::entry::Route;
 use crate::links;
+use crate::routes::ROUTES;
 use meridian_model::filter::is_bare_name;
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Schema};
 use serde_json::{Map, Value, json};
@@ -25,10 +26,10 @@ pub fn insert(collections: &[(String, Arc<Schema>)], paths: &mut Map<String, Val
             return;
         }
         schemas[component(name)] = feature(schema);
-        for operation in OPERATIONS.iter().filter(|o| TEMPLATES.contains(&o.path)) {
+        for operation in ROUTES.iter().filter(|o| TEMPLATES.contains(&o.path)) {
             let path = operation.path.replace("{c}", &links::escape(name));
             let item = paths.entry(path.clone()).or_insert_with(|| json!({}));
-            item[operation.method.to_ascii_lowercase()] = own(operation, &path, name, schema);
+            item[operation.method.as_str().to_ascii_lowercase()] = own(operation, &path, name, schema);
         }
     }
 }
@@ -39,7 +40,7 @@ fn component(collection: &str) -> String {
 }
 
 /// An operation of a template for one collection.
-fn own(operation: &Operation, path: &str, name: &str, schema: &Schema) -> Value {
+fn own(operation: &Route, path: &str, name: &str, schema: &Schema) -> Value {
     let mut described = describe(operation, path);
     described["operationId"] = json!(format!("{}.{name}", operation.id));
     if let Some(Value::Array(parameters)) = described.get_mut("parameters")
@@ -67,7 +68,7 @@ fn queryables(schema: &Schema) -> Vec<Field> {
 }
 
 /// Whether another parameter of the operation has this name.
-fn hidden(operation: &Operation, name: &str) -> bool {
+fn hidden(operation: &Route, name: &str) -> bool {
     name == "f" || operation.parameters.contains(&name)
 }
 

@@ -1,15 +1,14 @@
 //! The API described as OpenAPI: 3.0 at `/api` (what the OGC class `oas30` asks for), 3.1 at `/openapi.json`.
 //!
-//! Both documents come from one table, [`operations::OPERATIONS`]; a test holds that table against the router. Beside it
-//! stand the collections that there are, each with its own properties.
+//! Both documents come from the route table. Beside it stand the collections that there are, each with its own properties.
 
 mod bodies;
 mod collections;
 mod components;
 mod dialect;
-pub mod operations;
 mod statuses;
 
+use crate::entry::{Route, Taken};
 use crate::html;
 use crate::links::{OPENAPI_30, OPENAPI_31};
 use crate::params::Params;
@@ -17,11 +16,11 @@ use crate::params::format::{self, Format, PAGES};
 use crate::problem::Result;
 use crate::request::Context;
 use crate::respond;
+use crate::routes::{ROUTES, TAGS};
 use crate::state::AppState;
 use axum::extract::State;
 use axum::response::Response;
 use meridian_model::Schema;
-use operations::{Body, OPERATIONS, Operation};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -63,10 +62,10 @@ fn collections_of(state: &AppState) -> Vec<(String, Arc<Schema>)> {
 /// The whole document, with what each of these collections has of its own.
 pub fn document(version: Version, server: &str, collections: &[(String, Arc<Schema>)]) -> Value {
     let mut paths = Map::new();
-    for operation in OPERATIONS {
+    for operation in ROUTES {
         let item = paths.entry(operation.path.to_owned()).or_insert_with(|| json!({}));
         if let Value::Object(item) = item {
-            item.insert(operation.method.to_ascii_lowercase(), describe(operation, operation.path));
+            item.insert(operation.method.as_str().to_ascii_lowercase(), describe(operation, operation.path));
         }
     }
     let mut components = components::components();
@@ -80,7 +79,7 @@ pub fn document(version: Version, server: &str, collections: &[(String, Arc<Sche
             "license": { "name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0" }
         },
         "servers": [{ "url": server }],
-        "tags": operations::TAGS.iter().map(|(name, text)| json!({"name": name, "description": text})).collect::<Vec<_>>(),
+        "tags": TAGS.iter().map(|(name, text)| json!({"name": name, "description": text})).collect::<Vec<_>>(),
         "paths": paths,
         "components": components,
     });
@@ -92,7 +91,7 @@ pub fn document(version: Version, server: &str, collections: &[(String, Arc<Sche
 }
 
 /// An operation at its own path, or at one where some of the variables are filled in.
-fn describe(operation: &Operation, path: &str) -> Value {
+fn describe(operation: &Route, path: &str) -> Value {
     let in_path = path.split('/').filter_map(|s| s.strip_prefix('{')?.strip_suffix('}'));
     let parameters: Vec<Value> = in_path
         .map(|name| reference("parameters", name))
@@ -119,7 +118,7 @@ fn describe(operation: &Operation, path: &str) -> Value {
         "parameters": parameters,
         "responses": responses,
     });
-    if let Some(Body { description, takes }) = operation.body {
+    if let Some(Taken { description, takes }) = operation.body {
         described["requestBody"] = json!({ "description": description, "required": true, "content": content(takes) });
     }
     described
@@ -142,9 +141,9 @@ fn page() -> String {
     let mut body = String::from(
         "<p>The same as <a href=\"/api?f=json\">OpenAPI 3.0</a> and <a href=\"/openapi.json\">OpenAPI 3.1</a> for programs.</p>",
     );
-    for (tag, text) in operations::TAGS {
+    for (tag, text) in TAGS {
         let _ = write!(body, "<h2>{}</h2><p>{}</p><div class=\"wide\"><table>", html::escape(tag), html::escape(text));
-        for operation in OPERATIONS.iter().filter(|o| o.tag == *tag) {
+        for operation in ROUTES.iter().filter(|o| o.tag == *tag) {
             let _ = write!(
                 body,
                 "<tr><td><code>{} {}</code></td><td>{}</td></tr>",
@@ -268,7 +267,7 @@ mod tests {
     #[test]
     fn further_answers_are_of_operations_that_there_are() {
         for (id, status, ..) in statuses::MORE {
-            let operation = OPERATIONS.iter().find(|o| o.id == *id).unwrap_or_else(|| panic!("there is no {id}"));
+            let operation = ROUTES.iter().find(|o| o.id == *id).unwrap_or_else(|| panic!("there is no {id}"));
             assert_ne!(operation.status, *status, "{id}");
         }
     }

@@ -1,4 +1,4 @@
-//! Answers of operations beside the usual one of [`super::operations::OPERATIONS`]; refusals are `default`.
+//! Answers of operations beside the usual one of the route table; refusals are `default`.
 
 /// Media types and the component that describes each.
 type Media = &'static [(&'static str, &'static str)];

@@ -1,10 +1,10 @@
 //! Writes places as JSON, straight from columns into one buffer.
 
 use super::TEXTS;
-use super::near::Chunks;
 use crate::text::write_json_string;
 use arrow_array::Array;
 use meridian_model::{Batch, FieldColumn, Projection, Schema, Seq};
+use meridian_query::near::Chunks;
 use meridian_store::{PartView, Snapshot, StoreError};
 
 /// The list of no places, where no collection holds any.

@@ -5,24 +5,26 @@
 //! answer straight into one buffer.
 
 mod answer;
-mod near;
 mod new;
 
 use crate::body;
+use crate::entry::{self, Path};
 use crate::items::room;
+use crate::limiter::Permit;
 use crate::problem::{Kind, Problem, Result};
-use crate::request::{Context, Path};
+use crate::request::Context;
 use crate::snapshot as edge;
 use crate::state::AppState;
 use crate::stream::{self, Run};
 use answer::PlaceWriter;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use matchit::Params;
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema};
+use meridian_query::near::{Circle, Walk};
 use meridian_store::{CHUNK_ROWS, Collection, PartView, Settings, Snapshot, StoreError, Write};
-use near::{Circle, Walk};
 use new::NewPlace;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,8 +33,6 @@ use std::time::{Duration, Instant};
 pub const COLLECTION: &str = "places";
 /// Where the profile lives.
 const BASE: &str = "/api/v0/places";
-/// What URLs of near questions begin with.
-const NEAR: &str = "/api/v0/places/near/";
 /// Places of a page.
 const PAGE: usize = 25;
 /// Radius when none is named, in kilometres.
@@ -96,66 +96,25 @@ async fn collection(state: &AppState) -> Result<Arc<Collection>> {
     tokio::task::spawn_blocking(move || make(&state)).await.map_err(Problem::internal)?
 }
 
-/// `GET /api/v0/places/near/{latitude}/{longitude}`
+/// `GET /api/v0/places/near/{latitude}/{longitude}` and `…/{radiusKm}`: counts the places near a position and lists a page of
+/// them, nearest first.
 pub async fn near(
-    State(state): State<AppState>,
-    Path((latitude, longitude)): Path<(String, String)>,
-    RawQuery(query): RawQuery,
+    state: &AppState,
+    segments: &Params<'_, '_>,
+    query: Option<&str>,
+    permit: Permit,
+    deadline: Instant,
 ) -> Result<Response> {
-    nearby(&state, Near { latitude: &latitude, longitude: &longitude, radius: None, query: query.as_deref() }).await
-}
-
-/// `GET /api/v0/places/near/{latitude}/{longitude}/{radiusKm}`
-pub async fn near_within(
-    State(state): State<AppState>,
-    Path((latitude, longitude, radius)): Path<(String, String, String)>,
-    RawQuery(query): RawQuery,
-) -> Result<Response> {
-    let (radius, query) = (Some(radius.as_str()), query.as_deref());
-    nearby(&state, Near { latitude: &latitude, longitude: &longitude, radius, query }).await
-}
-
-/// A near question as it stands in the URL.
-pub struct Near<'a> {
-    latitude: &'a str,
-    longitude: &'a str,
-    radius: Option<&'a str>,
-    query: Option<&'a str>,
-}
-
-impl<'a> Near<'a> {
-    /// The question that a URL asks in plain characters; `None` of any other URL.
-    pub fn of(uri: &'a Uri) -> Option<Near<'a>> {
-        let rest = uri.path().strip_prefix(NEAR)?;
-        let mut segments = rest.split('/');
-        let (latitude, longitude, radius) = (segments.next()?, segments.next()?, segments.next());
-        let plain = !rest.contains('%') && segments.next().is_none();
-        let filled = !latitude.is_empty() && !longitude.is_empty() && radius.is_none_or(|r| !r.is_empty());
-        (plain && filled).then_some(Near { latitude, longitude, radius, query: uri.query() })
-    }
-
-    /// The template of its route.
-    pub fn route(&self) -> &'static str {
-        match self.radius {
-            Some(_) => "/api/v0/places/near/{latitude}/{longitude}/{radiusKm}",
-            None => "/api/v0/places/near/{latitude}/{longitude}",
-        }
-    }
-}
-
-/// Counts the places near a position and lists a page of them, nearest first.
-pub async fn nearby(state: &AppState, question: Near<'_>) -> Result<Response> {
-    let Near { latitude, longitude, radius, query } = question;
-    let radius_km = match radius.map(|r| (r, r.parse::<f64>())) {
-        None | Some((_, Ok(0.0))) => RADIUS_DEFAULT_KM,
-        Some((_, Ok(km))) if km.is_finite() && km > 0.0 => km.min(RADIUS_MAX_KM),
-        Some((text, _)) => return Err(field_error("radius", format!("{text:?} is not a radius in kilometres"))),
+    let text = |name: &str| segments.get(name).map(entry::decoded).transpose();
+    let radius_km = match text("radiusKm")?.map(|r| r.parse::<f64>().map_err(|_| r)) {
+        None | Some(Ok(0.0)) => RADIUS_DEFAULT_KM,
+        Some(Ok(km)) if km.is_finite() && km > 0.0 => km.min(RADIUS_MAX_KM),
+        Some(Ok(km)) => return Err(field_error("radius", format!("{km} is not a radius in kilometres"))),
+        Some(Err(text)) => return Err(field_error("radius", format!("{text:?} is not a radius in kilometres"))),
     };
-    let lat = coordinate("latitude", latitude, 90.0)?;
-    let lon = coordinate("longitude", longitude, 180.0)?;
+    let lat = coordinate("latitude", &text("latitude")?.unwrap_or_default(), 90.0)?;
+    let lon = coordinate("longitude", &text("longitude")?.unwrap_or_default(), 180.0)?;
     let page = page(query);
-    let deadline = Instant::now() + state.config.timeout_default;
-    let permit = state.limiter.admit(deadline).await?;
     let Some(collection) = existing(state)? else { return Ok(json(StatusCode::OK, answer::NONE.to_vec())) };
     let snapshot = collection.snapshot();
     let k = PAGE.saturating_mul(page.saturating_add(1)).min(snapshot.rows() as usize);
@@ -174,7 +133,7 @@ pub async fn nearby(state: &AppState, question: Near<'_>) -> Result<Response> {
     let bytes = if short {
         answer()?
     } else {
-        let run = Run::holding(state, permit, Duration::ZERO, deadline);
+        let run = Run::new(state, permit, Duration::ZERO, deadline);
         stream::run(run, move |_| answer()).await?
     };
     Ok(json(StatusCode::OK, bytes))
@@ -184,7 +143,7 @@ pub async fn nearby(state: &AppState, question: Near<'_>) -> Result<Response> {
 pub async fn list(State(state): State<AppState>, RawQuery(query): RawQuery, context: Context) -> Result<Response> {
     let page = page(query.as_deref());
     let Some(collection) = existing(&state)? else { return Ok(json(StatusCode::OK, answer::NONE.to_vec())) };
-    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     let bytes = stream::run(run, move |control| {
         let snapshot = collection.snapshot();
         let rows = page_of_all(&snapshot, page.saturating_mul(PAGE) as u64, control).map_err(edge::problem)?;
@@ -201,7 +160,7 @@ pub async fn list(State(state): State<AppState>, RawQuery(query): RawQuery, cont
 pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
     let missing = |id: &str| Problem::not_found(format!("there is no place {id:?}"));
     let collection = existing(&state)?.ok_or_else(|| missing(&id))?;
-    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
         let snapshot = collection.snapshot();
         match snapshot.find(&id).map_err(edge::store_problem)? {
@@ -216,7 +175,7 @@ pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context:
 pub async fn random(State(state): State<AppState>, context: Context) -> Result<Response> {
     let none = || Problem::new(Kind::InvalidParameter, "there are no places");
     let collection = existing(&state)?.ok_or_else(none)?;
-    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     let shared = state.clone();
     stream::run(run, move |control| {
         let snapshot = collection.snapshot();
@@ -244,7 +203,7 @@ pub async fn random(State(state): State<AppState>, context: Context) -> Result<R
 pub async fn create(State(state): State<AppState>, context: Context, body: Body) -> Result<Response> {
     let received = body::receive(&state, &context.headers, body).await?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
-    let place: NewPlace = body::json(&state, &received.bytes, deadline)
+    let place: NewPlace = body::json(&state, &context.lease, &received.bytes, deadline)
         .await?
         .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a place: {e}"))))?;
     let id = uuid(&state);
@@ -254,7 +213,7 @@ pub async fn create(State(state): State<AppState>, context: Context, body: Body)
     }
     let collection = collection(&state).await?;
     let batch = place.to_batch(&collection.schema(), &id)?;
-    let run = room::admit(&state, &collection, deadline).await?;
+    let run = room::admit(&state, &context.lease, &collection, deadline).await?;
     stream::run(run, move |_| collection.write(Write::new(batch)).map_err(|e| edge::write_problem(&collection, e)))
         .await?;
     see_other(&format!("{BASE}/{id}"))
@@ -263,7 +222,8 @@ pub async fn create(State(state): State<AppState>, context: Context, body: Body)
 /// `DELETE /api/v0/places/{placeId}`: a place that is not there is as gone as one that was deleted.
 pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
     let Some(collection) = existing(&state)? else { return see_other(BASE) };
-    let run = room::admit(&state, &collection, context.deadline(None, state.config.timeout_default)?).await?;
+    let run =
+        room::admit(&state, &context.lease, &collection, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| collection.delete(&[id]).map_err(|e| edge::write_problem(&collection, e))).await?;
     see_other(BASE)
 }
@@ -273,7 +233,7 @@ pub async fn delete_all(State(state): State<AppState>, context: Context) -> Resu
     if existing(&state)?.is_none() {
         return see_other(BASE);
     }
-    let run = Run::admit(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     let shared = state.clone();
     stream::run(run, move |_| {
         if existing(&shared)?.is_some() {

@@ -6,9 +6,10 @@ pub mod packets;
 pub mod saved;
 
 use crate::body;
+use crate::entry::Path;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
-use crate::request::{Context, Path};
+use crate::request::Context;
 use crate::respond;
 use crate::state::AppState;
 use axum::body::Body;
@@ -24,13 +25,14 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     Params::parse(context.query.as_deref())?.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
-    let mut question: Value = body::json(&state, &received.bytes, deadline).await?.map_err(|e| {
+    let mut question: Value = body::json(&state, &context.lease, &received.bytes, deadline).await?.map_err(|e| {
         Problem::new(
             Kind::InvalidBody,
             format!("the body is not JSON ({e}): expected a question such as {{\"keywords\":\"flood\"}}"),
         )
     })?;
     drop(received);
+    context.lease.enter(deadline).await?;
     // What the question says itself goes before the header.
     if let (Some(timeout), Some(members)) = (context.timeout()?, question.as_object_mut())
         && members.get("timeout").is_none_or(Value::is_null)
@@ -56,7 +58,7 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
 fn asker(context: &Context) -> String {
     match context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) {
         Some(name) => format!("as {name}"),
-        None => format!("from {}", context.peer.map(|peer| peer.to_string()).unwrap_or_default()),
+        None => format!("from {}", context.peer),
     }
 }
 

@@ -6,9 +6,10 @@
 //! closes its WebSocket is let go at once, though it may take nothing any more.
 
 use super::{find, gone};
+use crate::entry::Path;
 use crate::params::Params;
 use crate::problem::{Problem, Result};
-use crate::request::{Context, Path};
+use crate::request::Context;
 use crate::respond;
 use crate::socket::{MayUpgrade, ToClient, Upgrade};
 use crate::state::AppState;

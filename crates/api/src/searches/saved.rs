@@ -2,9 +2,10 @@
 
 use super::{packets, refused};
 use crate::body;
+use crate::entry::Path;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
-use crate::request::{Context, Path};
+use crate::request::Context;
 use crate::respond;
 use crate::socket::MayUpgrade;
 use crate::state::AppState;
@@ -25,7 +26,7 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     Params::parse(context.query.as_deref())?.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
-    let asked: Value = body::json(&state, &received.bytes, deadline).await?.map_err(|e| {
+    let asked: Value = body::json(&state, &context.lease, &received.bytes, deadline).await?.map_err(|e| {
         let expected = "{\"name\":\"floods\",\"question\":{\"keywords\":\"flood\"}}";
         Problem::new(
             Kind::InvalidBody,
@@ -33,6 +34,7 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
         )
     })?;
     drop(received);
+    context.lease.enter(deadline).await?;
     let search = state.saved.create(&asked).await.map_err(|e| refused(e, &state))?;
     let mut response = respond::json("application/json", &shown(&context, state.saved.status(&search)))?;
     *response.status_mut() = StatusCode::CREATED;

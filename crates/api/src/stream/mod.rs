@@ -49,15 +49,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Waits for a place to run until `deadline`.
-    pub async fn admit(state: &AppState, deadline: Instant) -> Result<Run> {
-        let asked = Instant::now();
-        let permit = state.limiter.admit(deadline).await?;
-        Ok(Run::holding(state, permit, asked.elapsed(), deadline))
-    }
-
-    /// A run with a place that was waited for already.
-    pub fn holding(state: &AppState, permit: Permit, admission: Duration, deadline: Instant) -> Run {
+    /// A run with a place that was waited for.
+    pub fn new(state: &AppState, permit: Permit, admission: Duration, deadline: Instant) -> Run {
         let left = deadline.saturating_duration_since(Instant::now());
         let control = Control::new(state.clock.clone(), left, CancelFlag::new()).sharing(state.memory.clone());
         Run { control, admission, deadline, permit }

@@ -8,7 +8,7 @@
 use super::pipe::{Pipe, Woken};
 use super::readers::{self, Resting};
 use super::sink::{Sink, gone};
-use crate::limiter::Permit;
+use crate::limiter::{Limiter, Permit};
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
 use meridian_query::Control;
@@ -77,10 +77,7 @@ impl Job {
     fn turn(mut self, permit: Permit) {
         match self.work() {
             Ok(Turn::Whole) => self.done(),
-            Ok(Turn::Full) => {
-                drop(permit);
-                self.rest();
-            }
+            Ok(Turn::Full) => self.rest(permit.leave()),
             Err(problem) => self.failed(problem),
         }
     }
@@ -97,7 +94,7 @@ impl Job {
     }
 
     /// Waits for the client without a thread.
-    fn rest(mut self) {
+    fn rest(mut self, limiter: Limiter) {
         let held = self.source.as_mut().map_or(0, |source| source.rest());
         match readers::hold(&self.state, held + RESTING_BYTES) {
             Some(held) => self.sink.pipe().rest(held),
@@ -108,7 +105,7 @@ impl Job {
             let ready = wait(&self.state, self.sink.pipe(), self.deadline).await;
             drop(resting);
             let permit = match ready {
-                Ok(()) => self.state.limiter.again(self.deadline).await,
+                Ok(()) => limiter.again(self.deadline).await,
                 Err(problem) => Err(problem),
             };
             match permit {
@@ -179,11 +176,12 @@ impl Seat {
     }
 
     pub(super) fn wait(&mut self, state: &AppState, pipe: &Arc<Pipe>) -> Result<()> {
-        self.permit = None;
+        let Some(permit) = self.permit.take() else { return Err(Problem::internal("a wait without a place")) };
+        let limiter = permit.leave();
         let resting = Resting::enter(state);
         self.runtime.block_on(wait(state, pipe, self.deadline))?;
         drop(resting);
-        self.permit = Some(self.runtime.block_on(state.limiter.again(self.deadline))?);
+        self.permit = Some(self.runtime.block_on(limiter.again(self.deadline))?);
         Ok(())
     }
 }

@@ -1,0 +1,72 @@
+//! The variable segments of a path, decoded.
+
+use super::Entered;
+use crate::problem::{Problem, Result};
+use crate::state::AppState;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use matchit::Params;
+use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
+
+/// The variable segments of a path, decoded: one text, or a tuple of them.
+pub struct Path<T>(pub T);
+
+/// Segments as they stand in the URL.
+#[derive(Clone, Default)]
+pub struct Segments(Vec<Box<str>>);
+
+impl Segments {
+    pub(super) fn of(params: &Params<'_, '_>) -> Segments {
+        Segments(params.iter().map(|(_, value)| value.into()).collect())
+    }
+
+    fn text(&self, at: usize) -> Result<String> {
+        let segment =
+            self.0.get(at).ok_or_else(|| Problem::internal("a route with fewer segments than its handler"))?;
+        decoded(segment).map(Cow::into_owned)
+    }
+}
+
+/// A segment without its percent signs; 404 where that is no text.
+pub fn decoded(segment: &str) -> Result<Cow<'_, str>> {
+    percent_decode_str(segment)
+        .decode_utf8()
+        .map_err(|_| Problem::not_found(format!("the path segment {segment:?} is not UTF-8 once decoded")))
+}
+
+/// What a handler may take of a path.
+pub trait FromSegments: Sized {
+    /// Reads the segments in order.
+    fn read(segments: &Segments) -> Result<Self>;
+}
+
+impl FromSegments for String {
+    fn read(segments: &Segments) -> Result<String> {
+        segments.text(0)
+    }
+}
+
+impl FromSegments for (String, String) {
+    fn read(segments: &Segments) -> Result<Self> {
+        Ok((segments.text(0)?, segments.text(1)?))
+    }
+}
+
+impl FromSegments for (String, String, String, String, String) {
+    fn read(segments: &Segments) -> Result<Self> {
+        let at = |n| segments.text(n);
+        Ok((at(0)?, at(1)?, at(2)?, at(3)?, at(4)?))
+    }
+}
+
+impl<T: FromSegments> FromRequestParts<AppState> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self> {
+        match parts.extensions.get::<Entered>() {
+            Some(entered) => T::read(&entered.segments).map(Path),
+            None => Err(Problem::internal("a request that came in no door")),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Finds the row of a request.
+
+use super::handler::Handler;
+use super::route::Route;
+use crate::problem::{Kind, Problem, Result};
+use axum::http::{HeaderValue, Method, header};
+use matchit::{InsertError, Params, Router};
+
+/// Every route, ready to be found.
+pub struct Table {
+    paths: Router<usize>,
+    rows: Vec<PathRows>,
+}
+
+/// The rows of one path.
+struct PathRows {
+    path: &'static str,
+    rows: Vec<Row>,
+    /// What `Allow` says.
+    allow: HeaderValue,
+}
+
+/// A row with its handler made.
+pub struct Row {
+    /// As the table lists it.
+    pub route: &'static Route,
+    /// What answers it.
+    pub handler: Handler,
+}
+
+/// What stands at a path.
+pub struct Found<'t, 'p> {
+    /// Number of the path among [`Table::paths`].
+    pub number: usize,
+    /// The variable segments, as they stand in the URL.
+    pub segments: Params<'t, 'p>,
+    path: &'t PathRows,
+}
+
+impl Table {
+    /// A table of these routes; an error where two paths cannot be told apart.
+    pub fn new(routes: &'static [Route]) -> std::result::Result<Table, InsertError> {
+        let mut table = Table { paths: Router::new(), rows: Vec::new() };
+        for route in routes {
+            let row = Row { route, handler: (route.handler)() };
+            match table.rows.iter_mut().find(|at| at.path == route.path) {
+                Some(at) => at.rows.push(row),
+                None => {
+                    table.paths.insert(route.path, table.rows.len())?;
+                    let allow = HeaderValue::from_static("OPTIONS");
+                    table.rows.push(PathRows { path: route.path, rows: vec![row], allow });
+                }
+            }
+        }
+        for at in &mut table.rows {
+            at.allow = allowed(&at.rows);
+        }
+        Ok(table)
+    }
+
+    /// The paths, in order of their numbers.
+    pub fn paths(&self) -> impl Iterator<Item = &'static str> {
+        self.rows.iter().map(|at| at.path)
+    }
+
+    /// What stands at a path of a URL.
+    pub fn find<'t, 'p>(&'t self, path: &'p str) -> Option<Found<'t, 'p>> {
+        let found = self.paths.at(path).ok()?;
+        let number = *found.value;
+        // The matcher takes nothing between two slashes for a segment.
+        let filled = found.params.iter().all(|(_, segment)| !segment.is_empty());
+        filled.then(|| Found { number, segments: found.params, path: &self.rows[number] })
+    }
+}
+
+impl<'t> Found<'t, '_> {
+    /// The row for a method; 405 where there is none.
+    pub fn row(&self, method: &Method) -> Result<&'t Row> {
+        let wanted = if *method == Method::HEAD { &Method::GET } else { method };
+        self.path.rows.iter().find(|row| row.route.method == *wanted).ok_or_else(|| {
+            let detail = format!("{method} is not served at {}", self.path.path);
+            Problem::new(Kind::MethodNotAllowed, detail).header(header::ALLOW, self.path.allow.clone())
+        })
+    }
+
+    /// The methods of the path, as `Allow` lists them.
+    pub fn allow(&self) -> HeaderValue {
+        self.path.allow.clone()
+    }
+}
+
+fn allowed(rows: &[Row]) -> HeaderValue {
+    let mut methods = String::from("OPTIONS");
+    for row in rows {
+        methods.push_str(", ");
+        methods.push_str(row.route.method.as_str());
+        if row.route.method == Method::GET {
+            methods.push_str(", HEAD");
+        }
+    }
+    HeaderValue::from_str(&methods).unwrap_or(HeaderValue::from_static("OPTIONS"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::ROUTES;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_route_is_found_by_its_own_path_and_no_other() {
+        let table = Table::new(ROUTES).unwrap();
+        let mut seen = HashSet::new();
+        for route in ROUTES {
+            assert!(seen.insert((route.method.clone(), route.path)), "{} {} stands twice", route.method, route.path);
+            let path = route.path.replace('{', "a-").replace('}', "");
+            let found = table.find(&path).unwrap();
+            let row = found.row(&route.method).unwrap();
+            assert_eq!((row.route.id, table.paths().nth(found.number)), (route.id, Some(route.path)), "{path}");
+            assert!(found.allow().to_str().unwrap().contains(route.method.as_str()));
+            assert!(path == "/" || table.find(&format!("{path}/")).is_none(), "{path}/");
+        }
+    }
+
+    #[test]
+    fn segments_are_as_they_stand_in_the_url() {
+        let table = Table::new(ROUTES).unwrap();
+        let found = table.find("/collections/a%2Fb/items/%C3%A9").unwrap();
+        let segments: Vec<_> = found.segments.iter().collect();
+        assert_eq!(segments, [("c", "a%2Fb"), ("id", "%C3%A9")]);
+        for nowhere in ["", "*", "collections", "/collections/", "/collections//items", "/Collections"] {
+            assert!(table.find(nowhere).is_none(), "{nowhere}");
+        }
+    }
+
+    #[test]
+    fn head_is_served_wherever_get_is() {
+        let table = Table::new(ROUTES).unwrap();
+        for route in ROUTES.iter().filter(|route| route.method == Method::GET) {
+            let path = route.path.replace(['{', '}'], "");
+            assert_eq!(table.find(&path).unwrap().row(&Method::HEAD).unwrap().route.id, route.id);
+        }
+        let refused = table.find("/backup").unwrap().row(&Method::HEAD).err().unwrap();
+        assert_eq!(refused.kind(), Kind::MethodNotAllowed);
+    }
+}
