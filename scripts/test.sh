@@ -1,17 +1,24 @@
 #!/usr/bin/env bash
 # Every test that must pass before a change lands: `make test`. Runs all of them, whatever fails, and ends with a
-# line that counts. One Cargo profile builds the workspace once; the end-to-end tests drive that very binary.
+# table of minutes and a line that counts. One Cargo profile builds the workspace once; the end-to-end tests drive that very binary.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
 tools=$target/tools
-passed=0 failed=0 failures=()
+passed=0 failed=0 failures=() minutes=()
 
-# step NAME COMMAND...: one test that passes or fails as a whole.
+# timed MINUTES NAME START: notes how long a suite took beside its budget, which is for a warm run on two idle cores. What
+# outgrows it goes to `make test-all`; nothing fails for being slow.
+timed() {
+    minutes+=("$(awk -v took=$((SECONDS - $3)) -v budget="$1" -v name="$2" 'BEGIN {
+        printf "%6.1f  %6.1f  %s%s", took / 60, budget, name, took / 60 > budget ? "  (over)" : "" }')")
+}
+
+# step MINUTES NAME COMMAND...: one test that passes or fails as a whole.
 step() {
-    local name=$1
-    shift
+    local budget=$1 name=$2 start=$SECONDS
+    shift 2
     echo
     echo "== $name"
     if "$@"; then
@@ -20,12 +27,13 @@ step() {
         failed=$((failed + 1)) failures+=("$name")
         echo "FAILED: $name"
     fi
+    timed "$budget" "$name" "$start"
 }
 
-# counted NAME COMMAND...: Rust's and Node's test runners say themselves how many passed.
+# counted MINUTES NAME COMMAND...: Rust's and Node's test runners say themselves how many passed.
 counted() {
-    local name=$1 log
-    shift
+    local budget=$1 name=$2 start=$SECONDS log
+    shift 2
     echo
     echo "== $name"
     log=$(mktemp)
@@ -38,6 +46,7 @@ counted() {
     if [[ $code -ne 0 && $bad -eq 0 ]]; then bad=1; fi
     passed=$((passed + ok)) failed=$((failed + bad))
     if [[ $bad -ne 0 ]]; then failures+=("$name"); fi
+    timed "$budget" "$name" "$start"
 }
 
 # cargo-deny comes from crates.io, once, into the target folder.
@@ -66,24 +75,28 @@ scripts/need.sh ogr2ogr=gdal-bin wrk=wrk chromium=chromium curl=curl /usr/share/
 scripts/need.sh pg_lsclusters=postgresql nginx=nginx-light nats-server=nats-server redis-server=redis-server || exit 1
 make --no-print-directory web || exit 1
 
-step "format" cargo fmt --all --check
-step "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
-counted "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
-step "dependencies: licences, bans, sources, advisories" deny
-step "web: types" npm --prefix web run --silent check
-step "differential: a live server against an oracle" env MERIDIAN_BUILT=1 scripts/differential_test.sh --seed 1 --rounds 12
-step "readers: DuckDB and pyarrow on the files of a live server" env MERIDIAN_BUILT=1 scripts/readers_test.sh
-step "CQL2: the standard's abstract tests" env MERIDIAN_BUILT=1 scripts/cql2_test.sh
-step "OpenAPI: both documents valid, no answer that they do not describe" env MERIDIAN_BUILT=1 scripts/schemathesis_test.sh
+step 0.2 "format" cargo fmt --all --check
+step 0.1 "crates: arrows point down" python3 tests/arrows.py
+step 3 "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
+counted 8 "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
+step 4 "dependencies: licences, bans, sources, advisories" deny
+step 0.3 "web: types" npm --prefix web run --silent check
+step 1 "differential: a live server against an oracle" env MERIDIAN_BUILT=1 scripts/differential_test.sh --seed 1 --rounds 12
+step 1 "readers: DuckDB and pyarrow on the files of a live server" env MERIDIAN_BUILT=1 scripts/readers_test.sh
+step 0.5 "CQL2: the standard's abstract tests" env MERIDIAN_BUILT=1 scripts/cql2_test.sh
+step 3 "OpenAPI: both documents valid, no answer that they do not describe" env MERIDIAN_BUILT=1 scripts/schemathesis_test.sh
 if [[ -n ${ETS_FEATURES:-}${ETS_TILES:-} ]]; then
-    step "OGC: the conformance suites of Features and Tiles" env MERIDIAN_BUILT=1 scripts/conformance_test.sh
+    step 10 "OGC: the conformance suites of Features and Tiles" env MERIDIAN_BUILT=1 scripts/conformance_test.sh
 else
     echo
     echo "NOTE: the OGC's conformance suites were NOT run: name their jars in ETS_FEATURES and ETS_TILES"
 fi
-counted "web: unit tests" env -C web node --test tests/unit.test.mjs tests/search-unit.test.mjs
-counted "web: browser tests against the real server" env MERIDIAN_BUILT=1 scripts/browser_test.sh
+counted 0.2 "web: unit tests" env -C web node --test tests/unit.test.mjs tests/search-unit.test.mjs
+counted 2.5 "web: browser tests against the real server" env MERIDIAN_BUILT=1 scripts/browser_test.sh
 
+echo
+echo "minutes  budget  suite"
+printf '%s\n' "${minutes[@]}"
 echo
 if [[ $failed -ne 0 ]]; then printf 'failed: %s\n' "${failures[@]}"; fi
 echo "$passed passed, $failed failed"

@@ -167,7 +167,7 @@ async fn records_of_before_there_were_copies_get_them() {
     let saved = world.open();
     let search = saved.create(&json!({"keywords": "flood"})).await.expect("made");
     let records = world.store.records("saved");
-    assert_eq!(records.copied().unwrap(), [search.id.clone()]);
+    assert_eq!(records.copied().unwrap(), std::slice::from_ref(&search.id));
     stop(&saved).await;
     let old = records.get(&search.id).unwrap().unwrap();
     records.remove(&search.id).unwrap();

@@ -1,0 +1,30 @@
+"""Holds the arrows between crates against the list of rooms in ARCHITECTURE.md: a crate may only need those that stand below it there,
+and `lab` nothing but `model`, `formats` and `index` nothing but `model`."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ONLY = {"lab": {"model"}, "formats": {"model"}, "index": {"model"}, "model": set()}
+
+
+def main():
+    rooms = re.findall(r"^\| `crates/([a-z]+)` \|", (ROOT / "ARCHITECTURE.md").read_text(), re.M)
+    described = json.loads(subprocess.run(["cargo", "metadata", "--format-version=1", "--no-deps", "--locked"], cwd=ROOT, capture_output=True, check=True).stdout)
+    crates = {p["name"].removeprefix("meridian-"): p for p in described["packages"] if p["name"].startswith("meridian-")}
+    wrong = [f"crates/{name} is not among the rooms of ARCHITECTURE.md" for name in crates.keys() - set(rooms)]
+    wrong += [f"ARCHITECTURE.md lists crates/{name}, which is not there" for name in set(rooms) - crates.keys()]
+    for name in crates.keys() & set(rooms):
+        below = ONLY.get(name, set(rooms[rooms.index(name) + 1 :]))
+        # What only tests need may come from anywhere.
+        needs = {d["name"].removeprefix("meridian-") for d in crates[name]["dependencies"] if d["kind"] is None} & crates.keys()
+        wrong += [f"crates/{name} needs crates/{other}, which it may not" for other in sorted(needs - below)]
+    print("\n".join(wrong) if wrong else f"{len(crates)} crates, all arrows point down")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
