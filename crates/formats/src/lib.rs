@@ -8,7 +8,7 @@
 //! - no input makes it panic;
 //! - what a writer wrote, the reader of that format reads back to the same events.
 //!
-//! Start reading at [`Format`] and [`reader`]; [`infer`] makes a schema from a sample, [`FeatureWriter`]
+//! Start reading at [`Format`] and [`reader`]; [`infer()`] makes a schema from a sample, [`FeatureWriter`]
 //! writes the features of answers. It opens no file and no socket.
 
 mod columns;

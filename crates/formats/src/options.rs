@@ -125,7 +125,7 @@ pub struct ReadOptions {
     pub input_bytes: u64,
     /// Whether to go on reading; `None`: to the end.
     pub watch: Option<Watch>,
-    /// Events looked at by [`crate::infer`].
+    /// Events looked at by [`crate::infer()`].
     pub sample_rows: usize,
 }
 

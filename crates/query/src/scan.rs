@@ -1,7 +1,7 @@
 //! Reading and testing the rows that trees lead to.
 //!
 //! Every question is the same three steps: nodes are ruled out, taken whole or descended into
-//! ([`Candidates`]); the rows of what is left are tested a run at a time ([`Scan::test`]); the rows
+//! ([`crate::candidates::Candidates`]); the rows of what is left are tested a run at a time ([`Scan::test`]); the rows
 //! found are read and put in order ([`Scan::read_picks`]). A run never leaves one chunk of the store, so
 //! reading it shares the cached block, and deadline and cancellation are looked at before each.
 
