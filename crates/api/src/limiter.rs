@@ -8,7 +8,7 @@ use axum::http::{HeaderName, HeaderValue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 /// Gives out places to run. Clones share them.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub struct Limiter(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    places: Arc<Semaphore>,
+    places: Semaphore,
     running_max: usize,
     waiting: AtomicUsize,
     waiting_max: usize,
@@ -27,8 +27,13 @@ struct Shared {
 /// A place to run; given back when dropped.
 #[derive(Debug)]
 pub struct Permit {
-    _place: OwnedSemaphorePermit,
     limiter: Limiter,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.limiter.0.places.add_permits(1);
+    }
 }
 
 impl Permit {
@@ -43,7 +48,7 @@ impl Limiter {
     pub fn new(running_max: usize, waiting_max: usize, wait_max: Duration) -> Limiter {
         let running_max = running_max.clamp(1, Semaphore::MAX_PERMITS);
         Limiter(Arc::new(Shared {
-            places: Arc::new(Semaphore::new(running_max)),
+            places: Semaphore::new(running_max),
             running_max,
             waiting: AtomicUsize::new(0),
             waiting_max,
@@ -54,7 +59,7 @@ impl Limiter {
 
     /// A place, if one is free.
     pub fn try_admit(&self) -> Option<Permit> {
-        self.0.places.clone().try_acquire_owned().ok().map(|place| self.permit(place))
+        self.0.places.try_acquire().ok().map(|place| self.permit(place))
     }
 
     /// Waits for a place, but not past `deadline`; refuses when the queue is full or the wait too long.
@@ -66,7 +71,7 @@ impl Limiter {
             return Err(self.refuse("as many requests wait as may"));
         };
         let until = deadline.min(Instant::now() + self.0.wait_max);
-        match tokio::time::timeout_at(until.into(), self.0.places.clone().acquire_owned()).await {
+        match tokio::time::timeout_at(until.into(), self.0.places.acquire()).await {
             Ok(Ok(place)) => Ok(self.permit(place)),
             _ => Err(self.refuse("no place came free in time")),
         }
@@ -74,7 +79,7 @@ impl Limiter {
 
     /// Waits for a place for work that was admitted before and gave its place back, behind those that wait already.
     pub async fn again(&self, deadline: Instant) -> Result<Permit> {
-        match tokio::time::timeout_at(deadline.into(), self.0.places.clone().acquire_owned()).await {
+        match tokio::time::timeout_at(deadline.into(), self.0.places.acquire()).await {
             Ok(Ok(place)) => Ok(self.permit(place)),
             _ => Err(self.refuse("no place came free in time")),
         }
@@ -95,8 +100,10 @@ impl Limiter {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    fn permit(&self, place: OwnedSemaphorePermit) -> Permit {
-        Permit { _place: place, limiter: self.clone() }
+    /// A place that goes back when this does, not when the borrow of the semaphore ends.
+    fn permit(&self, place: SemaphorePermit<'_>) -> Permit {
+        place.forget();
+        Permit { limiter: self.clone() }
     }
 
     fn refuse(&self, why: &str) -> Problem {

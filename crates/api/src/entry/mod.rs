@@ -29,9 +29,7 @@ use crate::request::{self, Observation};
 use crate::routes::ROUTES;
 use crate::state::AppState;
 use axum::body::{Body, HttpBody};
-use axum::extract::Request;
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use matchit::Params;
@@ -72,8 +70,8 @@ pub struct Entered {
 
 /// Where a request goes.
 enum Way<'e, 'p> {
-    /// To the handler of a row, with the place that it waited for.
-    Row { row: &'e Row, segments: Params<'e, 'p>, permit: Option<Permit>, waited: Duration },
+    /// To the handler of a row.
+    Row { row: &'e Row, segments: Params<'e, 'p> },
     /// Nowhere: it asks which methods there are.
     Options(HeaderValue),
 }
@@ -95,10 +93,9 @@ impl Entry {
     pub async fn answer(&self, peer: IpAddr, request: hyper::Request<Incoming>) -> Response {
         let observation = Observation::begin(&self.state, request.method(), request.uri(), request.headers());
         let is_head = *request.method() == Method::HEAD;
-        let (parts, body) = request.into_parts();
-        let mut path = None;
         let come = Come { peer, arrived: observation.arrived };
-        let mut response = self.enter(come, parts, body, &mut path).await.unwrap_or_else(IntoResponse::into_response);
+        let mut path = None;
+        let mut response = self.enter(come, request, &mut path).await;
         if is_head {
             leave_out_body(&mut response);
         }
@@ -106,30 +103,36 @@ impl Entry {
         observation.end(path, response)
     }
 
-    /// The steps; `path` becomes the number of the path as soon as it is known.
-    async fn enter(&self, come: Come, parts: Parts, body: Incoming, path: &mut Option<usize>) -> Result<Response> {
-        let way = match self.way(&parts, &body, come.arrived, path).await {
-            Ok(Way::Row { row, segments, permit, waited }) => (row, segments, permit, waited),
-            Ok(Way::Options(allow)) => return Ok((StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response()),
-            Err(problem) => {
-                // Thrown away, within limits, so that a client that reads only after it has written sees why.
-                body::discard(&parts.headers, &mut Body::new(body)).await;
-                return Err(problem);
-            }
+    /// The steps. What is rare is boxed: the future of every request has room for all that it may wait for.
+    async fn enter(&self, come: Come, request: hyper::Request<Incoming>, path: &mut Option<usize>) -> Response {
+        let (row, segments) = match self.way(&request, path) {
+            Ok(Way::Row { row, segments }) => (row, segments),
+            Ok(Way::Options(allow)) => return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response(),
+            Err(problem) => return Box::pin(refuse(problem, request)).await,
         };
-        let (row, segments, permit, waited) = way;
+        let limiter = self.limiter(row.route.class);
+        let (permit, waited) = match row.route.class {
+            Class::Write | Class::Stream => (None, Duration::ZERO),
+            Class::Reserved | Class::Interactive => match limiter.try_admit() {
+                Some(permit) => (Some(permit), Duration::ZERO),
+                None => match Box::pin(self.wait(limiter, come.arrived, &request)).await {
+                    Ok((permit, waited)) => (Some(permit), waited),
+                    Err(problem) => return Box::pin(refuse(problem, request)).await,
+                },
+            },
+        };
         let mut response = match &row.handler {
             Handler::Near => {
-                let Some(permit) = permit else { return Err(Problem::internal("a near question without a place")) };
                 let deadline = come.arrived + self.state.config.timeout_default;
-                places::near(&self.state, &segments, parts.uri.query(), permit, deadline).await?
+                let question = (&segments, request.uri().query());
+                places::near(&self.state, question, permit, deadline).await.unwrap_or_else(IntoResponse::into_response)
             }
             Handler::Boxed(handler) => {
-                let segments = Segments::of(&segments);
-                let lease = Lease::new(self.limiter(row.route.class).clone(), permit, waited);
-                let mut request = Request::from_parts(parts, Body::new(body));
+                let (segments, lease) = (Segments::of(&segments), Lease::new(limiter.clone(), permit, waited));
+                let mut request = request.map(Body::new);
                 request.extensions_mut().insert(Entered { come, segments, lease: lease.clone() });
                 let response = handler(request, self.state.clone()).await;
+                // Held until now, also by a handler that does not ask for it.
                 drop(lease);
                 response
             }
@@ -138,18 +141,12 @@ impl Entry {
             // Another `Accept` may get another answer.
             response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
         }
-        Ok(response)
+        response
     }
 
-    /// Where a request goes, or why it goes nowhere.
-    async fn way<'e, 'p>(
-        &'e self,
-        parts: &'p Parts,
-        body: &Incoming,
-        arrived: Instant,
-        path: &mut Option<usize>,
-    ) -> Result<Way<'e, 'p>> {
-        let Parts { method, uri, headers, .. } = parts;
+    /// Where a request goes, or why it goes nowhere. `path` becomes the number of its path as soon as that is known.
+    fn way<'e, 'p>(&'e self, request: &'p hyper::Request<Incoming>, path: &mut Option<usize>) -> Result<Way<'e, 'p>> {
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         self.doors.admit(method, uri, headers)?;
         if *method == Method::OPTIONS && uri.path() == "*" {
             // The server as a whole (RFC 9110, 9.3.7).
@@ -164,12 +161,11 @@ impl Entry {
             return Ok(Way::Options(found.allow()));
         }
         let row = found.row(method)?;
-        if *method != Method::GET && !body.is_end_stream() {
+        if *method != Method::GET && !request.body().is_end_stream() {
             types::check(method, headers, row.route.body.map_or(&[], |body| body.takes))?;
         }
         allow(row.route.access)?;
-        let (permit, waited) = self.admit(row.route.class, arrived, uri, headers).await?;
-        Ok(Way::Row { row, segments: found.segments, permit, waited })
+        Ok(Way::Row { row, segments: found.segments })
     }
 
     /// Who gives places to a class.
@@ -180,25 +176,26 @@ impl Entry {
         }
     }
 
-    /// A place to run, where the class wants one now.
-    async fn admit(
+    /// Waits for a place; gives the time that this took.
+    async fn wait(
         &self,
-        class: Class,
+        limiter: &Limiter,
         arrived: Instant,
-        uri: &Uri,
-        headers: &HeaderMap,
-    ) -> Result<(Option<Permit>, Duration)> {
-        if matches!(class, Class::Write | Class::Stream) {
-            return Ok((None, Duration::ZERO));
-        }
-        let limiter = self.limiter(class);
-        if let Some(permit) = limiter.try_admit() {
-            return Ok((Some(permit), Duration::ZERO));
-        }
+        request: &hyper::Request<Incoming>,
+    ) -> Result<(Permit, Duration)> {
         let asked = Instant::now();
-        let deadline = arrived + request::patience(uri, headers).unwrap_or(self.state.config.timeout_default);
-        Ok((Some(limiter.admit(deadline).await?), asked.elapsed()))
+        let patience = request::patience(request.uri(), request.headers());
+        let deadline = arrived + patience.unwrap_or(self.state.config.timeout_default);
+        Ok((limiter.admit(deadline).await?, asked.elapsed()))
     }
+}
+
+/// Answers a request that goes nowhere. Its body is thrown away, within limits, so that a client that reads only after it has
+/// written sees why.
+async fn refuse(problem: Problem, request: hyper::Request<Incoming>) -> Response {
+    let (parts, body) = request.into_parts();
+    body::discard(&parts.headers, &mut Body::new(body)).await;
+    problem.into_response()
 }
 
 /// Whether the caller may do what a row needs. There is one caller, who may do everything, until there are tenants.

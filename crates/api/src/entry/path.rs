@@ -30,6 +30,9 @@ impl Segments {
 
 /// A segment without its percent signs; 404 where that is no text.
 pub fn decoded(segment: &str) -> Result<Cow<'_, str>> {
+    if !segment.contains('%') {
+        return Ok(segment.into());
+    }
     percent_decode_str(segment)
         .decode_utf8()
         .map_err(|_| Problem::not_found(format!("the path segment {segment:?} is not UTF-8 once decoded")))

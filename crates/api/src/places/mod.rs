@@ -100,11 +100,11 @@ async fn collection(state: &AppState) -> Result<Arc<Collection>> {
 /// them, nearest first.
 pub async fn near(
     state: &AppState,
-    segments: &Params<'_, '_>,
-    query: Option<&str>,
-    permit: Permit,
+    (segments, query): (&Params<'_, '_>, Option<&str>),
+    permit: Option<Permit>,
     deadline: Instant,
 ) -> Result<Response> {
+    let Some(permit) = permit else { return Err(Problem::internal("a near question without a place")) };
     let text = |name: &str| segments.get(name).map(entry::decoded).transpose();
     let radius_km = match text("radiusKm")?.map(|r| r.parse::<f64>().map_err(|_| r)) {
         None | Some(Ok(0.0)) => RADIUS_DEFAULT_KM,
