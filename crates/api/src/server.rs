@@ -23,6 +23,9 @@ const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConten
 Retry-After: 1\r\nConnection: close\r\nContent-Length: 116\r\n\r\n\
 {\"type\":\"urn:meridian:problem:overloaded\",\"title\":\"Server overloaded\",\"status\":503,\"detail\":\"too many connections\"}\n";
 
+/// How often a server that stops looks whether its WebSockets are closed.
+const FAREWELL_LOOK: Duration = Duration::from_millis(5);
+
 /// Serves on `listener` until `shutdown` completes, then lets running requests finish for at most
 /// [`crate::ServerConfig::shutdown_grace`] and returns. The store stays open: closing it is the caller's part.
 pub async fn serve(
@@ -65,7 +68,13 @@ pub async fn serve(
     state.saved.close();
     state.live.close();
     let _ = stop.send(true);
-    let finished = async { while connections.join_next().await.is_some() {} };
+    let finished = async {
+        while connections.join_next().await.is_some() {}
+        // A WebSocket has left its connection behind, and still has its last message to send.
+        while Arc::strong_count(&state.sockets) > 1 {
+            tokio::time::sleep(FAREWELL_LOOK).await;
+        }
+    };
     if tokio::time::timeout(state.config.shutdown_grace, finished).await.is_err() {
         tracing::warn!(connections = connections.len(), "requests still running after the grace period are cut off");
         connections.shutdown().await;

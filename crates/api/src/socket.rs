@@ -1,5 +1,6 @@
 //! WebSockets, within limits.
 
+use crate::state::AppState;
 use axum::extract::FromRequestParts;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::request::Parts;
@@ -7,6 +8,7 @@ use axum::response::Response;
 use futures_util::StreamExt;
 use futures_util::stream::SplitSink;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 /// Longest message and frame that a client may send, in bytes; a longer one ends the connection.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
@@ -17,7 +19,11 @@ const READ_BYTES: usize = 4 << 10;
 pub type ToClient = SplitSink<WebSocket, Message>;
 
 /// A request to go on over a WebSocket.
-pub struct Upgrade(WebSocketUpgrade);
+pub struct Upgrade {
+    socket: WebSocketUpgrade,
+    /// Counts the sockets that are open, so that a server that stops lets them say farewell.
+    open: Arc<()>,
+}
 
 impl Upgrade {
     /// Goes on over the socket until all is sent, or the client leaves. What it says is of no interest; that it has gone is, also
@@ -26,7 +32,8 @@ impl Upgrade {
     where
         F: Future<Output = ()> + Send,
     {
-        self.0.on_upgrade(async move |socket| {
+        let Upgrade { socket, open } = self;
+        socket.on_upgrade(async move |socket| {
             let (to, mut from) = socket.split();
             let left = async {
                 loop {
@@ -40,6 +47,7 @@ impl Upgrade {
                 () = send(to) => {}
                 () = left => {}
             }
+            drop(open);
         })
     }
 }
@@ -47,14 +55,14 @@ impl Upgrade {
 /// The upgrade that a request asks for, if it does.
 pub struct MayUpgrade(pub Option<Upgrade>);
 
-impl<S: Send + Sync> FromRequestParts<S> for MayUpgrade {
+impl FromRequestParts<AppState> for MayUpgrade {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
         let upgrade = WebSocketUpgrade::from_request_parts(parts, state).await.ok();
         Ok(MayUpgrade(upgrade.map(|upgrade| {
             let upgrade = upgrade.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX);
-            Upgrade(upgrade.read_buffer_size(READ_BYTES))
+            Upgrade { socket: upgrade.read_buffer_size(READ_BYTES), open: state.sockets.clone() }
         })))
     }
 }

@@ -63,6 +63,8 @@ pub struct Shared {
     pub saved: Arc<SavedSearches>,
     /// Streams of events.
     pub live: Arc<Live>,
+    /// Counts the WebSockets that are open: each has a clone.
+    pub sockets: Arc<()>,
     /// Set when a shutdown began: the server is no longer ready.
     pub stopping: AtomicBool,
     request_prefix: u64,
@@ -100,6 +102,7 @@ impl AppState {
             saved: SavedSearches::open(searches.clone(), &store, config.tenant.clone(), clock, random),
             searches,
             live,
+            sockets: Arc::new(()),
             stopping: AtomicBool::new(false),
             request_prefix: seams.random.next_u64(),
             requests: AtomicU64::new(0),

@@ -12,9 +12,13 @@ const FORMS: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-d
 /// Whether a body has a type that its route may take; else 415. `takes` are the types that the route's description names; it
 /// may take others of their kind, which its handler knows.
 pub fn check(method: &Method, headers: &HeaderMap, takes: &[(&str, &str)]) -> Result<()> {
-    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    let Some(value) = values.next() else {
         return Err(refusal("a body without Content-Type", takes));
     };
+    if values.next().is_some() {
+        return Err(refusal("a body with more than one Content-Type", takes));
+    }
     let text = String::from_utf8_lossy(value.as_bytes());
     let essence = text.split(';').next().unwrap_or_default().trim();
     let is = |name: &&str| name.eq_ignore_ascii_case(essence);
@@ -58,6 +62,11 @@ mod tests {
             assert!(!taken(Method::DELETE, Some(kind), &[]), "{kind}");
         }
         assert!(!taken(Method::POST, None, json));
+        let mut twice = HeaderMap::new();
+        for kind in ["application/json", "text/plain"] {
+            twice.append(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        }
+        assert!(check(&Method::POST, &twice, json).is_err());
         assert!(taken(Method::POST, Some("application/json"), json));
         assert!(taken(Method::POST, Some("Application/JSON; charset=utf-8"), json));
     }

@@ -284,7 +284,11 @@ fn steps(found: &[(PartView, Vec<u32>)]) -> Vec<Vec<(PartView, Vec<u32>)>> {
 
 /// The client's name for its write: printable and not long.
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>> {
-    let Some(value) = headers.get(&IDEMPOTENCY_KEY) else { return Ok(None) };
+    let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Problem::parameter("Idempotency-Key", "the request has more than one: expected one"));
+    }
     match value.to_str() {
         Ok(key) if (1..=KEY_BYTES_MAX).contains(&key.len()) => Ok(Some(key.to_owned())),
         _ => Err(Problem::parameter(

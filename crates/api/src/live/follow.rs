@@ -126,7 +126,15 @@ impl Follower {
                     return (follower, next);
                 }
                 let until = alive.min(follower.ends);
-                let _ = tokio::time::timeout_at(until.into(), follower.bell.changed()).await;
+                let rung = tokio::time::timeout_at(until.into(), follower.bell.changed()).await.is_ok();
+                let news = follower.at < Seq::end_of(follower.collection.position());
+                if rung
+                    && !news
+                    && let next @ Next::End(_) = follower.look_round()
+                {
+                    // What was written went to another collection of this name.
+                    return (follower, next);
+                }
                 continue;
             }
             if let Some(looked) = follower.looked.filter(|_| follower.since.is_none()) {

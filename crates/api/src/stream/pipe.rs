@@ -134,6 +134,11 @@ impl Pipe {
         told
     }
 
+    /// Whether the answer has ended, in whatever way.
+    pub(super) fn has_ended(&self) -> bool {
+        !matches!(self.state.lock().end, End::Open)
+    }
+
     /// Lets go of all bytes at once and breaks the transfer off; `false` if there was nothing to let go of.
     pub(super) fn cut(&self) -> bool {
         let mut state = self.state.lock();
@@ -402,7 +407,9 @@ mod tests {
         assert_eq!(reader.head().await.unwrap_err().kind(), Kind::Gone);
         let (second, mut reader, _) = pipe(100);
         second.put(Some(Box::default()), piece(5), false).unwrap();
+        assert!(!second.has_ended());
         assert!(second.fail(Problem::new(Kind::Gone, "too old")).is_some());
+        assert!(first.has_ended() && second.has_ended());
         reader.head().await.unwrap();
         next(&mut reader).await.unwrap().unwrap();
         assert!(next(&mut reader).await.unwrap().is_err());

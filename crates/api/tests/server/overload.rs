@@ -18,7 +18,7 @@ fn busy(waiting: usize) -> (Server, BufReader<std::net::TcpStream>) {
     let note = "x".repeat(4000);
     let all: Vec<_> = (0..5000).map(|i| point("", f64::from(i % 180), 1.0, json!({"note": note}))).collect();
     server.load("q", &all);
-    let parts: Vec<String> = (0..120).map(|i| format!("note%20LIKE%20'%25y{i}%25z%25'")).collect();
+    let parts: Vec<String> = (0..400).map(|i| format!("note%20LIKE%20'%25y{i}%25z%25'")).collect();
     let mut stream = server.connect();
     send(&mut stream, "GET", &format!("/collections/q/items?f=ndjson&filter={}", parts.join("%20OR%20")), &[], b"");
     let begun = Instant::now();
