@@ -69,6 +69,14 @@ pub fn store_problem(error: StoreError) -> Problem {
             Problem::new(Kind::Conflict, format!("there is a collection {name:?} already"))
         }
         StoreError::Damaged(damaged) => damaged_problem(&damaged),
+        StoreError::Corrupt { path, detail } => {
+            tracing::error!(path = %path.display(), detail, "events that a question needs do not read");
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            let detail = format!(
+                "events that this needs do not read ({file}: {detail}): `meridian check --repair` keeps what reads, and says what is missing"
+            );
+            Problem::new(Kind::Damaged, detail)
+        }
         StoreError::ReadOnly { .. } => {
             Problem::new(Kind::StorageUnavailable, "the server's data folder cannot be written to")
         }

@@ -346,6 +346,12 @@ impl Partition {
         self.refuses.is_none() && self.damaged.is_empty() && !self.stale
     }
 
+    /// Whether it has rows that do not read. Reads all of them.
+    pub(crate) fn has_lost_blocks(&self) -> bool {
+        let segments = self.entries.iter().filter_map(|entry| entry.part.segment());
+        segments.into_iter().any(|segment| !segment.lost_blocks().is_empty())
+    }
+
     /// Takes no more writes from here on.
     pub(crate) fn refuse(&mut self, why: String) {
         tracing::error!(collection = %self.manifest.collection, why = %why, "the collection takes no more writes");

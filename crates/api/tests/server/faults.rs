@@ -150,6 +150,31 @@ fn what_a_damaged_segment_held_is_said_to_be_missing_and_the_rest_is_served() {
 }
 
 #[test]
+fn a_question_whose_events_do_not_read_says_which_file_and_what_to_do() {
+    let disk = MemoryDisk::new();
+    let server = over(&disk);
+    for name in ["notes", "others"] {
+        server.create(name, MADE);
+        server.load(name, &features(0..100, false));
+        server.store.collection("default", name).unwrap().flush().unwrap();
+    }
+    disk.crash(CrashStyle::Lose);
+    drop(server);
+    let rows = |(path, _): &(std::path::PathBuf, u64)| {
+        path.to_string_lossy().contains("notes") && path.extension().is_some_and(|e| e == "rows")
+    };
+    let (damaged, bytes) = disk.files().into_iter().find(rows).unwrap();
+    // In the middle, which is read when a question needs it.
+    disk.flip_bit(&damaged, bytes / 2 * 8).unwrap();
+    let server = over(&disk);
+    let problem = server.get("/collections/notes/items?limit=1000").problem(503);
+    assert_eq!(problem["type"], "urn:meridian:problem:damaged");
+    let (detail, file) = (problem["detail"].as_str().unwrap(), damaged.file_name().unwrap().to_string_lossy());
+    assert!(detail.contains(&*file) && detail.contains("meridian check --repair"), "{detail}");
+    assert_eq!(server.get("/collections/others/items?limit=1000").json()["numberReturned"], 100);
+}
+
+#[test]
 fn a_collection_that_lost_its_manifest_is_named_everywhere_and_never_made_anew() {
     let disk = MemoryDisk::new();
     let server = over(&disk);

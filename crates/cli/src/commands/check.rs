@@ -27,7 +27,7 @@ pub struct CheckArgs {
     /// Folder to check
     #[arg(long, value_name = "DIR", default_value = "./meridian-data")]
     pub data: PathBuf,
-    /// First mend the collections that cannot be opened, lack something or take no writes
+    /// First mend the collections that cannot be opened, lack something, take no writes or have events that do not read
     #[arg(long)]
     pub repair: bool,
 }

@@ -19,7 +19,7 @@ impl Mender<'_> {
     pub(super) fn cut_out(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
         let mut any = false;
         for damaged in partition.entries.clone() {
-            let bad = damaged.part.segment().map(Segment::verify_blocks).unwrap_or_default();
+            let bad = damaged.part.segment().map(Segment::lost_blocks).unwrap_or_default();
             let Some(first) = bad.first() else { continue };
             // The disk may have it yet.
             if !first.is_damage() {

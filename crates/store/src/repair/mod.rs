@@ -35,13 +35,16 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 impl Store {
-    /// Puts every collection together again that could not be opened, lacks something or takes no writes; says of each what was
-    /// found, done and is missing. Nothing is deleted.
+    /// Puts every collection together again that could not be opened, lacks something, takes no writes or has events that do not
+    /// read; says of each what was found, done and is missing. Nothing is deleted.
     ///
-    /// Takes as long as reading those collections takes. Nobody else may use them meanwhile.
+    /// Takes as long as reading everything takes. Nobody else may use them meanwhile.
     pub fn repair(&self) -> Vec<Repair> {
         let inner = self.inner();
-        let hurt = self.collections().into_iter().filter(|c| !c.core.lock().is_sound());
+        let hurt = self.collections().into_iter().filter(|c| {
+            let core = c.core.lock();
+            !core.is_sound() || core.has_lost_blocks()
+        });
         let mut names: BTreeSet<(String, String)> =
             hurt.map(|c| (c.tenant().to_owned(), c.name().to_owned())).collect();
         names.extend(inner.damaged.lock().keys().cloned());
@@ -109,7 +112,7 @@ impl Mender<'_> {
             self.mend_manifest()?;
         }
         let opened = recovery::open(self.common, self.dir)?;
-        if opened.is_sound() {
+        if opened.is_sound() && !opened.has_lost_blocks() {
             return Ok(opened);
         }
         drop(opened);

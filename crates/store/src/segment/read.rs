@@ -549,6 +549,17 @@ impl Segment {
             || self.rest.load().as_ref().is_some_and(|rest| rest.path() == path)
     }
 
+    /// Damaged blocks of rows that no other file of the segment has.
+    pub(crate) fn lost_blocks(&self) -> Vec<StoreError> {
+        let (rows, rest) = (self.rows.load(), self.rest.load());
+        match (rows.as_ref(), rest.as_ref()) {
+            (Some(rows), None) => rows.verify(),
+            (None, Some(rest)) => rest.verify(),
+            (Some(rows), Some(rest)) if !rest.verify().is_empty() => rows.verify(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Checks every checksum of every file, past the cache.
     pub(crate) fn verify_blocks(&self) -> Vec<StoreError> {
         let mut bad = self.index.verify(&self.footer.blocks);

@@ -243,6 +243,36 @@ fn damaged_segments_are_set_aside_and_named_and_the_rest_comes_back() {
 }
 
 #[test]
+fn a_block_that_does_not_read_is_cut_out_of_a_collection_that_is_sound_otherwise() {
+    let (world, all) = written(schema(IdRole::Given));
+    let rest: Vec<_> = world.files(".parquet").into_iter().map(|(path, _)| path.with_extension("rows")).collect();
+    // The largest: all events of a small one may be replaced by now, and then nobody reads it.
+    let hurt = world.files(".rows").into_iter().filter(|(path, _)| !rest.contains(path)).max_by_key(|(_, len)| *len);
+    let (hurt, len) = hurt.unwrap();
+    world.disk.flip_bit(&hurt, len / 2 * 8).unwrap();
+    let store = world.open();
+    assert_eq!(store.check().len(), 1, "{:?}", store.check());
+    drop(store);
+    let (store, c, repair) = repaired(&world);
+    let name = hurt.file_stem().unwrap().to_string_lossy().into_owned();
+    assert!(repair.missing.iter().any(|what| what.contains(&name)), "{name}: {repair:#?}");
+    let found = content(&c.snapshot());
+    assert!(found.len() < all.len() && found.iter().all(|event| all.contains(event)));
+    assert!(!world.files(&format!("{FOLDER}lost/{name}.rows")).is_empty());
+    goes_on((store, c), &world, &found);
+}
+
+#[test]
+fn a_block_that_another_file_has_is_no_loss() {
+    let (world, all) = written(schema(IdRole::Made));
+    let (hurt, len) = world.files(".segment").into_iter().next().unwrap();
+    world.disk.flip_bit(&hurt, len / 2 * 8).unwrap();
+    let store = world.open();
+    assert_eq!(store.repair(), []);
+    assert_eq!(content(&store.collection("t", "c").unwrap().snapshot()), all);
+}
+
+#[test]
 fn what_nothing_describes_is_left_as_it_is() {
     let world = World::new();
     let (store, c) = world.with_collection(IdRole::Made);
