@@ -12,7 +12,7 @@ passed=0 failed=0 failures=() minutes=()
 # outgrows it goes to `make test-all`; nothing fails for being slow.
 timed() {
     minutes+=("$(awk -v took=$((SECONDS - $3)) -v budget="$1" -v name="$2" 'BEGIN {
-        printf "%6.1f  %6.1f  %s%s", took / 60, budget, name, took / 60 > budget ? "  (over)" : "" }')")
+        printf "%6.1f  %6.1f  %s%s", took / 60, budget, name, (took / 60 > budget) ? "  (over)" : "" }')")
 }
 
 # step MINUTES NAME COMMAND...: one test that passes or fails as a whole.
