@@ -53,8 +53,8 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     Ok(response)
 }
 
-/// Who asks. Until there is a sign-in, whoever says the same of himself is the same; who says nothing is where he asks from. What
-/// a request tells of proxies is not believed: anybody can write it, and so be as many as he likes.
+/// The key under which a caller's searches are counted: its `Authorization`, else its address. Forwarding headers are not believed:
+/// anybody can write them, and so pass for many callers.
 fn asker(context: &Context) -> String {
     match context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) {
         Some(name) => format!("as {name}"),
