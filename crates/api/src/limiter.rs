@@ -77,7 +77,7 @@ impl Limiter {
         }
     }
 
-    /// Waits for a place for work that was admitted before and gave its place back, behind those that wait already.
+    /// Waits for a place for work that was admitted before and gave its place back, behind the requests that wait already.
     pub async fn again(&self, deadline: Instant) -> Result<Permit> {
         match tokio::time::timeout_at(deadline.into(), self.0.places.acquire()).await {
             Ok(Ok(place)) => Ok(self.permit(place)),

@@ -35,7 +35,7 @@ pub struct Shared {
     pub config: ServerConfig,
     /// Places to run.
     pub limiter: Limiter,
-    /// Places of those who watch the server and look after it.
+    /// Places of operators and their monitors.
     pub reserved: Limiter,
     /// Commits of small writes.
     pub lead: Lead,

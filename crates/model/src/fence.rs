@@ -1,4 +1,4 @@
-//! Moving objects before questions: who comes, stays and leaves.
+//! Moving objects before questions: which enter, stay and leave.
 //!
 //! Of every object the questions are remembered that its newest event answers. Newest is what ends last by its own time; of two,
 //! the one written last. Memory is bounded. What was not heard of for longest is forgotten: two generations, of which the older
@@ -83,9 +83,9 @@ pub struct Passage {
     /// Whether the object is known to have been elsewhere since: a late event is no news, neither of coming and leaving nor
     /// of being inside.
     pub late: bool,
-    /// Those that the object has come into, sorted.
+    /// Questions that the object has entered, sorted.
     pub entered: Vec<u64>,
-    /// Those that it was in, and is no more.
+    /// Questions that it has left, sorted.
     pub left: Vec<u64>,
 }
 

@@ -86,7 +86,7 @@ impl StoreError {
         matches!(self, StoreError::Io { source, .. } if full::is_full(source))
     }
 
-    /// Whether bytes are wrong or gone, and not out of reach for now, of this program or of whoever runs it.
+    /// Whether bytes are wrong or gone, and not out of reach for now, of this program or of its operator.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             StoreError::Corrupt { .. } => true,

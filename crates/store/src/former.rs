@@ -1,4 +1,4 @@
-//! Where an object was before an event of it was written: for those who tell comings from leavings.
+//! Where an object was before an event of it was written: so that `enter` and `exit` can be told.
 
 use crate::collection::Collection;
 use crate::error::StoreError;

@@ -13,7 +13,7 @@ use meridian_store::{Collection, Formers};
 /// The number of the only question of a stream.
 const HERE: &[u64] = &[0];
 
-/// Who is inside, as far as it is known.
+/// The objects inside, as far as they are known.
 pub(super) struct Fence {
     asked: Vec<When>,
     known: Fences,

@@ -105,7 +105,7 @@ impl Readers {
 
 /// A share of the memory for answers, for which idle clients give way; `None` if all of it is held by clients who read.
 ///
-/// It blocks for [`GIVE_WAY_AFTER`] at most: after so long, whoever has taken nothing since the wait began gives way.
+/// It blocks for [`GIVE_WAY_AFTER`] at most: after so long, a client that has taken nothing since the wait began gives way.
 pub(super) fn hold(state: &AppState, bytes: usize) -> Option<BytesHeld> {
     let mut until = None;
     loop {

@@ -34,7 +34,7 @@ fn only_the_same_asker_joins_a_search_and_can_end_it() {
         (there, nothing, false),
         (here, &me, false),
         (there, &me, true),
-        // Anybody can say so of himself: he stays who he is.
+        // Any caller can write the header: it stays the same caller.
         (here, &through("192.0.2.1"), true),
         (here, &through("192.0.2.2"), true),
     ] {

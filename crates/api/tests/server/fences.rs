@@ -1,4 +1,4 @@
-//! Streams that tell who comes and leaves: what they say of an event follows from what was written before it.
+//! Streams that tell which objects enter and leave: what they say of an event follows from what was written before it.
 
 use crate::events::Socket;
 use crate::live::Follow;

@@ -37,7 +37,7 @@ fn what_neither_runs_nor_waits_is_refused_with_a_time_to_come_back() {
     assert_eq!((answer.header("retry-after"), &problem["retry_after_seconds"]), ("1", &json!(1)));
     assert_eq!(answer.header("ratelimit"), "\"running\";r=0;t=1");
     assert_eq!(answer.header("ratelimit-policy"), "\"running\";q=1;qu=\"concurrent-requests\"");
-    // Every other route waits for a place too, but those who watch the server have places of their own.
+    // Every other route waits for a place too, but operators have places of their own.
     for path in ["/", "/collections", "/collections/q", "/map", "/api/v0/places/near/0/0"] {
         server.get(path).problem(503);
     }

@@ -166,7 +166,7 @@ impl Walk {
     }
 }
 
-/// A place among the nearest so far; the greatest is the first to go.
+/// A place among the nearest so far; the max is the first to go.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Candidate {
     haversine: f64,
