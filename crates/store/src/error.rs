@@ -1,7 +1,7 @@
 //! What can go wrong, by what the caller can do about it.
 
-use crate::damaged::Damaged;
-use crate::full;
+use crate::store::damaged::Damaged;
+use crate::store::full;
 use meridian_model::{Invalid, Seq};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -15,79 +15,52 @@
 //! It knows nothing of queries, formats, HTTP or async: calls block, and each wait has a deadline.
 //!
 //! # Where to start reading
-//! `partition.rs` is the state machine: how a group of writes is committed. `stage.rs` works a group out (`latest.rs` for mode `latest`), `log/` makes
-//! it durable, `run.rs` and `segment/` hold events, `part.rs` is what readers see of both, `maintenance.rs` (with `choice.rs`, `pace.rs` and `install.rs`) moves
-//! events from memory to disk and keeps the number of segments small, `opening.rs` and `recovery.rs` open what is there, `leftovers.rs` says which files may go, `repair/` mends what is damaged or lost its
-//! manifest, `backup/`
-//! copies it out of a live store and makes a folder of the copy. `listeners.rs` tells others of what was written, `since.rs` those who
-//! were away; `records.rs` keeps small things for them.
+//! Each folder's `mod.rs` says what it is for. `ingest/partition.rs` is the state machine: how a group of writes is committed.
+//!
+//! | folder | holds |
+//! |---|---|
+//! | `store/` | the data folder: its collections, its lock, its threads |
+//! | `collection/` | a collection as callers hold it |
+//! | `ingest/` | what writes: queue, stage, commit |
+//! | `log/` | what makes a write durable |
+//! | `part/` | what is kept: memory trees, segments, dead rows, keys |
+//! | `catalog/` | what a collection consists of: manifest and sidecars |
+//! | `maintenance/` | what tends it: flushes, merges, the archive, retention |
+//! | `snapshot/` | what reads |
+//! | `recovery/` | what opens, checks and repairs |
+//! | `backup/` | what copies it out of a live store, and back |
+//! | `seams/` | disk, clock and randomness |
+//!
 //! `docs/format.md` has the byte layout of every file.
 
 mod backup;
-mod bodies;
-mod cache;
-mod check;
-mod choice;
+mod catalog;
 mod codec;
 mod collection;
-mod columns;
-mod damaged;
-mod dead;
-mod digest;
 mod error;
-mod expiry;
-mod files;
-mod finding;
-mod folder;
-mod former;
-mod full;
-mod idempotency;
-mod install;
-mod ipc;
-mod keys;
-mod latest;
-mod leftovers;
-mod listeners;
+mod ingest;
 mod log;
 mod maintenance;
-mod manifest;
-mod merge;
-mod naming;
-mod objects;
-mod opening;
 mod options;
-mod pace;
 mod part;
-mod partition;
-mod pending;
-mod queue;
-mod ranges;
-mod records;
 mod recovery;
-mod repair;
-mod run;
 pub mod seams;
-mod segment;
-mod sidecars;
-mod since;
 mod snapshot;
-mod stage;
-mod stats;
 mod store;
 
 pub use backup::{Backup, BackupFolder, Received, Saved, restore};
+pub use collection::stats::CollectionStats;
 pub use collection::{Collection, Deleted, KEY_BYTES_MAX, OnConflict, Work, Write, Written};
-pub use damaged::Damaged;
 pub use error::{Gone, Problem, StoreError, WriteError};
-pub use expiry::Expired;
-pub use files::Files;
-pub use former::Formers;
+pub use ingest::pending::{Pending, Turn};
+pub use maintenance::archive::Files;
+pub use maintenance::expiry::Expired;
 pub use options::{Durability, Options, Settings, SettingsChange};
 pub use part::{CHUNK_ROWS, PartView, TimeOrder};
-pub use pending::{Pending, Turn};
-pub use records::Records;
-pub use repair::Repair;
-pub use since::Since;
+pub use recovery::repair::Repair;
 pub use snapshot::Snapshot;
-pub use stats::CollectionStats;
+pub use snapshot::former::Formers;
+pub use snapshot::since::Since;
 pub use store::Store;
+pub use store::damaged::Damaged;
+pub use store::records::Records;

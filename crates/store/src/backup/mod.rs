@@ -26,9 +26,9 @@ mod tar;
 pub use folder::{BackupFolder, Received};
 pub use restore::restore;
 
+use crate::catalog::manifest::Manifest;
 use crate::codec::{frame, unframe};
 use crate::error::StoreError;
-use crate::manifest::Manifest;
 use meridian_model::Seq;
 use serde::{Deserialize, Serialize};
 use std::path::Path;

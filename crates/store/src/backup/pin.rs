@@ -1,14 +1,14 @@
 //! A collection at one position, held as it is while it is copied.
 
+use crate::catalog::manifest::{Manifest, rest_name, rows_name, segment_name};
+use crate::catalog::sidecars::sidecars;
 use crate::codec::FRAME_BYTES;
 use crate::collection::Collection;
 use crate::error::StoreError;
-use crate::manifest::{Manifest, rest_name, rows_name, segment_name};
+use crate::ingest::partition::Partition;
 use crate::part::Part;
-use crate::partition::Partition;
+use crate::part::segment::{RestFile, RowsFile};
 use crate::seams::{DiskFile, OpenMode};
-use crate::segment::{RestFile, RowsFile};
-use crate::sidecars::sidecars;
 use meridian_model::{Invalid, Seq};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -2,16 +2,16 @@
 
 use super::folder::{BackupFolder, checksum_of, read_listing};
 use super::{Backup, FILES, Saved, SavedFile, SavedRecord, checksum};
+use crate::catalog::manifest::Manifest;
+use crate::catalog::sidecars::needed_files;
 use crate::codec::{read_file, replace_file};
 use crate::error::StoreError;
-use crate::folder::{LOCK, MARKER, RESTORING, make_root, write_marker};
-use crate::manifest::Manifest;
 use crate::options::Options;
-use crate::records::Records;
 use crate::recovery::make_folders;
 use crate::seams::{Disk, OpenMode, Seams};
-use crate::sidecars::needed_files;
 use crate::store::Store;
+use crate::store::folder::{LOCK, MARKER, RESTORING, make_root, write_marker};
+use crate::store::records::Records;
 use meridian_model::Invalid;
 use meridian_model::schema::validate_name;
 use std::collections::BTreeSet;

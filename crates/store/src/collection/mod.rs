@@ -1,19 +1,20 @@
 //! A collection as its users hold it.
 
+pub(crate) mod stats;
 mod upkeep;
 mod writing;
 
 pub use upkeep::Work;
 pub use writing::{Deleted, KEY_BYTES_MAX, OnConflict, Write, Written};
 
+use crate::collection::stats::CollectionStats;
 use crate::error::{Gone, Problem, StoreError};
-use crate::expiry;
+use crate::ingest::partition::{Done, Partition, Request, Shared, State, seen_of};
+use crate::ingest::queue::Queue;
+use crate::maintenance::expiry;
 use crate::options::Settings;
 use crate::part::PartView;
-use crate::partition::{Done, Partition, Request, Shared, State, seen_of};
-use crate::queue::Queue;
 use crate::snapshot::Snapshot;
-use crate::stats::CollectionStats;
 use meridian_model::{Bounds, Invalid, Schema, Seq};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;

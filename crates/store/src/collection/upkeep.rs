@@ -2,12 +2,12 @@
 
 use super::Collection;
 use crate::error::{StoreError, WriteError};
-use crate::expiry::{self, EXPIRY_EVERY_US, Expired, Expiry};
+use crate::ingest::partition::{Done, Request};
+use crate::ingest::stage::Change;
 use crate::log::Log;
-use crate::maintenance::{Job, Output};
+use crate::maintenance::expiry::{self, EXPIRY_EVERY_US, Expired, Expiry};
+use crate::maintenance::schedule::{Job, Output};
 use crate::options::Settings;
-use crate::partition::{Done, Request};
-use crate::stage::Change;
 use meridian_model::Invalid;
 use roaring::RoaringBitmap;
 use std::collections::HashMap;

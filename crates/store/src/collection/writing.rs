@@ -1,12 +1,12 @@
 //! Writing to a collection, and deleting from it.
 
 use super::Collection;
-use crate::digest;
 use crate::error::{StoreError, WriteError};
+use crate::ingest::digest;
+use crate::ingest::partition::{Done, Key, Request, body_of};
+use crate::ingest::stage::{Change, Events, Target};
 use crate::options::Durability;
 use crate::part::{CHUNK_ROWS, PartView};
-use crate::partition::{Done, Key, Request, body_of};
-use crate::stage::{Change, Events, Target};
 use meridian_model::seq::BATCH_EVENTS_MAX;
 use meridian_model::{Batch, IdRole, Invalid, Seq};
 use std::sync::atomic::Ordering;

@@ -8,7 +8,7 @@ pub use crash::CrashStyle;
 pub use faults::FaultKind;
 
 use super::DiskLock;
-use crate::keys::hash;
+use crate::part::keys::hash;
 use faults::Faults;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -1,0 +1,203 @@
+//! The small files beside segments: which rows are dead, which are hidden, and which files a manifest names.
+
+use crate::catalog::manifest::{
+    Manifest, SegmentEntry, dead_name, hidden_name, keys_name, rest_name, rows_name, segment_name,
+};
+use crate::codec::{frame, put_bytes, put_u32, put_u64, read_file, replace_file, unframe};
+use crate::error::StoreError;
+use crate::ingest::partition::Partition;
+use crate::ingest::stage::Entry;
+use crate::part::dead::DeadRows;
+use crate::seams::Disk;
+use meridian_model::{Invalid, Seq};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+const DEAD_MAGIC: &[u8; 8] = b"MRDNDEAD";
+const DEAD_VERSION: u32 = 2;
+const HIDDEN_MAGIC: &[u8; 8] = b"MRDNHIDE";
+const HIDDEN_VERSION: u32 = 1;
+
+impl Partition {
+    /// Writes the dead rows of segments that changed since they were last written, all into one file.
+    pub(crate) fn save_dead(
+        &self,
+        entries: &[Entry],
+        segments: &mut BTreeMap<u64, SegmentEntry>,
+        flushed: u64,
+    ) -> Result<(), StoreError> {
+        let last = Seq::end_of(flushed);
+        let mut changed = Vec::new();
+        for e in entries.iter().filter(|e| e.dead.count() > 0) {
+            let Some(meta) = segments.get(&e.part.number) else { continue };
+            let count = e.dead.count_by(last.0);
+            if count != meta.dead.map_or(0, |(_, count)| count) {
+                changed.push((e, count));
+            }
+        }
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let file = self.shared.number_file();
+        let mut content = Vec::new();
+        put_u32(&mut content, changed.len() as u32);
+        for (e, count) in changed {
+            let Some(meta) = segments.get_mut(&e.part.number) else { continue };
+            put_u64(&mut content, meta.file);
+            put_bytes(&mut content, &e.dead.encode(last).map_err(Invalid::new)?);
+            meta.dead = Some((file, count));
+        }
+        let path = self.shared.segments_dir().join(dead_name(file));
+        self.write_sidecar(&path, &frame(DEAD_MAGIC, DEAD_VERSION, &content))
+    }
+
+    /// Writes the hidden rows of all segments into one file, in collections of mode `latest`.
+    pub(crate) fn save_hidden(
+        &self,
+        entries: &[Entry],
+        segments: &BTreeMap<u64, SegmentEntry>,
+        flushed: u64,
+    ) -> Result<Option<u64>, StoreError> {
+        let some: Vec<_> = entries
+            .iter()
+            .filter(|e| !e.hidden.is_empty())
+            .filter_map(|e| Some((segments.get(&e.part.number)?.file, &e.hidden)))
+            .collect();
+        if some.is_empty() {
+            return Ok(None);
+        }
+        let mut content = Vec::new();
+        put_u32(&mut content, some.len() as u32);
+        for (segment, hidden) in some {
+            put_u64(&mut content, segment);
+            put_bytes(&mut content, &hidden.encode(Seq::end_of(flushed)).map_err(Invalid::new)?);
+        }
+        let file = self.shared.number_file();
+        let path = self.shared.segments_dir().join(hidden_name(file));
+        self.write_sidecar(&path, &frame(HIDDEN_MAGIC, HIDDEN_VERSION, &content))?;
+        Ok(Some(file))
+    }
+
+    fn write_sidecar(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        self.shared.counters.add_sidecar_bytes(bytes.len() as u64);
+        replace_file(self.shared.disk.as_ref(), path, bytes)
+    }
+
+    /// Removes files of dead rows and keys that the manifest does not name any more.
+    pub(crate) fn remove_sidecars(&self, old: &Manifest) {
+        let named = sidecars(&self.manifest);
+        for name in sidecars(old).difference(&named) {
+            let path = self.shared.segments_dir().join(name);
+            if let Err(e) = self.shared.disk.remove(&path) {
+                tracing::warn!(path = %path.display(), error = %e, "could not remove a file that is not needed any more");
+            }
+        }
+    }
+}
+
+/// Files of dead rows and keys that a manifest names.
+pub(crate) fn sidecars(manifest: &Manifest) -> BTreeSet<String> {
+    let dead = manifest.segments.iter().filter_map(|s| s.dead).map(|(file, _)| dead_name(file));
+    let hidden = manifest.hidden.map(hidden_name);
+    dead.chain(manifest.keys.iter().map(|k| keys_name(k.file))).chain(hidden).collect()
+}
+
+/// All files in the folder of segments that a manifest names. Those of lists whose time is over go with the upkeep
+/// ([`Partition::sweep_listed`]), not because somebody opens the folder.
+pub(crate) fn files_of(manifest: &Manifest) -> BTreeSet<String> {
+    let mut files = sidecars(manifest);
+    files.extend(manifest.segments.iter().flat_map(|s| [segment_name(s.file), rows_name(s.file)]));
+    files.extend(manifest.segments.iter().filter(|s| s.rest.is_some()).map(|s| rest_name(s.file)));
+    files.extend(manifest.listed.iter().map(|(file, _)| rest_name(*file)));
+    files
+}
+
+/// Those of them that a backup holds: of a segment at rest all but its rows can be made anew.
+pub(crate) fn needed_files(manifest: &Manifest) -> BTreeSet<String> {
+    let mut files = sidecars(manifest);
+    for meta in &manifest.segments {
+        match meta.rest {
+            Some(_) => files.extend([rest_name(meta.file)]),
+            None => files.extend([segment_name(meta.file), rows_name(meta.file)]),
+        }
+    }
+    files
+}
+
+/// Reads the hidden rows of all segments, by file.
+pub(crate) fn read_hidden(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+) -> Result<HashMap<u64, DeadRows>, StoreError> {
+    let Some(file) = manifest.hidden else { return Ok(HashMap::new()) };
+    let path = dir.join(hidden_name(file));
+    let bytes = read_file(disk, &path)?;
+    let content = unframe(&path, HIDDEN_MAGIC, HIDDEN_VERSION, &bytes)?;
+    let parse = || -> Result<HashMap<u64, DeadRows>, String> {
+        let mut reader = crate::codec::Reader::new(content);
+        let mut found = HashMap::new();
+        for _ in 0..reader.u32()? {
+            let (segment, bytes) = (reader.u64()?, reader.bytes()?);
+            let meta = manifest.segments.iter().find(|s| s.file == segment);
+            let meta = meta.ok_or_else(|| format!("the manifest has no segment {}", segment_name(segment)))?;
+            found.insert(segment, DeadRows::decode(bytes, meta.rows)?);
+        }
+        reader.end()?;
+        Ok(found)
+    };
+    parse().map_err(|e| StoreError::corrupt(&path, e))
+}
+
+/// Number of the last write that a file of dead or hidden rows tells of.
+pub(crate) fn last_death_of(disk: &dyn Disk, path: &Path) -> Result<u64, StoreError> {
+    let bytes = read_file(disk, path)?;
+    let content = unframe(path, DEAD_MAGIC, DEAD_VERSION, &bytes)
+        .or_else(|_| unframe(path, HIDDEN_MAGIC, HIDDEN_VERSION, &bytes))?;
+    let last = |all: HashMap<u64, DeadRows>| all.values().map(DeadRows::last).max().unwrap_or(0);
+    parse_marks(content, |_| Some(u32::MAX)).map(last).map_err(|e| StoreError::corrupt(path, e))
+}
+
+/// Reads a file of dead rows whatever manifest names it, of the segments with so many rows.
+pub(crate) fn dead_of_all(
+    disk: &dyn Disk,
+    path: &Path,
+    rows_of: impl Fn(u64) -> Option<u32>,
+) -> Result<HashMap<u64, DeadRows>, StoreError> {
+    let bytes = read_file(disk, path)?;
+    let content = unframe(path, DEAD_MAGIC, DEAD_VERSION, &bytes)?;
+    parse_marks(content, rows_of).map_err(|e| StoreError::corrupt(path, e))
+}
+
+fn parse_marks(content: &[u8], rows_of: impl Fn(u64) -> Option<u32>) -> Result<HashMap<u64, DeadRows>, String> {
+    let (mut reader, mut found) = (crate::codec::Reader::new(content), HashMap::new());
+    for _ in 0..reader.u32()? {
+        let (segment, bytes) = (reader.u64()?, reader.bytes()?);
+        if let Some(rows) = rows_of(segment) {
+            found.insert(segment, DeadRows::decode(bytes, rows)?);
+        }
+    }
+    reader.end()?;
+    Ok(found)
+}
+
+/// Reads the dead rows of one segment from the file that its manifest names.
+pub(crate) fn read_dead(disk: &dyn Disk, dir: &Path, meta: &SegmentEntry) -> Result<DeadRows, StoreError> {
+    let Some((file, count)) = meta.dead else { return Ok(DeadRows::default()) };
+    let path = dir.join(dead_name(file));
+    let bytes = read_file(disk, &path)?;
+    let content = unframe(&path, DEAD_MAGIC, DEAD_VERSION, &bytes)?;
+    let parse = || -> Result<DeadRows, String> {
+        let mut reader = crate::codec::Reader::new(content);
+        for _ in 0..reader.u32()? {
+            let (segment, bytes) = (reader.u64()?, reader.bytes()?);
+            if segment == meta.file {
+                let dead = DeadRows::decode(bytes, meta.rows)?;
+                let found = dead.count();
+                return if found == count { Ok(dead) } else { Err(format!("{found} dead rows instead of {count}")) };
+            }
+        }
+        Err(format!("the segment {} is not in it", segment_name(meta.file)))
+    };
+    parse().map_err(|e| StoreError::corrupt(&path, e))
+}

@@ -1,0 +1,73 @@
+//! What tells one batch from another: a digest of its events, kept with the idempotency key that they came under.
+//!
+//! It is that of the events as they are understood, in their order: the same events give the same digest in whatever format
+//! or compression they come, and read back from the log. Columns without any value are left out, so that a field added to
+//! the schema in between makes no difference. Part of the file format (`.keys`).
+
+use crate::codec::put_u32;
+use crate::part::keys::hash;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};
+use arrow_schema::{DataType, TimeUnit};
+use meridian_model::Batch;
+
+/// Stands for a batch that nobody knows: keys of older versions have it.
+pub(crate) const UNKNOWN: u64 = 0;
+
+/// The digest of a batch with all its columns; never [`UNKNOWN`].
+pub(crate) fn of(seed: u64, batch: &Batch) -> Result<u64, String> {
+    let mut digest = hash(seed, &(batch.rows() as u64).to_le_bytes());
+    let mut bytes = Vec::new();
+    for (number, column) in batch.columns().iter().enumerate() {
+        let column = column.as_ref().ok_or("a column was left out")?;
+        if column.null_count() == column.len() {
+            continue;
+        }
+        bytes.clear();
+        put_u32(&mut bytes, number as u32);
+        put(column.as_ref(), &mut bytes)?;
+        digest = hash(digest, &bytes);
+    }
+    Ok(digest.max(UNKNOWN + 1))
+}
+
+/// Appends the values of an array. What stands in the place of a null says nothing, and is left out.
+fn put(array: &dyn Array, out: &mut Vec<u8>) -> Result<(), String> {
+    if array.null_count() > 0 {
+        out.extend((0..array.len()).map(|row| u8::from(array.is_null(row))));
+    }
+    match array.data_type() {
+        DataType::Int64 => numbers(array.as_primitive::<Int64Type>(), out, i64::to_le_bytes),
+        DataType::Float64 => numbers(array.as_primitive::<Float64Type>(), out, f64::to_le_bytes),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            numbers(array.as_primitive::<TimestampMicrosecondType>(), out, i64::to_le_bytes);
+        }
+        DataType::Boolean => out.extend(array.as_boolean().iter().flatten().map(u8::from)),
+        DataType::Utf8 => pieces(array.as_string::<i32>().iter().map(|text| text.map(str::as_bytes)), out),
+        DataType::Binary => pieces(array.as_binary::<i32>().iter(), out),
+        DataType::List(_) => {
+            for values in array.as_list::<i32>().iter().flatten() {
+                put_u32(out, values.len() as u32);
+                put(values.as_ref(), out)?;
+            }
+        }
+        other => return Err(format!("a column of {other} has no digest")),
+    }
+    Ok(())
+}
+
+fn numbers<T: ArrowPrimitiveType, const N: usize>(
+    array: &PrimitiveArray<T>,
+    out: &mut Vec<u8>,
+    bytes: fn(T::Native) -> [u8; N],
+) {
+    array.iter().flatten().for_each(|value| out.extend_from_slice(&bytes(value)));
+}
+
+fn pieces<'a>(values: impl Iterator<Item = Option<&'a [u8]>>, out: &mut Vec<u8>) {
+    for value in values.flatten() {
+        put_u32(out, value.len() as u32);
+        out.extend_from_slice(value);
+    }
+}

@@ -1,0 +1,185 @@
+//! Idempotency keys: what was written under which key, so that a batch sent twice is stored once.
+//!
+//! A key is remembered by 128 bits of hash, for `Options::key_memory` (a day) from its use; then it may be used anew.
+//! Keys live in the log until the flush that covers them writes them to a file of their own; small files are put
+//! together so that there are never many. At most `Options::keys_max` keys are remembered: a write with one more is
+//! refused, because to forget one early would break the promise silently. With each key goes a digest of its batch
+//! (`digest.rs`): another batch under the same key is refused rather than thrown away.
+
+use crate::catalog::manifest::{KeysEntry, keys_name};
+use crate::codec::{FRAME_BYTES, Reader, frame, put_i64, put_u32, put_u64, read_file, replace_file, unframe};
+use crate::error::StoreError;
+use crate::ingest::digest;
+use crate::part::keys::hash;
+use crate::seams::Disk;
+use std::collections::HashMap;
+use std::path::Path;
+
+const MAGIC: &[u8; 8] = b"MRDNKEYS";
+/// Version 1 had no digests.
+const VERSION: u32 = 2;
+/// Bytes of a key in a file, and of one of version 1.
+const KEY_BYTES: usize = 44;
+const KEY_BYTES_1: usize = 36;
+/// From this many files on they are put together.
+const FILES_MAX: usize = 8;
+
+/// What was written under a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Remembered {
+    pub(crate) position: u64,
+    pub(crate) events: u32,
+    /// In microseconds since 1970.
+    pub(crate) time: i64,
+    /// Digest of the batch, or [`digest::UNKNOWN`].
+    pub(crate) batch: u64,
+}
+
+impl Remembered {
+    /// Whether a batch with this digest may be the one that was written. Of a key of an older version nobody can tell.
+    pub(crate) fn fits(&self, batch: u64) -> bool {
+        [batch, digest::UNKNOWN].contains(&self.batch)
+    }
+}
+
+/// The keys of a partition.
+#[derive(Debug)]
+pub(crate) struct IdempotencyKeys {
+    keys: HashMap<u128, Remembered>,
+    /// In the log only.
+    unflushed: Vec<u128>,
+    seed: u64,
+    memory: i64,
+    /// When expired keys were last looked for.
+    swept: i64,
+}
+
+impl IdempotencyKeys {
+    pub(crate) fn new(seed: u64, memory: std::time::Duration) -> Self {
+        IdempotencyKeys {
+            keys: HashMap::new(),
+            unflushed: Vec::new(),
+            seed,
+            memory: memory.as_micros() as i64,
+            swept: i64::MIN,
+        }
+    }
+
+    fn digest(&self, key: &[u8]) -> u128 {
+        u128::from(hash(self.seed ^ 1, key)) << 64 | u128::from(hash(self.seed ^ 2, key))
+    }
+
+    /// What was written under this key, if that is remembered.
+    pub(crate) fn get(&self, key: &[u8], now: i64) -> Option<Remembered> {
+        self.keys.get(&self.digest(key)).copied().filter(|r| now - r.time < self.memory)
+    }
+
+    /// Remembers a key that the log holds.
+    pub(crate) fn remember(&mut self, key: &[u8], what: Remembered) {
+        let digest = self.digest(key);
+        self.keys.insert(digest, what);
+        self.unflushed.push(digest);
+    }
+
+    /// Forgets what has expired, at most once a minute unless the keys are many.
+    pub(crate) fn sweep(&mut self, now: i64, limit: usize) {
+        let due = now - self.swept.max(i64::MIN / 2) > 60_000_000;
+        if due || self.keys.len() >= limit {
+            self.swept = now;
+            let memory = self.memory;
+            self.keys.retain(|_, r| now - r.time < memory);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Reads the files that a manifest names; gives what is wrong with those that do not read.
+    pub(crate) fn load(&mut self, disk: &dyn Disk, dir: &Path, files: &[KeysEntry]) -> Vec<StoreError> {
+        let mut bad = Vec::new();
+        for entry in files {
+            match read(disk, &dir.join(keys_name(entry.file))) {
+                Ok(found) => self.keys.extend(found),
+                Err(e) => bad.push(e),
+            }
+        }
+        bad
+    }
+
+    /// Writes the keys up to `flushed` that no file holds, and answers the files that hold all of them.
+    /// `file` numbers a new file. Files that the answer leaves out may be removed once a manifest has it.
+    pub(crate) fn save(
+        &self,
+        disk: &dyn Disk,
+        dir: &Path,
+        files: &[KeysEntry],
+        flushed: u64,
+        now: i64,
+        file: u64,
+    ) -> Result<Vec<KeysEntry>, StoreError> {
+        let mut kept: Vec<KeysEntry> = files.iter().filter(|f| now - f.newest < self.memory).cloned().collect();
+        let mut fresh: Vec<(u128, Remembered)> = self
+            .unflushed
+            .iter()
+            .filter_map(|digest| Some((*digest, *self.keys.get(digest)?)))
+            .filter(|(_, what)| what.position <= flushed)
+            .collect();
+        if kept.len() + 1 > FILES_MAX {
+            fresh = self.keys.iter().map(|(d, r)| (*d, *r)).filter(|(_, r)| r.position <= flushed).collect();
+            kept.clear();
+        }
+        fresh.sort_unstable_by_key(|(digest, _)| *digest);
+        fresh.dedup_by_key(|(digest, _)| *digest);
+        if fresh.is_empty() {
+            return Ok(kept);
+        }
+        let mut content = Vec::with_capacity(8 + fresh.len() * KEY_BYTES);
+        put_u64(&mut content, fresh.len() as u64);
+        for (digest, what) in &fresh {
+            content.extend_from_slice(&digest.to_le_bytes());
+            put_u64(&mut content, what.position);
+            put_u32(&mut content, what.events);
+            put_i64(&mut content, what.time);
+            put_u64(&mut content, what.batch);
+        }
+        replace_file(disk, &dir.join(keys_name(file)), &frame(MAGIC, VERSION, &content))?;
+        let newest = fresh.iter().map(|(_, what)| what.time).max().unwrap_or(now);
+        kept.push(KeysEntry { file, newest, count: fresh.len() as u64 });
+        Ok(kept)
+    }
+
+    /// Says that a manifest names files with all keys up to `flushed`.
+    pub(crate) fn saved(&mut self, flushed: u64) {
+        let keys = &self.keys;
+        self.unflushed.retain(|digest| keys.get(digest).is_some_and(|what| what.position > flushed));
+    }
+}
+
+/// Bytes of a file of so many keys.
+pub(crate) fn file_bytes(keys: u64) -> u64 {
+    FRAME_BYTES as u64 + 8 + keys * KEY_BYTES as u64
+}
+
+/// Reads one file of keys.
+pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<(u128, Remembered)>, StoreError> {
+    let bytes = read_file(disk, path)?;
+    let content = unframe(path, MAGIC, VERSION, &bytes)?;
+    let parse = || -> Result<Vec<(u128, Remembered)>, String> {
+        let mut r = Reader::new(content);
+        let count = r.u64()? as usize;
+        let digests = count.checked_mul(KEY_BYTES) == Some(r.left());
+        if !digests && count.checked_mul(KEY_BYTES_1) != Some(r.left()) {
+            return Err(format!("{count} keys do not fit its length"));
+        }
+        (0..count)
+            .map(|_| {
+                let key = u128::from(r.u64()?) | u128::from(r.u64()?) << 64;
+                let (position, events, time) = (r.u64()?, r.u32()?, r.i64()?);
+                let batch = if digests { r.u64()? } else { digest::UNKNOWN };
+                Ok((key, Remembered { position, events, time, batch }))
+            })
+            .collect()
+    };
+    parse().map_err(|e| StoreError::corrupt(path, e))
+}

@@ -1,0 +1,37 @@
+//! Whoever wants to hear of what is written.
+
+use crate::catalog::manifest::Manifest;
+use meridian_model::{Batch, Heard, Seq, Subscriber};
+use parking_lot::RwLock;
+use std::sync::Arc;
+
+/// Those who hear of every write, in all collections of a store.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners(RwLock<Vec<Arc<dyn Subscriber>>>);
+
+impl Listeners {
+    pub(crate) fn add(&self, subscriber: Arc<dyn Subscriber>) {
+        self.0.write().push(subscriber);
+    }
+
+    /// Whether there is anybody who may listen.
+    pub(crate) fn any(&self) -> bool {
+        !self.0.read().is_empty()
+    }
+
+    /// Tells of writes to a collection at these positions. Who begins to listen while a write is made durable hears of it.
+    pub(crate) fn tell(&self, of: &Manifest, written: Vec<(u64, Batch)>) {
+        if written.is_empty() || !self.0.read().iter().any(|subscriber| subscriber.listens()) {
+            return;
+        }
+        let (tenant, collection): (Arc<str>, Arc<str>) = (of.tenant.as_str().into(), of.collection.as_str().into());
+        for (position, batch) in written {
+            let first = Seq::new(position, 0);
+            let (tenant, collection) = (tenant.clone(), collection.clone());
+            let heard = Heard { tenant, collection, made: of.created, first, batch };
+            for subscriber in self.0.read().iter().filter(|subscriber| subscriber.listens()) {
+                subscriber.hear(heard.clone());
+            }
+        }
+    }
+}

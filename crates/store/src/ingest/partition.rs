@@ -1,0 +1,516 @@
+//! The core of a collection: a state machine over log, memory trees and segments, without threads of its own.
+//!
+//! [`Partition::commit`] takes a group of writes to durability and visibility. Flushes and merges are jobs
+//! (`maintenance.rs`): chosen and installed here, under the lock that the caller keeps around the partition, and worked
+//! off outside of it. Readers never come here: they load the published [`State`].
+
+use crate::catalog::manifest::{Manifest, SegmentEntry};
+use crate::collection::stats::Counters;
+use crate::error::{Problem, StoreError, WriteError};
+use crate::ingest::bodies::{
+    decode_events, decode_expiry, decode_targets, encode_events, encode_expiry, encode_targets,
+};
+use crate::ingest::digest;
+use crate::ingest::idempotency::{IdempotencyKeys, Remembered};
+use crate::ingest::listeners::Listeners;
+use crate::ingest::stage::{Change, Entry, Events, Outcome, Stage, Staging, kind_of};
+use crate::log::{AppendError, Kind, Log, Record};
+use crate::maintenance::choice::{RUNS_MERGED, tier};
+use crate::maintenance::expiry::Expiry;
+use crate::maintenance::merge::merge_runs;
+use crate::maintenance::pace::Load;
+use crate::options::{Options, Settings};
+use crate::part::cache::BlockCache;
+use crate::part::dead::DeadRows;
+use crate::part::segment::SegmentPlace;
+use crate::part::{Context, KeyRule, Part, PartView};
+use crate::seams::{Disk, Seams};
+use crate::snapshot::Horizon;
+use arc_swap::ArcSwap;
+use meridian_model::{Layout, Mode, Schema, Seq};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// Most rows of a merge that a writer does on its way; larger ones wait for maintenance.
+const INLINE_ROWS_MAX: u64 = 1 << 15;
+/// From this many runs on a writer merges whatever the size, so that readers never face more.
+const RUNS_MAX: usize = 48;
+/// Most bytes of events replayed into one memory tree.
+const REPLAY_BYTES: usize = 32 << 20;
+
+/// What readers see: replaced as a whole.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Position of the newest write.
+    pub(crate) position: u64,
+    pub(crate) context: Arc<Context>,
+    pub(crate) settings: Settings,
+    /// All parts: every live event in them is seen.
+    pub(crate) history: Arc<[PartView]>,
+    /// The same as the collection shows them: in mode `latest` the newest event of each object.
+    pub(crate) views: Arc<[PartView]>,
+    /// Those of which the newest snapshot may see something.
+    pub(crate) seen: Arc<[PartView]>,
+    pub(crate) missing: Arc<[Problem]>,
+    pub(crate) notes: Arc<[Problem]>,
+    /// Why no writes are taken, if so.
+    pub(crate) refuses: Option<String>,
+    pub(crate) log_tail_bytes: u64,
+    pub(crate) keys: u64,
+    pub(crate) depth: (u32, u64),
+}
+
+/// What partition, readers and jobs share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) seams: Seams,
+    /// Where the data lies; in memory for an ephemeral collection.
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: Arc<Options>,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) horizon: Horizon,
+    pub(crate) state: ArcSwap<State>,
+    pub(crate) next_file: AtomicU64,
+    /// Bytes of memory trees of this collection, and of all.
+    pub(crate) memory: AtomicI64,
+    pub(crate) memory_all: Arc<AtomicI64>,
+    /// Requests in flight, over all collections.
+    pub(crate) load: Arc<Load>,
+    pub(crate) listeners: Arc<Listeners>,
+}
+
+impl Shared {
+    pub(crate) fn segments_dir(&self) -> PathBuf {
+        self.dir.join("segments")
+    }
+
+    pub(crate) fn place(&self) -> SegmentPlace {
+        SegmentPlace { disk: self.disk.clone(), cache: self.cache.clone(), counters: self.counters.clone() }
+    }
+
+    /// A number for a file that no other file of the partition has.
+    pub(crate) fn number_file(&self) -> u64 {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// One partition of a collection.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) manifest: Manifest,
+    /// Where the manifest of an ephemeral collection survives a restart; `None` where it lies with the data.
+    pub(crate) definition: Option<(Arc<dyn Disk>, PathBuf)>,
+    pub(crate) context: Arc<Context>,
+    /// `None` of an ephemeral collection.
+    pub(crate) log: Option<Log>,
+    /// Segments first, then memory trees, oldest first.
+    pub(crate) entries: Vec<Entry>,
+    /// What the manifest says of each open segment, by number of its part.
+    pub(crate) segments: BTreeMap<u64, SegmentEntry>,
+    /// Segments that could not be opened: they stay in the manifest.
+    pub(crate) damaged: Vec<SegmentEntry>,
+    pub(crate) problems: Vec<Problem>,
+    /// Why a file did not read that may be whole: the disk refused, or a newer program wrote it.
+    pub(crate) unread: Option<StoreError>,
+    /// Damage that costs nothing: a copy of what is served from elsewhere.
+    pub(crate) notes: Vec<Problem>,
+    pub(crate) keys: IdempotencyKeys,
+    pub(crate) position: u64,
+    pub(crate) refuses: Option<String>,
+    /// Files beside the manifest tell of later writes.
+    pub(crate) stale: bool,
+    /// Parts that a job in hand works on.
+    pub(crate) frozen: Vec<u64>,
+    /// Segments that merges leave alone because they are damaged.
+    pub(crate) unmergeable: Vec<u64>,
+    /// Segments that could not be made anew.
+    pub(crate) unmendable: Vec<u64>,
+    /// Most runs over one stretch of time, and the most that there may be once all merges are done.
+    pub(crate) depth: (u32, u64),
+    /// Set by the first flush asked for, until it is done.
+    pub(crate) flush_wanted: bool,
+    /// When the last group was committed, in microseconds of [`crate::seams::Clock::elapsed`].
+    pub(crate) committed_at: i64,
+}
+
+/// A write as the queue hands it over.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) change: Change,
+    pub(crate) key: Option<Key>,
+}
+
+/// An idempotency key, and the digest of the batch that it names.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) text: String,
+    pub(crate) batch: u64,
+}
+
+/// What became of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// It is durable and visible.
+    Stored(Outcome),
+    /// It was stored before under the same key.
+    Duplicate(Remembered),
+}
+
+pub(crate) fn context_of(schema: Arc<Schema>, seed: u64, counters: &Arc<Counters>) -> Arc<Context> {
+    let layout = Arc::new(Layout::of(&schema));
+    let rule = KeyRule { role: schema.id, seed };
+    Arc::new(Context { schema, layout, rule, counters: counters.clone() })
+}
+
+impl Partition {
+    /// Commits a group of writes: one append, one sync, one new snapshot. Answers each in its place.
+    pub(crate) fn commit(&mut self, group: Vec<Request>) -> Vec<Result<Done, WriteError>> {
+        let now = self.shared.seams.clock.now();
+        self.committed_at = self.shared.seams.clock.elapsed();
+        self.keys.sweep(now, self.shared.options.keys_max);
+        let mut answers: Vec<Result<Done, WriteError>> = Vec::with_capacity(group.len());
+        if let Some(why) = &self.refuses {
+            return group.iter().map(|_| Err(WriteError::Refused(why.clone()))).collect();
+        }
+        let context = self.context.clone();
+        let mut stage = Stage::new(&self.entries, &context, self.position + 1);
+        let mut records = Vec::new();
+        // Keys first used in this group: key to what its write came to.
+        let mut fresh: HashMap<String, Remembered> = HashMap::new();
+        let (durable, mut taken) = (self.log.is_some(), 0);
+        for request in group {
+            if let Some(key) = &request.key {
+                let known = fresh.get(&key.text).copied().or_else(|| self.keys.get(key.text.as_bytes(), now));
+                if let Some(known) = known {
+                    let (position, events) = (known.position, u64::from(known.events));
+                    let reused = WriteError::KeyReused { position, events };
+                    answers.push(if known.fits(key.batch) { Ok(Done::Duplicate(known)) } else { Err(reused) });
+                    continue;
+                }
+                if self.keys.len() + fresh.len() >= self.shared.options.keys_max {
+                    answers.push(Err(WriteError::Busy(format!(
+                        "{} idempotency keys within {} s are as many as are remembered: send without a key, or later",
+                        self.shared.options.keys_max,
+                        self.shared.options.key_memory.as_secs()
+                    ))));
+                    continue;
+                }
+            }
+            let answer = stage_one(&mut stage, request.change);
+            if let Ok((kind, outcome, body, bytes)) = answer {
+                let events = outcome.written as u32;
+                if let Some(key) = &request.key {
+                    let what = Remembered { position: outcome.position, events, time: now, batch: key.batch };
+                    fresh.insert(key.text.clone(), what);
+                }
+                let key = request.key.map_or_else(Vec::new, |key| key.text.into_bytes());
+                // What the log takes of a write, its head apart; of a collection without a log what it takes in memory.
+                taken += if body.is_empty() { bytes } else { (key.len() + body.len()) as u64 };
+                records.push(Record { position: outcome.position, kind, time: now, events, key, body });
+                answers.push(Ok(Done::Stored(outcome)));
+            } else {
+                answers.push(answer.map(|(_, outcome, _, _)| Done::Stored(outcome)));
+            }
+        }
+        if records.is_empty() {
+            return answers;
+        }
+        // Whatever can fail without the disk fails before the log has the group.
+        let position = stage.next - 1;
+        let heard = if self.shared.listeners.any() { stage.written() } else { Vec::new() };
+        let staging = match stage.finish(self.shared.cache.number_part()) {
+            Ok(staging) => staging,
+            Err(e) => return fail_stored(answers, || WriteError::Refused(e.to_string())),
+        };
+        if durable && let Some(log) = &mut self.log {
+            match log.append(&records) {
+                Ok(bytes) => {
+                    self.shared.counters.add_log_bytes(bytes);
+                    self.shared.counters.add_syncs(1);
+                }
+                Err(AppendError::Clean(e)) => {
+                    if e.is_full() {
+                        let text = format!("the disk is full ({e}); nothing of the write is stored");
+                        return fail_stored(answers, || WriteError::Full(text.clone()));
+                    }
+                    let text = format!("{e}; nothing of the write is stored");
+                    return fail_stored(answers, || WriteError::Busy(text.clone()));
+                }
+                Err(AppendError::Unknown(e)) => {
+                    let why = format!("{e}: what is on disk is not known any more; restart once the disk is well");
+                    self.refuse(why.clone());
+                    return fail_stored(answers, || WriteError::Failed(why.clone()));
+                }
+            }
+        }
+        for (key, what) in fresh {
+            self.keys.remember(key.as_bytes(), what);
+        }
+        self.shared.counters.add_bytes_taken(taken);
+        self.shared.counters.add_groups(1);
+        self.apply(staging, position);
+        self.shared.listeners.tell(&self.manifest, heard);
+        answers
+    }
+
+    /// Makes a staged group visible.
+    fn apply(&mut self, staging: Staging, position: u64) {
+        staging.apply(&mut self.entries);
+        self.position = position;
+        self.merge_small_runs();
+        self.publish();
+    }
+
+    /// Keeps the number of memory trees logarithmic: the youngest of a like size become one.
+    fn merge_small_runs(&mut self) {
+        loop {
+            let runs = self.loose_runs();
+            let Some((&last, _)) = runs.split_last() else { return };
+            let own = tier(u64::from(self.entries[last].part.rows));
+            let tail: Vec<usize> =
+                runs.iter().rev().copied().take_while(|i| tier(u64::from(self.entries[*i].part.rows)) <= own).collect();
+            let rows: u64 = tail.iter().map(|i| u64::from(self.entries[*i].part.rows)).sum();
+            let crowded = runs.len() >= RUNS_MAX;
+            if tail.len() < RUNS_MERGED || (rows > INLINE_ROWS_MAX && !crowded) {
+                return;
+            }
+            let inputs: Vec<Entry> = tail.iter().rev().map(|i| self.entries[*i].clone()).collect();
+            match merge_runs(&self.shared, &self.context, &inputs, self.floor_for(&inputs)) {
+                Ok(merged) => {
+                    self.entries.retain(|e| inputs.iter().all(|i| i.part.number != e.part.number));
+                    self.entries.extend(merged);
+                }
+                Err(e) => {
+                    // Columns too large to be put together: they stay as they are until the flush.
+                    tracing::warn!(error = %e, "memory trees were not merged");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Memory trees that no job works on, oldest first.
+    pub(crate) fn loose_runs(&self) -> Vec<usize> {
+        (0..self.entries.len())
+            .filter(|i| {
+                let part = &self.entries[*i].part;
+                part.run().is_some() && !self.frozen.contains(&part.number)
+            })
+            .collect()
+    }
+
+    /// The number up to which dead rows may be dropped from these parts; `None` if they hold none.
+    pub(crate) fn floor_for(&self, inputs: &[Entry]) -> Option<u64> {
+        if inputs.iter().all(|e| e.dead.count() == 0) {
+            return None;
+        }
+        let current = Seq::end_of(self.position).0;
+        Some(self.shared.horizon.drop_below(self.shared.seams.clock.elapsed(), current))
+    }
+
+    /// Shows readers what is now.
+    pub(crate) fn publish(&mut self) {
+        let seq = Seq::end_of(self.position);
+        let view =
+            |e: &Entry| PartView { part: e.part.clone(), dead: e.dead.clone(), seq, context: self.context.clone() };
+        let history: Arc<[PartView]> = self.entries.iter().map(view).collect();
+        let views = match self.manifest.schema.mode {
+            Mode::History => history.clone(),
+            Mode::Latest => self.entries.iter().map(|e| PartView { dead: e.hidden.clone(), ..view(e) }).collect(),
+        };
+        let seen = seen_of(&views);
+        let memory: i64 = self.entries.iter().filter(|e| e.part.run().is_some()).map(|e| e.part.bytes() as i64).sum();
+        let before = self.shared.memory.swap(memory, Ordering::AcqRel);
+        self.shared.memory_all.fetch_add(memory - before, Ordering::AcqRel);
+        self.shared.state.store(Arc::new(State {
+            position: self.position,
+            context: self.context.clone(),
+            settings: self.manifest.settings.clone(),
+            history,
+            views,
+            seen,
+            missing: self.problems.as_slice().into(),
+            notes: self.notes.as_slice().into(),
+            refuses: self.refuses.clone(),
+            log_tail_bytes: self.log.as_ref().map_or(0, Log::tail_bytes),
+            keys: self.keys.len() as u64,
+            depth: self.depth,
+        }));
+    }
+
+    /// Whether it is all there, and takes writes.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.refuses.is_none() && self.damaged.is_empty() && !self.stale
+    }
+
+    /// Whether it has rows that do not read. Reads all of them.
+    pub(crate) fn has_lost_blocks(&self) -> bool {
+        let segments = self.entries.iter().filter_map(|entry| entry.part.segment());
+        segments.into_iter().any(|segment| !segment.lost_blocks().is_empty())
+    }
+
+    /// Takes no more writes from here on.
+    pub(crate) fn refuse(&mut self, why: String) {
+        tracing::error!(collection = %self.manifest.collection, why = %why, "the collection takes no more writes");
+        self.refuses = Some(why);
+        self.publish();
+    }
+
+    /// Changes the schema (by adding optional fields) or the settings, durably.
+    pub(crate) fn change(&mut self, schema: Option<Schema>, settings: Option<Settings>) -> Result<(), StoreError> {
+        if let Some(why) = &self.refuses {
+            return Err(StoreError::Invalid(meridian_model::Invalid::new(format!(
+                "the collection is read-only: {why}"
+            ))));
+        }
+        let mut changed = self.manifest.clone();
+        changed.schema = schema.unwrap_or(changed.schema);
+        changed.settings = settings.unwrap_or(changed.settings);
+        // A manifest takes a number of its own: the newer of two is known by it.
+        changed.next_file = self.shared.number_file() + 1;
+        self.write_manifest(&changed)?;
+        self.context = context_of(Arc::new(changed.schema.clone()), changed.seed, &self.shared.counters);
+        self.manifest = changed;
+        self.publish();
+        Ok(())
+    }
+
+    /// Writes a manifest, and its copy where an ephemeral collection keeps its definition.
+    pub(crate) fn write_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        let bytes = manifest.write(self.shared.disk.as_ref(), &self.shared.dir)?;
+        self.shared.counters.add_sidecar_bytes(bytes);
+        if let Some((disk, dir)) = &self.definition
+            && (manifest.schema != self.manifest.schema || manifest.settings != self.manifest.settings)
+        {
+            let empty =
+                Manifest { flushed: 0, segments: Vec::new(), keys: Vec::new(), hidden: None, ..manifest.clone() };
+            empty.write(disk.as_ref(), dir)?;
+        }
+        Ok(())
+    }
+
+    /// Replays what the log held beyond the manifest.
+    pub(crate) fn replay(&mut self, records: Vec<Record>) -> Result<(), StoreError> {
+        let context = self.context.clone();
+        let mut records = records.into_iter().peekable();
+        while records.peek().is_some() {
+            let mut stage = Stage::new(&self.entries, &context, self.position + 1);
+            let mut remembered = Vec::new();
+            while stage.bytes() < REPLAY_BYTES {
+                let Some(record) = records.next() else { break };
+                // After damage a position may be missing; its number stays unused.
+                stage.next = record.position;
+                let (position, events, time, key) = (record.position, record.events, record.time, record.key.clone());
+                let replayed = replay_one(&mut stage, &context, record, !self.damaged.is_empty(), self.manifest.seed);
+                if !key.is_empty() {
+                    let batch = *replayed.as_ref().unwrap_or(&digest::UNKNOWN);
+                    remembered.push((key, Remembered { position, events, time, batch }));
+                }
+                if let Err(detail) = replayed {
+                    stage.next = position + 1;
+                    self.problems.push(Problem { path: self.shared.dir.join("log"), detail });
+                    let why = "an acknowledged write could not be replayed; see the problems listed";
+                    self.refuses.get_or_insert(why.to_owned());
+                }
+            }
+            let position = stage.next - 1;
+            let staging = stage.finish(self.shared.cache.number_part())?;
+            for (key, what) in remembered {
+                self.keys.remember(&key, what);
+            }
+            staging.apply(&mut self.entries);
+            self.position = self.position.max(position);
+            self.merge_small_runs();
+        }
+        Ok(())
+    }
+}
+
+type Staged = (Kind, Outcome, Vec<u8>, u64);
+
+fn stage_one(stage: &mut Stage<'_>, change: Change) -> Result<Staged, WriteError> {
+    let unseen = |e: StoreError| WriteError::Refused(format!("whether the events are there cannot be seen: {e}"));
+    let targets = match change {
+        Change::Write(events) => {
+            let (kind, bytes) = (kind_of(&events), events.batch.bytes() as u64);
+            let outcome = stage.write(events)?;
+            return Ok((kind, outcome, stage.take_body(), bytes));
+        }
+        Change::DeleteIds(ids) => stage.targets(&ids).map_err(unseen)?,
+        Change::DeleteRows(targets) => stage.alive(targets).map_err(unseen)?,
+        Change::Expire(expiry) => {
+            let outcome = stage.expire(&expiry).map_err(unseen)?;
+            return Ok((Kind::Expire, outcome, encode_expiry(expiry.before), 0));
+        }
+    };
+    let outcome = stage.delete(&targets).map_err(unseen)?;
+    Ok((Kind::Delete, outcome, encode_targets(&targets), 0))
+}
+
+/// Makes the change of a record, and gives the digest of its batch where it has a key. `partly`: some segments cannot be
+/// read.
+fn replay_one(
+    stage: &mut Stage<'_>,
+    context: &Arc<Context>,
+    record: Record,
+    partly: bool,
+    seed: u64,
+) -> Result<u64, String> {
+    let mut digest = digest::UNKNOWN;
+    let named = |e: String| format!("the write at position {} cannot be replayed: {e}", record.position);
+    match record.kind {
+        Kind::Delete => {
+            let targets = decode_targets(&record.body).map_err(named)?;
+            let outcome = stage.delete(&targets).map_err(|e| named(e.to_string()))?;
+            // A flush would let go of the record, and the events would be back once their segment can be read.
+            if partly && outcome.killed < targets.len() as u64 {
+                return Err(named("events that it deletes are in a segment that cannot be read".to_owned()));
+            }
+        }
+        Kind::Expire => {
+            let before = decode_expiry(&record.body).map_err(named)?;
+            stage.expire(&Expiry { before, found: HashMap::new() }).map_err(|e| named(e.to_string()))?;
+        }
+        Kind::Write | Kind::Replace => {
+            let batch = decode_events(context, &record.body).map_err(named)?;
+            if !record.key.is_empty() {
+                digest = digest::of(seed, &batch).map_err(named)?;
+            }
+            // Ids of a plain write were free when it was taken. Replacing does the same, and forgives what damage hid.
+            let events = Events::of(context, batch, true).map_err(|e| named(format!("{} ids stand twice", e.len())))?;
+            stage.write(events).map_err(|e| named(e.to_string()))?;
+        }
+    }
+    Ok(digest)
+}
+
+/// Answers with an error what would have been stored.
+fn fail_stored(
+    answers: Vec<Result<Done, WriteError>>,
+    error: impl Fn() -> WriteError,
+) -> Vec<Result<Done, WriteError>> {
+    // A duplicate of a write in this very group fails with it; one of an older write would not have to, but tells the
+    // sender nothing wrong by being asked to come again.
+    answers.into_iter().map(|answer| answer.and_then(|_| Err(error()))).collect()
+}
+
+/// Encodes the events of a write for the log.
+pub(crate) fn body_of(events: &Events) -> Result<Vec<u8>, StoreError> {
+    Ok(encode_events(&events.batch).map_err(meridian_model::Invalid::new)?)
+}
+
+/// The parts of which their own snapshot sees something.
+pub(crate) fn seen_of(views: &Arc<[PartView]>) -> Arc<[PartView]> {
+    let gone = |v: &PartView| v.dead.all_dead(v.part.rows, v.seq);
+    if views.iter().any(gone) { views.iter().filter(|v| !gone(v)).cloned().collect() } else { views.clone() }
+}
+
+/// A part, what is dead in it and what is hidden.
+pub(crate) fn entry(part: Part, dead: DeadRows, hidden: DeadRows) -> Entry {
+    Entry { part: Arc::new(part), dead: Arc::new(dead), hidden: Arc::new(hidden) }
+}

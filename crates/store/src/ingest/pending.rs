@@ -1,0 +1,54 @@
+//! Writes whose writer is not a thread: a task that waits for many things hands its batch in and goes on.
+
+use crate::collection::{Collection, Write, Written};
+use crate::error::WriteError;
+use crate::ingest::partition::{Done, Request};
+use crate::ingest::queue::{Ticket, Turn as QueueTurn, too_late};
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+/// A write in the queue of its collection. Dropped, it is taken back, unless it is being committed already.
+#[derive(Debug)]
+pub struct Pending {
+    collection: Arc<Collection>,
+    ticket: Ticket<Request, Done>,
+}
+
+/// What the holder of a [`Pending`] is to do.
+#[derive(Debug)]
+pub enum Turn {
+    /// Commit for all that wait, with [`Pending::lead`], then look again.
+    Lead,
+    /// Nothing more: this came of the write.
+    Done(Result<Written, WriteError>),
+}
+
+impl Collection {
+    /// Queues a batch, as [`Collection::write`] does, and does not wait. Computes for as long as the batch is large, so
+    /// that it suits small ones; ask [`Collection::has_room`] first, as memory is not waited for either. The write's
+    /// deadline is the caller's to keep.
+    pub fn submit(self: &Arc<Self>, write: Write) -> Result<Pending, WriteError> {
+        let (request, bytes) = self.request_of(write)?;
+        Ok(Pending { collection: self.clone(), ticket: self.queue.push(request, bytes)? })
+    }
+}
+
+impl Pending {
+    /// What to do; if nothing yet, `waker` is woken when there is something. The outcome is told once.
+    pub fn poll(&self, waker: &Waker) -> Poll<Turn> {
+        self.ticket.poll(waker).map(|turn| match turn {
+            QueueTurn::Lead => Turn::Lead,
+            QueueTurn::Answered(answer) => Turn::Done(answer.map(Written::of)),
+        })
+    }
+
+    /// Commits what is queued, this write among it, if it is its turn. Blocks for the disk.
+    pub fn lead(&self) {
+        self.ticket.lead(|group| self.collection.commit_group(group));
+    }
+
+    /// Gives up at the deadline: the refusal, or `None` if the write is being committed and its outcome is near.
+    pub fn give_up(&self) -> Option<WriteError> {
+        self.ticket.take_back().then(too_late)
+    }
+}

@@ -1,0 +1,110 @@
+//! Finding live events by their ids: in the writes of a group so far, then in the parts, the newest first, as an id that is
+//! replaced again and again is found in the youngest.
+
+use crate::error::StoreError;
+use crate::ingest::stage::{Place, Stage, Target};
+use crate::part::keys::{KeyRows, hash};
+use arrow_array::StringArray;
+use meridian_model::{IdRole, Seq};
+
+impl Stage<'_> {
+    /// Rows of a batch whose ids live events have, and where these are; `keys` are those of its ids.
+    ///
+    /// As [`Stage::find`] for each, but part by part: a part's filter is fetched once for all keys, and meets them in its
+    /// own order, so that ten thousand ids cost little more than as many bits.
+    pub(crate) fn find_all(&self, keys: &KeyRows, ids: &StringArray) -> Result<Vec<(u32, Place)>, StoreError> {
+        let KeyRows { keys, rows } = keys;
+        let id_of = |i: u32| ids.value(rows[i as usize] as usize);
+        let mut there = Vec::new();
+        // Not found yet, by their numbers among the keys.
+        let mut open: Vec<u32> = (0..keys.len() as u32).collect();
+        if !self.staged.is_empty() {
+            open.retain(|&i| {
+                let place = self.find_staged(keys[i as usize], id_of(i), None);
+                there.extend(place.map(|place| (rows[i as usize], place)));
+                place.is_none()
+            });
+        }
+        for (entry, e) in self.entries.iter().enumerate().rev() {
+            if open.is_empty() {
+                break;
+            }
+            let mut found = Vec::new();
+            for i in e.part.may_hold(self.context.rule, keys, &open)? {
+                if let Some(place) = self.find_in(entry, keys[i as usize], id_of(i), None)? {
+                    there.push((rows[i as usize], place));
+                    found.push(i);
+                }
+            }
+            if !found.is_empty() {
+                open.retain(|i| found.binary_search(i).is_err());
+            }
+        }
+        Ok(there)
+    }
+
+    /// The live event with this key and id, and, if one is asked for, with this number.
+    pub(crate) fn find(&self, key: u64, id: &str, seq: Option<u64>) -> Result<Option<Place>, StoreError> {
+        if let Some(place) = self.find_staged(key, id, seq) {
+            return Ok(Some(place));
+        }
+        for entry in (0..self.entries.len()).rev() {
+            if let Some(place) = self.find_in(entry, key, id, seq)? {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn find_target(&self, target: &Target) -> Result<Option<Place>, StoreError> {
+        let key = match self.context.rule.role {
+            IdRole::Given => hash(self.context.rule.seed, target.id.as_bytes()),
+            IdRole::Made => target.seq,
+        };
+        self.find(key, &target.id, Some(target.seq))
+    }
+
+    fn find_staged(&self, key: u64, id: &str, seq: Option<u64>) -> Option<Place> {
+        for (batch, staged) in self.staged.iter().enumerate().rev() {
+            let rows: Vec<u32> = match (self.context.rule.role, staged.events.batch.ids()) {
+                (IdRole::Given, Some(ids)) => {
+                    let rows = staged.events.ids.rows_of(key).iter().copied();
+                    rows.filter(|row| ids.value(*row as usize) == id).collect()
+                }
+                _ => {
+                    let ordinal = Seq(key).0 & 0xff_ffff;
+                    let here = Seq(key).position() == staged.position && ordinal < staged.events.batch.rows() as u64;
+                    here.then_some(ordinal as u32).into_iter().collect()
+                }
+            };
+            for row in rows {
+                let fits = seq.is_none_or(|s| s == Seq::new(staged.position, row as usize).0);
+                if fits && staged.dead.death(row).is_none() {
+                    return Some(Place::Staged { batch, row });
+                }
+            }
+        }
+        None
+    }
+
+    fn find_in(&self, entry: usize, key: u64, id: &str, seq: Option<u64>) -> Result<Option<Place>, StoreError> {
+        let e = &self.entries[entry];
+        let dead = self.dead.get(&entry).unwrap_or(&e.dead);
+        for (row, found) in e.part.find_key(self.context.rule, &self.context.layout, key, id)? {
+            if seq.is_none_or(|s| s == found) && dead.death(row).is_none() {
+                return Ok(Some(Place::Part { entry, row }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The number of an event.
+    pub(crate) fn seq_at(&self, place: Place) -> Result<u64, StoreError> {
+        match place {
+            Place::Staged { batch, row } => Ok(Seq::new(self.staged[batch].position, row as usize).0),
+            Place::Part { entry, row } => {
+                Ok(self.entries[entry].part.seqs(row..row + 1)?.first().copied().unwrap_or(0))
+            }
+        }
+    }
+}

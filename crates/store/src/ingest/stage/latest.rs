@@ -1,0 +1,216 @@
+//! Mode `latest`: which event of each object the collection shows.
+//!
+//! History is kept whole; a second record beside the dead rows says which rows are hidden because their object has a
+//! newer event. The newest is the one that ends last by its own time (of two, the one written last), so a late event
+//! never wins. When it is deleted, the one before it is shown again. Snapshots see this as they see deaths: from a
+//! write on, until another. Which rows are hidden follows from the events alone, so replaying the log finds it again.
+
+use crate::error::StoreError;
+use crate::ingest::stage::{Events, Place, Stage};
+use crate::part::Fill;
+use crate::part::objects::{ObjectEntry, object_of};
+use meridian_model::{FieldColumn, FieldType, Mode, Seq};
+use std::collections::{HashMap, HashSet};
+
+/// An object as an event names it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Object {
+    Text(String),
+    Int(i64),
+}
+
+/// The newest live event of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Newest {
+    time: i64,
+    seq: u64,
+    place: Place,
+}
+
+/// Objects looked up by the writes of one group, with their newest events.
+pub(crate) type NewestCache = HashMap<Object, Option<Newest>>;
+
+/// Objects that a write touches, with what each showed before it.
+pub(crate) type Touched = HashMap<Object, (u64, Option<Newest>)>;
+
+pub(crate) fn object_in(column: &FieldColumn<'_>, row: usize) -> Option<Object> {
+    use arrow_array::Array;
+    match column {
+        FieldColumn::Text(texts) => texts.is_valid(row).then(|| Object::Text(texts.value(row).to_owned())),
+        FieldColumn::Int(numbers) => numbers.is_valid(row).then(|| Object::Int(numbers.value(row))),
+        _ => None,
+    }
+}
+
+impl Stage<'_> {
+    pub(crate) fn is_latest(&self) -> bool {
+        self.context.schema.mode == Mode::Latest
+    }
+
+    /// The objects whose newest event a write may change: those of the rows it kills and of the events it brings.
+    pub(crate) fn objects_before(
+        &mut self,
+        killed: impl Iterator<Item = Place>,
+        events: Option<&Events>,
+    ) -> Result<Touched, StoreError> {
+        let mut touched = Touched::new();
+        if !self.is_latest() {
+            return Ok(touched);
+        }
+        for place in killed.filter(|place| !self.is_hidden(*place)).collect::<Vec<_>>() {
+            if let Some((object, hash)) = self.object_at(place)? {
+                touched.insert(object, (hash, None));
+            }
+        }
+        let column = events.and_then(|e| Some((e, e.batch.field(e.batch.schema().object?)?)));
+        if let Some((events, column)) = column {
+            // Entries stand by object: each is looked at once.
+            for entry in &events.objects.entries {
+                if let Some(object) = object_in(&column, entry.row as usize)
+                    && !touched.contains_key(&object)
+                {
+                    touched.insert(object, (entry.object, None));
+                }
+            }
+        }
+        for (object, (hash, before)) in &mut touched {
+            *before = match self.newest.get(object) {
+                Some(known) => *known,
+                None => self.newest_of(*hash, object)?,
+            };
+        }
+        Ok(touched)
+    }
+
+    /// After a write at `position`: shows the newest event of each object that it touched, and hides the others.
+    pub(crate) fn show_newest(&mut self, touched: Touched, position: u64) -> Result<(), StoreError> {
+        if touched.is_empty() {
+            return Ok(());
+        }
+        let at = Seq::new(position, 0).0;
+        // New events that another of their object comes after.
+        let mut late = HashSet::new();
+        if let Some(batch) = self.staged.len().checked_sub(1).filter(|b| self.staged[*b].position == position) {
+            let rows = self.staged[batch].events.objects.entries.iter().map(|e| Place::Staged { batch, row: e.row });
+            late.extend(rows);
+        }
+        for (object, (hash, before)) in touched {
+            let after = self.newest_of(hash, &object)?;
+            if let Some(after) = &after {
+                late.remove(&after.place);
+            }
+            if let Some(before) = before.filter(|before| Some(before.place) != after.map(|a| a.place)) {
+                self.hide(before.place, at);
+            }
+            if let Some(after) = after.filter(|after| self.is_hidden(after.place)) {
+                self.show(after.place, at);
+            }
+            self.newest.insert(object, after);
+        }
+        late.into_iter().for_each(|place| self.hide(place, at));
+        Ok(())
+    }
+
+    /// The newest live event of an object, staged ones included.
+    fn newest_of(&self, hash: u64, object: &Object) -> Result<Option<Newest>, StoreError> {
+        let mut best: Option<Newest> = None;
+        let better = |best: &Option<Newest>, time: i64, seq: u64| best.is_none_or(|b| (b.time, b.seq) < (time, seq));
+        for (batch, staged) in self.staged.iter().enumerate().rev() {
+            let column = self.context.schema.object.and_then(|field| staged.events.batch.field(field));
+            let Some(column) = column else { continue };
+            let entries = staged.events.objects.within(hash, &(i64::MIN..=i64::MAX)).iter().rev();
+            let alive = |e: &&ObjectEntry| staged.dead.death(e.row).is_none();
+            let same = |e: &&ObjectEntry| object_in(&column, e.row as usize).as_ref() == Some(object);
+            if let Some(e) = entries.filter(alive).find(same) {
+                let seq = Seq::new(staged.position, e.row as usize).0;
+                if better(&best, e.time, seq) {
+                    best = Some(Newest { time: e.time, seq, place: Place::Staged { batch, row: e.row } });
+                }
+            }
+        }
+        for (index, entry) in self.entries.iter().enumerate().rev() {
+            // Late events aside, the youngest parts have it, and older ones need not be asked.
+            if best.is_some_and(|b| entry.part.forest.bounds().end < b.time) {
+                continue;
+            }
+            let dead = self.dead.get(&index).unwrap_or(&entry.dead);
+            let mut failed = None;
+            let found = entry.part.newest_of_object(self.context.rule, hash, |e| {
+                dead.death(e.row).is_none()
+                    && match self.object_at(Place::Part { entry: index, row: e.row }) {
+                        Ok(found) => found.is_some_and(|(found, _)| found == *object),
+                        Err(error) => {
+                            failed = Some(error);
+                            true
+                        }
+                    }
+            })?;
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            if let Some(e) = found.filter(|e| better(&best, e.time, e.seq)) {
+                best = Some(Newest { time: e.time, seq: e.seq, place: Place::Part { entry: index, row: e.row } });
+            }
+        }
+        Ok(best)
+    }
+
+    /// The object of an event, and its hash.
+    fn object_at(&self, place: Place) -> Result<Option<(Object, u64)>, StoreError> {
+        let Some(field) = self.context.schema.object else { return Ok(None) };
+        let seed = self.context.rule.seed;
+        let both =
+            |column: &FieldColumn<'_>, row: usize| Some((object_in(column, row)?, object_of(seed, column, row)?));
+        match place {
+            Place::Staged { batch, row } => {
+                let column = self.staged[batch].events.batch.field(field);
+                Ok(column.and_then(|column| both(&column, row as usize)))
+            }
+            Place::Part { entry, row } => {
+                let column = self.context.layout.field(field);
+                let Some(array) = self.entries[entry].part.column(column, row..row + 1, Fill::Keep)? else {
+                    return Ok(None);
+                };
+                use arrow_array::cast::AsArray;
+                let column = match self.context.schema.fields[field].kind {
+                    FieldType::Int => array.as_primitive_opt::<arrow_array::types::Int64Type>().map(FieldColumn::Int),
+                    _ => array.as_string_opt::<i32>().map(FieldColumn::Text),
+                };
+                Ok(column.and_then(|column| both(&column, 0)))
+            }
+        }
+    }
+
+    fn is_hidden(&self, place: Place) -> bool {
+        match place {
+            Place::Part { entry, row } => {
+                self.hidden.get(&entry).unwrap_or(&self.entries[entry].hidden).death(row).is_some()
+            }
+            Place::Staged { batch, row } => self.staged[batch].hidden.death(row).is_some(),
+        }
+    }
+
+    pub(crate) fn hide(&mut self, place: Place, seq: u64) {
+        self.hidden_rows(place).kill(row_of(place), seq);
+    }
+
+    fn show(&mut self, place: Place, seq: u64) {
+        self.hidden_rows(place).revive(row_of(place), seq);
+    }
+
+    fn hidden_rows(&mut self, place: Place) -> &mut crate::part::dead::DeadRows {
+        match place {
+            Place::Part { entry, .. } => {
+                let entries = self.entries;
+                self.hidden.entry(entry).or_insert_with(|| entries[entry].hidden.as_ref().clone())
+            }
+            Place::Staged { batch, .. } => &mut self.staged[batch].hidden,
+        }
+    }
+}
+
+fn row_of(place: Place) -> u32 {
+    match place {
+        Place::Part { row, .. } | Place::Staged { row, .. } => row,
+    }
+}

@@ -1,0 +1,429 @@
+//! Staging: what a group of writes will do, worked out before any of it is made durable.
+//!
+//! Each write is checked against the collection and against the writes before it in the group, in order, and gets its
+//! position. Nothing that readers see changes here; when the log has the group, the stage is applied as a whole.
+
+pub(crate) mod find;
+pub(crate) mod latest;
+
+use crate::error::{StoreError, WriteError};
+use crate::ingest::stage::latest::NewestCache;
+use crate::log::Kind;
+use crate::maintenance::expiry::{Expiry, expired_rows};
+use crate::part::dead::DeadRows;
+use crate::part::keys::{KeyRows, hash};
+use crate::part::objects::ObjectRows;
+use crate::part::run;
+use crate::part::{Context, Part};
+use meridian_index::{Grid, Key, sort_order};
+use meridian_model::{Batch, IdRole, Invalid, Layout, Mode, Schema, Seq};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Most ids or mistakes named in one error.
+pub(crate) const NAMED_MAX: usize = 100;
+
+/// A part and its dead rows, as the newest snapshot has them.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) part: Arc<Part>,
+    pub(crate) dead: Arc<DeadRows>,
+    /// Rows that the view of mode `latest` does not show: the dead, and those that are not their object's newest.
+    /// Empty in collections of mode `history`.
+    pub(crate) hidden: Arc<DeadRows>,
+}
+
+/// What a write wants, checked as far as that goes without the collection.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// Adds events.
+    Write(Events),
+    /// Kills the events with these ids.
+    DeleteIds(Vec<String>),
+    /// Kills events by number; the id finds them where ids are given.
+    DeleteRows(Vec<Target>),
+    /// Kills the events past the retention.
+    Expire(Expiry),
+}
+
+/// Events ready to be stored.
+#[derive(Debug)]
+pub(crate) struct Events {
+    pub(crate) batch: Batch,
+    pub(crate) keys: Vec<Key>,
+    /// Given ids by hash; empty where ids are made.
+    pub(crate) ids: KeyRows,
+    /// Objects in order of time, with ordinals for numbers; empty in collections of mode `history`.
+    pub(crate) objects: ObjectRows,
+    /// As the log holds them; empty while the log is replayed and in collections without log.
+    pub(crate) body: Vec<u8>,
+    pub(crate) replace: bool,
+    /// The number of the one event that this write may replace, if it names one.
+    pub(crate) only: Option<u64>,
+}
+
+/// An event to be killed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) seq: u64,
+    /// Empty where ids are made.
+    pub(crate) id: String,
+}
+
+impl Events {
+    /// Sorts and hashes what a batch brings, and finds ids that stand in it twice.
+    pub(crate) fn of(context: &Context, batch: Batch, replace: bool) -> Result<Events, Vec<Invalid>> {
+        let batch = widen(batch, &context.schema, &context.layout).map_err(|e| vec![e])?;
+        let mut ids = KeyRows::default();
+        if context.rule.role == IdRole::Given {
+            let column = batch.ids().ok_or_else(|| vec![Invalid::new("the batch was read without its ids")])?;
+            ids = KeyRows::of(column.iter().map(|id| hash(context.rule.seed, id.unwrap_or("").as_bytes())));
+            let twice = twice_in(&ids, column, &context.schema.id_name);
+            if !twice.is_empty() {
+                return Err(twice);
+            }
+        }
+        let keys = Grid::of(&context.schema).keys(&batch);
+        let objects = match context.schema.mode {
+            Mode::History => ObjectRows::default(),
+            Mode::Latest => {
+                let ordinals: Vec<u64> = (0..batch.rows() as u64).collect();
+                ObjectRows::of(context.rule.seed, &batch, &ordinals, 0)
+            }
+        };
+        Ok(Events { batch, keys, ids, objects, body: Vec::new(), replace, only: None })
+    }
+}
+
+/// Ids that stand in a batch more than once, each blamed on the event that repeats it.
+fn twice_in(ids: &KeyRows, column: &arrow_array::StringArray, id_name: &str) -> Vec<Invalid> {
+    let mut twice = Vec::new();
+    let mut from = 0;
+    while from < ids.keys.len() {
+        let same = ids.keys[from..].iter().take_while(|k| **k == ids.keys[from]).count();
+        for a in from..from + same {
+            let row = ids.rows[a] as usize;
+            // Rows of one hash ascend, so an earlier one is the first use.
+            let first = (from..a).map(|b| ids.rows[b] as usize).find(|b| column.value(*b) == column.value(row));
+            if let Some(first) = first {
+                twice.push((row, first));
+            }
+        }
+        from += same;
+    }
+    twice.sort_unstable();
+    let name = |(row, first): &(usize, usize)| {
+        let id = meridian_model::builder::shorten(column.value(*row));
+        Invalid::field(id_name, format!("the id {id:?} is also that of event {}: an id may stand once", first + 1))
+            .at_line(*row as u64 + 1)
+    };
+    twice.iter().take(NAMED_MAX).map(name).collect()
+}
+
+/// Brings a batch to the collection's schema: fields added since are null.
+pub(crate) fn widen(batch: Batch, schema: &Arc<Schema>, layout: &Arc<Layout>) -> Result<Batch, Invalid> {
+    if Arc::ptr_eq(batch.schema(), schema) && batch.columns().iter().all(Option::is_some) {
+        return Ok(batch);
+    }
+    let have = &batch.layout().columns;
+    let fits = have.len() <= layout.columns.len()
+        && have.iter().zip(&layout.columns).all(|(a, b)| a.name() == b.name() && a.data_type() == b.data_type());
+    if !fits {
+        return Err(Invalid::new("the batch was read for another schema than the collection has"));
+    }
+    let rows = batch.rows();
+    let mut columns = Vec::with_capacity(layout.columns.len());
+    for (i, field) in layout.columns.iter().enumerate() {
+        columns.push(Some(match batch.columns().get(i) {
+            Some(Some(column)) => column.clone(),
+            Some(None) => return Err(Invalid::field(field.name(), "the batch was read without this column")),
+            None => arrow_array::new_null_array(field.data_type(), rows),
+        }));
+    }
+    Batch::new(schema.clone(), layout.clone(), rows, columns)
+}
+
+/// Where a live event was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// In a part of the collection.
+    Part { entry: usize, row: u32 },
+    /// In an earlier write of the group.
+    Staged { batch: usize, row: u32 },
+}
+
+#[derive(Debug)]
+pub(crate) struct Staged {
+    pub(crate) events: Events,
+    pub(crate) position: u64,
+    /// Rows that later writes of the group killed.
+    pub(crate) dead: DeadRows,
+    /// As [`Entry::hidden`].
+    pub(crate) hidden: DeadRows,
+}
+
+/// What a staged write comes to once the group is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) position: u64,
+    pub(crate) written: u64,
+    /// Events replaced or deleted.
+    pub(crate) killed: u64,
+}
+
+/// A group of writes, being worked out.
+pub(crate) struct Stage<'a> {
+    pub(crate) entries: &'a [Entry],
+    pub(crate) context: &'a Arc<Context>,
+    /// Changed dead rows by entry.
+    pub(crate) dead: HashMap<usize, DeadRows>,
+    /// Changed hidden rows by entry.
+    pub(crate) hidden: HashMap<usize, DeadRows>,
+    pub(crate) staged: Vec<Staged>,
+    /// Objects looked up by writes of the group.
+    pub(crate) newest: NewestCache,
+    /// Position of the next write.
+    pub(crate) next: u64,
+}
+
+/// A stage worked out to the end.
+pub(crate) struct Staging {
+    /// Changed dead rows by entry.
+    dead: HashMap<usize, DeadRows>,
+    /// Changed hidden rows by entry.
+    hidden: HashMap<usize, DeadRows>,
+    /// The memory tree of the new events, if there are any.
+    run: Option<Entry>,
+}
+
+impl Staging {
+    /// Puts what was worked out into the entries that it was worked out from.
+    pub(crate) fn apply(self, entries: &mut Vec<Entry>) {
+        for (entry, dead) in self.dead {
+            entries[entry].dead = Arc::new(dead);
+        }
+        for (entry, hidden) in self.hidden {
+            entries[entry].hidden = Arc::new(hidden);
+        }
+        entries.extend(self.run);
+    }
+}
+
+impl<'a> Stage<'a> {
+    pub(crate) fn new(entries: &'a [Entry], context: &'a Arc<Context>, next: u64) -> Self {
+        Stage {
+            entries,
+            context,
+            dead: HashMap::new(),
+            hidden: HashMap::new(),
+            staged: Vec::new(),
+            newest: NewestCache::default(),
+            next,
+        }
+    }
+
+    /// Adds events at the next position.
+    pub(crate) fn write(&mut self, mut events: Events) -> Result<Outcome, WriteError> {
+        if events.batch.columns().len() != self.context.layout.columns.len() {
+            // Fields were added while the write waited.
+            let widened = widen(events.batch, &self.context.schema, &self.context.layout);
+            events.batch = widened.map_err(|e| WriteError::Invalid(vec![e]))?;
+        }
+        let rows = events.batch.rows();
+        let position = self.next;
+        let mut killed = Vec::new();
+        if let (IdRole::Given, Some(ids)) = (self.context.rule.role, events.batch.ids()) {
+            let mut there = self.find_all(&events.ids, ids).map_err(failed)?;
+            if !there.is_empty() && !events.replace {
+                there.sort_unstable_by_key(|(row, _)| *row);
+                let named = there.iter().take(NAMED_MAX).map(|(row, _)| ids.value(*row as usize).to_owned());
+                return Err(WriteError::Conflict { ids: named.collect(), total: there.len() });
+            }
+            if let Some(only) = events.only {
+                let found = there.iter().map(|(_, place)| self.seq_at(*place)).collect::<Result<Vec<_>, _>>();
+                if found.map_err(failed)? != [only] {
+                    return Err(WriteError::Changed);
+                }
+            }
+            killed = there;
+        }
+        let objects = self.objects_before(killed.iter().map(|(_, place)| *place), Some(&events)).map_err(failed)?;
+        for (row, place) in &killed {
+            self.kill(*place, Seq::new(position, *row as usize).0);
+        }
+        self.staged.push(Staged { events, position, dead: DeadRows::default(), hidden: DeadRows::default() });
+        self.next += 1;
+        self.show_newest(objects, position).map_err(failed)?;
+        Ok(Outcome { position, written: rows as u64, killed: killed.len() as u64 })
+    }
+
+    /// The live events that these ids name.
+    pub(crate) fn targets(&self, ids: &[String]) -> Result<Vec<Target>, StoreError> {
+        let mut targets = Vec::new();
+        for id in ids {
+            let Some(key) = self.context.rule.key_of(id) else { continue };
+            if let Some(place) = self.find(key, id, None)? {
+                let id = if self.context.rule.role == IdRole::Given { id.clone() } else { String::new() };
+                targets.push(Target { seq: self.seq_at(place)?, id });
+            }
+        }
+        targets.sort_unstable_by_key(|t| t.seq);
+        targets.dedup();
+        Ok(targets)
+    }
+
+    /// Which of the targets are alive.
+    pub(crate) fn alive(&self, targets: Vec<Target>) -> Result<Vec<Target>, StoreError> {
+        let mut alive = Vec::new();
+        for target in targets {
+            if self.find_target(&target)?.is_some() {
+                alive.push(target);
+            }
+        }
+        Ok(alive)
+    }
+
+    /// Kills events at the next position; those that are gone already do not count.
+    pub(crate) fn delete(&mut self, targets: &[Target]) -> Result<Outcome, StoreError> {
+        let position = self.next;
+        let mut places = Vec::new();
+        for target in targets {
+            places.extend(self.find_target(target)?);
+        }
+        let objects = self.objects_before(places.iter().copied(), None)?;
+        let mut killed = 0;
+        for place in places {
+            killed += u64::from(self.kill(place, Seq::new(position, 0).0));
+        }
+        self.next += 1;
+        self.show_newest(objects, position)?;
+        Ok(Outcome { position, written: 0, killed })
+    }
+
+    /// Kills the events that ended before an instant, at the next position.
+    pub(crate) fn expire(&mut self, expiry: &Expiry) -> Result<Outcome, StoreError> {
+        let position = self.next;
+        let death = Seq::new(position, 0).0;
+        let mut killed = 0;
+        for (index, entry) in self.entries.iter().enumerate() {
+            let rows = match expiry.found.get(&entry.part.number) {
+                Some(rows) => rows.clone(),
+                None => expired_rows(self.context, &entry.part, &entry.dead, expiry.before)?,
+            };
+            if rows.is_empty() {
+                continue;
+            }
+            // Of an object's events the newest goes last, so none comes to be shown by this.
+            if self.is_latest() {
+                let hidden = self.hidden.entry(index).or_insert_with(|| entry.hidden.as_ref().clone());
+                hidden.kill_all(rows.clone(), death);
+            }
+            killed += self.dead.entry(index).or_insert_with(|| entry.dead.as_ref().clone()).kill_all(rows, death);
+        }
+        let is_latest = self.is_latest();
+        for staged in &mut self.staged {
+            for row in 0..staged.events.batch.rows() {
+                if staged.events.batch.interval(row).1 < expiry.before && staged.dead.kill(row as u32, death) {
+                    killed += 1;
+                    if is_latest {
+                        staged.hidden.kill(row as u32, death);
+                    }
+                }
+            }
+        }
+        self.newest = NewestCache::default();
+        self.next += 1;
+        Ok(Outcome { position, written: 0, killed })
+    }
+
+    fn kill(&mut self, place: Place, seq: u64) -> bool {
+        if self.is_latest() {
+            self.hide(place, seq);
+        }
+        match place {
+            Place::Part { entry, row } => {
+                let entries = self.entries;
+                self.dead.entry(entry).or_insert_with(|| entries[entry].dead.as_ref().clone()).kill(row, seq)
+            }
+            Place::Staged { batch, row } => self.staged[batch].dead.kill(row, seq),
+        }
+    }
+
+    /// The events staged so far: the position of each write, and its batch.
+    pub(crate) fn written(&self) -> Vec<(u64, Batch)> {
+        self.staged.iter().map(|s| (s.position, s.events.batch.clone())).collect()
+    }
+
+    /// Bytes of events staged so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.staged.iter().map(|s| s.events.batch.bytes()).sum()
+    }
+
+    /// Body of the log record of the events staged last.
+    pub(crate) fn take_body(&mut self) -> Vec<u8> {
+        self.staged.last_mut().map_or_else(Vec::new, |s| std::mem::take(&mut s.events.body))
+    }
+
+    /// Sorts the new events into one memory tree.
+    pub(crate) fn finish(self, number: u64) -> Result<Staging, StoreError> {
+        let rows: usize = self.staged.iter().map(|s| s.events.batch.rows()).sum();
+        if rows == 0 {
+            return Ok(Staging { dead: self.dead, hidden: self.hidden, run: None });
+        }
+        let batches: Vec<Batch> = self.staged.iter().map(|s| s.events.batch.clone()).collect();
+        let batch = Batch::concat(&batches)?;
+        let mut keys = Vec::with_capacity(rows);
+        let mut seqs = Vec::with_capacity(rows);
+        for staged in &self.staged {
+            keys.extend_from_slice(&staged.events.keys);
+            seqs.extend(run::seqs_of(staged.position, staged.events.batch.rows()));
+        }
+        let order = sort_order(&keys, &seqs);
+        let sorted = |row: &u32| *row as usize;
+        let (batch, keys, seqs) = if order.is_sorted() {
+            (batch, keys, seqs)
+        } else {
+            let keys = order.iter().map(|row| keys[sorted(row)]).collect();
+            let seqs = order.iter().map(|row| seqs[sorted(row)]).collect();
+            (batch.take(&order), keys, seqs)
+        };
+        let (dead, hidden) = self.marks_of(&order);
+        let part = run::build(number, batch, keys, seqs)?;
+        let run = Entry { part: Arc::new(part), dead: Arc::new(dead), hidden: Arc::new(hidden) };
+        Ok(Staging { dead: self.dead, hidden: self.hidden, run: Some(run) })
+    }
+
+    /// Dead and hidden rows of the new memory tree, whose rows are the staged ones in this order.
+    fn marks_of(&self, order: &[u32]) -> (DeadRows, DeadRows) {
+        if self.staged.iter().all(|s| s.dead.is_empty() && s.hidden.is_empty()) {
+            return (DeadRows::default(), DeadRows::default());
+        }
+        let mut places = vec![0; order.len()];
+        for (place, row) in order.iter().enumerate() {
+            places[*row as usize] = place as u32;
+        }
+        let mut first = 0;
+        let maps: Vec<Vec<u32>> = self
+            .staged
+            .iter()
+            .map(|staged| {
+                let rows = first..first + staged.events.batch.rows();
+                first = rows.end;
+                places[rows].to_vec()
+            })
+            .collect();
+        let rows = [order.len() as u32];
+        let dead = DeadRows::moved(self.staged.iter().map(|s| &s.dead), &maps, &rows).pop();
+        let hidden = DeadRows::moved(self.staged.iter().map(|s| &s.hidden), &maps, &rows).pop();
+        (dead.unwrap_or_default(), hidden.unwrap_or_default())
+    }
+}
+
+fn failed(error: StoreError) -> WriteError {
+    WriteError::Refused(format!("whether its ids are free cannot be seen: {error}"))
+}
+
+/// The kind of log record that a write of events makes.
+pub(crate) fn kind_of(events: &Events) -> Kind {
+    if events.replace { Kind::Replace } else { Kind::Write }
+}

@@ -1,0 +1,300 @@
+//! Segments at rest: when they are written, and how other programs are told of them.
+
+use crate::catalog::manifest::{SegmentEntry, rest_name};
+use crate::collection::{self, Collection};
+use crate::error::{Problem, StoreError};
+use crate::ingest::partition::{Partition, Shared};
+use crate::ingest::stage::Entry;
+use crate::maintenance::choice::RUNS_MERGED;
+use crate::maintenance::schedule::{Job, REST_QUIET_US, Work};
+use crate::part::segment::{RestFile, Segment, write_rest};
+use crate::part::{Part, PartView};
+use crate::recovery::MADE_ANEW;
+use crate::recovery::check::same_rows;
+use meridian_model::{Invalid, Seq};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// The GeoParquet files of a collection, as other programs may read them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// The files hold what a snapshot of this number shows: each event once, and nothing that was replaced or deleted.
+    pub seq: Seq,
+    /// Where they lie, in order of their making.
+    pub paths: Vec<PathBuf>,
+    /// Until when they stay, in microseconds since 1970, whatever is written or merged meanwhile.
+    pub kept_until: i64,
+}
+
+impl Collection {
+    /// Brings everything written so far to rest as GeoParquet, without rows that are dead, and lists the files.
+    ///
+    /// Writers and readers go on; merges wait. Takes as long as writing what is not at rest yet: `cancelled` is asked
+    /// between segments, and `deadline` says how long to wait for a merge in hand.
+    pub fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
+        if !self.is_durable() {
+            let detail = "the collection is ephemeral: its events are in memory only, and no file can be listed";
+            return Err(Invalid::new(detail).into());
+        }
+        let lane = self.segment_lane.try_lock_until(deadline);
+        let Some(_lane) = lane else { return Err(StoreError::Busy("a merge is at work: try again later".to_owned())) };
+        self.flush()?;
+        let at = self.core.lock().flushed_whole()?;
+        loop {
+            if cancelled() {
+                return Err(StoreError::Closed);
+            }
+            let job = self.core.lock().next_listing_job(at);
+            match job {
+                Some(job) => self.work(collection::Work::of(job))?,
+                None => return self.core.lock().list(at),
+            }
+        }
+    }
+}
+
+impl Job {
+    /// Writes the rows of the one input as GeoParquet.
+    pub(crate) fn write_rest(
+        &self,
+        shared: &Shared,
+        file: u64,
+        stop: &AtomicBool,
+    ) -> Result<Arc<RestFile>, StoreError> {
+        let Some(input) = self.inputs.first() else { return Err(StoreError::Closed) };
+        let view = PartView {
+            part: input.part.clone(),
+            dead: Arc::default(),
+            seq: Seq(u64::MAX),
+            context: self.context.clone(),
+        };
+        let dir = shared.segments_dir();
+        let path = dir.join(rest_name(file));
+        let written = write_rest(shared.disk.as_ref(), &path, &view, (stop, self.pace(shared))).and_then(|entry| {
+            shared.disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
+            shared.counters.add_rest_bytes(entry.bytes);
+            let rest = Segment::open_rest(&shared.place(), &dir, file, entry)?;
+            // What is to be the truth is read once before it is: from then on the other copy may go.
+            same_rows(&input.part, &rest).map(|()| rest)
+        });
+        if written.is_err() {
+            let _ = shared.disk.remove(&path);
+        }
+        written
+    }
+}
+
+impl Job {
+    /// Makes anew what is beside the rows of the one input.
+    pub(crate) fn rebuild(&self, shared: &Shared, file: u64) -> Result<Part, StoreError> {
+        let Some(old) = self.inputs.first().and_then(|input| input.part.segment()) else {
+            return Err(StoreError::Closed);
+        };
+        let dir = shared.segments_dir();
+        old.rebuild(&dir, file, self.context.rule)?;
+        let part = Segment::open(&shared.place(), &dir, file, old.rest())?;
+        shared.counters.add_rest_bytes(part.segment().map_or(0, |s| s.index.bytes));
+        Ok(part)
+    }
+}
+
+impl Job {
+    /// Whether what serves the one input is whole, past all caches.
+    pub(crate) fn verify_serving(&self) -> Result<(), StoreError> {
+        let segment = self.inputs.first().and_then(|input| input.part.segment());
+        let (Some(segment), Some(rows)) = (segment, segment.and_then(Segment::rows_file)) else {
+            return Err(StoreError::Closed);
+        };
+        let bad = segment.index.verify(&segment.footer.blocks).into_iter().chain(rows.verify()).next();
+        bad.map_or(Ok(()), Err)
+    }
+}
+
+impl Partition {
+    /// A segment whose rows at rest turned out to be damaged, and whose Arrow rows are there.
+    pub(crate) fn next_unsettling(&mut self) -> Option<Job> {
+        let sick = |e: &Entry| {
+            e.part.segment().is_some_and(Segment::is_rest_sick)
+                && !self.frozen.contains(&e.part.number)
+                && !self.unmergeable.contains(&e.part.number)
+        };
+        let found = self.entries.iter().position(sick)?;
+        Some(self.freeze(Work::Unsettle, &[found]))
+    }
+
+    /// The Arrow rows are the truth again: the manifest says so first, then the rows are put to rest anew.
+    pub(crate) fn install_unsettled(&mut self, job: &Job) -> Result<(), StoreError> {
+        let part = job.inputs.first().map(|e| e.part.clone());
+        let Some((part, segment)) = part.as_ref().and_then(|part| Some((part, part.segment()?))) else { return Ok(()) };
+        let (mut segments, Some(rest)) = (self.segments.clone(), segment.rest()) else { return Ok(()) };
+        let Some(meta) = segments.get_mut(&part.number).filter(|_| segment.is_rest_sick()) else { return Ok(()) };
+        meta.rest = None;
+        match self.save(&self.entries, &mut segments, self.manifest.flushed) {
+            Ok(manifest) => {
+                tracing::warn!(path = %rest.path().display(), "rows at rest are damaged: they are written anew from Arrow");
+                let detail = "a checksum of it is wrong; it is written anew from the rows as Arrow".to_owned();
+                self.notes.push(Problem { path: rest.path().to_owned(), detail });
+                segment.unsettle();
+                let old = std::mem::replace(&mut self.manifest, manifest);
+                self.segments = segments;
+                self.remove_sidecars(&old);
+                Ok(())
+            }
+            Err(failed) => {
+                if failed.unknown {
+                    self.refuse(format!("{}: restart once the disk is well", failed.error));
+                }
+                Err(failed.error)
+            }
+        }
+    }
+
+    /// A segment whose damage can be mended.
+    pub(crate) fn next_rebuild(&mut self) -> Option<Job> {
+        let sick = |e: &Entry| {
+            e.part.segment().is_some_and(Segment::is_sick)
+                && !self.frozen.contains(&e.part.number)
+                && !self.unmendable.contains(&e.part.number)
+        };
+        let found = self.entries.iter().position(sick)?;
+        let file = self.segments.get(&self.entries[found].part.number)?.file;
+        Some(self.freeze(Work::Rebuild { file }, &[found]))
+    }
+
+    /// Serves a segment that was made anew, with the same rows in the same places.
+    pub(crate) fn install_rebuilt(&mut self, job: &Job, part: Part) {
+        let Some(old) = job.inputs.first().map(|e| e.part.number) else { return };
+        let Some(entry) = self.entries.iter_mut().find(|e| e.part.number == old) else { return };
+        let number = part.number;
+        if let Some(segment) = part.segment() {
+            self.notes.push(Problem { path: segment.index.path.clone(), detail: MADE_ANEW.to_owned() });
+        }
+        entry.part = Arc::new(part);
+        self.unmergeable.retain(|unmergeable| *unmergeable != old);
+        if let Some(meta) = self.segments.remove(&old) {
+            self.segments.insert(number, meta);
+        }
+    }
+    /// The number up to which all is in segments, all of which can be read.
+    fn flushed_whole(&self) -> Result<Seq, StoreError> {
+        if let Some(why) = &self.refuses {
+            return Err(Invalid::new(format!("the collection is read-only: {why}")).into());
+        }
+        if let Some(problem) = self.damaged.first().and(self.problems.first()) {
+            return Err(StoreError::corrupt(&problem.path, format!("{}; the files would lack it", problem.detail)));
+        }
+        if self.segments.keys().any(|number| self.frozen.contains(number)) {
+            return Err(StoreError::Busy("a merge is at work: try again later".to_owned()));
+        }
+        Ok(Seq::end_of(self.manifest.flushed))
+    }
+
+    /// Segments that hold something alive at this number, with what the manifest says of them.
+    fn listable(&self, at: Seq) -> impl Iterator<Item = (usize, &Entry, &SegmentEntry, bool)> {
+        self.entries.iter().enumerate().filter_map(move |(i, e)| {
+            let meta = self.segments.get(&e.part.number)?;
+            let dead = e.dead.count_by(at.0);
+            // No merge runs meanwhile: what was flushed since is in segments of its own.
+            (e.part.seq_min <= at.0 && dead < u64::from(e.part.rows)).then_some((i, e, meta, dead > 0))
+        })
+    }
+
+    /// The next segment to be written anew without what is dead, or to be put to rest, for a list at this number.
+    fn next_listing_job(&mut self, at: Seq) -> Option<Job> {
+        let (i, work) = self.listable(at).find_map(|(i, _, meta, dead)| {
+            let fold = dead.then_some(Work::Fold { at: at.0, range: meta.range });
+            let rest = meta.rest.is_none().then_some(Work::Rest { file: meta.file });
+            fold.or(rest).map(|work| (i, work))
+        })?;
+        Some(self.freeze(work, &[i]).urgently())
+    }
+
+    /// The files at this number; they are kept from now on for a while.
+    fn list(&mut self, at: Seq) -> Result<Files, StoreError> {
+        self.flushed_whole()?;
+        let dir = self.shared.segments_dir();
+        let mut files: Vec<u64> = self.listable(at).map(|(_, _, meta, _)| meta.file).collect();
+        files.sort_unstable();
+        let memory = self.shared.options.files_memory.as_micros();
+        let kept_until = self.shared.seams.clock.now().saturating_add(i64::try_from(memory).unwrap_or(i64::MAX));
+        let mut manifest = self.manifest.clone();
+        // A manifest takes a number of its own: the newer of two is known by it.
+        manifest.next_file = self.shared.number_file() + 1;
+        manifest.listed.retain(|(file, _)| !files.contains(file));
+        manifest.listed.extend(files.iter().map(|file| (*file, kept_until)));
+        self.write_manifest(&manifest)?;
+        self.manifest = manifest;
+        let paths = files.iter().map(|file| dir.join(rest_name(*file))).collect();
+        Ok(Files { seq: at, paths, kept_until })
+    }
+
+    /// Forgets lists whose time is over, and removes the files that only they kept.
+    pub(crate) fn sweep_listed(&mut self) {
+        let now = self.shared.seams.clock.now();
+        let (kept, over) = self.manifest.listed.iter().partition(|(_, until)| *until > now);
+        self.manifest.listed = kept;
+        let over: Vec<(u64, i64)> = over;
+        for (file, _) in over {
+            if self.segments.values().chain(&self.damaged).all(|meta| meta.file != file) {
+                let path = self.shared.segments_dir().join(rest_name(file));
+                if let Err(e) = self.shared.disk.remove(&path) {
+                    tracing::warn!(path = %path.display(), error = %e, "could not remove a file that was listed");
+                }
+            }
+        }
+    }
+
+    /// A segment that merges have done with, or all while writers are quiet.
+    pub(crate) fn next_rest(&mut self) -> Option<Job> {
+        // Nothing of an ephemeral collection is ever at rest.
+        self.log.as_ref()?;
+        let quiet = self.shared.seams.clock.elapsed() - self.committed_at >= REST_QUIET_US;
+        let rows_max = self.shared.options.merge_rows_max / RUNS_MERGED as u64;
+        let due = |e: &Entry, meta: &SegmentEntry| {
+            meta.rest.is_none()
+                && meta.rows >= self.shared.options.rest_rows_min
+                && (quiet || u64::from(meta.rows) > rows_max)
+                && !self.frozen.contains(&e.part.number)
+                && !self.unmergeable.contains(&e.part.number)
+        };
+        let found = self.entries.iter().enumerate().find_map(|(i, e)| {
+            let meta = self.segments.get(&e.part.number).filter(|meta| due(e, meta))?;
+            Some((i, Work::Rest { file: meta.file }))
+        });
+        let (i, work) = found?;
+        Some(self.freeze(work, &[i]))
+    }
+
+    /// From now on the rows of the segment are at rest.
+    pub(crate) fn install_rest(&mut self, job: &Job, rest: Arc<RestFile>) -> Result<(), StoreError> {
+        let mut segments = self.segments.clone();
+        let input = job.inputs.first().map(|e| &e.part);
+        let (Some(part), Some(meta)) = (input, input.and_then(|part| segments.get_mut(&part.number))) else {
+            return Ok(());
+        };
+        meta.rest = Some(rest.entry);
+        let saved = self.save(&self.entries, &mut segments, self.manifest.flushed);
+        match saved {
+            Ok(manifest) => {
+                self.notes.retain(|note| note.path != rest.path());
+                if let Some(segment) = part.segment() {
+                    segment.settle(rest);
+                }
+                let old = std::mem::replace(&mut self.manifest, manifest);
+                self.segments = segments;
+                self.remove_sidecars(&old);
+                Ok(())
+            }
+            Err(failed) => {
+                if failed.unknown {
+                    self.refuse(format!("{}: restart once the disk is well", failed.error));
+                } else {
+                    rest.give_up();
+                }
+                Err(failed.error)
+            }
+        }
+    }
+}

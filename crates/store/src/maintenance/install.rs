@@ -1,0 +1,226 @@
+//! The outcome of a flush or merge takes the place of its inputs, under the partition's lock: what changed while the job was
+//! at work is carried over, and the manifest says so before anybody sees it.
+
+use crate::catalog::manifest::{Manifest, SegmentEntry, rest_name, segment_name};
+use crate::catalog::ranges::Range;
+use crate::error::{Problem, StoreError};
+use crate::ingest::idempotency;
+use crate::ingest::partition::{Partition, Shared, entry};
+use crate::ingest::stage::Entry;
+use crate::maintenance::merge::{Merged, RowMaps, remove_files};
+use crate::maintenance::schedule::{Job, Output, Work};
+use crate::part::Part;
+use crate::part::dead::DeadRows;
+use meridian_model::{Mode, Seq};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Removes files that no manifest names.
+pub(crate) fn discard(shared: &Shared, merged: &Merged) {
+    remove_files(shared, &merged.segments.iter().map(|(file, _, _)| *file).collect::<Vec<_>>());
+}
+
+impl Partition {
+    fn thaw(&mut self, job: &Job) {
+        self.frozen.retain(|number| job.inputs.iter().all(|e| e.part.number != *number));
+    }
+
+    /// Puts the outcome of a job in the place of its inputs. On an error the inputs stay.
+    pub(crate) fn install(&mut self, job: Job, output: Result<Output, StoreError>) -> Result<(), StoreError> {
+        self.thaw(&job);
+        if let Err(StoreError::Corrupt { path, .. }) = &output {
+            self.set_aside(&job, path);
+        }
+        let result = match output? {
+            Output::Rest(rest) => self.install_rest(&job, rest),
+            Output::Unsettled => self.install_unsettled(&job),
+            Output::Rebuilt(part) => {
+                self.install_rebuilt(&job, *part);
+                Ok(())
+            }
+            Output::Run(part, maps) => {
+                let rows: Vec<u32> = part.iter().map(|p| p.rows).collect();
+                let mut marks = self.marks_now(&job, &maps, &rows);
+                self.entries.retain(|e| job.inputs.iter().all(|i| i.part.number != e.part.number));
+                self.entries.extend(part.map(|p| {
+                    let (dead, hidden) = marks.pop().unwrap_or_default();
+                    entry(p, dead, hidden)
+                }));
+                Ok(())
+            }
+            Output::Segments(merged, parts) => self.install_segments(&job, merged, parts),
+        };
+        self.publish();
+        result
+    }
+
+    /// Leaves a segment that turned out to be damaged out of merges: its good blocks stay served where they are, and
+    /// the merge is not tried again and again.
+    fn set_aside(&mut self, job: &Job, path: &Path) {
+        let resting = matches!(job.work, Work::Rest { .. });
+        for input in &job.inputs {
+            let damaged = input.part.segment().is_some_and(|s| s.has_file(path));
+            if !damaged && !resting {
+                continue;
+            }
+            self.unmergeable.push(input.part.number);
+            if matches!(job.work, Work::Rebuild { .. }) {
+                self.unmendable.push(input.part.number);
+            }
+            let path = path.to_owned();
+            if damaged {
+                let detail = "part of it is damaged, found by a merge; what is good stays served".to_owned();
+                self.problems.push(Problem { path, detail });
+            } else {
+                let detail = "it did not come out as the segment is; that stays served as it was".to_owned();
+                self.notes.push(Problem { path, detail });
+            }
+        }
+        self.publish();
+    }
+
+    /// Dead and hidden rows of the outputs: those of the inputs as they are now, what changed during the job included.
+    fn marks_now(&self, job: &Job, maps: &RowMaps, rows: &[u32]) -> Vec<(DeadRows, DeadRows)> {
+        let now: HashMap<u64, &Entry> = self.entries.iter().map(|e| (e.part.number, e)).collect();
+        let inputs: Vec<&Entry> = job.inputs.iter().map(|e| now.get(&e.part.number).copied().unwrap_or(e)).collect();
+        let mut dead = DeadRows::moved(inputs.iter().map(|e| e.dead.as_ref()), maps, rows);
+        let mut hidden = DeadRows::moved(inputs.iter().map(|e| e.hidden.as_ref()), maps, rows);
+        let settled = self.settled();
+        dead.iter_mut().chain(&mut hidden).for_each(|marks| marks.settle(settled));
+        dead.into_iter().zip(hidden).collect()
+    }
+
+    /// The number up to which deaths need not be told apart. What is settled has one number, and must not pass what the
+    /// manifest keeps: the log has the rest.
+    fn settled(&self) -> u64 {
+        self.shared.horizon.dropped().min(Seq::end_of(self.manifest.flushed).0)
+    }
+
+    fn install_segments(&mut self, job: &Job, merged: Merged, parts: Vec<Part>) -> Result<(), StoreError> {
+        let rows: Vec<u32> = parts.iter().map(|p| p.rows).collect();
+        let marks = self.marks_now(job, &merged.maps, &rows);
+        let is_input = |e: &Entry| job.inputs.iter().any(|i| i.part.number == e.part.number);
+        let mut runs: HashMap<Range, u64> = HashMap::new();
+        let mut segments = self.segments.clone();
+        segments.retain(|number, _| job.inputs.iter().all(|i| i.part.number != *number));
+        let mut fresh = Vec::new();
+        for (((file, range, written), part), (dead, hidden)) in merged.segments.iter().zip(parts).zip(marks) {
+            let mut run = *runs.entry(*range).or_insert(*file);
+            if matches!(job.work, Work::Fold { .. }) {
+                // What is dead already is to go by itself, as soon as no snapshot needs it.
+                run = *file;
+            }
+            let meta = SegmentEntry {
+                file: *file,
+                run,
+                rows: written.rows,
+                bytes: written.bytes,
+                range: *range,
+                dead: None,
+                rest: None,
+            };
+            segments.insert(part.number, meta);
+            fresh.push(entry(part, dead, hidden));
+        }
+        let kept = self.entries.iter().filter(|e| !is_input(e)).cloned();
+        let mut entries: Vec<Entry> = fresh.into_iter().chain(kept).collect();
+        if self.manifest.schema.mode == Mode::Latest {
+            // In mode latest most rows come to be hidden: what is old enough costs a bit each.
+            let settled = self.settled();
+            entries.iter_mut().filter(|e| e.hidden.can_settle(settled)).for_each(|e| {
+                Arc::make_mut(&mut e.hidden).settle(settled);
+            });
+        }
+        let flushed = match job.work {
+            Work::Flush { flushed } => flushed,
+            _ => self.manifest.flushed,
+        };
+        let saved = self.save(&entries, &mut segments, flushed);
+        let manifest = match saved {
+            Ok(manifest) => manifest,
+            Err(failed) => {
+                if failed.unknown {
+                    // Either manifest may be the one that a restart finds: the files of both stay.
+                    self.refuse(format!("{}: restart once the disk is well", failed.error));
+                } else {
+                    discard(&self.shared, &merged);
+                }
+                return Err(failed.error);
+            }
+        };
+        let old = std::mem::replace(&mut self.manifest, manifest);
+        for input in &job.inputs {
+            let (Some(segment), Some(meta)) = (input.part.segment(), self.segments.get(&input.part.number)) else {
+                continue;
+            };
+            segment.retire(self.manifest.listed.iter().any(|(file, _)| *file == meta.file));
+            // What was said of its files is history.
+            let files = [rest_name, segment_name].map(|name| self.shared.segments_dir().join(name(meta.file)));
+            self.notes.retain(|note| !files.contains(&note.path));
+        }
+        self.entries = entries;
+        self.segments = segments;
+        self.measure();
+        self.remove_sidecars(&old);
+        if let Work::Flush { flushed } = job.work {
+            self.keys.saved(flushed);
+            self.flush_wanted = false;
+            if let Some(log) = &mut self.log {
+                log.release(flushed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes dead rows, idempotency keys and the manifest of these entries.
+    pub(crate) fn save(
+        &self,
+        entries: &[Entry],
+        segments: &mut BTreeMap<u64, SegmentEntry>,
+        flushed: u64,
+    ) -> Result<Manifest, SaveError> {
+        let disk = self.shared.disk.as_ref();
+        let clean = |error: StoreError| SaveError { error, unknown: false };
+        self.save_dead(entries, segments, flushed).map_err(clean)?;
+        let hidden = self.save_hidden(entries, segments, flushed).map_err(clean)?;
+        let now = self.shared.seams.clock.now();
+        let file = self.shared.number_file();
+        let keys = if flushed == self.manifest.flushed {
+            self.manifest.keys.clone()
+        } else {
+            let dir = self.shared.segments_dir();
+            let keys = self.keys.save(disk, &dir, &self.manifest.keys, flushed, now, file).map_err(clean)?;
+            let fresh = keys.iter().filter(|k| k.file == file).map(|k| idempotency::file_bytes(k.count)).sum();
+            self.shared.counters.add_sidecar_bytes(fresh);
+            keys
+        };
+        let manifest = Manifest {
+            flushed,
+            dropped_seq: self.shared.horizon.dropped(),
+            next_file: self.shared.next_file.load(Ordering::Relaxed),
+            segments: segments.values().chain(&self.damaged).cloned().collect(),
+            keys,
+            hidden,
+            ..self.manifest.clone()
+        };
+        match self.write_manifest(&manifest) {
+            Ok(()) => Ok(manifest),
+            Err(error) => {
+                // Once the new manifest may stand in its place, nobody knows which one a crash would leave.
+                let unknown = match Manifest::read(disk, &self.shared.dir) {
+                    Ok(found) => found != self.manifest,
+                    Err(_) => true,
+                };
+                Err(SaveError { error, unknown })
+            }
+        }
+    }
+}
+
+pub(crate) struct SaveError {
+    pub(crate) error: StoreError,
+    /// Whether the new manifest may be in place.
+    pub(crate) unknown: bool,
+}

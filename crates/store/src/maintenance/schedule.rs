@@ -1,0 +1,370 @@
+//! Flushes and merges: chosen under the partition's lock, worked off outside of it, and put in place by `install.rs`.
+//!
+//! What is done when:
+//! - **Flush**: when asked for, when memory trees of all collections pass half of `memory_bytes` (the largest first),
+//!   or when the log passes `log_bytes`; and once writers have been away for [`IDLE_US`], if the log has grown to
+//!   [`IDLE_BYTES`], so that an idle collection takes little memory and opens at once. All memory trees go into segments
+//!   together.
+//! - **Merge of memory trees**: four of a like size that a writer found too large to merge on its way; and all of
+//!   them once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a row, because questions meet every tree.
+//!   The quiet asked for is several times what the merge takes, so a trickle of writes cannot keep it busy.
+//! - **Merge of segments**: those that `choice.rs` chooses. A run of which a third is dead is written anew by itself (a
+//!   memory tree as well), and a segment of which nothing is left is dropped without being read.
+//! - **Rest**: a segment of `rest_rows_min` rows is written as GeoParquet once writers have been quiet for
+//!   [`REST_QUIET_US`], or at once if no merge will touch it any more. Smaller ones only when somebody lists the files.
+//!
+//! The work ends: the ranges of what a merge writes are apart, so no stretch of time is covered by more runs than before,
+//! and the one that was chosen is covered by three fewer at least.
+
+use crate::catalog::ranges::Range;
+use crate::error::StoreError;
+use crate::ingest::partition::{Partition, Shared};
+use crate::ingest::stage::Entry;
+use crate::log::Log;
+use crate::maintenance::choice::{self, DEEP, RUNS_MERGED, Run};
+use crate::maintenance::install::discard;
+use crate::maintenance::merge::{
+    Merged, RowMaps, fold_into_segments, merge_runs_mapped, merge_to_segments, open_segments,
+};
+use crate::maintenance::pace::Pace;
+use crate::part::segment::RestFile;
+use crate::part::{Context, Part};
+use meridian_model::{Mode, Seq};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Least quiet, in microseconds, before memory trees of different sizes become one.
+const QUIET_US: i64 = 1_000_000;
+/// Quiet asked for besides, for each row to merge: about ten times what merging it takes.
+const QUIET_ROW_US: i64 = 5;
+/// Quiet, in microseconds, before memory trees go into segments though there is room.
+const IDLE_US: i64 = 60_000_000;
+/// Least bytes of log for that: a trickle of events makes no segment of each.
+const IDLE_BYTES: u64 = 1 << 20;
+/// A run is written anew when one in so many of its rows is dead.
+const DEAD_SHARE: u64 = 3;
+/// Quiet, in microseconds, before segments that merges may still touch are put to rest.
+pub(crate) const REST_QUIET_US: i64 = 10_000_000;
+
+/// What a job does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Memory trees into segments.
+    Flush {
+        /// Everything up to this position is in the inputs.
+        flushed: u64,
+    },
+    /// Memory trees into one.
+    MergeRuns,
+    /// Segments into larger ones.
+    MergeSegments,
+    /// One segment into what is alive at a number and what is dead by then.
+    Fold {
+        /// The number.
+        at: u64,
+        /// Time that the segment covers.
+        range: Range,
+    },
+    /// What is beside the rows of one segment, from its rows at rest.
+    Rebuild {
+        /// Number of the segment's files.
+        file: u64,
+    },
+    /// Whether the Arrow rows of one segment can be the truth again, in the place of damaged rows at rest.
+    Unsettle,
+    /// The rows of one segment into GeoParquet.
+    Rest {
+        /// Number of the segment's files.
+        file: u64,
+    },
+}
+
+/// Work on parts that the partition keeps frozen meanwhile.
+pub(crate) struct Job {
+    pub(crate) work: Work,
+    pub(crate) inputs: Vec<Entry>,
+    floor: Option<u64>,
+    /// Somebody waits for it, or it is overdue: it does not pause for requests.
+    urgent: bool,
+    pub(crate) context: Arc<Context>,
+}
+
+/// What came of a job.
+pub(crate) enum Output {
+    Segments(Merged, Vec<Part>),
+    Run(Box<Option<Part>>, RowMaps),
+    Rest(Arc<RestFile>),
+    Unsettled,
+    Rebuilt(Box<Part>),
+}
+
+impl Job {
+    /// Does the work. Takes time and memory, no lock.
+    pub(crate) fn run(&self, shared: &Shared, stop: &AtomicBool) -> Result<Output, StoreError> {
+        match self.work {
+            Work::MergeRuns => {
+                let (part, maps) = merge_runs_mapped(shared, &self.context, &self.inputs, self.floor)?;
+                Ok(Output::Run(Box::new(part), maps))
+            }
+            Work::Rebuild { file } => self.rebuild(shared, file).map(|part| Output::Rebuilt(Box::new(part))),
+            Work::Unsettle => self.verify_serving().map(|()| Output::Unsettled),
+            Work::Rest { file } => self.write_rest(shared, file, stop).map(Output::Rest),
+            Work::MergeSegments if self.nothing_is_left() => {
+                Ok(Output::Segments(Merged { segments: Vec::new(), maps: Vec::new() }, Vec::new()))
+            }
+            Work::Flush { .. } | Work::MergeSegments | Work::Fold { .. } => {
+                let (context, inputs, floor) = (&self.context, &self.inputs, self.floor);
+                let merged = match self.work {
+                    Work::Fold { at, range } => {
+                        fold_into_segments(shared, context, inputs, (floor, at, range), (stop, self.pace(shared)))?
+                    }
+                    _ => merge_to_segments(shared, context, inputs, floor, (stop, self.pace(shared)))?,
+                };
+                let parts = match open_segments(shared, &merged) {
+                    Ok(parts) => parts,
+                    Err(e) => {
+                        discard(shared, &merged);
+                        return Err(e);
+                    }
+                };
+                let bytes = merged.segments.iter().map(|(_, _, w)| w.bytes).sum();
+                let rows = merged.segments.iter().map(|(_, _, w)| u64::from(w.rows)).sum();
+                match self.work {
+                    Work::Flush { .. } => {
+                        shared.counters.add_flush_bytes(bytes);
+                        shared.counters.add_flush_rows(rows);
+                    }
+                    _ => {
+                        shared.counters.add_merge_bytes(bytes);
+                        shared.counters.add_merge_rows(rows);
+                    }
+                }
+                Ok(Output::Segments(merged, parts))
+            }
+        }
+    }
+}
+
+impl Job {
+    /// Does not pause: somebody waits for it.
+    pub(crate) fn urgently(self) -> Job {
+        Job { urgent: true, ..self }
+    }
+
+    /// The pace at which blocks are worked off.
+    pub(crate) fn pace<'a>(&self, shared: &'a Shared) -> Pace<'a> {
+        Pace::new(shared.seams.clock.as_ref(), (!self.urgent).then_some(shared.load.as_ref()))
+    }
+
+    /// Whether all rows of the inputs may be dropped.
+    fn nothing_is_left(&self) -> bool {
+        self.floor.is_some_and(|floor| self.inputs.iter().all(|e| is_gone(e, floor)))
+    }
+}
+
+/// Whether all rows of a part were dead by `floor`.
+fn is_gone(entry: &Entry, floor: u64) -> bool {
+    entry.dead.count() == u64::from(entry.part.rows) && entry.dead.all_dead(entry.part.rows, Seq(floor))
+}
+
+impl Partition {
+    /// Whether memory trees should be flushed for what the collection itself holds.
+    fn flush_due(&self) -> bool {
+        let tail = self.log.as_ref().map_or(0, Log::tail_bytes);
+        let idle = tail >= IDLE_BYTES && self.shared.seams.clock.elapsed() - self.committed_at >= IDLE_US;
+        let memory = self.shared.memory.load(Ordering::Acquire) as u64;
+        let full = tail > self.shared.options.log_bytes || memory > self.shared.options.memory_bytes / 2;
+        self.flush_wanted || full || idle
+    }
+
+    /// The next job on memory trees, its inputs frozen; `None` if there is nothing to do.
+    pub(crate) fn next_memory_job(&mut self, flush: bool) -> Option<Job> {
+        let runs = self.loose_runs();
+        // Runs frozen by a job in hand would be missing from a flush, which must take all.
+        let all_loose = self.entries.iter().filter(|e| e.part.run().is_some()).count() == runs.len();
+        if (flush || self.flush_due()) && all_loose && self.refuses.is_none() {
+            // A flush without rows still moves the manifest on, so that a log of deletions can go.
+            if !runs.is_empty() || self.position > self.manifest.flushed {
+                return Some(self.freeze(Work::Flush { flushed: self.position }, &runs));
+            }
+            self.flush_wanted = false;
+        }
+        let mut by_tier: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for i in runs {
+            by_tier.entry(choice::tier(u64::from(self.entries[i].part.rows))).or_default().push(i);
+        }
+        let all: Vec<usize> = by_tier.values().flatten().copied().collect();
+        let chosen = match by_tier.into_values().find(|runs| runs.len() >= RUNS_MERGED) {
+            Some(crowded) => crowded,
+            None if all.len() > 1 && self.is_quiet(&all) => all,
+            None => self.rotten_run(&all).into_iter().collect(),
+        };
+        (!chosen.is_empty()).then(|| self.freeze(Work::MergeRuns, &chosen))
+    }
+
+    /// A memory tree of which so much is dead that it is worth being built anew.
+    fn rotten_run(&self, runs: &[usize]) -> Option<usize> {
+        let floor = self.floor();
+        let rotten = |e: &Entry| {
+            let least = u64::from(e.part.rows).div_ceil(DEAD_SHARE).max(1);
+            e.dead.count() >= least && e.dead.count_by(floor) >= least
+        };
+        runs.iter().copied().find(|i| rotten(&self.entries[*i]))
+    }
+
+    /// Whether writers have been away long enough for these memory trees to become one.
+    fn is_quiet(&self, runs: &[usize]) -> bool {
+        let rows: i64 = runs.iter().map(|&i| i64::from(self.entries[i].part.rows)).sum();
+        self.shared.seams.clock.elapsed() - self.committed_at >= QUIET_US + rows * QUIET_ROW_US
+    }
+
+    /// The next merge of segments, its inputs frozen.
+    pub(crate) fn next_segment_job(&mut self) -> Option<Job> {
+        if self.refuses.is_some() {
+            return None;
+        }
+        self.sweep_listed();
+        let gone = self.gone_segments();
+        let chosen = if gone.is_empty() { self.choose_segments() } else { Some(gone) };
+        match chosen {
+            Some(chosen) => Some(self.freeze(Work::MergeSegments, &chosen)),
+            None => self.next_unsettling().or_else(|| self.next_rebuild()).or_else(|| self.next_rest()),
+        }
+    }
+
+    /// Segments of which nothing is left that a snapshot needs: their files go without being read.
+    fn gone_segments(&self) -> Vec<usize> {
+        let floor = self.floor();
+        let gone = |e: &Entry| {
+            self.segments.contains_key(&e.part.number) && !self.frozen.contains(&e.part.number) && is_gone(e, floor)
+        };
+        (0..self.entries.len()).filter(|i| gone(&self.entries[*i])).collect()
+    }
+
+    /// The number up to which no snapshot needs what is dead.
+    fn floor(&self) -> u64 {
+        self.shared.horizon.floor(self.shared.seams.clock.elapsed(), Seq::end_of(self.position).0)
+    }
+
+    /// The segments by run, without those that cannot be merged now.
+    fn runs(&self, all: bool) -> Vec<Run> {
+        let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
+        for (i, e) in self.entries.iter().enumerate() {
+            let Some(meta) = self.segments.get(&e.part.number) else { continue };
+            if !all && (self.frozen.contains(&e.part.number) || self.unmergeable.contains(&e.part.number)) {
+                continue;
+            }
+            let run = runs.entry(meta.run).or_insert(Run { segments: Vec::new(), rows: 0, dead: 0, range: meta.range });
+            run.segments.push(i);
+            run.rows += u64::from(meta.rows);
+            run.dead += e.dead.count();
+        }
+        runs.into_values().collect()
+    }
+
+    /// Counts how many runs a question may meet, and the most that there may be: after every change of segments.
+    pub(crate) fn measure(&mut self) {
+        let runs = self.runs(true);
+        let rows = runs.iter().map(|run| run.rows).sum();
+        self.depth = (choice::depth(&runs), choice::depth_bound(rows, self.shared.options.merge_rows_max));
+    }
+
+    fn choose_segments(&self) -> Option<Vec<usize>> {
+        let (runs, most) = (self.runs(false), self.shared.options.merge_rows_max);
+        if let Some(chosen) = choice::choose(&runs, most) {
+            return Some(chosen.iter().flat_map(|run| run.segments.iter().copied()).collect());
+        }
+        // Only what no snapshot needs any more can be dropped.
+        let floor = self.floor();
+        let rotten = runs.iter().find(|r| {
+            let gone = || r.segments.iter().map(|i| self.entries[*i].dead.count_by(floor)).sum::<u64>();
+            r.dead * DEAD_SHARE >= r.rows && r.rows <= most && gone() * DEAD_SHARE >= r.rows
+        });
+        rotten.map(|r| r.segments.clone())
+    }
+
+    pub(crate) fn freeze(&mut self, work: Work, entries: &[usize]) -> Job {
+        let inputs: Vec<Entry> = entries.iter().map(|i| self.entries[*i].clone()).collect();
+        self.frozen.extend(inputs.iter().map(|e| e.part.number));
+        let floor = self.floor_for(&inputs);
+        if self.manifest.schema.mode == Mode::Latest {
+            // Lets hidden rows settle, of which there are always some.
+            let current = Seq::end_of(self.position).0;
+            self.shared.horizon.drop_below(self.shared.seams.clock.elapsed(), current);
+        }
+        let urgent = match work {
+            Work::Flush { .. } | Work::MergeRuns | Work::Fold { .. } => true,
+            Work::MergeSegments | Work::Rebuild { .. } | Work::Unsettle | Work::Rest { .. } => self.depth.0 >= DEEP,
+        };
+        Job { work, inputs, floor, urgent, context: self.context.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::seams::{ManualClock, MemoryDisk, Seams, SeededRandom};
+    use crate::{Options, Settings, Store, Write};
+    use meridian_model::builder::Value;
+    use meridian_model::{Batch, BatchBuilder, Field, FieldType, IdRole, Schema, TimeRole};
+    use std::sync::Arc;
+
+    fn batch(schema: &Arc<Schema>, ids: std::ops::Range<i64>) -> Batch {
+        let mut builder = BatchBuilder::new(schema.clone());
+        for id in ids {
+            builder.set_id(id.to_string()).unwrap();
+            builder.set(0, Value::Time(id * 86_400_000_000)).unwrap();
+            builder.end_event().unwrap();
+        }
+        builder.finish().unwrap()
+    }
+
+    /// Events that are replaced or deleted while a job has their parts in hand must not come back when it is done.
+    #[test]
+    fn deaths_during_a_job_are_carried_over() {
+        let seams = Seams {
+            disk: Arc::new(MemoryDisk::new()),
+            clock: Arc::new(ManualClock::new(0)),
+            random: Arc::new(SeededRandom::new(1)),
+        };
+        let options = Options { background: false, segment_rows_min: 16, ..Options::at("/data") };
+        let store = Store::open(options.clone(), seams.clone()).unwrap();
+        let at = Field { name: "at".into(), kind: FieldType::Time, required: true, title: None };
+        let schema = Schema { fields: vec![at], time: TimeRole::Instant(0), id: IdRole::Given, ..Schema::default() };
+        let c = store.create("t", "c", schema, Settings::default()).unwrap();
+        // A flush, then a merge of segments.
+        for round in 0..2 {
+            let first = round * 1000;
+            c.write(Write::new(batch(&c.schema(), first..first + 500))).unwrap();
+            if round == 1 {
+                for _ in 0..4 {
+                    c.flush().unwrap();
+                    c.write(Write::new(batch(&c.schema(), first..first + 500)).replacing()).unwrap();
+                }
+                c.flush().unwrap();
+            }
+            let job = match round {
+                0 => c.core.lock().next_memory_job(true),
+                _ => c.core.lock().next_segment_job(),
+            };
+            let job = job.unwrap();
+            let output = job.run(&c.shared, &c.stop);
+            c.write(Write::new(batch(&c.schema(), first + 100..first + 200)).replacing()).unwrap();
+            let gone: Vec<String> = (first + 150..first + 300).map(|id| id.to_string()).collect();
+            assert_eq!(c.delete(&gone).unwrap().deleted, 150);
+            let before = c.snapshot();
+            c.core.lock().install(job, output).unwrap();
+            for snapshot in [before, c.snapshot()] {
+                for id in first..first + 500 {
+                    let there = snapshot.find(&id.to_string()).unwrap().is_some();
+                    assert_eq!(there, !(first + 150..first + 300).contains(&id), "{id} in round {round}");
+                }
+            }
+            assert_eq!(c.stats().events, 350 * (round as u64 + 1));
+        }
+        drop((store, c));
+        let store = Store::open(options, seams).unwrap();
+        assert_eq!(store.collection("t", "c").unwrap().stats().events, 700);
+        assert_eq!(store.check(), []);
+    }
+}

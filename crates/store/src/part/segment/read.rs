@@ -1,0 +1,595 @@
+//! Reading a segment.
+
+use super::blocks::BlockFile;
+use super::rebuild::{rebuild, rebuild_from_rows};
+use super::rest::{RestEntry, RestFile};
+use super::rows::RowsFile;
+use super::{Footer, MAGIC};
+use crate::catalog::manifest::{rest_name, rows_name, segment_name};
+use crate::collection::stats::Counters;
+use crate::error::{Problem, StoreError};
+use crate::part::cache::{Block, BlockCache, BlockKey};
+use crate::part::ipc;
+use crate::part::keys::{Filter, KeyRows};
+use crate::part::objects::ObjectRows;
+use crate::part::{Body, CHUNK_ROWS, Fill, KeyRule, Part, array_of, join};
+use crate::seams::Disk;
+use arc_swap::ArcSwapOption;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
+use arrow_buffer::Buffer;
+use arrow_schema::{DataType, Field};
+use meridian_index::{CountPyramid, Forest};
+use meridian_model::{Layout, Projection, memory_of};
+use std::io::ErrorKind;
+use std::ops::{Range, RangeInclusive};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Set in the number of a cached block of Arrow rows, which is not a block of the file beside them.
+const ROWS_BLOCK: u32 = 1 << 31;
+/// Set in the number of a cached column of a chunk of the rows at rest.
+const REST_BLOCK: u32 = 1 << 30;
+
+/// What a segment is read through.
+#[derive(Debug, Clone)]
+pub(crate) struct SegmentPlace {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+/// An open segment: what is served beside its rows, and the rows as Arrow, at rest, or both.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    place: SegmentPlace,
+    pub(crate) index: BlockFile,
+    number: u64,
+    pub(crate) footer: Footer,
+    layout: Layout,
+    seq_field: Arc<Field>,
+    row_field: Arc<Field>,
+    rows: ArcSwapOption<RowsFile>,
+    rest: ArcSwapOption<RestFile>,
+    /// What was wrong with a file of rows that is done without.
+    pub(crate) given_up: Option<Problem>,
+    /// Grows with every use of the rows' file, over all segments: the least is that which was used longest ago.
+    used: AtomicU64,
+    /// Set once a block beside the rows turned out to be damaged.
+    sick: AtomicBool,
+    /// Set once no manifest names the file: it goes when the last reader lets go of it.
+    obsolete: AtomicBool,
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if self.obsolete.load(Ordering::Acquire) {
+            super::remove(self.place.disk.as_ref(), &self.index.path);
+        }
+    }
+}
+
+/// Name and type of the column of sequence numbers.
+pub(crate) fn seq_field() -> Arc<Field> {
+    Arc::new(Field::new("@seq", DataType::UInt64, false))
+}
+
+/// Name and type of the column of rows of the time projection.
+pub(crate) fn row_field() -> Arc<Field> {
+    Arc::new(Field::new("@row", DataType::UInt32, false))
+}
+
+/// The greatest sequence number of a segment file.
+pub(crate) fn seq_max_of(disk: &dyn Disk, path: &Path) -> Result<u64, StoreError> {
+    let (_, footer) = BlockFile::open(disk, path, MAGIC)?;
+    Footer::decode(&footer).map(|footer| footer.seq_max).map_err(|e| StoreError::corrupt(path, e))
+}
+
+impl Segment {
+    /// Opens the segment of this number: checks headers, footers and trees. A file of rows that is missing or damaged
+    /// is no error where the rows are at rest.
+    pub(crate) fn open(
+        place: &SegmentPlace,
+        dir: &Path,
+        file: u64,
+        rest: Option<Arc<RestFile>>,
+    ) -> Result<Part, StoreError> {
+        let (index, footer) = BlockFile::open(place.disk.as_ref(), &dir.join(segment_name(file)), MAGIC)?;
+        let corrupt = |detail: String| StoreError::corrupt(&index.path, detail);
+        let footer = Footer::decode(&footer).map_err(|e| corrupt(format!("its footer does not read: {e}")))?;
+        let trees = index.fetch(footer.blocks[footer.forest_block as usize], "the trees")?;
+        let trees = forest_of(&trees, footer.rows).map_err(corrupt)?;
+        let mut given_up = None;
+        let rows = match open_rows(place, &dir.join(rows_name(file)), footer.rows) {
+            Ok(rows) => Some(rows),
+            Err(e @ StoreError::NewerFormat { .. }) => return Err(e),
+            Err(e) if rest.is_none() => return Err(e),
+            Err(e) => {
+                given_up = give_up_rows(place, &dir.join(rows_name(file)), &e);
+                None
+            }
+        };
+        let number = place.cache.number_part();
+        Ok(Part {
+            number,
+            rows: footer.rows,
+            forest: trees,
+            chunk_seq_max: footer.chunk_seq_max.clone(),
+            seq_min: footer.seq_min,
+            seq_max: footer.seq_max,
+            body: Body::Segment(Box::new(Segment {
+                place: place.clone(),
+                index,
+                number,
+                layout: Layout::of(&footer.schema),
+                seq_field: seq_field(),
+                row_field: row_field(),
+                footer,
+                rows: ArcSwapOption::new(rows.map(Arc::new)),
+                rest: ArcSwapOption::new(rest),
+                given_up,
+                used: AtomicU64::new(0),
+                sick: AtomicBool::new(false),
+                obsolete: AtomicBool::new(false),
+            })),
+        })
+    }
+
+    /// Opens the file at rest that the manifest names.
+    pub(crate) fn open_rest(
+        place: &SegmentPlace,
+        dir: &Path,
+        file: u64,
+        entry: RestEntry,
+    ) -> Result<Arc<RestFile>, StoreError> {
+        RestFile::open(&place.disk, &dir.join(rest_name(file)), entry).map(Arc::new)
+    }
+
+    /// From now on the files are removed once nobody reads them; the one at rest only if nobody outside was told of it.
+    pub(crate) fn retire(&self, listed: bool) {
+        self.obsolete.store(true, Ordering::Release);
+        if let Some(rows) = self.rows.load().as_ref() {
+            rows.obsolete.store(true, Ordering::Release);
+        }
+        if let Some(rest) = self.rest.load().as_ref().filter(|_| !listed) {
+            rest.give_up();
+        }
+    }
+
+    /// Says that the rows are at rest too, as the manifest does.
+    pub(crate) fn settle(&self, rest: Arc<RestFile>) {
+        self.rest.store(Some(rest));
+    }
+
+    /// From now on the Arrow rows are the truth again.
+    pub(crate) fn unsettle(&self) {
+        self.rest.store(None);
+    }
+
+    /// The rows at rest, where they are.
+    pub(crate) fn rest(&self) -> Option<Arc<RestFile>> {
+        self.rest.load_full()
+    }
+
+    /// Bytes of the Arrow rows, and when they were used last; `None` where there are none.
+    pub(crate) fn rows_held(&self) -> Option<(u64, u64)> {
+        self.rows.load().as_ref().map(|rows| (rows.file.bytes, self.used.load(Ordering::Relaxed)))
+    }
+
+    /// The Arrow rows, where they are.
+    pub(crate) fn rows_file(&self) -> Option<Arc<RowsFile>> {
+        self.rows.load_full()
+    }
+
+    /// Lets go of the Arrow rows: they are read from the file at rest from now on.
+    pub(crate) fn drop_rows(&self) {
+        if let Some(rows) = self.rows.swap(None) {
+            rows.obsolete.store(true, Ordering::Release);
+        }
+    }
+
+    /// Bytes of all files.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        let rows = self.rows.load().as_ref().map_or(0, |rows| rows.file.bytes);
+        let rest = self.rest.load().as_ref().map_or(0, |rest| rest.entry.bytes);
+        self.index.bytes + rows + rest
+    }
+
+    pub(crate) fn has_time_order(&self) -> bool {
+        self.footer.time.is_some()
+    }
+
+    /// The tree over the order of time. Unlike that over the rows it is not asked by every question, so it is not kept
+    /// in memory with the segment.
+    pub(crate) fn time_forest(&self) -> Result<Arc<Forest>, StoreError> {
+        let block = self.footer.time.as_ref().ok_or_else(|| self.corrupt("it has no order of time"))?.forest_block;
+        let found = self.block(block, "the tree over the order of time", |bytes| {
+            forest_of(&bytes, self.footer.rows).map(|forest| Block::Forest(Arc::new(forest)))
+        })?;
+        match found {
+            Block::Forest(forest) => Ok(forest),
+            _ => Err(self.corrupt("a block of another kind")),
+        }
+    }
+
+    pub(crate) fn column(&self, column: usize, rows: Range<u32>, fill: Fill) -> Result<Option<ArrayRef>, StoreError> {
+        if column >= usize::from(self.footer.columns) {
+            return Ok(None);
+        }
+        self.values(column, &self.layout.columns[column], rows, fill).map(Some)
+    }
+
+    pub(crate) fn seqs(&self, rows: Range<u32>) -> Result<Vec<u64>, StoreError> {
+        let array = self.values(usize::from(self.footer.columns), &self.seq_field, rows, Fill::Keep)?;
+        Ok(array.as_primitive_opt::<UInt64Type>().map_or_else(Vec::new, |a| a.values().to_vec()))
+    }
+
+    /// Rows that are read at a time of one column of one chunk.
+    pub(crate) fn page_rows(&self, chunk: u32, column: usize) -> u32 {
+        self.rows.load().as_ref().map_or(CHUNK_ROWS, |rows| rows.page_rows(chunk, column))
+    }
+
+    /// Values of a column of rows; the column after the last is that of the sequence numbers.
+    fn values(&self, column: usize, field: &Arc<Field>, rows: Range<u32>, fill: Fill) -> Result<ArrayRef, StoreError> {
+        if rows.is_empty() {
+            return Ok(arrow_array::new_empty_array(field.data_type()));
+        }
+        let mut pieces = Vec::new();
+        let mut at = rows.start;
+        while at < rows.end {
+            let (first, array) = self.piece(at, column, field, fill)?;
+            let (from, to) = (at - first, rows.end.min(first + array.len() as u32) - first);
+            if to <= from {
+                return Err(self.corrupt("a block of rows is too short"));
+            }
+            let whole = from == 0 && to as usize == array.len();
+            pieces.push(if whole { array } else { array.slice(from as usize, (to - from) as usize) });
+            at = first + to;
+        }
+        join(pieces).map_err(|e| self.corrupt(&e))
+    }
+
+    /// The block that holds a row, and its first row: a page of the Arrow rows, or a chunk of those at rest.
+    fn piece(&self, row: u32, column: usize, field: &Arc<Field>, fill: Fill) -> Result<(u32, ArrayRef), StoreError> {
+        let chunk = row / CHUNK_ROWS;
+        if let Some(rows) = self.rows.load_full() {
+            let page_rows = rows.page_rows(chunk, column);
+            let (first, page) = (row / page_rows * page_rows, row % CHUNK_ROWS / page_rows);
+            match self.page(&rows, rows.block_of(chunk, column, page), field, fill) {
+                Ok(array) if array.len() == page_rows.min(self.footer.rows - first) as usize => {
+                    return Ok((first, array));
+                }
+                Ok(_) => return Err(self.corrupt("a block of rows has another length")),
+                Err(e @ StoreError::Corrupt { .. }) if self.rest.load().is_some() => {
+                    tracing::warn!(error = %e, "Arrow rows are damaged: they are read from GeoParquet from now on");
+                    self.drop_rows();
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok((chunk * CHUNK_ROWS, self.chunk_at_rest(chunk, column, field, fill)?))
+    }
+
+    /// One block of the Arrow rows.
+    fn page(&self, rows: &RowsFile, block: u32, field: &Arc<Field>, fill: Fill) -> Result<ArrayRef, StoreError> {
+        let key = BlockKey { part: self.number, block: ROWS_BLOCK | block };
+        if let Some(found) = self.cached(key) {
+            return Ok(found);
+        }
+        self.used.store(self.place.cache.tick(), Ordering::Relaxed);
+        let (array, bytes) = rows.values(block, field)?;
+        if array.data_type() != field.data_type() {
+            return Err(self.corrupt("a block of rows has another type"));
+        }
+        self.place.counters.add_bytes_read(bytes);
+        if fill == Fill::Keep {
+            self.place.cache.insert(key, Block::Array(array.clone()));
+        }
+        Ok(array)
+    }
+
+    fn cached(&self, key: BlockKey) -> Option<ArrayRef> {
+        match self.place.cache.get(key) {
+            Some(Block::Array(found)) => {
+                self.place.counters.add_cache_hits(1);
+                Some(found)
+            }
+            _ => {
+                self.place.counters.add_cache_misses(1);
+                None
+            }
+        }
+    }
+
+    /// One column of one chunk of the rows at rest.
+    fn chunk_at_rest(&self, chunk: u32, column: usize, field: &Arc<Field>, fill: Fill) -> Result<ArrayRef, StoreError> {
+        let columns = usize::from(self.footer.columns);
+        let key = |column: usize| BlockKey {
+            part: self.number,
+            block: REST_BLOCK | (chunk * (columns as u32 + 1) + column as u32),
+        };
+        if let Some(found) = self.cached(key(column)) {
+            return Ok(found);
+        }
+        let fits =
+            |array: &ArrayRef| array.len() == self.chunk_rows(chunk) as usize && array.data_type() == field.data_type();
+        let rest = self.rest.load_full().ok_or_else(|| self.corrupt("its rows are gone"))?;
+        let (family, arrays) = match column == columns {
+            true => (column..column + 1, vec![Arc::new(UInt64Array::from(rest.seqs(chunk)?)) as ArrayRef]),
+            false => (rest.family(column), rest.columns(chunk, column)?),
+        };
+        self.place.counters.add_bytes_read(memory_of(&arrays) as u64);
+        let wanted = arrays.get(column - family.start).filter(|array| fits(array)).cloned();
+        // Longitude comes with latitude, a shape with its box: whoever asks for one soon asks for the others.
+        if fill == Fill::Keep || family.len() > 1 {
+            for (column, array) in family.zip(arrays) {
+                self.place.cache.insert(key(column), Block::Array(array));
+            }
+        }
+        wanted.ok_or_else(|| StoreError::corrupt(rest.path(), format!("{} has another length or type", field.name())))
+    }
+
+    fn chunk_rows(&self, chunk: u32) -> u32 {
+        CHUNK_ROWS.min(self.footer.rows - chunk * CHUNK_ROWS)
+    }
+
+    /// The wanted columns of the time projection at some places, in the layout asked for.
+    pub(crate) fn time_columns(
+        &self,
+        places: Range<u32>,
+        layout: &Layout,
+        wanted: &Projection,
+    ) -> Result<Vec<Option<ArrayRef>>, StoreError> {
+        let mut columns = vec![None; layout.columns.len()];
+        let held = self.footer.time.iter().flat_map(|time| time.columns.iter().map(|c| usize::from(*c)).enumerate());
+        for (i, column) in held.filter(|(_, column)| wanted.has(*column)) {
+            if let Some(slot) = columns.get_mut(column) {
+                *slot = Some(self.time_stretch(places.clone(), i as u32, &self.layout.columns[column])?);
+            }
+        }
+        Ok(columns)
+    }
+
+    /// The rows that stand at some places of the time projection.
+    pub(crate) fn time_rows(&self, places: Range<u32>) -> Result<UInt32Array, StoreError> {
+        let last = self.footer.time.as_ref().map_or(0, |time| time.columns.len());
+        let rows = self.time_stretch(places, last as u32, &self.row_field)?;
+        let rows = rows.as_primitive_opt::<UInt32Type>().cloned();
+        rows.ok_or_else(|| self.corrupt("its order of time holds no rows"))
+    }
+
+    /// Some values of one column of the time projection, of which the rows are the last.
+    fn time_stretch(&self, places: Range<u32>, column: u32, field: &Arc<Field>) -> Result<ArrayRef, StoreError> {
+        let Some(time) = &self.footer.time else {
+            return Err(self.corrupt("it has no order of time"));
+        };
+        let places = places.start.min(self.footer.rows)..places.end.min(self.footer.rows);
+        let width = time.columns.len() as u32 + 1;
+        self.stretch(places, field, |chunk| self.time_chunk(time.first_block + chunk * width + column, chunk, field))
+    }
+
+    /// Counts per map cell, where the segment has them.
+    pub(crate) fn pyramid(&self) -> Result<Option<Arc<CountPyramid>>, StoreError> {
+        let Some(block) = self.footer.pyramid_block else { return Ok(None) };
+        let found = self.block(block, "the counts per map cell", |bytes| {
+            let pyramid = CountPyramid::decode_shared(&bytes).map_err(|e| e.to_string())?;
+            Ok(Block::Pyramid(Arc::new(pyramid)))
+        })?;
+        match found {
+            Block::Pyramid(pyramid) => Ok(Some(pyramid)),
+            _ => Err(self.corrupt("a block of another kind")),
+        }
+    }
+
+    /// What keys it may have; segments whose ids are made keep no filter.
+    pub(crate) fn filter(&self) -> Result<Option<Arc<Filter>>, StoreError> {
+        let Some(block) = self.footer.filter_block else { return Ok(None) };
+        let found = self.block(block, "the filter of its keys", |bytes| {
+            Filter::decode(&bytes).map(|f| Block::Filter(Arc::new(f)))
+        })?;
+        match found {
+            Block::Filter(filter) => Ok(Some(filter)),
+            _ => Err(self.corrupt("a block of another kind")),
+        }
+    }
+
+    /// Candidate rows of a key.
+    pub(crate) fn rows_of_key(&self, key: u64) -> Result<Vec<u32>, StoreError> {
+        if self.filter()?.is_some_and(|filter| !filter.may_hold(key)) {
+            return Ok(Vec::new());
+        }
+        let fences = &self.footer.key_fences;
+        // Equal keys may run over the end of a page, so start at the last page that begins below the key.
+        let first = fences.partition_point(|fence| *fence < key).saturating_sub(1);
+        let mut rows = Vec::new();
+        for (page, fence) in fences.iter().enumerate().skip(first) {
+            if *fence > key {
+                break;
+            }
+            rows.extend_from_slice(self.key_page(page as u32)?.rows_of(key));
+        }
+        rows.sort_unstable();
+        Ok(rows)
+    }
+
+    /// One page of the key sidecar.
+    pub(crate) fn key_page(&self, page: u32) -> Result<Arc<KeyRows>, StoreError> {
+        let block = self.block(self.footer.first_key_block + page, "a page of its keys", |bytes| {
+            KeyRows::decode_page(&bytes).map(|k| Block::Keys(Arc::new(k)))
+        })?;
+        match block {
+            Block::Keys(keys) => Ok(keys),
+            _ => Err(self.corrupt("a block of another kind")),
+        }
+    }
+
+    /// One column of one stretch of the order of time.
+    fn time_chunk(&self, block: u32, chunk: u32, field: &Arc<Field>) -> Result<ArrayRef, StoreError> {
+        let expected = self.chunk_rows(chunk);
+        let block = self.block(block, field.name(), |bytes| {
+            let (mut arrays, count) = ipc::decode(std::slice::from_ref(field), &bytes)?;
+            match arrays.pop() {
+                Some(array) if count == expected as usize => Ok(Block::Array(array)),
+                _ => Err(format!("{count} values where {expected} were expected")),
+            }
+        })?;
+        array_of(block).map_err(|e| self.corrupt(&e))
+    }
+
+    /// Whether the segment may hold events of an object; `false` is certain.
+    pub(crate) fn may_hold_object(&self, object: u64) -> Result<bool, StoreError> {
+        let Some(objects) = &self.footer.objects else { return Ok(false) };
+        let filter = self.block(objects.filter_block, "the filter of its objects", |bytes| {
+            Filter::decode(&bytes).map(|f| Block::Filter(Arc::new(f)))
+        })?;
+        Ok(!matches!(filter, Block::Filter(filter) if !filter.may_hold(object)))
+    }
+
+    /// Pages of the sidecar of objects that may hold entries of an object within some times.
+    pub(crate) fn object_pages(&self, object: u64, times: &RangeInclusive<i64>) -> Range<u32> {
+        let Some(objects) = &self.footer.objects else { return 0..0 };
+        // Equal entries may run over the end of a page, so start at the last page that begins below.
+        let first = objects.fences.partition_point(|f| *f < (object, *times.start())).saturating_sub(1);
+        let end = objects.fences.partition_point(|f| *f <= (object, *times.end()));
+        first as u32..(end as u32).max(first as u32)
+    }
+
+    /// One page of the sidecar of objects.
+    pub(crate) fn object_page(&self, page: u32) -> Result<Arc<ObjectRows>, StoreError> {
+        let Some(objects) = &self.footer.objects else { return Err(self.corrupt("it has no sidecar of objects")) };
+        let block = self.block(objects.first_block + page, "a page of its objects", |bytes| {
+            ObjectRows::decode_page(&bytes).map(|o| Block::Objects(Arc::new(o)))
+        })?;
+        match block {
+            Block::Objects(objects) => Ok(objects),
+            _ => Err(self.corrupt("a block of another kind")),
+        }
+    }
+
+    /// Values of a column over some rows: shared where they lie in one chunk, copied together otherwise.
+    fn stretch(
+        &self,
+        rows: Range<u32>,
+        field: &Arc<Field>,
+        chunk_of: impl Fn(u32) -> Result<ArrayRef, StoreError>,
+    ) -> Result<ArrayRef, StoreError> {
+        if rows.is_empty() {
+            return Ok(arrow_array::new_empty_array(field.data_type()));
+        }
+        let mut pieces = Vec::new();
+        for chunk in rows.start / CHUNK_ROWS..=(rows.end - 1) / CHUNK_ROWS {
+            let first = chunk * CHUNK_ROWS;
+            let array = chunk_of(chunk)?;
+            let from = rows.start.max(first) - first;
+            let to = rows.end.min(first + array.len() as u32) - first;
+            let whole = from == 0 && to as usize == array.len();
+            pieces.push(if whole { array } else { array.slice(from as usize, (to - from) as usize) });
+        }
+        join(pieces).map_err(|e| self.corrupt(&e))
+    }
+
+    fn block(
+        &self,
+        block: u32,
+        what: &str,
+        decode: impl FnOnce(Buffer) -> Result<Block, String>,
+    ) -> Result<Block, StoreError> {
+        let key = BlockKey { part: self.number, block };
+        if let Some(found) = self.place.cache.get(key) {
+            self.place.counters.add_cache_hits(1);
+            return Ok(found);
+        }
+        self.place.counters.add_cache_misses(1);
+        let place = *self.footer.blocks.get(block as usize).ok_or_else(|| self.corrupt("a block is missing"))?;
+        let bytes = self.index.fetch(place, what).inspect_err(|e| self.note_damage(e))?;
+        let decoded = decode(bytes).map_err(|e| self.corrupt(&format!("block {block} ({what}): {e}")))?;
+        self.place.counters.add_bytes_read(u64::from(place.stored));
+        self.place.cache.insert(key, decoded.clone());
+        Ok(decoded)
+    }
+
+    /// Remembers that what is beside the rows is damaged.
+    fn note_damage(&self, error: &StoreError) {
+        if matches!(error, StoreError::Corrupt { .. }) {
+            tracing::warn!(%error, "a segment is damaged and will be made anew from its rows");
+            self.sick.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the rows at rest are damaged, and can be written anew from the Arrow rows.
+    pub(crate) fn is_rest_sick(&self) -> bool {
+        self.rest.load().as_ref().is_some_and(|rest| rest.is_sick()) && self.rows.load().is_some()
+    }
+
+    /// Whether what is beside the rows is damaged: it can be made anew.
+    pub(crate) fn is_sick(&self) -> bool {
+        self.sick.load(Ordering::Relaxed)
+    }
+
+    /// Makes anew what is beside the rows.
+    pub(crate) fn rebuild(&self, dir: &Path, file: u64, rule: KeyRule) -> Result<(), StoreError> {
+        let disk = self.place.disk.as_ref();
+        match (self.rest(), self.rows_file()) {
+            (Some(rest), _) => rebuild(disk, dir, file, &rest, rule),
+            (None, Some(rows)) => rebuild_from_rows(disk, dir, file, (&rows, &self.footer.schema), rule),
+            (None, None) => Err(self.corrupt("its rows are gone")),
+        }
+    }
+
+    fn corrupt(&self, detail: &str) -> StoreError {
+        StoreError::corrupt(&self.index.path, detail)
+    }
+
+    /// Whether a file of the segment has this path.
+    pub(crate) fn has_file(&self, path: &Path) -> bool {
+        self.index.path == path
+            || self.rows.load().as_ref().is_some_and(|rows| rows.file.path == path)
+            || self.rest.load().as_ref().is_some_and(|rest| rest.path() == path)
+    }
+
+    /// Damaged blocks of rows that no other file of the segment has.
+    pub(crate) fn lost_blocks(&self) -> Vec<StoreError> {
+        let (rows, rest) = (self.rows.load(), self.rest.load());
+        match (rows.as_ref(), rest.as_ref()) {
+            (Some(rows), None) => rows.verify(),
+            (None, Some(rest)) => rest.verify(),
+            (Some(rows), Some(rest)) if !rest.verify().is_empty() => rows.verify(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Checks every checksum of every file, past the cache.
+    pub(crate) fn verify_blocks(&self) -> Vec<StoreError> {
+        let mut bad = self.index.verify(&self.footer.blocks);
+        bad.iter().for_each(|error| self.note_damage(error));
+        bad.extend(self.rows.load().iter().flat_map(|rows| rows.verify()));
+        bad.extend(self.rest.load().iter().flat_map(|rest| rest.verify()));
+        bad
+    }
+}
+
+fn forest_of(bytes: &Buffer, rows: u32) -> Result<Forest, String> {
+    let forest = Forest::decode_shared(bytes).map_err(|e| e.to_string())?;
+    if forest.rows() == rows { Ok(forest) } else { Err("its trees do not fit its rows".to_owned()) }
+}
+
+fn open_rows(place: &SegmentPlace, path: &Path, expected: u32) -> Result<RowsFile, StoreError> {
+    let rows = RowsFile::open(&place.disk, path)?;
+    if rows.rows == expected {
+        return Ok(rows);
+    }
+    Err(StoreError::corrupt(path, format!("it holds {} events where the segment has {expected}", rows.rows)))
+}
+
+/// Clears away Arrow rows that do not read; those at rest serve.
+/// Removes a file of rows that does not read, where the rows are at rest; says what was wrong. One that is missing is no damage.
+fn give_up_rows(place: &SegmentPlace, path: &Path, error: &StoreError) -> Option<Problem> {
+    if matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::NotFound) {
+        return None;
+    }
+    tracing::warn!(%error, "Arrow rows do not read: they are read from GeoParquet from now on");
+    super::remove(place.disk.as_ref(), path);
+    Some(Problem::of(error).and("it is removed: its events are read from their rows at rest"))
+}

@@ -1,0 +1,350 @@
+//! Segments at rest: GeoParquet 1.1 with the rows of the segment in their order.
+//!
+//! Once the manifest names it, this file is the truth and the rest of a segment is a cache. Parquet has no checksum
+//! that its library writes, so the directory carries a CRC32C of every 16 KiB of what stands before it, and the
+//! manifest one of the directory.
+
+use crate::error::StoreError;
+use crate::maintenance::pace::Pace;
+use crate::part::{CHUNK_ROWS, PartView};
+use crate::seams::{Disk, DiskFile, OpenMode};
+use arrow_array::ArrayRef;
+use bytes::Bytes;
+use meridian_formats::{GeoParquetWriter, RestFile as Directory, WriteError};
+use meridian_model::{Projection, Schema, Seq};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Rows of a row group: some readers share work by groups, some hold one in memory.
+const GROUP_ROWS: u32 = 1 << 16;
+/// Bytes under one checksum.
+const CHECKED_BYTES: u64 = 16 << 10;
+/// Written to the file in pieces of about this size.
+const WRITE_BYTES: usize = 1 << 20;
+/// Key in the directory under which the checksums are kept: 8 hexadecimal digits each.
+const CHECKSUMS_NOTE: &str = "meridian.crc32c";
+
+/// What the manifest says of a file at rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RestEntry {
+    /// Length of the file.
+    pub(crate) bytes: u64,
+    /// Where the directory begins; pages lie before it.
+    pub(crate) directory: u64,
+    /// CRC32C of the directory.
+    pub(crate) crc32c: u32,
+}
+
+/// Writes the rows of a part, a chunk at a time, and syncs. The caller syncs the folder.
+pub(crate) fn write(
+    disk: &dyn Disk,
+    path: &Path,
+    view: &PartView,
+    (stop, mut pace): (&AtomicBool, Pace<'_>),
+) -> Result<RestEntry, StoreError> {
+    let file = disk.open(path, OpenMode::Create).map_err(StoreError::io("create", path))?;
+    let sink =
+        Sink { file, path: path.to_owned(), buffer: Vec::new(), offset: 0, crcs: Vec::new(), crc: 0, crc_bytes: 0 };
+    let failed = |e: WriteError| StoreError::Io { action: "write", path: path.to_owned(), source: io::Error::other(e) };
+    let made = GeoParquetWriter::at_rest(sink, view.schema(), GROUP_ROWS as usize, CHUNK_ROWS as usize);
+    let mut writer = made.map_err(|e| StoreError::corrupt(path, e.to_string()))?;
+    let all = Projection::all(view.layout());
+    for from in (0..view.rows()).step_by(CHUNK_ROWS as usize) {
+        if stop.load(Ordering::Relaxed) {
+            return Err(StoreError::Closed);
+        }
+        let rows = from..view.rows().min(from + CHUNK_ROWS);
+        let seqs: Vec<Seq> = view.part.seqs(rows.clone())?.into_iter().map(Seq).collect();
+        writer.write(&view.read_for_merge(rows, &all)?, &seqs).map_err(failed)?;
+        pace.block();
+    }
+    writer.end_group().map_err(failed)?;
+    let (directory, checksums) = writer.output().checked();
+    writer.note(CHECKSUMS_NOTE, checksums.iter().map(|crc| format!("{crc:08x}")).collect());
+    let mut sink = writer.finish().map_err(failed)?;
+    sink.flush().map_err(StoreError::io("write", path))?;
+    sink.file.sync().map_err(StoreError::io("sync", path))?;
+    let mut tail = vec![0; (sink.offset - directory) as usize];
+    sink.file.read_at(directory, &mut tail).map_err(StoreError::io("read", path))?;
+    Ok(RestEntry { bytes: sink.offset, directory, crc32c: crc32c::crc32c(&tail) })
+}
+
+/// Bytes on their way to the file, and their checksums.
+struct Sink {
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    buffer: Vec<u8>,
+    /// Where the buffer begins in the file.
+    offset: u64,
+    crcs: Vec<u32>,
+    /// Checksum of the last stretch, and its bytes so far.
+    crc: u32,
+    crc_bytes: u64,
+}
+
+impl Sink {
+    /// Bytes taken so far, and the checksums of all of them.
+    fn checked(&self) -> (u64, Vec<u32>) {
+        let last = (self.crc_bytes > 0).then_some(self.crc);
+        (self.offset + self.buffer.len() as u64, self.crcs.iter().copied().chain(last).collect())
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut left = bytes;
+        while !left.is_empty() {
+            let (now, later) = left.split_at(left.len().min((CHECKED_BYTES - self.crc_bytes) as usize));
+            self.crc = crc32c::crc32c_append(self.crc, now);
+            self.crc_bytes += now.len() as u64;
+            if self.crc_bytes == CHECKED_BYTES {
+                self.crcs.push(std::mem::take(&mut self.crc));
+                self.crc_bytes = 0;
+            }
+            left = later;
+        }
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= WRITE_BYTES {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let action = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", self.path.display()));
+        self.file.write_at(self.offset, &self.buffer).map_err(action)?;
+        self.offset += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// An open file at rest.
+#[derive(Debug)]
+pub(crate) struct RestFile {
+    pages: Pages,
+    directory: Directory,
+    pub(crate) entry: RestEntry,
+    disk: Arc<dyn Disk>,
+    /// The file goes when the last reader lets go of it.
+    obsolete: AtomicBool,
+}
+
+impl Drop for RestFile {
+    fn drop(&mut self) {
+        if self.obsolete.load(Ordering::Acquire) {
+            super::remove(self.disk.as_ref(), &self.pages.0.path);
+        }
+    }
+}
+
+impl RestFile {
+    /// Opens a file and reads its directory.
+    pub(crate) fn open(disk: &Arc<dyn Disk>, path: &Path, entry: RestEntry) -> Result<RestFile, StoreError> {
+        let corrupt = |detail: String| StoreError::corrupt(path, detail);
+        let file = disk.open(path, OpenMode::Read).map_err(StoreError::io("open", path))?;
+        let bytes = file.len().map_err(StoreError::io("read", path))?;
+        if bytes != entry.bytes || entry.directory > bytes {
+            return Err(corrupt(format!("it has {bytes} bytes where the manifest says {}", entry.bytes)));
+        }
+        let mut tail = vec![0; (bytes - entry.directory) as usize];
+        file.read_at(entry.directory, &mut tail).map_err(StoreError::io("read", path))?;
+        if crc32c::crc32c(&tail) != entry.crc32c {
+            return Err(corrupt("the checksum of its directory is wrong".to_owned()));
+        }
+        let mut open =
+            Open { file, path: path.to_owned(), entry, tail: tail.into(), crcs: Vec::new(), sick: Arc::default() };
+        let read = |e: ParquetError| corrupt(format!("its directory does not read: {e}"));
+        let directory = Directory::load(&Pages(Arc::new(open.clone()))).map_err(read)?;
+        let checksums = directory.note(CHECKSUMS_NOTE).ok_or_else(|| corrupt("it has no checksums".to_owned()))?;
+        let stretches = entry.directory.div_ceil(CHECKED_BYTES) as usize;
+        open.crcs =
+            (0..stretches).filter_map(|i| u32::from_str_radix(checksums.get(i * 8..i * 8 + 8)?, 16).ok()).collect();
+        if open.crcs.len() != stretches || checksums.len() != stretches * 8 {
+            return Err(corrupt("its checksums are not complete".to_owned()));
+        }
+        // Nobody reads it again.
+        open.tail = Bytes::new();
+        let (pages, obsolete) = (Pages(Arc::new(open)), AtomicBool::new(false));
+        Ok(RestFile { pages, directory, entry, disk: disk.clone(), obsolete })
+    }
+
+    /// Opens a file of which no manifest says anything: its directory tells where it begins itself. Only the checksums of the
+    /// pages vouch for it then, and that the directory reads.
+    pub(crate) fn find(disk: &Arc<dyn Disk>, path: &Path) -> Result<RestFile, StoreError> {
+        let file = disk.open(path, OpenMode::Read).map_err(StoreError::io("open", path))?;
+        let bytes = file.len().map_err(StoreError::io("read", path))?;
+        let whole = Unchecked { file, bytes };
+        let read = |e: ParquetError| StoreError::corrupt(path, format!("its directory does not read: {e}"));
+        let found = Directory::load(&whole).map_err(read)?.directory().filter(|directory| *directory <= bytes);
+        let directory = found.ok_or_else(|| StoreError::corrupt(path, "its directory does not say where it begins"))?;
+        let tail = whole.get_bytes(directory, (bytes - directory) as usize).map_err(read)?;
+        RestFile::open(disk, path, RestEntry { bytes, directory, crc32c: crc32c::crc32c(&tail) })
+    }
+
+    /// Whether a read found damage.
+    pub(crate) fn is_sick(&self) -> bool {
+        self.pages.0.sick.load(Ordering::Relaxed)
+    }
+
+    /// The file goes once nobody reads it.
+    pub(crate) fn give_up(&self) {
+        self.obsolete.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.pages.0.path
+    }
+
+    pub(crate) fn rows(&self) -> u32 {
+        self.directory.rows()
+    }
+
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.directory.schema
+    }
+
+    /// The physical columns that are read together with this one, itself among them.
+    pub(crate) fn family(&self, column: usize) -> Range<usize> {
+        self.directory.family(column)
+    }
+
+    /// Values of the columns of [`RestFile::family`] in one chunk.
+    pub(crate) fn columns(&self, chunk: u32, column: usize) -> Result<Vec<ArrayRef>, StoreError> {
+        self.directory.read(self.pages.clone(), column, self.rows_of(chunk)).map_err(|e| self.error(e))
+    }
+
+    /// Sequence numbers of one chunk.
+    pub(crate) fn seqs(&self, chunk: u32) -> Result<Vec<u64>, StoreError> {
+        self.directory.seqs(self.pages.clone(), self.rows_of(chunk)).map_err(|e| self.error(e))
+    }
+
+    fn rows_of(&self, chunk: u32) -> Range<u32> {
+        let from = chunk.saturating_mul(CHUNK_ROWS).min(self.rows());
+        from..self.rows().min(from.saturating_add(CHUNK_ROWS))
+    }
+
+    /// What the library says, or what the disk or a checksum said before it.
+    fn error(&self, error: ParquetError) -> StoreError {
+        match error {
+            ParquetError::External(inner) => match inner.downcast::<StoreError>() {
+                Ok(ours) => *ours,
+                Err(other) => StoreError::corrupt(self.path(), other.to_string()),
+            },
+            other => StoreError::corrupt(self.path(), other.to_string()),
+        }
+    }
+
+    /// Checks every checksum.
+    pub(crate) fn verify(&self) -> Vec<StoreError> {
+        let open = &self.pages.0;
+        let stretch = |i: usize| {
+            let from = i as u64 * CHECKED_BYTES;
+            open.read(from..(from + CHECKED_BYTES).min(open.entry.directory)).err()
+        };
+        (0..open.crcs.len()).filter_map(stretch).collect()
+    }
+}
+
+/// The bytes of a file of which nothing is known yet.
+struct Unchecked {
+    file: Arc<dyn DiskFile>,
+    bytes: u64,
+}
+
+impl Length for Unchecked {
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl ChunkReader for Unchecked {
+    type T = Box<dyn Read + Send>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let bytes = self.get_bytes(start, self.bytes.saturating_sub(start) as usize)?;
+        Ok(Box::new(io::Cursor::new(bytes)))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
+            return Err(ParquetError::EOF(format!("{length} bytes from {start} on are beyond its end")));
+        }
+        let mut bytes = vec![0; length];
+        self.file.read_at(start, &mut bytes).map_err(|e| ParquetError::External(Box::new(e)))?;
+        Ok(bytes.into())
+    }
+}
+
+/// The bytes of a file at rest as the Parquet library asks for them, checked on the way.
+#[derive(Debug, Clone)]
+struct Pages(Arc<Open>);
+
+#[derive(Debug, Clone)]
+struct Open {
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    entry: RestEntry,
+    /// The directory, while it is being read.
+    tail: Bytes,
+    crcs: Vec<u32>,
+    /// Set once a checksum turned out to be wrong.
+    sick: Arc<AtomicBool>,
+}
+
+impl Open {
+    /// Bytes before the directory.
+    fn read(&self, range: Range<u64>) -> Result<Bytes, StoreError> {
+        let first = range.start / CHECKED_BYTES;
+        let from = first * CHECKED_BYTES;
+        let to = range.end.next_multiple_of(CHECKED_BYTES).min(self.entry.directory);
+        let mut bytes = vec![0; (to - from) as usize];
+        self.file.read_at(from, &mut bytes).map_err(StoreError::io("read", &self.path))?;
+        for (stretch, crc) in bytes.chunks(CHECKED_BYTES as usize).zip(self.crcs.iter().skip(first as usize)) {
+            if crc32c::crc32c(stretch) != *crc {
+                self.sick.store(true, Ordering::Relaxed);
+                let detail = format!("a checksum of the bytes {from} to {to} is wrong");
+                return Err(StoreError::corrupt(&self.path, detail));
+            }
+        }
+        Ok(Bytes::from(bytes).slice((range.start - from) as usize..(range.end - from) as usize))
+    }
+}
+
+impl Length for Pages {
+    fn len(&self) -> u64 {
+        self.0.entry.bytes
+    }
+}
+
+impl ChunkReader for Pages {
+    type T = Box<dyn Read + Send>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let end = if start < self.0.entry.directory { self.0.entry.directory } else { self.0.entry.bytes };
+        let bytes = self.get_bytes(start, end.saturating_sub(start) as usize)?;
+        Ok(Box::new(io::Cursor::new(bytes)))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let open = &self.0;
+        let (directory, end) = (open.entry.directory, start.saturating_add(length as u64));
+        if start >= directory {
+            let range = (start - directory) as usize..(end - directory) as usize;
+            if range.end > open.tail.len() {
+                return Err(ParquetError::EOF(format!("the bytes {start} to {end} are beyond its end")));
+            }
+            return Ok(open.tail.slice(range));
+        }
+        if end > directory {
+            return Err(ParquetError::EOF(format!("the bytes {start} to {end} run into its directory")));
+        }
+        open.read(start..end).map_err(|e| ParquetError::External(Box::new(e)))
+    }
+}

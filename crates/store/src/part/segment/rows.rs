@@ -1,0 +1,196 @@
+//! The rows of a segment as Arrow: what is served fastest, and the truth until the segment is at rest as GeoParquet.
+//!
+//! A column of a chunk is one block. Where its values are large (lines of hundreds of points, long texts) it is several pages of
+//! a power of two of rows each, so that a few rows can be read without all 4,096.
+
+use super::blocks::{BLOCK_REF_BYTES, BlockFile, BlockRef, BlockWriter};
+use super::footer::list;
+use crate::codec::{Reader, put_u16, put_u32};
+use crate::error::StoreError;
+use crate::part::ipc;
+use crate::part::{CHUNK_ROWS, join};
+use crate::seams::Disk;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::Field;
+use meridian_index::LEAF_ROWS;
+use meridian_model::{Layout, Schema};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// First bytes of a file of rows, and its last.
+const MAGIC: &[u8; 8] = b"MRDNROWS";
+
+/// A column of a chunk that holds more bytes than this is cut into pages of at most as many, if rows allow it.
+const PAGE_BYTES: usize = 256 << 10;
+/// Fewest rows of a page: nothing asks for less than a leaf.
+const PAGE_ROWS_MIN: u32 = LEAF_ROWS as u32;
+
+/// Writes the rows of a segment, a chunk at a time.
+pub(crate) struct RowsWriter {
+    blocks: BlockWriter,
+    columns: u16,
+    rows: u32,
+    /// Of each column of each chunk the binary logarithm of the rows of a page.
+    page_bits: Vec<u8>,
+}
+
+impl RowsWriter {
+    pub(crate) fn create(disk: &dyn Disk, path: &Path, columns: u16) -> Result<RowsWriter, StoreError> {
+        let blocks = BlockWriter::create(disk, path, MAGIC)?;
+        Ok(RowsWriter { blocks, columns, rows: 0, page_bits: Vec::new() })
+    }
+
+    /// Appends a chunk: its columns, the sequence numbers last.
+    pub(crate) fn push(&mut self, chunk: Vec<(Arc<Field>, ArrayRef)>) -> Result<(), StoreError> {
+        debug_assert_eq!(chunk.len(), usize::from(self.columns) + 1);
+        self.rows += chunk.first().map_or(0, |(_, array)| array.len()) as u32;
+        for (field, array) in chunk {
+            let page_rows = page_rows(&array);
+            self.page_bits.push(page_rows.trailing_zeros() as u8);
+            for from in (0..array.len()).step_by(page_rows as usize) {
+                let rows = (array.len() - from).min(page_rows as usize);
+                column_block(&mut self.blocks, &field, array.slice(from, rows))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Result<u64, StoreError> {
+        let mut footer = Vec::new();
+        put_u32(&mut footer, self.rows);
+        put_u16(&mut footer, self.columns);
+        put_u32(&mut footer, self.page_bits.len() as u32);
+        footer.extend_from_slice(&self.page_bits);
+        put_u32(&mut footer, self.blocks.next());
+        self.blocks.blocks.iter().for_each(|block| block.encode(&mut footer));
+        self.blocks.finish(&footer)
+    }
+}
+
+/// Rows of a page of this column: a power of two.
+fn page_rows(array: &ArrayRef) -> u32 {
+    let bytes = array.to_data().get_slice_memory_size().unwrap_or(0);
+    let pages = bytes.div_ceil(PAGE_BYTES).max(1).next_power_of_two();
+    (CHUNK_ROWS / u32::try_from(pages).unwrap_or(CHUNK_ROWS)).max(PAGE_ROWS_MIN)
+}
+
+/// Writes one column as an Arrow message.
+pub(crate) fn column_block(to: &mut BlockWriter, field: &Arc<Field>, array: ArrayRef) -> Result<(), StoreError> {
+    let rows = array.len();
+    let raw = ipc::encode(std::slice::from_ref(field), vec![array], rows);
+    let raw = raw.map_err(|e| StoreError::corrupt(&to.path, e))?;
+    to.block(&raw, true)
+}
+
+/// An open file of rows.
+#[derive(Debug)]
+pub(crate) struct RowsFile {
+    pub(crate) file: BlockFile,
+    disk: Arc<dyn Disk>,
+    pub(crate) rows: u32,
+    columns: u16,
+    /// Of each column of each chunk its first block, and the binary logarithm of the rows of a page.
+    pages: Vec<(u32, u8)>,
+    blocks: Vec<BlockRef>,
+    /// The file goes when the last reader lets go of it.
+    pub(crate) obsolete: AtomicBool,
+}
+
+impl Drop for RowsFile {
+    fn drop(&mut self) {
+        if self.obsolete.load(Ordering::Acquire) {
+            super::remove(self.disk.as_ref(), &self.file.path);
+        }
+    }
+}
+
+impl RowsFile {
+    pub(crate) fn open(disk: &Arc<dyn Disk>, path: &Path) -> Result<RowsFile, StoreError> {
+        let (file, footer) = BlockFile::open(disk.as_ref(), path, MAGIC)?;
+        let parse = || -> Result<_, String> {
+            let mut r = Reader::new(&footer);
+            let (rows, columns) = (r.u32()?, r.u16()?);
+            let chunks = rows.div_ceil(CHUNK_ROWS);
+            let per_chunk = usize::from(columns) + 1;
+            let page_bits = match file.version {
+                ..3 => vec![CHUNK_ROWS.trailing_zeros() as u8; chunks as usize * per_chunk],
+                _ => list(&mut r, 1, |r| r.u8())?,
+            };
+            let blocks = list(&mut r, BLOCK_REF_BYTES, BlockRef::decode)?;
+            let (mut pages, mut next) = (Vec::with_capacity(page_bits.len()), 0);
+            for (i, bits) in page_bits.into_iter().enumerate() {
+                if u32::from(bits) > CHUNK_ROWS.trailing_zeros() {
+                    return Err("it has pages that pass a chunk".to_owned());
+                }
+                let chunk_rows = CHUNK_ROWS.min(rows.saturating_sub((i / per_chunk) as u32 * CHUNK_ROWS));
+                pages.push((next, bits));
+                next += chunk_rows.div_ceil(1 << bits);
+            }
+            let fits = pages.len() == chunks as usize * per_chunk && blocks.len() == next as usize;
+            if fits && r.left() == 0 {
+                Ok((rows, columns, pages, blocks))
+            } else {
+                Err("its numbers do not fit".to_owned())
+            }
+        };
+        let (rows, columns, pages, blocks) =
+            parse().map_err(|e| StoreError::corrupt(path, format!("its footer does not read: {e}")))?;
+        Ok(RowsFile { file, disk: disk.clone(), rows, columns, pages, blocks, obsolete: AtomicBool::new(false) })
+    }
+
+    /// Rows of a page of one column of one chunk: [`CHUNK_ROWS`] where it is one block. The column after the last is that of
+    /// the sequence numbers.
+    pub(crate) fn page_rows(&self, chunk: u32, column: usize) -> u32 {
+        self.place(chunk, column).map_or(CHUNK_ROWS, |(_, bits)| 1 << bits)
+    }
+
+    /// The block of a page.
+    pub(crate) fn block_of(&self, chunk: u32, column: usize, page: u32) -> u32 {
+        self.place(chunk, column).map_or(u32::MAX, |(first, _)| first + page)
+    }
+
+    fn place(&self, chunk: u32, column: usize) -> Option<(u32, u8)> {
+        self.pages.get(chunk as usize * (usize::from(self.columns) + 1) + column).copied()
+    }
+
+    /// The values of one block, which are of this column, and the bytes that were read for them.
+    pub(crate) fn values(&self, block: u32, field: &Arc<Field>) -> Result<(ArrayRef, u64), StoreError> {
+        let corrupt = |detail: String| StoreError::corrupt(&self.file.path, detail);
+        let place = *self.blocks.get(block as usize).ok_or_else(|| corrupt("a block is missing".to_owned()))?;
+        let bytes = self.file.fetch(place, field.name())?;
+        let (mut arrays, _) = ipc::decode(std::slice::from_ref(field), &bytes)
+            .map_err(|e| corrupt(format!("block {block} ({}): {e}", field.name())))?;
+        match arrays.pop() {
+            Some(array) => Ok((array, u64::from(place.stored))),
+            None => Err(corrupt(format!("block {block} ({}) is empty", field.name()))),
+        }
+    }
+
+    /// One column of one chunk, all its pages together. The column after the last is that of the sequence numbers.
+    pub(crate) fn column(&self, chunk: u32, column: usize, field: &Arc<Field>) -> Result<ArrayRef, StoreError> {
+        let corrupt = |detail: String| StoreError::corrupt(&self.file.path, detail);
+        let (rows, page_rows) = (CHUNK_ROWS.min(self.rows - chunk * CHUNK_ROWS), self.page_rows(chunk, column));
+        let page = |page| self.values(self.block_of(chunk, column, page), field).map(|(array, _)| array);
+        let pages = (0..rows.div_ceil(page_rows)).map(page).collect::<Result<Vec<_>, _>>()?;
+        let array = join(pages).map_err(corrupt)?;
+        let fits = array.len() == rows as usize && array.data_type() == field.data_type();
+        if fits { Ok(array) } else { Err(corrupt(format!("{} has another length or type", field.name()))) }
+    }
+
+    /// The schema that the rows were written in: this one, without fields that were added since.
+    pub(crate) fn schema(&self, newest: &Schema) -> Result<Schema, StoreError> {
+        let first = Layout::of(newest).first_field;
+        let mut schema = newest.clone();
+        match usize::from(self.columns).checked_sub(first).filter(|fields| *fields <= schema.fields.len()) {
+            Some(fields) => schema.fields.truncate(fields),
+            None => return Err(StoreError::corrupt(&self.file.path, "its columns are not those of the collection")),
+        }
+        schema.validate()?;
+        Ok(schema)
+    }
+
+    pub(crate) fn verify(&self) -> Vec<StoreError> {
+        self.file.verify(&self.blocks)
+    }
+}

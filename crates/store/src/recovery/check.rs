@@ -1,0 +1,241 @@
+//! Reading everything to see whether it is well.
+
+use crate::catalog::manifest::{Manifest, keys_name};
+use crate::catalog::sidecars::{read_dead, read_hidden};
+use crate::collection::Collection;
+use crate::error::{Problem, StoreError};
+use crate::ingest::idempotency;
+use crate::part::dead::DeadRows;
+use crate::part::keys::hash;
+use crate::part::objects::ObjectRows;
+use crate::part::segment::RestFile;
+use crate::part::{CHUNK_ROWS, Context, Fill, Part, PartView};
+use meridian_index::{Forest, ForestBuilder, Grid, PyramidBuilder};
+use meridian_model::{IdRole, Projection, Seq};
+use std::sync::Arc;
+
+/// Lists what is bad in a collection's files.
+pub(crate) fn check(collection: &Collection) -> Vec<Problem> {
+    let shared = &collection.shared;
+    let disk = shared.disk.as_ref();
+    let mut problems = Vec::new();
+    // Parts stay as long as the snapshot does; the manifest may move on meanwhile and is read once.
+    let snapshot = collection.history();
+    problems.extend(check_log(collection));
+    match Manifest::read(disk, &shared.dir) {
+        Err(e) => problems.push(Problem::of(&e)),
+        Ok(manifest) => {
+            let dir = shared.segments_dir();
+            for entry in &manifest.keys {
+                problems
+                    .extend(idempotency::read(disk, &dir.join(keys_name(entry.file))).err().map(|e| Problem::of(&e)));
+            }
+            problems.extend(read_hidden(disk, &dir, &manifest).err().map(|e| Problem::of(&e)));
+            for meta in &manifest.segments {
+                problems.extend(read_dead(disk, &dir, meta).err().map(|e| Problem::of(&e)));
+            }
+        }
+    }
+    for view in snapshot.parts.iter() {
+        let Some(segment) = view.part.segment() else { continue };
+        let bad = segment.verify_blocks();
+        if bad.is_empty() {
+            if let Err(e) = check_segment(&view.part, &view.context) {
+                problems.push(Problem::of(&e));
+            }
+        } else {
+            problems.extend(bad.iter().map(Problem::of));
+        }
+    }
+    problems.dedup();
+    problems
+}
+
+/// Reads the log again, record by record. Writers wait meanwhile.
+fn check_log(collection: &Collection) -> Vec<Problem> {
+    let core = collection.core.lock();
+    let Some(log) = &core.log else { return Vec::new() };
+    // What was unreadable at the start is among the problems already, and the position leaves it out.
+    log.verify(core.manifest.flushed, core.position).iter().map(Problem::of).collect()
+}
+
+/// Recomputes what a segment says about its rows.
+fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreError> {
+    let Some(segment) = part.segment() else { return Ok(()) };
+    let wrong = |what: &str| StoreError::corrupt(&segment.index.path, what);
+    // The trees were built over the schema of the time.
+    let schema = Arc::new(segment.footer.schema.clone());
+    let layout = Arc::new(meridian_model::Layout::of(&schema));
+    let then = Arc::new(Context {
+        schema: schema.clone(),
+        layout: layout.clone(),
+        rule: context.rule,
+        counters: context.counters.clone(),
+    });
+    let view = PartView { part: part.clone(), dead: Arc::new(DeadRows::default()), seq: Seq(u64::MAX), context: then };
+    let grid = Grid::of(&schema);
+    let mut forest = ForestBuilder::new(&schema);
+    let mut pyramid = PyramidBuilder::new(&schema);
+    let mut last = None;
+    let mut keys = Vec::with_capacity(part.rows as usize);
+    let mut objects = ObjectRows::default();
+    for from in (0..part.rows).step_by(CHUNK_ROWS as usize) {
+        let rows = from..part.rows.min(from + CHUNK_ROWS);
+        let batch = view.read_for_merge(rows.clone(), &Projection::all(&layout))?;
+        let seqs = part.seqs(rows.clone())?;
+        let order = grid.keys(&batch);
+        for at in order.iter().copied().zip(seqs.iter().copied()) {
+            if last.is_some_and(|last| last >= at) {
+                return Err(wrong("its events are out of order"));
+            }
+            last = Some(at);
+        }
+        if seqs.iter().max() != part.chunk_seq_max.get((from / CHUNK_ROWS) as usize) {
+            return Err(wrong("the greatest number of a block is not what the footer says"));
+        }
+        forest.push(&batch, &order).map_err(|e| wrong(&e.to_string()))?;
+        pyramid.push(&batch);
+        objects.add(context.rule.seed, &batch, &seqs, from);
+        match (context.rule.role, batch.ids()) {
+            (IdRole::Given, Some(ids)) => {
+                keys.extend(ids.iter().map(|id| hash(context.rule.seed, id.unwrap_or("").as_bytes())));
+            }
+            _ => keys.extend(seqs),
+        }
+    }
+    if !same(&forest.finish(), &part.forest) {
+        return Err(wrong("its trees are not those of its events"));
+    }
+    if segment.pyramid()?.is_some_and(|found| *found != pyramid.finish()) {
+        return Err(wrong("its counts per map cell are not those of its events"));
+    }
+    if let Some(rest) = segment.rest() {
+        same_rows(part, &rest)?;
+    }
+    check_keys(part, keys)?;
+    check_objects(part, objects)?;
+    check_time(&view, &schema)
+}
+
+/// Whether the rows at rest are those of the segment, as it is served.
+pub(crate) fn same_rows(part: &Part, rest: &RestFile) -> Result<(), StoreError> {
+    let Some(segment) = part.segment() else { return Ok(()) };
+    let wrong = |what: &str| StoreError::corrupt(rest.path(), what);
+    for chunk in 0..part.rows.div_ceil(CHUNK_ROWS) {
+        let rows = chunk * CHUNK_ROWS..part.rows.min((chunk + 1) * CHUNK_ROWS);
+        if rest.seqs(chunk)? != segment.seqs(rows.clone())? {
+            return Err(wrong("its sequence numbers are not those of the segment"));
+        }
+        let mut column = 0;
+        while column < usize::from(segment.footer.columns) {
+            for array in rest.columns(chunk, column)? {
+                let served = segment.column(column, rows.clone(), Fill::Pass)?;
+                if served.is_none_or(|served| served.to_data() != array.to_data()) {
+                    return Err(wrong("its events are not those of the segment"));
+                }
+                column += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether every row stands once in the sidecar, under its key.
+fn check_keys(part: &Part, keys: Vec<u64>) -> Result<(), StoreError> {
+    let Some(segment) = part.segment() else { return Ok(()) };
+    let wrong = |what: &str| StoreError::corrupt(&segment.index.path, what);
+    let mut seen = vec![false; keys.len()];
+    for page in 0..segment.footer.key_fences.len() {
+        let found = segment.key_page(page as u32)?;
+        if found.keys.first() != segment.footer.key_fences.get(page) {
+            return Err(wrong("a page of its keys does not begin as the footer says"));
+        }
+        for (key, row) in found.keys.iter().zip(&found.rows) {
+            if keys.get(*row as usize) != Some(key) || std::mem::replace(&mut seen[*row as usize], true) {
+                return Err(wrong("the sidecar of its keys is not that of its events"));
+            }
+        }
+    }
+    if seen.iter().all(|s| *s) { Ok(()) } else { Err(wrong("the sidecar of its keys leaves events out")) }
+}
+
+/// Whether the sidecar of objects holds what the rows say.
+fn check_objects(part: &Part, mut objects: ObjectRows) -> Result<(), StoreError> {
+    let Some((segment, pages)) = part.segment().and_then(|s| s.footer.objects.as_ref().map(|o| (s, o))) else {
+        return Ok(());
+    };
+    objects.sort();
+    let mut found = ObjectRows::default();
+    for (page, fence) in pages.fences.iter().enumerate() {
+        let entries = segment.object_page(page as u32)?;
+        if entries.entries.first().map(|e| (e.object, e.time)) != Some(*fence) {
+            return Err(StoreError::corrupt(
+                &segment.index.path,
+                "a page of its objects does not begin as the footer says",
+            ));
+        }
+        found.entries.extend_from_slice(&entries.entries);
+    }
+    let same = found == objects;
+    if same {
+        Ok(())
+    } else {
+        Err(StoreError::corrupt(&segment.index.path, "its sidecar of objects is not that of its events"))
+    }
+}
+
+/// Whether the order of time holds every row once, in order, with the values that the row has.
+fn check_time(view: &PartView, schema: &Arc<meridian_model::Schema>) -> Result<(), StoreError> {
+    let (Some(segment), Some(order)) = (view.part.segment(), view.time_order()) else { return Ok(()) };
+    let wrong = |what: &str| StoreError::corrupt(&segment.index.path, what);
+    let mut forest = ForestBuilder::over_time(schema);
+    let mut seen = vec![false; view.rows() as usize];
+    let mut last = i64::MIN;
+    for from in (0..view.rows()).step_by(CHUNK_ROWS as usize) {
+        let places = from..view.rows().min(from + CHUNK_ROWS);
+        let found = order.read(places.clone(), &Projection::all(view.layout()))?;
+        forest.push_ordered(&found).map_err(|e| wrong(&e.to_string()))?;
+        for (i, row) in order.rows(places)?.values().iter().enumerate() {
+            let (time, _) = found.interval(i);
+            if time < last || seen.get(*row as usize) != Some(&false) {
+                return Err(wrong("its order of time is not one of its events"));
+            }
+            last = time;
+            seen[*row as usize] = true;
+        }
+    }
+    // Values are compared through the sums of the trees, column by column through the whole block below.
+    let trees = forest.finish();
+    if trees.trees != segment.time_forest()?.trees {
+        return Err(wrong("the tree over its order of time is not that of its events"));
+    }
+    check_time_values(view, &wrong)
+}
+
+/// Compares the columns of the order of time with those of the rows.
+fn check_time_values(view: &PartView, wrong: &dyn Fn(&str) -> StoreError) -> Result<(), StoreError> {
+    let (Some(segment), Some(order)) = (view.part.segment(), view.time_order()) else { return Ok(()) };
+    let Some(time) = &segment.footer.time else { return Ok(()) };
+    for column in &time.columns {
+        let column = usize::from(*column);
+        let Some(values) = view.part.column(column, 0..view.rows(), Fill::Pass)? else { continue };
+        for from in (0..view.rows()).step_by(CHUNK_ROWS as usize) {
+            let places = from..view.rows().min(from + CHUNK_ROWS);
+            let rows = order.rows(places.clone())?;
+            let expected = arrow_select::take::take(&values, &rows, None).map_err(|e| wrong(&e.to_string()))?;
+            if order
+                .read(places, &Projection::all(view.layout()))?
+                .column(column)
+                .is_none_or(|c| c.to_data() != expected.to_data())
+            {
+                return Err(wrong("the values in its order of time are not those of its events"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Equal trees. Sums of floats depend on how rows were cut into batches, which a merge and this check do alike.
+fn same(a: &Forest, b: &Forest) -> bool {
+    a.trees == b.trees
+}

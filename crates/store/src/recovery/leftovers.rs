@@ -1,0 +1,101 @@
+//! Files in the folder of segments that the manifest does not name.
+//!
+//! A flush or merge that was broken off leaves some, and so does a crash before a merged segment's files are gone. But a
+//! manifest that is not the newest names too few, and then they are all that is left of acknowledged writes. So they are
+//! removed only where it is proven that nothing is in them:
+//! - the copy of the manifest is whole and no newer, so the manifest is the newest that was written;
+//! - all that it names can be read, and the log goes on where it ends: together they are the collection at its position;
+//! - none of the files tells of a later write.
+//!
+//! Otherwise they stay where they are, under numbers that are not given again. A file that tells of a later write stops
+//! further writes, which would take its numbers.
+
+use crate::catalog::manifest::{MANIFEST, Twin};
+use crate::catalog::sidecars::{files_of, last_death_of};
+use crate::error::{Problem, StoreError};
+use crate::ingest::idempotency;
+use crate::ingest::partition::Partition;
+use crate::part::segment::seq_max_of;
+use crate::seams::Disk;
+use meridian_model::Seq;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+/// Ends the name of a file that is being written: no manifest names such a one.
+pub(crate) const HALF: &str = ".new";
+
+impl Partition {
+    /// Lets new files have numbers that no file in the folder has, named by the manifest or not.
+    pub(crate) fn pass_numbers(&self) -> Result<(), StoreError> {
+        for name in self.segment_files()? {
+            if let Some(number) = number_of(&name) {
+                self.shared.next_file.fetch_max(number.saturating_add(1), Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes files that are leftovers for certain; keeps all others.
+    pub(crate) fn sweep_leftovers(&mut self, twin: &Twin) -> Result<(), StoreError> {
+        let (disk, dir) = (self.shared.disk.clone(), self.shared.segments_dir());
+        let remove = |path: &Path| disk.remove(path).map_err(StoreError::io("remove", path));
+        let named = files_of(&self.manifest);
+        let unnamed = self.segment_files()?.into_iter().filter(|name| !named.contains(name));
+        let (half, unnamed): (Vec<PathBuf>, Vec<PathBuf>) =
+            unnamed.map(|name| dir.join(name)).partition(|path| path.to_string_lossy().ends_with(HALF));
+        half.iter().try_for_each(|path| remove(path))?;
+        if let Some((path, position)) = self.later_file()? {
+            self.note_later(&path, position);
+        } else if matches!(twin, Twin::Proof { .. }) && self.check_whole().is_ok() {
+            unnamed.iter().try_for_each(|path| remove(path))?;
+        } else if !unnamed.is_empty() {
+            let (collection, files) = (&self.manifest.collection, unnamed.len());
+            tracing::warn!(%collection, files, "files that no manifest names are kept: they may be more than leftovers");
+        }
+        Ok(())
+    }
+
+    /// A file that no manifest names and that tells of a later write than the newest known, and the position of that.
+    pub(crate) fn later_file(&self) -> Result<Option<(PathBuf, u64)>, StoreError> {
+        let (disk, dir, named) = (self.shared.disk.as_ref(), self.shared.segments_dir(), files_of(&self.manifest));
+        let unnamed = self.segment_files()?.into_iter().filter(|name| !named.contains(name));
+        let later = |name: String| {
+            let path = dir.join(name);
+            newest_write(disk, &path).filter(|position| *position > self.position).map(|position| (path, position))
+        };
+        Ok(unnamed.into_iter().find_map(later))
+    }
+
+    fn note_later(&mut self, path: &Path, position: u64) {
+        let detail = format!(
+            "it is not the newest, or the log has lost its end: {} holds writes up to {position}, and both together know of \
+             writes up to {}; `meridian check --repair` puts together what there is",
+            path.display(),
+            self.position
+        );
+        self.problems.push(Problem { path: self.shared.dir.join(MANIFEST), detail });
+        self.stale = true;
+        let why = "a file holds acknowledged writes that neither manifest nor log knows; see the problems listed";
+        self.refuses.get_or_insert(why.to_owned());
+    }
+
+    fn segment_files(&self) -> Result<Vec<String>, StoreError> {
+        let dir = self.shared.segments_dir();
+        self.shared.disk.list(&dir).map_err(StoreError::io("list", &dir))
+    }
+}
+
+/// The number in a file's name.
+pub(crate) fn number_of(name: &str) -> Option<u64> {
+    u64::from_str_radix(name.split('.').next()?, 16).ok()
+}
+
+/// Position of the newest write that a file tells of; `None` where it tells of none, or does not read.
+fn newest_write(disk: &dyn Disk, path: &Path) -> Option<u64> {
+    match path.extension()?.to_str()? {
+        "segment" => seq_max_of(disk, path).ok().map(|seq| Seq(seq).position()),
+        "dead" | "hidden" => last_death_of(disk, path).ok().map(|seq| Seq(seq).position()),
+        "keys" => idempotency::read(disk, path).ok()?.iter().map(|(_, what)| what.position).max(),
+        _ => None,
+    }
+}

@@ -1,0 +1,151 @@
+//! A manifest from what is there.
+
+use super::survey::{Found, Reading};
+use super::{Mender, SEGMENTS};
+use crate::catalog::manifest::{KeysEntry, Manifest};
+use crate::catalog::sidecars::files_of;
+use crate::collection::stats::Counters;
+use crate::error::StoreError;
+use crate::ingest::idempotency;
+use crate::log::Log;
+use crate::options::Settings;
+use crate::part::segment::SegmentPlace;
+use crate::recovery::leftovers::number_of;
+use crate::recovery::{log_dir, prepare};
+use crate::store::folder::names;
+use meridian_model::{Schema, Seq};
+use std::sync::Arc;
+
+impl Mender<'_> {
+    /// Makes a manifest from the files and writes it. An older manifest or a copy that is behind says what files do not.
+    pub(super) fn rebuild(&mut self, definition: Option<Manifest>) -> Result<(), StoreError> {
+        let common = self.common;
+        let place = SegmentPlace {
+            disk: common.seams.disk.clone(),
+            cache: common.cache.clone(),
+            counters: Arc::new(Counters::default()),
+        };
+        let seed = definition.as_ref().map_or_else(|| common.seams.random.next_u64(), |manifest| manifest.seed);
+        let reading = Reading {
+            place,
+            seed,
+            seed_known: definition.is_some(),
+            schema: definition.as_ref().map(|manifest| manifest.schema.clone()),
+        };
+        let found = self.survey(&reading)?;
+        let (keys, keys_last) = if reading.seed_known { self.keys()? } else { self.forget_keys()? };
+        let last = found.iter().map(|segment| Seq(segment.seq_max).position()).max().unwrap_or(0).max(keys_last);
+        let flushed = self.flushed(last.max(definition.as_ref().map_or(0, |manifest| manifest.flushed)))?;
+        let manifest = Manifest {
+            tenant: self.tenant.to_owned(),
+            collection: self.name.to_owned(),
+            partition: 0,
+            schema: self.schema(definition.as_ref(), &found)?,
+            settings: self.settings(definition.as_ref()),
+            seed,
+            created: definition.as_ref().map_or_else(|| common.seams.clock.now(), |manifest| manifest.created),
+            flushed,
+            // Snapshots of before may have shown what is not there any more.
+            dropped_seq: Seq::end_of(flushed).0,
+            next_file: self.next_file()?.max(definition.as_ref().map_or(0, |manifest| manifest.next_file)),
+            segments: found.into_iter().map(|segment| segment.meta).collect(),
+            keys,
+            listed: definition.map(|manifest| manifest.listed).unwrap_or_default(),
+            hidden: None,
+            copied: true,
+        };
+        self.write_rebuilt(&manifest)
+    }
+
+    fn write_rebuilt(&mut self, manifest: &Manifest) -> Result<(), StoreError> {
+        let mut partition = prepare(self.common, self.dir, manifest.clone())?;
+        partition.open_files()?;
+        self.mark(&mut partition)?;
+        self.keep_manifests()?;
+        // Dead rows are merged into a file of their own first, which none of these is.
+        self.set_aside(SEGMENTS, |name| !files_of(manifest).contains(name) && !name.ends_with(".dead"))?;
+        let mut segments = partition.segments.clone();
+        let saved = partition.save(&partition.entries, &mut segments, manifest.flushed);
+        let written = saved.map_err(|failed| failed.error)?;
+        self.report.done("a new manifest names what was found".to_owned());
+        self.set_aside(SEGMENTS, |name| !files_of(&written).contains(name))
+    }
+
+    /// The schema that an older manifest says, or the newest that a segment was written in: fields are only ever added.
+    fn schema(&mut self, definition: Option<&Manifest>, found: &[Found]) -> Result<Schema, StoreError> {
+        let written = found.iter().map(|segment| &segment.schema).max_by_key(|schema| schema.fields.len());
+        match (definition, written) {
+            (Some(manifest), written) => {
+                let longer = written.filter(|schema| schema.fields.len() > manifest.schema.fields.len());
+                Ok(longer.unwrap_or(&manifest.schema).clone())
+            }
+            (None, Some(written)) => {
+                self.report
+                    .missing("deleted and replaced events are back if no file with their deaths is left".to_owned());
+                self.report.missing("fields that were added since the newest segment was written, if any".to_owned());
+                Ok(written.clone())
+            }
+            (None, None) => {
+                let detail = "no manifest and no segment in it reads, so nothing says what its events are";
+                Err(StoreError::corrupt(self.dir, detail))
+            }
+        }
+    }
+
+    fn settings(&mut self, definition: Option<&Manifest>) -> Settings {
+        definition.map_or_else(
+            || {
+                self.report.missing(
+                    "its settings: retention is off now, durability local, and it counts as made now".to_owned(),
+                );
+                Settings::default()
+            },
+            |manifest| manifest.settings.clone(),
+        )
+    }
+
+    /// The files of idempotency keys that read, and the newest position in them.
+    fn keys(&mut self) -> Result<(Vec<KeysEntry>, u64), StoreError> {
+        let (dir, mut keys, mut last) = (self.dir.join("segments"), Vec::new(), 0);
+        for name in names(self.disk(), &dir)?.into_iter().filter(|name| name.ends_with(".keys")) {
+            match (number_of(&name), idempotency::read(self.disk(), &dir.join(&name))) {
+                (Some(file), Ok(found)) => {
+                    last = found.iter().map(|(_, what)| what.position).fold(last, u64::max);
+                    let newest = found.iter().map(|(_, what)| what.time).max().unwrap_or(0);
+                    keys.push(KeysEntry { file, newest, count: found.len() as u64 });
+                }
+                (_, Err(newer @ StoreError::NewerFormat { .. })) => return Err(newer),
+                (_, Err(e)) => {
+                    self.report
+                        .missing(format!("idempotency keys, so that what is sent again may be stored twice: {e}"));
+                }
+                (None, Ok(_)) => {}
+            }
+        }
+        Ok((keys, last))
+    }
+
+    /// Keys are hashed under the seed: without it they say nothing.
+    fn forget_keys(&mut self) -> Result<(Vec<KeysEntry>, u64), StoreError> {
+        let (keys, last) = self.keys()?;
+        if !keys.is_empty() {
+            self.report.missing("all idempotency keys: what is sent again may be stored twice".to_owned());
+        }
+        Ok((Vec::new(), last))
+    }
+
+    /// The position up to which the segments hold all: the log goes on after it.
+    fn flushed(&mut self, last: u64) -> Result<u64, StoreError> {
+        let disk = &self.common.seams.disk;
+        let (_, found) = Log::open(disk, &log_dir(self.dir), self.common.options.log_file_bytes, 0)?;
+        let Some(first) = found.records.first().map(|record| record.position).filter(|first| *first > last + 1) else {
+            return Ok(last);
+        };
+        self.report.missing(format!(
+            "writes {} to {}, unless they were deletions: no file that reads tells of them",
+            last + 1,
+            first - 1
+        ));
+        Ok(first - 1)
+    }
+}

@@ -1,0 +1,86 @@
+//! Writing segments anew that are damaged in part: without the blocks of rows that do not read.
+
+use super::Mender;
+use crate::catalog::manifest::{SegmentEntry, segment_name};
+use crate::error::StoreError;
+use crate::ingest::partition::{Partition, entry};
+use crate::ingest::stage::Entry;
+use crate::maintenance::merge::DROPPED;
+use crate::part::dead::DeadRows;
+use crate::part::segment::{Segment, SegmentWriter, Written};
+use crate::part::{CHUNK_ROWS, PartView};
+use meridian_index::Grid;
+use meridian_model::{Batch, Projection, Seq};
+use std::ops::Range;
+use std::sync::Arc;
+
+impl Mender<'_> {
+    /// Puts what reads of each damaged segment in its place; says whether there was one.
+    pub(super) fn cut_out(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
+        let mut any = false;
+        for damaged in partition.entries.clone() {
+            let bad = damaged.part.segment().map(Segment::lost_blocks).unwrap_or_default();
+            let Some(first) = bad.first() else { continue };
+            // The disk may have it yet.
+            if !first.is_damage() {
+                return Err(bad.into_iter().next().unwrap_or(StoreError::Closed));
+            }
+            any = true;
+            let Some(meta) = partition.segments.remove(&damaged.part.number) else { continue };
+            partition.entries.retain(|e| e.part.number != damaged.part.number);
+            let name = segment_name(meta.file);
+            self.report.done(format!("{first}; what reads of {name} is written anew"));
+            let map = rewrite(partition, &meta, &damaged)?;
+            let lost =
+                (0..).zip(&map).filter(|(row, to)| **to == DROPPED && damaged.dead.death(*row).is_none()).count();
+            if lost > 0 {
+                self.report.missing(format!(
+                    "{lost} events of segment {name}, but for those that the log has replaced: the blocks that hold them do not read"
+                ));
+            }
+        }
+        Ok(any)
+    }
+}
+
+/// Writes the chunks of a segment that read as another one, and takes it in; gives the new place of each row.
+fn rewrite(partition: &mut Partition, meta: &SegmentEntry, damaged: &Entry) -> Result<Vec<u32>, StoreError> {
+    let (shared, context) = (partition.shared.clone(), partition.context.clone());
+    let (disk, dir, file) = (shared.disk.as_ref(), shared.segments_dir(), shared.number_file());
+    let part = damaged.part.clone();
+    let view = PartView { part, dead: Arc::default(), seq: Seq(u64::MAX), context: context.clone() };
+    let all = Projection::all(&context.layout);
+    let read = |rows: Range<u32>| -> Result<(Batch, Vec<u64>), StoreError> {
+        Ok((view.read_for_merge(rows.clone(), &all)?, view.part.seqs(rows)?))
+    };
+    let grid = Grid::of(&context.schema);
+    let mut map = vec![DROPPED; view.rows() as usize];
+    let mut writer = SegmentWriter::create(disk, &dir, file, &context.schema, context.rule)?;
+    for from in (0..view.rows()).step_by(CHUNK_ROWS as usize) {
+        let rows = from..view.rows().min(from + CHUNK_ROWS);
+        match read(rows.clone()) {
+            Ok((batch, seqs)) => {
+                let places = &mut map[rows.start as usize..rows.end as usize];
+                places.iter_mut().zip(writer.rows()..).for_each(|(place, row)| *place = row);
+                writer.push(&batch, &grid.keys(&batch), &seqs)?;
+            }
+            Err(e) if e.is_damage() => {}
+            Err(e) => return Err(e),
+        }
+    }
+    if writer.rows() == 0 {
+        return Ok(map);
+    }
+    let Written { rows, bytes } = writer.finish()?;
+    disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
+    let part = Segment::open(&shared.place(), &dir, file, None)?;
+    let meta = SegmentEntry { file, run: file, rows, bytes, dead: None, rest: None, ..meta.clone() };
+    let moved = |marks: &DeadRows| {
+        let maps = std::slice::from_ref(&map);
+        DeadRows::moved(std::iter::once(marks), maps, &[rows]).pop().unwrap_or_default()
+    };
+    let (dead, hidden) = (moved(&damaged.dead), moved(&damaged.hidden));
+    partition.segments.insert(part.number, meta);
+    partition.entries.push(entry(part, dead, hidden));
+    Ok(map)
+}

@@ -1,0 +1,239 @@
+//! Putting a collection together again that has no manifest which can be believed.
+//!
+//! The manifest's copy, where it is whole and nothing is newer, is the manifest. Otherwise one is made from what is there:
+//! schema from segments, rows at rest or as Arrow, dead rows, idempotency keys; then the log is replayed as at any start. What a
+//! copy or an older manifest says of settings, seed and names of tenants is taken from there.
+//!
+//! Where the manifest is good and what it names is not, or the log is damaged, what reads stays (`salvage.rs`).
+//!
+//! Nothing is deleted: what does not read, or belongs to nothing, goes to the folder `lost` of the partition, and so do the
+//! manifests that were replaced. The new manifest is written last, so a repair that is broken off can be run again.
+
+mod build;
+mod cut;
+mod marks;
+mod report;
+mod salvage;
+mod survey;
+
+pub use report::Repair;
+
+use crate::catalog::manifest::{COPY, MANIFEST, Manifest, Twin};
+use crate::catalog::sidecars::{files_of, needed_files};
+use crate::collection::Collection;
+use crate::error::StoreError;
+use crate::ingest::partition::Partition;
+use crate::options::Durability;
+use crate::recovery::leftovers::HALF;
+use crate::recovery::{self, Common, make_folders};
+use crate::seams::Disk;
+use crate::store::folder::{LOST, names};
+use crate::store::{Inner, Store};
+use report::Report;
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+impl Store {
+    /// Puts every collection together again that could not be opened, lacks something, takes no writes or has events that do not
+    /// read; says of each what was found, done and is missing. Nothing is deleted.
+    ///
+    /// Takes as long as reading everything takes. Nobody else may use them meanwhile.
+    pub fn repair(&self) -> Vec<Repair> {
+        let inner = self.inner();
+        let hurt = self.collections().into_iter().filter(|c| {
+            let core = c.core.lock();
+            !core.is_sound() || core.has_lost_blocks()
+        });
+        let mut names: BTreeSet<(String, String)> =
+            hurt.map(|c| (c.tenant().to_owned(), c.name().to_owned())).collect();
+        names.extend(inner.damaged.lock().keys().cloned());
+        names.into_iter().map(|(tenant, name)| inner.repair(&tenant, &name)).collect()
+    }
+}
+
+impl Inner {
+    fn repair(&self, tenant: &str, name: &str) -> Repair {
+        let at = (tenant.to_owned(), name.to_owned());
+        let mut report = Report::default();
+        if let Some(open) = self.collections.lock().remove(&at) {
+            // What it did not flush is in the log.
+            let _ = open.close(false);
+        }
+        let dir = self.partition_dir(tenant, name);
+        let mut mender =
+            Mender { common: &self.common, root: &self.root, dir: &dir, tenant, name, report: &mut report };
+        let mended = mender.mend();
+        if let Err(e) = &mended {
+            report.missing(format!("it could not be put together: {e}"));
+        }
+        let sound = mended.as_ref().is_ok_and(Partition::is_sound);
+        // One that was served goes on as it was.
+        match mended.or_else(|e| recovery::open(&self.common, &dir).map_err(|_| e)) {
+            Ok(partition) => {
+                self.damaged.lock().remove(&at);
+                let collection = Collection::new(tenant, name, partition, self.wake.clone());
+                self.collections.lock().insert(at.clone(), collection);
+            }
+            Err(e) => {
+                self.set_apart(tenant, name, &e);
+            }
+        }
+        report.of(at, sound)
+    }
+}
+
+/// Folder of segments, and of what is beside them.
+const SEGMENTS: &str = "segments";
+
+/// The repair of one collection.
+struct Mender<'a> {
+    common: &'a Common,
+    root: &'a Path,
+    dir: &'a Path,
+    tenant: &'a str,
+    name: &'a str,
+    report: &'a mut Report,
+}
+
+impl Mender<'_> {
+    fn disk(&self) -> &dyn Disk {
+        self.common.seams.disk.as_ref()
+    }
+
+    fn mend(&mut self) -> Result<Partition, StoreError> {
+        for sub in ["segments", "log"] {
+            if self.disk().list(&self.dir.join(sub)).is_err() {
+                self.report.missing(format!("the folder {sub}, and what was in it"));
+            }
+        }
+        make_folders(self.disk(), self.root, self.dir)?;
+        if !self.is_newest() {
+            self.mend_manifest()?;
+        }
+        let opened = recovery::open(self.common, self.dir)?;
+        if opened.is_sound() && !opened.has_lost_blocks() {
+            return Ok(opened);
+        }
+        drop(opened);
+        self.salvage()?;
+        recovery::open(self.common, self.dir)
+    }
+
+    /// Whether the manifest is the newest that was written: then it says what the collection consists of, whatever of that reads.
+    fn is_newest(&self) -> bool {
+        let read = Manifest::read_both(self.disk(), self.dir);
+        matches!(read, Ok((_, Twin::Proof { .. } | Twin::Never | Twin::First)))
+            && recovery::open(self.common, self.dir).is_ok_and(|opened| !opened.stale)
+    }
+
+    /// Puts a manifest in place that says what the collection consists of.
+    fn mend_manifest(&mut self) -> Result<(), StoreError> {
+        match self.newest()? {
+            Some((from, manifest)) if self.is_whole(&manifest)? => {
+                self.report.done(format!("{from} names all that the collection consists of: it is the manifest again"));
+                self.keep_manifests()?;
+                self.set_aside(SEGMENTS, |name| !files_of(&manifest).contains(name))?;
+                let next_file = self.next_file()?.max(manifest.next_file) + 1;
+                Manifest { next_file, copied: true, ..manifest }.write(self.disk(), self.dir)?;
+                Ok(())
+            }
+            found => self.rebuild(found.map(|(_, manifest)| manifest)),
+        }
+    }
+
+    /// The newest manifest that reads, whatever its name, and that name.
+    fn newest(&mut self) -> Result<Option<(String, Manifest)>, StoreError> {
+        let mut newest: Option<(String, Manifest)> = None;
+        for name in [MANIFEST.to_owned(), COPY.to_owned(), format!("{MANIFEST}{HALF}"), format!("{COPY}{HALF}")] {
+            match Manifest::read_from(self.disk(), &self.dir.join(&name)) {
+                Ok(found) if newest.as_ref().is_none_or(|(_, best)| best.next_file < found.next_file) => {
+                    newest = Some((name, found));
+                }
+                Ok(_) => {}
+                Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
+                Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                    if !name.ends_with(HALF) {
+                        self.report.done(format!("{name} is not there"));
+                    }
+                }
+                Err(e) => self.report.done(e.to_string()),
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Whether a manifest is all of the collection but for the log: what it names reads, and no file tells of more.
+    fn is_whole(&mut self, manifest: &Manifest) -> Result<bool, StoreError> {
+        if manifest.settings.durability == Durability::Ephemeral {
+            return Ok(true);
+        }
+        let there: BTreeSet<String> = names(self.disk(), &self.dir.join("segments"))?.into_iter().collect();
+        // What is beside the rows can be made anew from them.
+        let needed = needed_files(manifest).into_iter().filter(|name| !name.ends_with(".segment"));
+        if let Some(missing) = needed.into_iter().find(|name| !there.contains(name)) {
+            self.report.missing(format!("the file {missing}, which the newest manifest that reads names"));
+            return Ok(false);
+        }
+        let mut opened = recovery::prepare(self.common, self.dir, manifest.clone())?;
+        opened.open_files()?;
+        if let Err(e) = opened.check_whole() {
+            self.report.done(format!("the newest manifest that reads does not hold: {e}"));
+            return Ok(false);
+        }
+        opened.open_log()?;
+        if let Some((path, position)) = opened.later_file()? {
+            self.report.done(format!("{} holds writes up to {position}, after the newest manifest", path.display()));
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// A number that no file has.
+    fn next_file(&self) -> Result<u64, StoreError> {
+        let names = names(self.disk(), &self.dir.join("segments"))?;
+        Ok(names.iter().filter_map(|name| crate::recovery::leftovers::number_of(name)).max().map_or(1, |last| last + 1))
+    }
+
+    /// Keeps what the manifests hold that are about to be replaced.
+    fn keep_manifests(&mut self) -> Result<(), StoreError> {
+        for name in [MANIFEST, COPY] {
+            self.keep_copy(self.dir, name)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps what a file holds that is about to be replaced.
+    fn keep_copy(&self, dir: &Path, name: &str) -> Result<(), StoreError> {
+        let Ok(bytes) = crate::codec::read_file(self.disk(), &dir.join(name)) else { return Ok(()) };
+        crate::codec::replace_file(self.disk(), &self.place_for(name)?, &bytes)
+    }
+
+    /// Moves files of a folder of the collection to the folder of what is lost.
+    fn set_aside(&mut self, folder: &str, chosen: impl Fn(&str) -> bool) -> Result<(), StoreError> {
+        let folder = self.dir.join(folder);
+        let moved: Vec<String> = names(self.disk(), &folder)?.into_iter().filter(|name| chosen(name)).collect();
+        for name in &moved {
+            let (from, to) = (folder.join(name), self.place_for(name)?);
+            self.disk().rename(&from, &to).map_err(StoreError::io("rename", &from))?;
+        }
+        if !moved.is_empty() {
+            for dir in [self.dir.join(LOST), folder] {
+                self.disk().sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
+            }
+            self.report.done(format!("set aside in {}: {}", self.dir.join(LOST).display(), moved.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// A path of this name, or nearly, that is free in the folder of what is lost.
+    fn place_for(&self, name: &str) -> Result<PathBuf, StoreError> {
+        let lost = self.dir.join(LOST);
+        self.disk().create_dir(&lost).map_err(StoreError::io("create", &lost))?;
+        self.disk().sync_dir(self.dir).map_err(StoreError::io("sync", self.dir))?;
+        let there = names(self.disk(), &lost)?;
+        let numbered = (1..).map(|n| format!("{name}.{n}"));
+        let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| !there.contains(name));
+        Ok(lost.join(free.unwrap_or_default()))
+    }
+}

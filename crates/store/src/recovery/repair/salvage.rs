@@ -1,0 +1,191 @@
+//! Making a collection whole again of which the manifest is good and other files are not.
+//!
+//! What reads is what stays: segments without their damaged blocks and without those that do not open, deaths as far as anything tells of them, idempotency keys,
+//! records of the log. All of it goes into segments, under a manifest that covers every position that may have been
+//! acknowledged; damaged files are set aside once it is written.
+
+use super::{Mender, SEGMENTS};
+use crate::catalog::manifest::{Manifest, SegmentEntry, dead_name, keys_name, segment_name};
+use crate::catalog::sidecars::{dead_of_all, files_of, read_dead, read_hidden};
+use crate::error::StoreError;
+use crate::ingest::idempotency;
+use crate::ingest::partition::Partition;
+use crate::log::Log;
+use crate::part::dead::DeadRows;
+use crate::part::{CHUNK_ROWS, Fill};
+use crate::recovery::leftovers::number_of;
+use crate::recovery::{log_dir, prepare};
+use arrow_array::cast::AsArray;
+use meridian_model::{Mode, Seq};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Positions left free behind those that a damaged log tells of, for writes of which nothing is left: more than a log file holds.
+const POSITIONS_LEFT_FREE: u64 = 1 << 26;
+
+impl Mender<'_> {
+    /// Replaces the manifest by one of what reads, and sets the rest aside.
+    pub(super) fn salvage(&mut self) -> Result<(), StoreError> {
+        let manifest = Manifest::read(self.disk(), self.dir)?;
+        // Snapshots of before may have shown what is not there any more.
+        let dropped_seq = Seq::end_of(manifest.flushed).0;
+        let mut partition = prepare(self.common, self.dir, Manifest { copied: true, dropped_seq, ..manifest })?;
+        partition.open_files()?;
+        // The disk, or a newer program, may have it yet.
+        partition.unread.take().map_or(Ok(()), Err)?;
+        partition.problems.drain(..).for_each(|problem| self.report.done(problem.to_string()));
+        self.leave_out_segments(&mut partition);
+        self.leave_out_keys(&mut partition);
+        let mut remarked = self.find_deaths(&mut partition)?;
+        remarked |= self.cut_out(&mut partition)?;
+        partition.manifest.segments = partition.segments.values().cloned().collect();
+        if partition.manifest.schema.mode == Mode::Latest && remarked {
+            partition.manifest.hidden = None;
+            super::marks::hide(&mut partition)?;
+        }
+        partition.refuses = None;
+        let cut = self.replay(&mut partition)?;
+        self.keep_manifests()?;
+        settle(&mut partition)?;
+        self.report.done("a new manifest names what reads".to_owned());
+        if cut {
+            self.keep_copy(&log_dir(self.dir), "NEWEST")?;
+            Log::cover(self.disk(), &log_dir(self.dir))?;
+            self.set_aside("log", |name| name.ends_with(".log"))?;
+        }
+        let files = files_of(&partition.manifest);
+        self.set_aside(SEGMENTS, |name| !files.contains(name))
+    }
+
+    fn leave_out_segments(&mut self, partition: &mut Partition) {
+        for meta in std::mem::take(&mut partition.damaged) {
+            let live = u64::from(meta.rows) - meta.dead.map_or(0, |(_, dead)| dead);
+            self.report.missing(format!("the {live} events of segment {}", segment_name(meta.file)));
+        }
+    }
+
+    fn leave_out_keys(&mut self, partition: &mut Partition) {
+        let (disk, dir) = (partition.shared.disk.clone(), partition.shared.segments_dir());
+        let lost = |file| idempotency::read(disk.as_ref(), &dir.join(keys_name(file))).is_err();
+        partition.manifest.keys.retain(|entry| {
+            let lost = lost(entry.file);
+            if lost {
+                let (count, name) = (entry.count, keys_name(entry.file));
+                self.report.missing(format!(
+                    "{count} idempotency keys of {name}: what is sent again under one of them may be stored twice"
+                ));
+            }
+            !lost
+        });
+    }
+
+    /// Works out which rows are dead in segments whose record of it does not read: those that an older file has, and those whose
+    /// id a later event has. What was deleted since then is back. Says whether any record of dead or hidden rows did not read.
+    fn find_deaths(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
+        let (disk, dir) = (partition.shared.disk.clone(), partition.shared.segments_dir());
+        let lost = |meta: &SegmentEntry| read_dead(disk.as_ref(), &dir, meta).is_err();
+        let dead_of = |(number, meta): (&u64, &SegmentEntry)| lost(meta).then_some((*number, meta.dead?));
+        // By number of the part: which file it was, and how many rows.
+        let lost: BTreeMap<u64, (u64, u64)> = partition.segments.iter().filter_map(dead_of).collect();
+        for (&number, &(file, expected)) in &lost {
+            let Some(at) = partition.entries.iter().position(|entry| entry.part.number == number) else { continue };
+            let Some(meta) = partition.segments.get_mut(&number) else { continue };
+            meta.dead = None;
+            let mut dead = self.older_deaths(meta, file)?;
+            let name = segment_name(meta.file);
+            kill_replaced(partition, at, &mut dead);
+            let found = dead.count();
+            partition.entries[at].dead = Arc::new(dead);
+            self.report.done(format!("{found} of {expected} rows of {name} are known to be deleted or replaced"));
+            if found < expected {
+                let back = expected - found;
+                self.report
+                    .missing(format!("deaths of {back} events of {name}: those are back, see {}", dead_name(file)));
+            }
+        }
+        Ok(!lost.is_empty() || read_hidden(disk.as_ref(), &dir, &partition.manifest).is_err())
+    }
+
+    /// The deaths of a segment in the newest file before this one that has them: deaths are only ever added.
+    fn older_deaths(&self, meta: &SegmentEntry, file: u64) -> Result<DeadRows, StoreError> {
+        let dir = self.dir.join("segments");
+        let mut older: Vec<u64> = crate::store::folder::names(self.disk(), &dir)?
+            .iter()
+            .filter(|name| name.ends_with(".dead"))
+            .filter_map(|name| number_of(name).filter(|number| *number < file))
+            .collect();
+        older.sort_unstable();
+        let rows = |segment| (segment == meta.file).then_some(meta.rows);
+        let read = |number: u64| dead_of_all(self.disk(), &dir.join(dead_name(number)), rows).ok()?.remove(&meta.file);
+        Ok(older.into_iter().rev().find_map(read).unwrap_or_default())
+    }
+
+    /// Replays what reads of the log; says whether that is not all of it. Then the files of the log are left as they are.
+    fn replay(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
+        let (disk, bytes) = (partition.shared.disk.clone(), self.common.options.log_file_bytes);
+        let flushed = partition.manifest.flushed;
+        let (log, mut found) = Log::open(&disk, &log_dir(self.dir), bytes, flushed)?;
+        if let Some(at) = found.damage.iter().position(|e| !e.is_damage()) {
+            return Err(found.damage.swap_remove(at));
+        }
+        let gaps = found.gaps(flushed);
+        partition.replay(std::mem::take(&mut found.records))?;
+        if found.damage.is_empty() && partition.problems.is_empty() {
+            partition.log = Some(log);
+            return Ok(false);
+        }
+        found.damage.iter().for_each(|e| self.report.done(e.to_string()));
+        for (first, last) in gaps {
+            self.report.missing(match last - first {
+                0 => format!("the write {first}"),
+                more => format!("{} writes, {first} to {last}", more + 1),
+            });
+        }
+        let last = partition.position.max(found.claimed);
+        if found.end_unknown {
+            self.report.missing(format!("writes after {last}, if there were any: nothing tells of them"));
+        }
+        // Records that cannot be replayed.
+        partition.problems.drain(..).for_each(|problem| self.report.missing(problem.to_string()));
+        partition.refuses = None;
+        partition.position = last + POSITIONS_LEFT_FREE;
+        self.report.done(format!(
+            "the next write gets position {}, above all that were acknowledged",
+            last + POSITIONS_LEFT_FREE + 1
+        ));
+        Ok(true)
+    }
+}
+
+/// Kills the rows of an entry whose id a later event has, each from that event on. What does not read is passed over.
+fn kill_replaced(partition: &Partition, at: usize, dead: &mut DeadRows) {
+    let (context, part) = (&partition.context, &partition.entries[at].part);
+    let Some(column) = context.layout.id else { return };
+    for from in (0..part.rows).step_by(CHUNK_ROWS as usize) {
+        let rows = from..part.rows.min(from + CHUNK_ROWS);
+        let (ids, seqs) = (part.column(column, rows.clone(), Fill::Pass), part.seqs(rows.clone()));
+        let (Ok(Some(ids)), Ok(seqs)) = (ids, seqs) else { continue };
+        let Some(ids) = ids.as_string_opt::<i32>() else { continue };
+        for (i, seq) in seqs.into_iter().enumerate() {
+            let mut replaced = None;
+            for entry in &partition.entries {
+                let found = entry.part.find(context.rule, &context.layout, ids.value(i)).unwrap_or_default();
+                replaced = found.into_iter().map(|(_, other)| other).filter(|other| *other > seq).chain(replaced).min();
+            }
+            replaced.map(|by| dead.kill(rows.start + i as u32, by));
+        }
+    }
+}
+
+/// Moves all that is in memory into segments, under a new manifest.
+fn settle(partition: &mut Partition) -> Result<(), StoreError> {
+    if let Some(job) = partition.next_memory_job(true) {
+        let output = job.run(&partition.shared, &AtomicBool::new(false));
+        return partition.install(job, output);
+    }
+    let mut segments = partition.segments.clone();
+    let saved = partition.save(&partition.entries, &mut segments, partition.manifest.flushed);
+    partition.manifest = saved.map_err(|failed| failed.error)?;
+    Ok(())
+}

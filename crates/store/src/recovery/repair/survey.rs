@@ -1,0 +1,122 @@
+//! Which segments are there, read from their own files.
+
+use super::Mender;
+use crate::catalog::manifest::{SegmentEntry, rest_name, rows_name};
+use crate::error::StoreError;
+use crate::maintenance::merge::range_of;
+use crate::part::segment::{RestFile, RowsFile, Segment, SegmentPlace, rebuild, rebuild_from, rebuild_from_rows};
+use crate::part::{KeyRule, Part, PartView};
+use crate::recovery::leftovers::{HALF, number_of};
+use crate::store::folder::names;
+use meridian_model::{IdRole, Schema};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A segment that reads, and what a manifest says of it.
+pub(super) struct Found {
+    pub(super) meta: SegmentEntry,
+    pub(super) schema: Schema,
+    /// Its greatest sequence number.
+    pub(super) seq_max: u64,
+}
+
+/// How segments are read.
+pub(super) struct Reading {
+    pub(super) place: SegmentPlace,
+    pub(super) seed: u64,
+    /// Whether the keys in the segments are hashed under that seed.
+    pub(super) seed_known: bool,
+    /// What an older manifest says of fields.
+    pub(super) schema: Option<Schema>,
+}
+
+impl Mender<'_> {
+    /// All segments whose rows read, in order of number. What is beside the rows is made anew where it has to be.
+    pub(super) fn survey(&mut self, reading: &Reading) -> Result<Vec<Found>, StoreError> {
+        let there = names(self.disk(), &self.dir.join("segments"))?;
+        let of_segments = |name: &&String| {
+            !name.ends_with(HALF) && [".segment", ".rows", ".parquet"].iter().any(|kind| name.ends_with(kind))
+        };
+        let numbers: BTreeSet<u64> = there.iter().filter(of_segments).filter_map(|name| number_of(name)).collect();
+        let mut found = Vec::new();
+        for number in numbers {
+            let at_rest = there.contains(&rest_name(number));
+            match self.read_segment(reading, number, at_rest) {
+                Ok(segment) => found.push(segment),
+                Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
+                Err(e) => self.report.missing(format!("the events of segment {number:016x}: {e}")),
+            }
+        }
+        let rows: u64 = found.iter().map(|segment| u64::from(segment.meta.rows)).sum();
+        self.report.done(format!("{} segments read, of {rows} events, dead ones among them", found.len()));
+        Ok(found)
+    }
+
+    fn read_segment(&mut self, reading: &Reading, file: u64, at_rest: bool) -> Result<Found, StoreError> {
+        let dir = self.dir.join("segments");
+        let rest = match at_rest.then(|| open_rest(&reading.place, &dir, file)).transpose() {
+            Ok(rest) => rest,
+            Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
+            Err(damaged) => {
+                // The rows as Arrow may be whole.
+                self.report.done(damaged.to_string());
+                None
+            }
+        };
+        let part = match &rest {
+            Some(rest) => part_at_rest(reading, &dir, file, rest)?,
+            None => part_in_arrow(reading, &dir, file)?,
+        };
+        let segment = part.segment().ok_or(StoreError::Closed)?;
+        let bytes = segment.index.bytes + segment.rows_held().map_or(0, |(bytes, _)| bytes);
+        let schema = segment.footer.schema.clone();
+        let range = range_of(&schema, &part);
+        let rest = rest.map(|rest| rest.entry);
+        let meta = SegmentEntry { file, run: file, rows: part.rows, bytes, range, dead: None, rest };
+        Ok(Found { meta, schema, seq_max: part.seq_max })
+    }
+}
+
+fn open_rest(place: &SegmentPlace, dir: &Path, file: u64) -> Result<Arc<RestFile>, StoreError> {
+    let rest = RestFile::find(&place.disk, &dir.join(rest_name(file)))?;
+    rest.verify().into_iter().next().map_or(Ok(Arc::new(rest)), Err)
+}
+
+fn part_at_rest(reading: &Reading, dir: &Path, file: u64, rest: &Arc<RestFile>) -> Result<Part, StoreError> {
+    let open = || Segment::open(&reading.place, dir, file, Some(rest.clone()));
+    let fits = |part: &Part| part.rows == rest.rows() && reading.seed_known && is_sound(part);
+    match open() {
+        Ok(part) if fits(&part) => Ok(part),
+        Err(newer @ StoreError::NewerFormat { .. }) => Err(newer),
+        _ => {
+            let rule = KeyRule { role: rest.schema().id, seed: reading.seed };
+            rebuild(reading.place.disk.as_ref(), dir, file, rest, rule)?;
+            open()
+        }
+    }
+}
+
+fn part_in_arrow(reading: &Reading, dir: &Path, file: u64) -> Result<Part, StoreError> {
+    let open = || Segment::open(&reading.place, dir, file, None);
+    let part = open().or_else(|error| {
+        let Some(schema) = reading.schema.as_ref().filter(|_| error.is_damage()) else { return Err(error) };
+        let rows = RowsFile::open(&reading.place.disk, &dir.join(rows_name(file)))?;
+        let rule = KeyRule { role: schema.id, seed: reading.seed };
+        rebuild_from_rows(reading.place.disk.as_ref(), dir, file, (&rows, schema), rule)?;
+        open()
+    })?;
+    let hashed = |schema: &Schema| schema.id == IdRole::Given || schema.object.is_some();
+    // Of one in which some blocks are damaged the others are served.
+    if reading.seed_known || !part.segment().is_some_and(|segment| hashed(&segment.footer.schema)) {
+        return Ok(part);
+    }
+    let Some(view) = PartView::alone(Arc::new(part), reading.seed) else { return Err(StoreError::Closed) };
+    rebuild_from(reading.place.disk.as_ref(), dir, file, &view)?;
+    open()
+}
+
+/// Whether every checksum of a segment's files is right.
+fn is_sound(part: &Part) -> bool {
+    part.segment().is_some_and(|segment| segment.verify_blocks().is_empty())
+}

@@ -1,0 +1,90 @@
+//! Where an object was before an event of it was written: so that `enter` and `exit` can be told.
+
+use crate::collection::Collection;
+use crate::error::StoreError;
+use crate::ingest::stage::latest::object_in;
+use crate::part::objects::object_of;
+use crate::part::{Context, PartView};
+use meridian_model::{Batch, Projection, Seq};
+use std::sync::Arc;
+
+/// What a collection has of its objects' events, as of one moment.
+#[derive(Debug)]
+pub struct Formers {
+    context: Arc<Context>,
+    /// The part that was written last comes first.
+    views: Vec<PartView>,
+}
+
+impl Collection {
+    /// The former events of all that was written so far. Waits for nobody.
+    pub fn formers(&self) -> Formers {
+        let state = self.state();
+        let mut views: Vec<PartView> = state.history.iter().filter(|view| view.part.rows > 0).cloned().collect();
+        views.sort_unstable_by_key(|view| std::cmp::Reverse(view.part.seq_max));
+        Formers { context: state.context.clone(), views }
+    }
+}
+
+impl Formers {
+    /// A number that stands for the object that a row is of; none where it is of none. Two objects may have the same number, but
+    /// nobody can choose two that have.
+    pub fn object(&self, batch: &Batch, row: usize) -> Option<u64> {
+        let column = batch.field(batch.schema().object?)?;
+        object_of(self.context.rule.seed, &column, row)
+    }
+
+    /// The newest event of the object of a row among those written before a number: the one that ends last by its own time, of two
+    /// the one written last. A batch of that event alone, with these columns, and its number; `None` where there is none. Found by
+    /// key, without a scan.
+    ///
+    /// An event that was deleted or replaced since, or is past the retention, is found for as long as the files have it: its
+    /// object has been there.
+    ///
+    /// # Errors
+    /// What the disk said, or [`StoreError::Corrupt`].
+    pub fn before(
+        &self,
+        batch: &Batch,
+        row: usize,
+        before: Seq,
+        columns: &Projection,
+    ) -> Result<Option<(Batch, Seq)>, StoreError> {
+        let Context { rule, layout, .. } = &*self.context;
+        let Some((field, column)) = batch.schema().object.and_then(|field| Some((field, batch.field(field)?))) else {
+            return Ok(None);
+        };
+        let (Some(object), Some(number)) = (object_in(&column, row), object_of(rule.seed, &column, row)) else {
+            return Ok(None);
+        };
+        let mut names = Projection::none(layout);
+        names.add(layout.field(field));
+        let mut best: Option<(i64, u64, &PartView, u32)> = None;
+        for view in &self.views {
+            let part = &view.part;
+            // Late events aside, the youngest parts have it, and older ones need not be asked.
+            let older = best.is_some_and(|(time, ..)| part.forest.bounds().end < time);
+            if older || part.seq_min >= before.0 {
+                continue;
+            }
+            let mut failed = None;
+            let found = part.newest_of_object(*rule, number, |entry| {
+                entry.seq < before.0
+                    && match view.read(entry.row..entry.row + 1, &names) {
+                        Ok(one) => one.field(field).and_then(|column| object_in(&column, 0)).as_ref() == Some(&object),
+                        Err(error) => {
+                            failed = Some(error);
+                            true
+                        }
+                    }
+            })?;
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            if let Some(entry) = found.filter(|e| best.is_none_or(|(time, seq, ..)| (time, seq) < (e.time, e.seq))) {
+                best = Some((entry.time, entry.seq, view, entry.row));
+            }
+        }
+        best.map(|(_, seq, view, row)| Ok((view.read(row..row + 1, columns)?, Seq(seq)))).transpose()
+    }
+}

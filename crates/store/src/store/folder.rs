@@ -1,0 +1,200 @@
+//! The data folder itself: made durably, marked as Meridian's, cleared of what was dropped.
+
+use crate::catalog::manifest::{COPY, DROPPED, MANIFEST, Manifest};
+use crate::codec::{read_file, replace_file};
+use crate::error::{Problem, StoreError};
+use crate::seams::{Disk, Seams};
+use meridian_model::Invalid;
+use serde::Deserialize;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Name of the file that says what the folder is.
+pub(crate) const MARKER: &str = "meridian.json";
+pub(crate) const LOCK: &str = "LOCK";
+/// Name of the note that a restore is at work in a folder: it has no marker yet.
+pub(crate) const RESTORING: &str = "RESTORING";
+/// Folder in that of a partition for files that a repair set aside.
+pub(crate) const LOST: &str = "lost";
+/// Version of the folder's format: grows when an older program could not make sense of the folder as a whole.
+const FOLDER_VERSION: u32 = 1;
+/// Makes the folder and those above it, durably.
+pub(crate) fn make_root(disk: &dyn Disk, root: &Path) -> Result<(), StoreError> {
+    if disk.list(root).is_ok() {
+        return Ok(());
+    }
+    let missing: Vec<&Path> = root.ancestors().take_while(|a| disk.list(a).is_err()).collect();
+    disk.create_dir(root).map_err(StoreError::io("create", root))?;
+    for folder in missing {
+        if let Some(above) = folder.parent().filter(|a| !a.as_os_str().is_empty()) {
+            disk.sync_dir(above).map_err(StoreError::io("sync", above))?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads the marker file, or makes it in a new folder. One that is damaged or missing is written anew where collections show
+/// whose folder it is; the answer says so.
+pub(crate) fn check_marker(seams: &Seams, root: &Path) -> Result<Option<Problem>, StoreError> {
+    let disk = seams.disk.as_ref();
+    let path = root.join(MARKER);
+    let anew = |problem: Problem| {
+        write_marker(seams, root).map(|()| Some(problem.and("it is written anew, as the folder holds collections")))
+    };
+    match read_file(disk, &path) {
+        Ok(bytes) => match parse_marker(&path, &bytes) {
+            Err(damaged @ StoreError::Corrupt { .. }) if holds_collections(disk, root) => anew(Problem::of(&damaged)),
+            read => read.map(|()| None),
+        },
+        Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            let others = disk.list(root).map_err(StoreError::io("list", root))?;
+            if others.iter().any(|name| name == RESTORING) {
+                let detail =
+                    format!("a restore into {} was broken off: run it again, or empty the folder", root.display());
+                return Err(Invalid::field("data", detail).into());
+            }
+            if holds_collections(disk, root) {
+                return anew(Problem { path, detail: "it is missing".to_owned() });
+            }
+            // A marker half made, the lock, and what a file system puts into its root are no reason.
+            let ours = |name: &str| name.starts_with(MARKER) || name == LOCK || name == "lost+found";
+            if let Some(other) = others.iter().find(|n| !ours(n)) {
+                return Err(Invalid::field(
+                    "data",
+                    format!(
+                        "{} is not a data folder of Meridian: it holds {other:?} but no {MARKER}; name an empty folder",
+                        root.display()
+                    ),
+                )
+                .into());
+            }
+            write_marker(seams, root).map(|()| None)
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether a manifest that reads is in its place below the folder: nobody else makes such a tree.
+fn holds_collections(disk: &dyn Disk, root: &Path) -> bool {
+    let below = |dir: &Path| -> Vec<PathBuf> {
+        names(disk, dir).unwrap_or_default().into_iter().map(|name| dir.join(name)).collect()
+    };
+    let collections = below(&root.join("tenants")).into_iter().flat_map(|tenant| below(&tenant));
+    let mut partitions = collections.flat_map(|collection| below(&collection));
+    partitions.any(|dir| [MANIFEST, COPY].iter().any(|name| Manifest::read_from(disk, &dir.join(name)).is_ok()))
+}
+
+/// Makes a folder a data folder.
+pub(crate) fn write_marker(seams: &Seams, root: &Path) -> Result<(), StoreError> {
+    let text = marker_text(seams.clock.now());
+    replace_file(seams.disk.as_ref(), &root.join(MARKER), text.as_bytes())
+}
+
+/// The marker is text for people: one line of JSON that says the version, and a checksum of the rest.
+fn marker_text(created: i64) -> String {
+    let body = format!("\"program\":\"meridian\",\"created\":{created}");
+    let crc = crc32c::crc32c(format!("{FOLDER_VERSION},{body}").as_bytes());
+    format!("{{\"format\":{FOLDER_VERSION},{body},\"crc32c\":{crc}}}\n")
+}
+
+fn parse_marker(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    #[derive(Deserialize)]
+    struct Text {
+        format: u32,
+        crc32c: u32,
+    }
+    let text: Text =
+        serde_json::from_slice(bytes).map_err(|e| StoreError::corrupt(path, format!("it does not read: {e}")))?;
+    // The checksum first: a flipped bit in the version is damage, not a newer format. Every version keeps this frame.
+    let line = std::str::from_utf8(bytes).unwrap_or_default();
+    let end = format!(",\"crc32c\":{}}}\n", text.crc32c);
+    let body = line.strip_prefix("{\"format\":").and_then(|line| line.strip_suffix(end.as_str()));
+    if body.is_none_or(|body| crc32c::crc32c(body.as_bytes()) != text.crc32c) {
+        return Err(StoreError::corrupt(path, "its checksum is wrong"));
+    }
+    if text.format > FOLDER_VERSION {
+        return Err(StoreError::NewerFormat { path: path.to_owned(), found: text.format, supported: FOLDER_VERSION });
+    }
+    Ok(())
+}
+
+/// What the folder of a partition is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// There is none, or what a creation left that was broken off before its manifest: nobody wrote to it.
+    Empty,
+    /// A manifest says what it consists of.
+    Made,
+    /// A drop renamed the manifest and was broken off: the rest goes too.
+    Dropped,
+    /// Files, and nothing that says what they are. They may be all that is left of a collection.
+    Lost(Problem),
+}
+
+/// Tells what the folder of a partition is, from names alone but for the mark of a drop.
+pub(crate) fn standing(disk: &dyn Disk, dir: &Path) -> Result<Standing, StoreError> {
+    let inside = names(disk, dir)?;
+    let has = |what: &str| inside.iter().any(|name| name == what);
+    let lost = |detail: String| Ok(Standing::Lost(Problem { path: dir.join(MANIFEST), detail }));
+    if has(MANIFEST) {
+        return Ok(Standing::Made);
+    }
+    if has(DROPPED) {
+        // A mark that does not read proves nothing.
+        return match Manifest::read_from(disk, &dir.join(DROPPED)) {
+            Ok(_) => Ok(Standing::Dropped),
+            Err(e) => lost(format!("it is missing, and the mark of a drop does not read: {}", Problem::of(&e))),
+        };
+    }
+    for name in &inside {
+        let within = match name.as_str() {
+            // Written before the first manifest, which alone gets this name: the copy follows it.
+            "MANIFEST.new" => continue,
+            "log" | "segments" => names(disk, &dir.join(name))?,
+            _ => vec![String::new()],
+        };
+        if let Some(first) = within.first() {
+            return lost(format!("it is missing, and the folder holds {}", Path::new(name).join(first).display()));
+        }
+    }
+    Ok(Standing::Empty)
+}
+
+/// Removes what is in the folder of a dropped or half-made partition; the mark of the drop goes last, so that what is left
+/// before is never taken for a collection that lost its manifest.
+pub(crate) fn clear(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
+    for sub in ["log", "segments", LOST] {
+        let sub = dir.join(sub);
+        let Ok(names) = disk.list(&sub) else { continue };
+        for name in names {
+            let path = sub.join(name);
+            disk.remove(&path).map_err(StoreError::io("remove", &path))?;
+        }
+        disk.remove_dir(&sub).map_err(StoreError::io("remove", &sub))?;
+    }
+    let mut names = disk.list(dir).map_err(StoreError::io("list", dir))?;
+    names.sort_by_key(|name| name == DROPPED);
+    for name in names {
+        if name == DROPPED {
+            disk.sync_dir(dir).map_err(StoreError::io("sync", dir))?;
+        }
+        let path = dir.join(name);
+        disk.remove(&path).map_err(StoreError::io("remove", &path))?;
+    }
+    for folder in dir.ancestors().take(2) {
+        disk.remove_dir(folder).map_err(StoreError::io("remove", folder))?;
+        if let Some(above) = folder.parent() {
+            disk.sync_dir(above).map_err(StoreError::io("sync", above))?;
+        }
+    }
+    Ok(())
+}
+
+/// Names in a folder; none if it does not exist.
+pub(crate) fn names(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>, StoreError> {
+    match disk.list(dir) {
+        Ok(names) => Ok(names),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(Vec::new()),
+        Err(e) => Err(StoreError::io("list", dir)(e)),
+    }
+}

@@ -1,0 +1,470 @@
+//! The store: a folder of collections, locked by one process.
+//!
+//! Start here. `folder.rs` knows what is in a data folder, `opening.rs` opens it, `damaged.rs` names what does not open,
+//! `records.rs` keeps small things for others.
+
+pub(crate) mod damaged;
+pub(crate) mod folder;
+mod full;
+mod naming;
+mod opening;
+pub(crate) mod records;
+
+use crate::catalog::manifest::{DROPPED, FIRST_FILE, MANIFEST, Manifest};
+use crate::collection::{Collection, Wake};
+use crate::error::{Problem, StoreError};
+use crate::options::{Durability, Options, Settings};
+use crate::part::cache::BlockCache;
+use crate::recovery::{self, Common};
+use crate::seams::{Disk, DiskLock, MemoryDisk, Seams};
+use crate::store::damaged::Damaged;
+use crate::store::folder::{LOCK, MARKER, check_marker, clear, make_root, names};
+use crate::store::full::{Full, Watched};
+use crate::store::naming;
+use crate::store::records::{COPIES, Mended, Records};
+use meridian_model::schema::validate_name;
+use meridian_model::{Invalid, Schema, Subscriber};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Partition of every collection, until there are several.
+const PARTITION: &str = "p0";
+/// How often the threads look for work without being woken.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Pause after a failed flush or merge.
+const AFTER_FAILURE: Duration = Duration::from_secs(2);
+const AFTER_FAILURE_STEPS: u32 = 40;
+
+/// One step of a thread: says whether there was something to do.
+type Step = fn(&Inner) -> bool;
+type Collections = BTreeMap<(String, String), Arc<Collection>>;
+
+/// An open data folder (or, ephemeral, a store in memory).
+///
+/// Dropping it closes it without a flush: nothing acknowledged is lost, the next start replays the log.
+#[derive(Debug)]
+pub struct Store {
+    inner: Arc<Inner>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    lock: Mutex<Option<Box<dyn DiskLock>>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) common: Common,
+    pub(crate) root: PathBuf,
+    pub(crate) collections: Mutex<Collections>,
+    /// Collections that could not be opened.
+    pub(crate) damaged: Mutex<BTreeMap<(String, String), Damaged>>,
+    /// What was wrong with the folder itself.
+    problems: Vec<Problem>,
+    /// Records that were damaged and are no more.
+    mended: Mended,
+    pub(crate) wake: Arc<Wake>,
+    closed: AtomicBool,
+    /// The disk as it was given, and what it said of room.
+    bare: Arc<dyn Disk>,
+    full: Arc<Full>,
+}
+
+impl Store {
+    /// Opens the folder, making it if it is not there, and every collection in it.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`], [`StoreError::ReadOnly`], [`StoreError::NewerFormat`] of the folder as a whole, or what the disk
+    /// said. A damaged collection is not an error, nor one of a newer format: see [`Store::damaged`].
+    pub fn open(options: Options, mut seams: Seams) -> Result<Store, StoreError> {
+        if options.ephemeral {
+            seams.disk = Arc::new(MemoryDisk::volatile());
+        }
+        let root = options.data.clone();
+        let (bare, full) = (seams.disk, Arc::<Full>::default());
+        seams.disk = Arc::new(Watched { disk: bare.clone(), full: full.clone() });
+        let disk = seams.disk.clone();
+        let unwritable = |e: StoreError| match e {
+            StoreError::Io { source, .. }
+                if matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) =>
+            {
+                StoreError::ReadOnly { path: root.clone(), source }
+            }
+            other => other,
+        };
+        make_root(disk.as_ref(), &root).map_err(unwritable)?;
+        let lock = disk.lock(&root.join(LOCK)).map_err(|e| match e.kind() {
+            ErrorKind::WouldBlock => StoreError::InUse { path: root.clone() },
+            _ => unwritable(StoreError::io("lock", &root.join(LOCK))(e)),
+        })?;
+        let problems = check_marker(&seams, &root).map_err(unwritable)?.into_iter().collect();
+        let background = options.background;
+        let common = Common {
+            seams,
+            cache: Arc::new(BlockCache::new(options.cache_bytes)),
+            options: Arc::new(options),
+            memory_all: Arc::new(AtomicI64::new(0)),
+            load: Arc::default(),
+            listeners: Arc::default(),
+        };
+        let inner = Arc::new(Inner {
+            common,
+            root: root.clone(),
+            collections: Mutex::default(),
+            damaged: Mutex::default(),
+            problems,
+            mended: Mended::default(),
+            wake: Arc::default(),
+            closed: AtomicBool::new(false),
+            bare,
+            full,
+        });
+        inner.open_all().map_err(unwritable)?;
+        let threads = if background { inner.start_threads()? } else { Vec::new() };
+        Ok(Store { inner, threads: Mutex::new(threads), lock: Mutex::new(Some(lock)) })
+    }
+
+    /// Makes a collection.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`], [`StoreError::Damaged`] where the folder may hold a collection that lost its manifest,
+    /// [`StoreError::Invalid`], or what the disk said.
+    pub fn create(
+        &self,
+        tenant: &str,
+        name: &str,
+        schema: Schema,
+        mut settings: Settings,
+    ) -> Result<Arc<Collection>, StoreError> {
+        validate_name("tenant", tenant)?;
+        validate_name("collection", name)?;
+        schema.validate()?;
+        if settings.durability == Durability::Replicated {
+            let detail = "replicated collections need a cluster: this server keeps ephemeral and local ones";
+            return Err(Invalid::field("durability", detail).into());
+        }
+        crate::maintenance::expiry::check(&settings, &schema)?;
+        if self.is_ephemeral() {
+            settings.durability = Durability::Ephemeral;
+        }
+        let inner = &self.inner;
+        // Held throughout, so that of two makers of one name the second finds it.
+        let mut collections = inner.collections.lock();
+        inner.check_open()?;
+        let at = (tenant.to_owned(), name.to_owned());
+        let dir = inner.partition_dir(tenant, name);
+        if collections.contains_key(&at) {
+            return Err(StoreError::Exists { tenant: at.0, name: at.1 });
+        }
+        let above = inner.root.join("tenants").join(tenant);
+        naming::check(name, &names(inner.common.seams.disk.as_ref(), &above)?)?;
+        inner.make_room(tenant, name)?;
+        let manifest = Manifest {
+            tenant: tenant.to_owned(),
+            collection: name.to_owned(),
+            partition: 0,
+            schema,
+            settings,
+            seed: inner.common.seams.random.next_u64(),
+            created: inner.common.seams.clock.now(),
+            flushed: 0,
+            dropped_seq: 0,
+            next_file: FIRST_FILE,
+            segments: Vec::new(),
+            keys: Vec::new(),
+            listed: Vec::new(),
+            hidden: None,
+            copied: true,
+        };
+        let partition = recovery::create(&inner.common, &inner.root, &dir, &manifest)?;
+        let collection = Collection::new(tenant, name, partition, inner.wake.clone());
+        collections.insert(at, collection.clone());
+        Ok(collection)
+    }
+
+    /// The collection of this name.
+    pub fn collection(&self, tenant: &str, name: &str) -> Option<Arc<Collection>> {
+        self.inner.collections.lock().get(&(tenant.to_owned(), name.to_owned())).cloned()
+    }
+
+    /// The collections of a tenant that could not be opened, in order of name: they are neither absent nor served.
+    pub fn damaged(&self, tenant: &str) -> Vec<Damaged> {
+        self.inner.damaged.lock().values().filter(|damaged| damaged.tenant == tenant).cloned().collect()
+    }
+
+    /// Why the collection of this name could not be opened; `None` if it could, or if there is none.
+    pub fn why_damaged(&self, tenant: &str, name: &str) -> Option<Damaged> {
+        self.inner.damaged.lock().get(&(tenant.to_owned(), name.to_owned())).cloned()
+    }
+
+    /// The collections of a tenant in order of name.
+    pub fn list(&self, tenant: &str) -> Vec<Arc<Collection>> {
+        self.inner.collections.lock().iter().filter(|((t, _), _)| t == tenant).map(|(_, c)| c.clone()).collect()
+    }
+
+    /// All collections in order of tenant and name.
+    pub fn collections(&self) -> Vec<Arc<Collection>> {
+        self.inner.collections.lock().values().cloned().collect()
+    }
+
+    /// Removes a collection and its files; says whether there was one. Snapshots in hand stay readable.
+    ///
+    /// Crash-safe: the manifest gets another name first, and a folder with that name is cleared at the next start.
+    pub fn drop_collection(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
+        let inner = &self.inner;
+        let mut collections = inner.collections.lock();
+        inner.check_open()?;
+        if let Some(damaged) = self.why_damaged(tenant, name) {
+            return Err(StoreError::Damaged(Box::new(damaged)));
+        }
+        let Some(collection) = collections.remove(&(tenant.to_owned(), name.to_owned())) else { return Ok(false) };
+        collection.close(false)?;
+        let dir = inner.partition_dir(tenant, name);
+        let disk = inner.common.seams.disk.as_ref();
+        let (from, to) = (dir.join(MANIFEST), dir.join(DROPPED));
+        disk.rename(&from, &to).map_err(StoreError::io("rename", &from))?;
+        disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
+        clear(disk, &dir)?;
+        Ok(true)
+    }
+
+    /// Tells a subscriber of every write from now on, in any collection.
+    pub fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
+        self.inner.common.listeners.add(subscriber);
+    }
+
+    /// The small records of this name that somebody keeps in the data folder; there may be none yet.
+    pub fn records(&self, name: &'static str) -> Records {
+        let records = self.inner.records_of(name);
+        records.keep_private();
+        records
+    }
+
+    /// Whether some file found no room on the disk, and [`Store::full_disk`] has not seen since that there is some.
+    pub fn met_full_disk(&self) -> bool {
+        self.inner.full.is_noted()
+    }
+
+    /// The file that found no room on the disk, if there still is none: that is tried with a file of some 100 KiB.
+    pub fn full_disk(&self) -> Option<PathBuf> {
+        self.inner.full.still(self.inner.bare.as_ref(), &self.inner.root.join(MARKER).with_added_extension("new"))
+    }
+
+    /// All records that somebody keeps, each kind with the name of its folder.
+    pub(crate) fn all_records(&self) -> Vec<(String, Records)> {
+        self.inner.all_records()
+    }
+
+    /// What is damaged, found when the folder was opened.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = self.inner.problems.clone();
+        problems.extend(self.inner.mended.lock().iter().cloned());
+        problems.extend(self.unopened());
+        for collection in self.collections() {
+            problems.extend(collection.problems());
+        }
+        problems
+    }
+
+    /// Reads everything and verifies every checksum, tree and sidecar; lists what is bad. Takes as long as reading
+    /// the folder takes.
+    pub fn check(&self) -> Vec<Problem> {
+        let mut problems = self.problems();
+        for collection in self.collections() {
+            problems.extend(crate::recovery::check::check(&collection));
+        }
+        problems.extend(self.all_records().iter().flat_map(|(_, records)| records.verify()));
+        problems.extend(self.inner.mended.lock().iter().cloned());
+        let mut seen = BTreeSet::new();
+        problems.retain(|p| seen.insert((p.path.clone(), p.detail.clone())));
+        problems
+    }
+
+    /// Where a collection lies in a data folder.
+    pub(crate) fn partition_dir(root: &Path, tenant: &str, name: &str) -> PathBuf {
+        root.join("tenants").join(tenant).join(name).join(PARTITION)
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    /// The data folder.
+    pub fn root(&self) -> &Path {
+        &self.inner.root
+    }
+
+    /// Whether all collections are kept in memory only.
+    pub fn is_ephemeral(&self) -> bool {
+        self.inner.common.options.ephemeral
+    }
+
+    /// Collections that could not be opened.
+    pub(crate) fn unopened(&self) -> Vec<Problem> {
+        self.inner.damaged.lock().values().map(|damaged| damaged.problem.clone()).collect()
+    }
+
+    /// Microseconds since 1970.
+    pub(crate) fn now(&self) -> i64 {
+        self.inner.common.seams.clock.now()
+    }
+
+    /// Bytes held by the block cache, and by the memory trees of all collections.
+    pub fn memory(&self) -> (u64, u64) {
+        let common = &self.inner.common;
+        (common.cache.bytes(), common.memory_all.load(Ordering::Acquire).max(0) as u64)
+    }
+
+    /// Lets go of Arrow rows at rest, the longest unused first, until what is served fits into `Options::serving_bytes`.
+    /// For a simulator, and for the threads of the store.
+    pub fn trim_serving(&self) {
+        self.inner.trim_serving();
+    }
+
+    /// Flushes everything, ends the threads and gives the folder free. Writes from now on are refused.
+    pub fn close(&self) -> Result<(), StoreError> {
+        let result = self.shut(true);
+        self.lock.lock().take();
+        result
+    }
+
+    fn shut(&self, flush: bool) -> Result<(), StoreError> {
+        self.inner.closed.store(true, Ordering::Release);
+        let mut result = Ok(());
+        let collections = std::mem::take(&mut *self.inner.collections.lock());
+        for collection in collections.values() {
+            if let Err(e) = collection.close(flush)
+                && result.is_ok()
+            {
+                result = Err(e);
+            }
+        }
+        self.inner.wake.wake();
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+        result
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let _ = self.shut(false);
+    }
+}
+
+impl Inner {
+    pub(crate) fn partition_dir(&self, tenant: &str, name: &str) -> PathBuf {
+        Store::partition_dir(&self.root, tenant, name)
+    }
+
+    fn check_open(&self) -> Result<(), StoreError> {
+        if self.closed.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
+    }
+
+    /// The records that others keep: each kind has a folder beside the collections, whose name comes first.
+    fn all_records(&self) -> Vec<(String, Records)> {
+        let disk = &self.common.seams.disk;
+        let names = disk.list(&self.root).unwrap_or_default();
+        let folders = names.into_iter().filter(|name| !matches!(name.as_str(), "tenants" | "lost+found"));
+        let records = folders.filter(|name| disk.list(&self.root.join(name)).is_ok());
+        // A folder that is gone may have copies yet.
+        let records = records.map(|name| name.strip_suffix(COPIES).map(ToOwned::to_owned).unwrap_or(name));
+        let records: BTreeSet<String> = records.collect();
+        records.into_iter().map(|name| (name.clone(), self.records_of(&name))).collect()
+    }
+
+    fn records_of(&self, name: &str) -> Records {
+        Records::new(self.common.seams.disk.clone(), &self.root, name, self.mended.clone())
+    }
+
+    fn start_threads(self: &Arc<Self>) -> Result<Vec<JoinHandle<()>>, StoreError> {
+        // One thread for flushes and one for merges: a long merge never keeps a flush waiting.
+        let lanes: [(&str, Step); 2] = [("meridian-flush", Inner::flush_step), ("meridian-merge", Inner::merge_step)];
+        let start = |(name, step): (&str, Step)| {
+            let inner = self.clone();
+            std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+                let mut seen = 0;
+                while !inner.closed.load(Ordering::Acquire) {
+                    if !step(&inner) {
+                        inner.wake.wait(&mut seen, LOOK_EVERY);
+                    }
+                }
+            })
+        };
+        lanes.into_iter().map(start).collect::<Result<_, _>>().map_err(StoreError::io("start threads for", &self.root))
+    }
+
+    fn all(&self) -> Vec<Arc<Collection>> {
+        self.collections.lock().values().cloned().collect()
+    }
+
+    fn flush_step(&self) -> bool {
+        let mut collections = self.all();
+        let memory = |c: &Arc<Collection>| c.shared.memory.load(Ordering::Acquire);
+        collections.sort_by_key(|c| std::cmp::Reverse(memory(c)));
+        // When all together are many, the largest goes first even if by itself it is small.
+        let all = self.common.memory_all.load(Ordering::Acquire) as u64;
+        let mut short = all > self.common.options.memory_bytes / 2;
+        let mut worked = false;
+        for collection in collections {
+            let flush = std::mem::take(&mut short) && memory(&collection) > 0;
+            worked |= self.attempt(&collection, "retention", collection.maintain_retention());
+            worked |= self.attempt(&collection, "flush", collection.maintain_memory(flush));
+        }
+        worked
+    }
+
+    fn merge_step(&self) -> bool {
+        let mut worked = false;
+        for collection in self.all() {
+            worked |= self.attempt(&collection, "merge", collection.maintain_segments());
+        }
+        self.trim_serving();
+        worked
+    }
+
+    fn trim_serving(&self) {
+        let views: Vec<_> = self.all().iter().flat_map(|c| c.shared.state.load().views.to_vec()).collect();
+        let (mut total, mut rows) = (0, Vec::new());
+        for segment in views.iter().filter_map(|view| view.part.segment()) {
+            let at_rest = segment.rest().is_some();
+            // What is beside rows at rest is served as well, and cannot be done without: the floor of the total.
+            total += if at_rest { segment.index.bytes } else { 0 };
+            let Some((bytes, used)) = segment.rows_held() else { continue };
+            total += bytes;
+            if at_rest && !segment.is_rest_sick() {
+                rows.push((used, bytes, segment));
+            }
+        }
+        rows.sort_by_key(|(used, _, _)| *used);
+        for (_, bytes, segment) in rows {
+            if total <= self.common.options.serving_bytes {
+                return;
+            }
+            segment.drop_rows();
+            total -= bytes;
+        }
+    }
+
+    fn attempt(&self, collection: &Collection, what: &str, result: Result<bool, StoreError>) -> bool {
+        match result {
+            Ok(worked) => worked,
+            Err(StoreError::Closed) => false,
+            Err(e) => {
+                tracing::error!(collection = %collection.name(), error = %e, "a {what} failed and will be tried again");
+                // Writers that wait for room must not turn this into a busy loop, so only the end cuts the pause short.
+                for _ in 0..AFTER_FAILURE_STEPS {
+                    if !self.closed.load(Ordering::Acquire) {
+                        self.common.seams.clock.sleep(AFTER_FAILURE / AFTER_FAILURE_STEPS);
+                    }
+                }
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Opening what is in a data folder: each collection by itself, so that one that is damaged stops no other.
+
+use crate::collection::Collection;
+use crate::error::StoreError;
+use crate::recovery;
+use crate::store::Inner;
+use crate::store::damaged::Damaged;
+use crate::store::folder::{Standing, clear, names, standing};
+use std::path::Path;
+
+impl Inner {
+    /// Opens every collection, and sets those apart that cannot be opened.
+    pub(crate) fn open_all(&self) -> Result<(), StoreError> {
+        let disk = self.common.seams.disk.as_ref();
+        let tenants = self.root.join("tenants");
+        for tenant in names(disk, &tenants)? {
+            for name in names(disk, &tenants.join(&tenant))? {
+                if let Err(e) = self.open_one(&tenant, &name) {
+                    self.set_apart(&tenant, &name, &e);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn open_one(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
+        let disk = self.common.seams.disk.as_ref();
+        let dir = self.partition_dir(tenant, name);
+        match standing(disk, &dir)? {
+            Standing::Empty | Standing::Dropped => self.clear_leftovers(&dir),
+            Standing::Lost(problem) => Err(StoreError::corrupt(&problem.path, problem.detail)),
+            Standing::Made => {
+                let partition = recovery::open(&self.common, &dir)?;
+                let collection = Collection::new(tenant, name, partition, self.wake.clone());
+                self.collections.lock().insert((tenant.to_owned(), name.to_owned()), collection);
+                Ok(())
+            }
+        }
+    }
+
+    /// Notes that a collection cannot be opened: from now on its name is taken and its files are left alone.
+    pub(crate) fn set_apart(&self, tenant: &str, name: &str, error: &StoreError) -> Damaged {
+        tracing::error!(%tenant, collection = %name, %error, "a collection could not be opened");
+        let damaged = Damaged::of(tenant, name, error);
+        self.damaged.lock().insert((tenant.to_owned(), name.to_owned()), damaged.clone());
+        damaged
+    }
+
+    /// Ends a drop, or the making of a collection, that was broken off.
+    fn clear_leftovers(&self, dir: &Path) -> Result<(), StoreError> {
+        let disk = self.common.seams.disk.as_ref();
+        if disk.list(dir).is_ok() {
+            return clear(disk, dir);
+        }
+        match dir.parent() {
+            // Whatever else somebody keeps there is not ours.
+            Some(collection) if disk.list(collection).is_ok_and(|names| names.is_empty()) => {
+                disk.remove_dir(collection).map_err(StoreError::io("remove", collection))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes room for a new collection: its folder must hold nothing that could be one.
+    pub(crate) fn make_room(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
+        let at = (tenant.to_owned(), name.to_owned());
+        if let Some(damaged) = self.damaged.lock().get(&at) {
+            return Err(StoreError::Damaged(Box::new(damaged.clone())));
+        }
+        let dir = self.partition_dir(tenant, name);
+        match standing(self.common.seams.disk.as_ref(), &dir)? {
+            Standing::Empty => Ok(()),
+            Standing::Dropped => clear(self.common.seams.disk.as_ref(), &dir),
+            Standing::Made => Err(StoreError::Exists { tenant: at.0, name: at.1 }),
+            Standing::Lost(problem) => {
+                let error = StoreError::corrupt(&problem.path, problem.detail);
+                Err(StoreError::Damaged(Box::new(self.set_apart(tenant, name, &error))))
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Small records that others keep in the data folder, each a file of its own.
+
+use crate::codec::{frame, read_file, replace_file_as, unframe};
+use crate::error::{Problem, StoreError};
+use crate::seams::{Disk, OpenMode};
+use crate::store::folder::names;
+use meridian_model::Invalid;
+use parking_lot::Mutex;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const MAGIC: &[u8; 8] = b"MRDNRECO";
+const VERSION: u32 = 1;
+/// What `codec::replace_file` puts after the name of a file that it is writing.
+const HALF: &str = ".new";
+/// What the name of the folder of copies has after that of the records.
+pub(crate) const COPIES: &str = "-copy";
+
+/// Records that were written anew from their copies, or these from them.
+pub(crate) type Mended = Arc<Mutex<Vec<Problem>>>;
+
+/// Records under names of letters, digits, `-` and `_`, in a folder of their own beside the collections.
+///
+/// A record is replaced as a whole: after a crash it is the old one or the new one. Each has a checksum. An ephemeral store
+/// keeps them in memory. They may hold secrets: nobody but the owner of the data folder can read them.
+///
+/// A record may have a copy, in a folder beside. The copy is written after the record and goes before it. So a record without one
+/// is what a crash leaves, or an older program, and a copy without its record is damage: the record is written anew from it.
+#[derive(Debug)]
+pub struct Records {
+    disk: Arc<dyn Disk>,
+    root: PathBuf,
+    dir: PathBuf,
+    copies: PathBuf,
+    mended: Mended,
+    /// Held while a record with a copy is written or removed, so that neither is there without the other for long.
+    writing: Mutex<()>,
+}
+
+impl Records {
+    pub(crate) fn new(disk: Arc<dyn Disk>, root: &Path, name: &str, mended: Mended) -> Records {
+        let (dir, copies) = (root.join(name), root.join(format!("{name}{COPIES}")));
+        Records { disk, root: root.to_owned(), dir, copies, mended, writing: Mutex::default() }
+    }
+
+    /// The same for a folder whose name comes from outside.
+    pub(crate) fn named(disk: Arc<dyn Disk>, root: &Path, name: &str) -> Result<Records, StoreError> {
+        match is_plain(name) && name != "tenants" && !name.ends_with(COPIES) {
+            true => Ok(Records::new(disk, root, name, Mended::default())),
+            false => Err(Invalid::new(format!("{name:?} cannot name a folder of records")).into()),
+        }
+    }
+
+    /// Names of all records, sorted; of those as well of which only the copy is left.
+    pub fn names(&self) -> Result<Vec<String>, StoreError> {
+        let mut names = self.names_in(&self.dir)?;
+        names.extend(self.names_in(&self.copies)?);
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Names of the records that have a copy, sorted.
+    pub fn copied(&self) -> Result<Vec<String>, StoreError> {
+        self.names_in(&self.copies)
+    }
+
+    fn names_in(&self, dir: &Path) -> Result<Vec<String>, StoreError> {
+        match names(self.disk.as_ref(), dir) {
+            Ok(names) => Ok(names.into_iter().filter(|name| !name.ends_with(HALF)).collect()),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// A record; `None` if there is none of this name. One that is damaged or gone and has a copy is written anew from that, which
+    /// [`crate::Store::problems`] says.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] where it is not what was written, [`StoreError::NewerFormat`], or what the disk said.
+    pub fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let found = self.read(&self.dir, name);
+        let wrong = match &found {
+            Ok(None) => Problem { path: self.path(name)?, detail: "it is missing".to_owned() },
+            Err(e) if e.is_damage() => Problem::of(e),
+            _ => return found,
+        };
+        let _writing = self.writing.lock();
+        let Ok(Some(copy)) = self.read(&self.copies, name) else { return found };
+        self.write(&self.dir, name, &copy)?;
+        self.note(wrong.and("it is written anew from its copy"));
+        Ok(Some(copy))
+    }
+
+    /// Names of records that were written anew from their copies since the store was opened, and why.
+    pub fn mended(&self) -> Vec<(String, String)> {
+        let mended = self.mended.lock();
+        let of_record = |problem: &Problem| {
+            let name = problem.path.strip_prefix(&self.dir).ok()?.to_str()?.to_owned();
+            Some((name, problem.detail.clone()))
+        };
+        mended.iter().filter_map(of_record).collect()
+    }
+
+    fn note(&self, mended: Problem) {
+        tracing::error!(path = %mended.path.display(), detail = mended.detail, "a record was damaged");
+        self.mended.lock().push(mended);
+    }
+
+    fn read(&self, dir: &Path, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = place(dir, name)?;
+        match read_file(self.disk.as_ref(), &path) {
+            Ok(bytes) => unframe(&path, MAGIC, VERSION, &bytes).map(|content| Some(content.to_vec())),
+            Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Keeps others out of a folder that an older version made.
+    pub(crate) fn keep_private(&self) {
+        for dir in [&self.dir, &self.copies] {
+            if self.disk.list(dir).is_ok()
+                && let Err(error) = self.disk.create_private_dir(dir)
+            {
+                tracing::warn!(folder = %dir.display(), %error, "others may be able to read a folder that holds secrets");
+            }
+        }
+    }
+
+    /// Writes a record, or replaces it. It is durable when this returns.
+    pub fn put(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
+        self.write(&self.dir, name, content)
+    }
+
+    /// As [`Records::put`], of a record that is written once and kept twice: what becomes of one of the two is mended.
+    pub fn put_twice(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
+        let _writing = self.writing.lock();
+        self.write(&self.dir, name, content)?;
+        self.write_copy(name, content);
+        Ok(())
+    }
+
+    /// Makes the copy of a record that has none, if there still is such a record.
+    pub fn copy(&self, name: &str) -> Result<(), StoreError> {
+        let _writing = self.writing.lock();
+        if let Some(content) = self.read(&self.dir, name)? {
+            self.write_copy(name, &content);
+        }
+        Ok(())
+    }
+
+    /// The record counts: a copy that cannot be written is made at another time.
+    fn write_copy(&self, name: &str, content: &[u8]) {
+        if let Err(error) = self.write(&self.copies, name, content) {
+            tracing::warn!(%error, "the copy of a record was not written");
+        }
+    }
+
+    fn write(&self, dir: &Path, name: &str, content: &[u8]) -> Result<(), StoreError> {
+        let path = place(dir, name)?;
+        let bytes = frame(MAGIC, VERSION, content);
+        let write = || replace_file_as(OpenMode::CreatePrivate, self.disk.as_ref(), &path, &bytes);
+        match write() {
+            Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                // The first record makes the folder.
+                self.disk.create_private_dir(dir).map_err(StoreError::io("create", dir))?;
+                self.disk.sync_dir(&self.root).map_err(StoreError::io("sync", &self.root))?;
+                write()
+            }
+            written => written,
+        }
+    }
+
+    /// Removes a record, durably; one that is not there is well.
+    pub fn remove(&self, name: &str) -> Result<(), StoreError> {
+        let _writing = self.writing.lock();
+        // After a crash between the two the record is there, and nobody was told that it is not.
+        for dir in [&self.copies, &self.dir] {
+            let path = place(dir, name)?;
+            match self.disk.remove(&path) {
+                Ok(()) => self.disk.sync_dir(dir).map_err(StoreError::io("sync", dir))?,
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e) => return Err(StoreError::io("remove", &path)(e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all of them and their copies, and lists those that are damaged; mended ones are noted.
+    pub(crate) fn verify(&self) -> Vec<Problem> {
+        let names = match self.names() {
+            Ok(names) => names,
+            Err(e) => return vec![Problem::of(&e)],
+        };
+        let mut problems = Vec::new();
+        for name in &names {
+            match self.get(name) {
+                Ok(Some(content)) => problems.extend(self.verify_copy(name, &content)),
+                Ok(None) => {}
+                Err(e) => problems.push(Problem::of(&e)),
+            }
+        }
+        problems
+    }
+
+    /// Writes a copy anew that is damaged, or another.
+    fn verify_copy(&self, name: &str, content: &[u8]) -> Option<Problem> {
+        let wrong = match self.read(&self.copies, name) {
+            Ok(None) => return None,
+            Ok(Some(copy)) if copy == content => return None,
+            Ok(Some(_)) => Problem { path: self.copies.join(name), detail: "it is not that of its record".to_owned() },
+            Err(e) if e.is_damage() => Problem::of(&e),
+            Err(e) => return Some(Problem::of(&e)),
+        };
+        if let Err(e) = self.copy(name) {
+            return Some(Problem::of(&e));
+        }
+        self.note(wrong.and("it is written anew from the record"));
+        None
+    }
+
+    fn path(&self, name: &str) -> Result<PathBuf, StoreError> {
+        place(&self.dir, name)
+    }
+}
+
+fn place(dir: &Path, name: &str) -> Result<PathBuf, StoreError> {
+    match is_plain(name) {
+        true => Ok(dir.join(name)),
+        false => Err(Invalid::new(format!("{name:?} cannot name a record: expected letters, digits, - and _")).into()),
+    }
+}
+
+/// Whether it is letters, digits, `-` and `_`, and not too many.
+fn is_plain(name: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+    (1..=128).contains(&name.len()) && name.bytes().all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seams::{CrashStyle, MemoryDisk};
+
+    #[test]
+    fn a_record_survives_a_crash_whole_and_damage_is_named() {
+        let disk = Arc::new(MemoryDisk::new());
+        let root = Path::new("/data");
+        disk.create_dir(root).unwrap();
+        disk.sync_dir(Path::new("/")).unwrap();
+        let records = Records::new(disk.clone(), root, "saved", Mended::default());
+        assert_eq!((records.names().unwrap(), records.get("a").unwrap()), (Vec::new(), None));
+        records.put("a", b"one").unwrap();
+        records.put("b-2", b"other").unwrap();
+        records.put("a", b"two").unwrap();
+        disk.crash(CrashStyle::Lose);
+        assert_eq!(records.names().unwrap(), ["a", "b-2"]);
+        assert_eq!(records.get("a").unwrap().as_deref(), Some(&b"two"[..]));
+        records.remove("b-2").unwrap();
+        records.remove("b-2").unwrap();
+        disk.crash(CrashStyle::Lose);
+        assert_eq!(records.names().unwrap(), ["a"]);
+        assert!(records.verify().is_empty());
+        let file = disk.open(&root.join("saved/a"), crate::seams::OpenMode::ReadWrite).unwrap();
+        file.write_at(17, b"X").unwrap();
+        let error = records.get("a").unwrap_err().to_string();
+        assert!(error.contains("saved/a") && error.contains("checksum"), "{error}");
+        assert_eq!(records.verify().len(), 1);
+        assert!(records.put("../a", b"").is_err() && records.put("", b"").is_err());
+    }
+
+    #[test]
+    fn a_record_that_is_kept_twice_is_mended_and_a_crash_between_the_two_is_no_damage() {
+        let disk = Arc::new(MemoryDisk::new());
+        let root = Path::new("/data");
+        disk.create_dir(root).unwrap();
+        disk.sync_dir(Path::new("/")).unwrap();
+        let mended = Mended::default();
+        let records = Records::new(disk.clone(), root, "saved", mended.clone());
+        records.put_twice("a", b"one").unwrap();
+        let (record, copy) = (root.join("saved/a"), root.join("saved-copy/a"));
+        let said = |path: &Path| {
+            let said = std::mem::take(&mut *mended.lock());
+            said.iter().any(|problem| problem.path == path && problem.detail.contains("written anew"))
+        };
+        for harm in [None, Some(vec![0; 20])] {
+            for path in [&record, &copy] {
+                let good = disk.vanish(path).unwrap();
+                if let Some(bad) = &harm {
+                    disk.put(path, bad.clone());
+                }
+                assert_eq!(records.names().unwrap(), ["a"]);
+                assert_eq!(records.get("a").unwrap().as_deref(), Some(&b"one"[..]));
+                assert_eq!(records.verify(), []);
+                // A record without a copy is what a crash leaves.
+                assert_eq!(said(path), path == &record || harm.is_some());
+                records.copy("a").unwrap();
+                assert_eq!(disk.vanish(path).unwrap(), good);
+                disk.put(path, good);
+            }
+        }
+        assert_eq!(records.copied().unwrap(), ["a"]);
+        // What a crash leaves between the two: a record that nobody said is gone.
+        disk.vanish(&copy).unwrap();
+        assert_eq!((records.verify(), said(&record), records.names().unwrap()), (vec![], false, vec!["a".to_owned()]));
+        records.remove("a").unwrap();
+        records.copy("a").unwrap();
+        disk.crash(CrashStyle::Lose);
+        assert_eq!((records.names().unwrap(), records.get("a").unwrap()), (vec![], None));
+    }
+}
