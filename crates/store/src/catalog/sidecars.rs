@@ -6,7 +6,7 @@ use crate::catalog::manifest::{
 use crate::codec::{frame, put_bytes, put_u32, put_u64, read_file, replace_file, unframe};
 use crate::error::StoreError;
 use crate::ingest::partition::Partition;
-use crate::ingest::stage::Entry;
+use crate::part::Entry;
 use crate::part::dead::DeadRows;
 use crate::seams::Disk;
 use meridian_model::{Invalid, Seq};

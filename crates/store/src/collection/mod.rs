@@ -1,5 +1,6 @@
 //! A collection as its users hold it.
 
+pub(crate) mod shared;
 pub(crate) mod stats;
 mod upkeep;
 mod writing;
@@ -7,9 +8,10 @@ mod writing;
 pub use upkeep::Work;
 pub use writing::{Deleted, KEY_BYTES_MAX, OnConflict, Write, Written};
 
+use crate::collection::shared::{Shared, State, seen_of};
 use crate::collection::stats::CollectionStats;
 use crate::error::{Gone, Problem, StoreError};
-use crate::ingest::partition::{Done, Partition, Request, Shared, State, seen_of};
+use crate::ingest::partition::{Done, Partition, Request};
 use crate::ingest::queue::Queue;
 use crate::maintenance::expiry;
 use crate::options::Settings;

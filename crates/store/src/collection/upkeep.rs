@@ -6,7 +6,7 @@ use crate::ingest::partition::{Done, Request};
 use crate::ingest::stage::Change;
 use crate::log::Log;
 use crate::maintenance::expiry::{self, EXPIRY_EVERY_US, Expired, Expiry};
-use crate::maintenance::schedule::{Job, Output};
+use crate::maintenance::job::{Job, Output};
 use crate::options::Settings;
 use meridian_model::Invalid;
 use roaring::RoaringBitmap;

@@ -5,33 +5,26 @@
 //! off outside of it. Readers never come here: they load the published [`State`].
 
 use crate::catalog::manifest::{Manifest, SegmentEntry};
-use crate::collection::stats::Counters;
+use crate::collection::shared::{Shared, State, seen_of};
 use crate::error::{Problem, StoreError, WriteError};
 use crate::ingest::bodies::{
     decode_events, decode_expiry, decode_targets, encode_events, encode_expiry, encode_targets,
 };
 use crate::ingest::digest;
 use crate::ingest::idempotency::{IdempotencyKeys, Remembered};
-use crate::ingest::listeners::Listeners;
-use crate::ingest::stage::{Change, Entry, Events, Outcome, Stage, Staging, kind_of};
+use crate::ingest::stage::{Change, Events, Outcome, Stage, Staging, kind_of};
 use crate::log::{AppendError, Kind, Log, Record};
 use crate::maintenance::choice::{RUNS_MERGED, tier};
 use crate::maintenance::expiry::Expiry;
-use crate::maintenance::merge::merge_runs;
-use crate::maintenance::pace::Load;
-use crate::options::{Options, Settings};
-use crate::part::cache::BlockCache;
-use crate::part::dead::DeadRows;
-use crate::part::segment::SegmentPlace;
-use crate::part::{Context, KeyRule, Part, PartView};
-use crate::seams::{Disk, Seams};
-use crate::snapshot::Horizon;
-use arc_swap::ArcSwap;
-use meridian_model::{Layout, Mode, Schema, Seq};
+use crate::maintenance::runs::merge_runs;
+use crate::options::Settings;
+use crate::part::{Context, Entry, PartView};
+use crate::seams::Disk;
+use meridian_model::{Mode, Schema, Seq};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Most rows of a merge that a writer does on its way; larger ones wait for maintenance.
 const INLINE_ROWS_MAX: u64 = 1 << 15;
@@ -39,64 +32,6 @@ const INLINE_ROWS_MAX: u64 = 1 << 15;
 const RUNS_MAX: usize = 48;
 /// Most bytes of events replayed into one memory tree.
 const REPLAY_BYTES: usize = 32 << 20;
-
-/// What readers see: replaced as a whole.
-#[derive(Debug)]
-pub(crate) struct State {
-    /// Position of the newest write.
-    pub(crate) position: u64,
-    pub(crate) context: Arc<Context>,
-    pub(crate) settings: Settings,
-    /// All parts: every live event in them is seen.
-    pub(crate) history: Arc<[PartView]>,
-    /// The same as the collection shows them: in mode `latest` the newest event of each object.
-    pub(crate) views: Arc<[PartView]>,
-    /// Those of which the newest snapshot may see something.
-    pub(crate) seen: Arc<[PartView]>,
-    pub(crate) missing: Arc<[Problem]>,
-    pub(crate) notes: Arc<[Problem]>,
-    /// Why no writes are taken, if so.
-    pub(crate) refuses: Option<String>,
-    pub(crate) log_tail_bytes: u64,
-    pub(crate) keys: u64,
-    pub(crate) depth: (u32, u64),
-}
-
-/// What partition, readers and jobs share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) seams: Seams,
-    /// Where the data lies; in memory for an ephemeral collection.
-    pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) dir: PathBuf,
-    pub(crate) options: Arc<Options>,
-    pub(crate) cache: Arc<BlockCache>,
-    pub(crate) counters: Arc<Counters>,
-    pub(crate) horizon: Horizon,
-    pub(crate) state: ArcSwap<State>,
-    pub(crate) next_file: AtomicU64,
-    /// Bytes of memory trees of this collection, and of all.
-    pub(crate) memory: AtomicI64,
-    pub(crate) memory_all: Arc<AtomicI64>,
-    /// Requests in flight, over all collections.
-    pub(crate) load: Arc<Load>,
-    pub(crate) listeners: Arc<Listeners>,
-}
-
-impl Shared {
-    pub(crate) fn segments_dir(&self) -> PathBuf {
-        self.dir.join("segments")
-    }
-
-    pub(crate) fn place(&self) -> SegmentPlace {
-        SegmentPlace { disk: self.disk.clone(), cache: self.cache.clone(), counters: self.counters.clone() }
-    }
-
-    /// A number for a file that no other file of the partition has.
-    pub(crate) fn number_file(&self) -> u64 {
-        self.next_file.fetch_add(1, Ordering::Relaxed)
-    }
-}
 
 /// One partition of a collection.
 #[derive(Debug)]
@@ -159,12 +94,6 @@ pub(crate) enum Done {
     Stored(Outcome),
     /// It was stored before under the same key.
     Duplicate(Remembered),
-}
-
-pub(crate) fn context_of(schema: Arc<Schema>, seed: u64, counters: &Arc<Counters>) -> Arc<Context> {
-    let layout = Arc::new(Layout::of(&schema));
-    let rule = KeyRule { role: schema.id, seed };
-    Arc::new(Context { schema, layout, rule, counters: counters.clone() })
 }
 
 impl Partition {
@@ -374,7 +303,7 @@ impl Partition {
         // A manifest takes a number of its own: the newer of two is known by it.
         changed.next_file = self.shared.number_file() + 1;
         self.write_manifest(&changed)?;
-        self.context = context_of(Arc::new(changed.schema.clone()), changed.seed, &self.shared.counters);
+        self.context = Context::of(Arc::new(changed.schema.clone()), changed.seed, &self.shared.counters);
         self.manifest = changed;
         self.publish();
         Ok(())
@@ -502,15 +431,4 @@ fn fail_stored(
 /// Encodes the events of a write for the log.
 pub(crate) fn body_of(events: &Events) -> Result<Vec<u8>, StoreError> {
     Ok(encode_events(&events.batch).map_err(meridian_model::Invalid::new)?)
-}
-
-/// The parts of which their own snapshot sees something.
-pub(crate) fn seen_of(views: &Arc<[PartView]>) -> Arc<[PartView]> {
-    let gone = |v: &PartView| v.dead.all_dead(v.part.rows, v.seq);
-    if views.iter().any(gone) { views.iter().filter(|v| !gone(v)).cloned().collect() } else { views.clone() }
-}
-
-/// A part, what is dead in it and what is hidden.
-pub(crate) fn entry(part: Part, dead: DeadRows, hidden: DeadRows) -> Entry {
-    Entry { part: Arc::new(part), dead: Arc::new(dead), hidden: Arc::new(hidden) }
 }

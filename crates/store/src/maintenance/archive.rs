@@ -1,12 +1,14 @@
 //! Segments at rest: when they are written, and how other programs are told of them.
 
 use crate::catalog::manifest::{SegmentEntry, rest_name};
+use crate::collection::shared::Shared;
 use crate::collection::{self, Collection};
 use crate::error::{Problem, StoreError};
-use crate::ingest::partition::{Partition, Shared};
-use crate::ingest::stage::Entry;
+use crate::ingest::partition::Partition;
 use crate::maintenance::choice::RUNS_MERGED;
-use crate::maintenance::schedule::{Job, REST_QUIET_US, Work};
+use crate::maintenance::job::{Job, Work};
+use crate::maintenance::schedule::REST_QUIET_US;
+use crate::part::Entry;
 use crate::part::segment::{RestFile, Segment, write_rest};
 use crate::part::{Part, PartView};
 use crate::recovery::MADE_ANEW;
@@ -94,7 +96,7 @@ impl Job {
         };
         let dir = shared.segments_dir();
         old.rebuild(&dir, file, self.context.rule)?;
-        let part = Segment::open(&shared.place(), &dir, file, old.rest())?;
+        let part = Part::open(&shared.place(), &dir, file, old.rest())?;
         shared.counters.add_rest_bytes(part.segment().map_or(0, |s| s.index.bytes));
         Ok(part)
     }

@@ -5,10 +5,11 @@ use crate::catalog::manifest::{Manifest, SegmentEntry, rest_name, segment_name};
 use crate::catalog::ranges::Range;
 use crate::error::{Problem, StoreError};
 use crate::ingest::idempotency;
-use crate::ingest::partition::{Partition, Shared, entry};
-use crate::ingest::stage::Entry;
-use crate::maintenance::merge::{Merged, RowMaps, remove_files};
-use crate::maintenance::schedule::{Job, Output, Work};
+use crate::ingest::partition::Partition;
+use crate::maintenance::job::{Job, Output, Work};
+use crate::maintenance::merge::{Merged, discard};
+use crate::maintenance::runs::RowMaps;
+use crate::part::Entry;
 use crate::part::Part;
 use crate::part::dead::DeadRows;
 use meridian_model::{Mode, Seq};
@@ -16,11 +17,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// Removes files that no manifest names.
-pub(crate) fn discard(shared: &Shared, merged: &Merged) {
-    remove_files(shared, &merged.segments.iter().map(|(file, _, _)| *file).collect::<Vec<_>>());
-}
 
 impl Partition {
     fn thaw(&mut self, job: &Job) {
@@ -46,7 +42,7 @@ impl Partition {
                 self.entries.retain(|e| job.inputs.iter().all(|i| i.part.number != e.part.number));
                 self.entries.extend(part.map(|p| {
                     let (dead, hidden) = marks.pop().unwrap_or_default();
-                    entry(p, dead, hidden)
+                    Entry::of(p, dead, hidden)
                 }));
                 Ok(())
             }
@@ -122,7 +118,7 @@ impl Partition {
                 rest: None,
             };
             segments.insert(part.number, meta);
-            fresh.push(entry(part, dead, hidden));
+            fresh.push(Entry::of(part, dead, hidden));
         }
         let kept = self.entries.iter().filter(|e| !is_input(e)).cloned();
         let mut entries: Vec<Entry> = fresh.into_iter().chain(kept).collect();

@@ -6,8 +6,11 @@
 
 pub(crate) mod archive;
 pub(crate) mod choice;
+mod cursor;
 pub(crate) mod expiry;
 pub(crate) mod install;
+pub(crate) mod job;
 pub(crate) mod merge;
 pub(crate) mod pace;
+pub(crate) mod runs;
 pub(crate) mod schedule;

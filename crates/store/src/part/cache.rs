@@ -28,6 +28,16 @@ pub(crate) enum Block {
     Forest(Arc<Forest>),
 }
 
+impl Block {
+    /// The values of a block that was decoded to an array.
+    pub(crate) fn into_array(self) -> Result<ArrayRef, String> {
+        match self {
+            Block::Array(array) => Ok(array),
+            _ => Err("a block of another kind".to_owned()),
+        }
+    }
+}
+
 /// Which block: the number of the part in this process, and the block's number in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockKey {

@@ -1,12 +1,11 @@
 //! Memory trees: sorted runs of events in memory.
 
-use crate::error::StoreError;
 use crate::part::keys::{Filter, KeyRows};
 use crate::part::objects::{ObjectEntry, ObjectRows};
-use crate::part::{Body, CHUNK_ROWS, KeyRule, Part};
+use crate::part::rows::{CHUNK_ROWS, KeyRule};
 use arrow_array::UInt32Array;
 use meridian_index::{CountPyramid, Forest, ForestBuilder, Key, PyramidBuilder};
-use meridian_model::{Batch, FieldColumn, GeometryType, IdRole, Invalid, Projection, Schema, Seq, TimeRole};
+use meridian_model::{Batch, FieldColumn, GeometryType, IdRole, Projection, Schema, TimeRole};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -63,6 +62,22 @@ impl RunIndex {
 }
 
 impl Run {
+    /// Rows that are in order of (key, seq) already.
+    pub(crate) fn new(batch: Batch, keys: Vec<Key>, seqs: Vec<u64>) -> Run {
+        // The index takes some 14 bytes a row, the filter included.
+        let bytes = batch.bytes() as u64 + batch.rows() as u64 * (16 + 8 + 14 + made_later(batch.schema()));
+        Run {
+            batch,
+            keys,
+            seqs,
+            bytes,
+            index: OnceLock::new(),
+            by_time: OnceLock::new(),
+            pyramid: OnceLock::new(),
+            objects: OnceLock::new(),
+        }
+    }
+
     /// The keys of the rows, for finding events by id.
     pub(crate) fn index(&self, rule: KeyRule) -> &RunIndex {
         self.index.get_or_init(|| {
@@ -149,37 +164,4 @@ fn made_later(schema: &Schema) -> u64 {
     let objects = if schema.object.is_some() { size_of::<ObjectEntry>() as u64 } else { 0 };
     let cells = if schema.geometry == Some(GeometryType::Point) { 5 } else { 0 };
     time + objects + cells
-}
-
-/// A memory tree of rows that are in order of (key, seq) already.
-pub(crate) fn build(number: u64, batch: Batch, keys: Vec<Key>, seqs: Vec<u64>) -> Result<Part, StoreError> {
-    let mut builder = ForestBuilder::new(batch.schema());
-    builder.push(&batch, &keys).map_err(|e| Invalid::new(e.to_string()))?;
-    let forest = builder.finish();
-    let rows = batch.rows() as u32;
-    // The index takes some 14 bytes a row, the filter included.
-    let bytes = batch.bytes() as u64 + u64::from(rows) * (16 + 8 + 14 + made_later(batch.schema()));
-    Ok(Part {
-        number,
-        rows,
-        forest,
-        chunk_seq_max: Part::chunk_seq_maxima(&seqs),
-        seq_min: seqs.iter().copied().min().unwrap_or(u64::MAX),
-        seq_max: seqs.iter().copied().max().unwrap_or(0),
-        body: Body::Run(Box::new(Run {
-            batch,
-            keys,
-            seqs,
-            bytes,
-            index: OnceLock::new(),
-            by_time: OnceLock::new(),
-            pyramid: OnceLock::new(),
-            objects: OnceLock::new(),
-        })),
-    })
-}
-
-/// The numbers of a batch's events.
-pub(crate) fn seqs_of(position: u64, rows: usize) -> impl Iterator<Item = u64> {
-    (0..rows).map(move |ordinal| Seq::new(position, ordinal).0)
 }

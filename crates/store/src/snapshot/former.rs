@@ -2,7 +2,7 @@
 
 use crate::collection::Collection;
 use crate::error::StoreError;
-use crate::ingest::stage::latest::object_in;
+use crate::ingest::stage::newest::object_in;
 use crate::part::objects::object_of;
 use crate::part::{Context, PartView};
 use meridian_model::{Batch, Projection, Seq};

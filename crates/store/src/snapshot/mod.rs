@@ -3,14 +3,13 @@
 //! Start here. `since.rs` reads what was written after a position, `former.rs` where an object was before.
 
 pub(crate) mod former;
+pub(crate) mod horizon;
 pub(crate) mod since;
 
 use crate::error::{Problem, StoreError};
 use crate::maintenance::pace::{InFlight, Load};
 use crate::part::PartView;
 use meridian_model::{Layout, Schema, Seq};
-use parking_lot::Mutex;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A collection as it was after one write. Cheap to clone; never changes; waits for nobody.
@@ -62,119 +61,5 @@ impl Snapshot {
     /// Rows of all parts, dead ones included: an upper bound of the events.
     pub fn rows(&self) -> u64 {
         self.parts.iter().map(|p| u64::from(p.rows())).sum()
-    }
-}
-
-/// Remembers which snapshots were used of late, so that a merge knows which dead rows may go.
-///
-/// For each second the least number used in it is kept. The least of the last five minutes (and a second, for
-/// rounding) is the floor: rows that were dead by then are seen by no snapshot that may still be asked for.
-#[derive(Debug)]
-pub(crate) struct Horizon {
-    state: Mutex<HorizonState>,
-}
-
-#[derive(Debug)]
-struct HorizonState {
-    /// (second, least number used in it), oldest first.
-    uses: VecDeque<(i64, u64)>,
-    /// Snapshots below this one are gone.
-    dropped: u64,
-    memory_seconds: i64,
-}
-
-impl Horizon {
-    /// After a restart: snapshots from `dropped` on may have been handed out just before.
-    pub(crate) fn new(memory: std::time::Duration, dropped: u64, elapsed: i64) -> Horizon {
-        let uses = VecDeque::from([(elapsed / 1_000_000, dropped)]);
-        let memory_seconds = memory.as_secs() as i64 + 1;
-        Horizon { state: Mutex::new(HorizonState { uses, dropped, memory_seconds }) }
-    }
-
-    /// Notes that the snapshot that `take` answers is used now. `take` runs inside, so that no floor passes between.
-    pub(crate) fn take<T>(&self, elapsed: i64, take: impl FnOnce() -> (u64, T)) -> T {
-        let mut state = self.state.lock();
-        let (seq, taken) = take();
-        state.note(elapsed / 1_000_000, seq);
-        taken
-    }
-
-    /// Notes a use of an older snapshot; `false` if it is gone.
-    pub(crate) fn take_again(&self, elapsed: i64, seq: u64) -> bool {
-        let mut state = self.state.lock();
-        if seq < state.dropped {
-            return false;
-        }
-        state.note(elapsed / 1_000_000, seq);
-        true
-    }
-
-    /// Fixes the floor below which a merge drops what is dead; snapshots before it are gone from now on.
-    pub(crate) fn drop_below(&self, elapsed: i64, current: u64) -> u64 {
-        let mut state = self.state.lock();
-        state.dropped = state.floor(elapsed, current);
-        state.dropped
-    }
-
-    /// The floor that [`Horizon::drop_below`] would fix now.
-    pub(crate) fn floor(&self, elapsed: i64, current: u64) -> u64 {
-        self.state.lock().floor(elapsed, current)
-    }
-
-    /// Snapshots below this one are gone.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.state.lock().dropped
-    }
-}
-
-impl HorizonState {
-    fn note(&mut self, second: i64, seq: u64) {
-        match self.uses.back_mut() {
-            Some((last, least)) if *last >= second => *least = (*least).min(seq),
-            _ => {
-                self.uses.push_back((second, seq));
-                self.forget(second);
-            }
-        }
-    }
-
-    fn floor(&mut self, elapsed: i64, current: u64) -> u64 {
-        self.forget(elapsed / 1_000_000);
-        let floor = self.uses.iter().map(|(_, seq)| *seq).min().unwrap_or(current).min(current);
-        self.dropped.max(floor)
-    }
-
-    fn forget(&mut self, second: i64) {
-        while self.uses.front().is_some_and(|(used, _)| *used < second - self.memory_seconds) {
-            self.uses.pop_front();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    const SECOND: i64 = 1_000_000;
-
-    #[test]
-    fn a_snapshot_stays_five_minutes_after_its_last_use() {
-        let horizon = Horizon::new(Duration::from_secs(300), 0, 0);
-        horizon.take(400 * SECOND, || (10, ()));
-        // The start of the process counts as a use of everything: 400 s later it does no more.
-        assert_eq!(horizon.drop_below(700 * SECOND, 50), 10);
-        assert!(horizon.take_again(700 * SECOND, 10));
-        assert_eq!(horizon.drop_below(1000 * SECOND, 60), 10);
-        assert_eq!(horizon.drop_below(1002 * SECOND, 60), 60);
-        assert!(!horizon.take_again(1002 * SECOND, 59));
-        assert!(horizon.take_again(1002 * SECOND, 60));
-    }
-
-    #[test]
-    fn nothing_goes_while_nobody_asked_to_drop() {
-        let horizon = Horizon::new(Duration::from_secs(300), 5, 0);
-        assert!(horizon.take_again(9_999 * SECOND, 5));
-        assert!(!horizon.take_again(9_999 * SECOND, 4));
     }
 }

@@ -1,8 +1,10 @@
 //! Finding live events by their ids: in the writes of a group so far, then in the parts, the newest first, as an id that is
 //! replaced again and again is found in the youngest.
 
+use super::Stage;
+use super::events::Target;
+use super::newest::Place;
 use crate::error::StoreError;
-use crate::ingest::stage::{Place, Stage, Target};
 use crate::part::keys::{KeyRows, hash};
 use arrow_array::StringArray;
 use meridian_model::{IdRole, Seq};

@@ -5,42 +5,15 @@
 //! never wins. When it is deleted, the one before it is shown again. Snapshots see this as they see deaths: from a
 //! write on, until another. Which rows are hidden follows from the events alone, so replaying the log finds it again.
 
+use super::Stage;
+use super::events::Events;
+use super::newest::{Newest, Object, Place, Touched, object_in};
 use crate::error::StoreError;
-use crate::ingest::stage::{Events, Place, Stage};
 use crate::part::Fill;
+use crate::part::dead::DeadRows;
 use crate::part::objects::{ObjectEntry, object_of};
 use meridian_model::{FieldColumn, FieldType, Mode, Seq};
-use std::collections::{HashMap, HashSet};
-
-/// An object as an event names it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Object {
-    Text(String),
-    Int(i64),
-}
-
-/// The newest live event of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Newest {
-    time: i64,
-    seq: u64,
-    place: Place,
-}
-
-/// Objects looked up by the writes of one group, with their newest events.
-pub(crate) type NewestCache = HashMap<Object, Option<Newest>>;
-
-/// Objects that a write touches, with what each showed before it.
-pub(crate) type Touched = HashMap<Object, (u64, Option<Newest>)>;
-
-pub(crate) fn object_in(column: &FieldColumn<'_>, row: usize) -> Option<Object> {
-    use arrow_array::Array;
-    match column {
-        FieldColumn::Text(texts) => texts.is_valid(row).then(|| Object::Text(texts.value(row).to_owned())),
-        FieldColumn::Int(numbers) => numbers.is_valid(row).then(|| Object::Int(numbers.value(row))),
-        _ => None,
-    }
-}
+use std::collections::HashSet;
 
 impl Stage<'_> {
     pub(crate) fn is_latest(&self) -> bool {
@@ -198,7 +171,7 @@ impl Stage<'_> {
         self.hidden_rows(place).revive(row_of(place), seq);
     }
 
-    fn hidden_rows(&mut self, place: Place) -> &mut crate::part::dead::DeadRows {
+    fn hidden_rows(&mut self, place: Place) -> &mut DeadRows {
         match place {
             Place::Part { entry, .. } => {
                 let entries = self.entries;

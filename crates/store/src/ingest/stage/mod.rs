@@ -3,35 +3,23 @@
 //! Each write is checked against the collection and against the writes before it in the group, in order, and gets its
 //! position. Nothing that readers see changes here; when the log has the group, the stage is applied as a whole.
 
-pub(crate) mod find;
-pub(crate) mod latest;
+mod events;
+mod find;
+mod latest;
+pub(crate) mod newest;
 
+pub(crate) use events::{Events, NAMED_MAX, Target, kind_of};
+pub(crate) use newest::Place;
+
+use self::newest::NewestCache;
 use crate::error::{StoreError, WriteError};
-use crate::ingest::stage::latest::NewestCache;
-use crate::log::Kind;
 use crate::maintenance::expiry::{Expiry, expired_rows};
 use crate::part::dead::DeadRows;
-use crate::part::keys::{KeyRows, hash};
-use crate::part::objects::ObjectRows;
-use crate::part::run;
-use crate::part::{Context, Part};
-use meridian_index::{Grid, Key, sort_order};
-use meridian_model::{Batch, IdRole, Invalid, Layout, Mode, Schema, Seq};
+use crate::part::{Context, Entry, Part};
+use meridian_index::sort_order;
+use meridian_model::{Batch, IdRole, Seq};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Most ids or mistakes named in one error.
-pub(crate) const NAMED_MAX: usize = 100;
-
-/// A part and its dead rows, as the newest snapshot has them.
-#[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    pub(crate) part: Arc<Part>,
-    pub(crate) dead: Arc<DeadRows>,
-    /// Rows that the view of mode `latest` does not show: the dead, and those that are not their object's newest.
-    /// Empty in collections of mode `history`.
-    pub(crate) hidden: Arc<DeadRows>,
-}
 
 /// What a write wants, checked as far as that goes without the collection.
 #[derive(Debug)]
@@ -44,112 +32,6 @@ pub(crate) enum Change {
     DeleteRows(Vec<Target>),
     /// Kills the events past the retention.
     Expire(Expiry),
-}
-
-/// Events ready to be stored.
-#[derive(Debug)]
-pub(crate) struct Events {
-    pub(crate) batch: Batch,
-    pub(crate) keys: Vec<Key>,
-    /// Given ids by hash; empty where ids are made.
-    pub(crate) ids: KeyRows,
-    /// Objects in order of time, with ordinals for numbers; empty in collections of mode `history`.
-    pub(crate) objects: ObjectRows,
-    /// As the log holds them; empty while the log is replayed and in collections without log.
-    pub(crate) body: Vec<u8>,
-    pub(crate) replace: bool,
-    /// The number of the one event that this write may replace, if it names one.
-    pub(crate) only: Option<u64>,
-}
-
-/// An event to be killed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) seq: u64,
-    /// Empty where ids are made.
-    pub(crate) id: String,
-}
-
-impl Events {
-    /// Sorts and hashes what a batch brings, and finds ids that stand in it twice.
-    pub(crate) fn of(context: &Context, batch: Batch, replace: bool) -> Result<Events, Vec<Invalid>> {
-        let batch = widen(batch, &context.schema, &context.layout).map_err(|e| vec![e])?;
-        let mut ids = KeyRows::default();
-        if context.rule.role == IdRole::Given {
-            let column = batch.ids().ok_or_else(|| vec![Invalid::new("the batch was read without its ids")])?;
-            ids = KeyRows::of(column.iter().map(|id| hash(context.rule.seed, id.unwrap_or("").as_bytes())));
-            let twice = twice_in(&ids, column, &context.schema.id_name);
-            if !twice.is_empty() {
-                return Err(twice);
-            }
-        }
-        let keys = Grid::of(&context.schema).keys(&batch);
-        let objects = match context.schema.mode {
-            Mode::History => ObjectRows::default(),
-            Mode::Latest => {
-                let ordinals: Vec<u64> = (0..batch.rows() as u64).collect();
-                ObjectRows::of(context.rule.seed, &batch, &ordinals, 0)
-            }
-        };
-        Ok(Events { batch, keys, ids, objects, body: Vec::new(), replace, only: None })
-    }
-}
-
-/// Ids that stand in a batch more than once, each blamed on the event that repeats it.
-fn twice_in(ids: &KeyRows, column: &arrow_array::StringArray, id_name: &str) -> Vec<Invalid> {
-    let mut twice = Vec::new();
-    let mut from = 0;
-    while from < ids.keys.len() {
-        let same = ids.keys[from..].iter().take_while(|k| **k == ids.keys[from]).count();
-        for a in from..from + same {
-            let row = ids.rows[a] as usize;
-            // Rows of one hash ascend, so an earlier one is the first use.
-            let first = (from..a).map(|b| ids.rows[b] as usize).find(|b| column.value(*b) == column.value(row));
-            if let Some(first) = first {
-                twice.push((row, first));
-            }
-        }
-        from += same;
-    }
-    twice.sort_unstable();
-    let name = |(row, first): &(usize, usize)| {
-        let id = meridian_model::builder::shorten(column.value(*row));
-        Invalid::field(id_name, format!("the id {id:?} is also that of event {}: an id may stand once", first + 1))
-            .at_line(*row as u64 + 1)
-    };
-    twice.iter().take(NAMED_MAX).map(name).collect()
-}
-
-/// Brings a batch to the collection's schema: fields added since are null.
-pub(crate) fn widen(batch: Batch, schema: &Arc<Schema>, layout: &Arc<Layout>) -> Result<Batch, Invalid> {
-    if Arc::ptr_eq(batch.schema(), schema) && batch.columns().iter().all(Option::is_some) {
-        return Ok(batch);
-    }
-    let have = &batch.layout().columns;
-    let fits = have.len() <= layout.columns.len()
-        && have.iter().zip(&layout.columns).all(|(a, b)| a.name() == b.name() && a.data_type() == b.data_type());
-    if !fits {
-        return Err(Invalid::new("the batch was read for another schema than the collection has"));
-    }
-    let rows = batch.rows();
-    let mut columns = Vec::with_capacity(layout.columns.len());
-    for (i, field) in layout.columns.iter().enumerate() {
-        columns.push(Some(match batch.columns().get(i) {
-            Some(Some(column)) => column.clone(),
-            Some(None) => return Err(Invalid::field(field.name(), "the batch was read without this column")),
-            None => arrow_array::new_null_array(field.data_type(), rows),
-        }));
-    }
-    Batch::new(schema.clone(), layout.clone(), rows, columns)
-}
-
-/// Where a live event was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
-    /// In a part of the collection.
-    Part { entry: usize, row: u32 },
-    /// In an earlier write of the group.
-    Staged { batch: usize, row: u32 },
 }
 
 #[derive(Debug)]
@@ -226,8 +108,7 @@ impl<'a> Stage<'a> {
     pub(crate) fn write(&mut self, mut events: Events) -> Result<Outcome, WriteError> {
         if events.batch.columns().len() != self.context.layout.columns.len() {
             // Fields were added while the write waited.
-            let widened = widen(events.batch, &self.context.schema, &self.context.layout);
-            events.batch = widened.map_err(|e| WriteError::Invalid(vec![e]))?;
+            events.batch = self.context.widen(events.batch).map_err(|e| WriteError::Invalid(vec![e]))?;
         }
         let rows = events.batch.rows();
         let position = self.next;
@@ -376,7 +257,7 @@ impl<'a> Stage<'a> {
         let mut seqs = Vec::with_capacity(rows);
         for staged in &self.staged {
             keys.extend_from_slice(&staged.events.keys);
-            seqs.extend(run::seqs_of(staged.position, staged.events.batch.rows()));
+            seqs.extend(seqs_of(staged.position, staged.events.batch.rows()));
         }
         let order = sort_order(&keys, &seqs);
         let sorted = |row: &u32| *row as usize;
@@ -388,8 +269,8 @@ impl<'a> Stage<'a> {
             (batch.take(&order), keys, seqs)
         };
         let (dead, hidden) = self.marks_of(&order);
-        let part = run::build(number, batch, keys, seqs)?;
-        let run = Entry { part: Arc::new(part), dead: Arc::new(dead), hidden: Arc::new(hidden) };
+        let part = Part::of_rows(number, batch, keys, seqs)?;
+        let run = Entry::of(part, dead, hidden);
         Ok(Staging { dead: self.dead, hidden: self.hidden, run: Some(run) })
     }
 
@@ -423,7 +304,7 @@ fn failed(error: StoreError) -> WriteError {
     WriteError::Refused(format!("whether its ids are free cannot be seen: {error}"))
 }
 
-/// The kind of log record that a write of events makes.
-pub(crate) fn kind_of(events: &Events) -> Kind {
-    if events.replace { Kind::Replace } else { Kind::Write }
+/// The numbers of a batch's events.
+pub(crate) fn seqs_of(position: u64, rows: usize) -> impl Iterator<Item = u64> {
+    (0..rows).map(move |ordinal| Seq::new(position, ordinal).0)
 }

@@ -2,7 +2,7 @@
 
 use super::blocks::{BLOCK_REF_BYTES, BlockRef};
 use crate::codec::{Reader, put_bytes, put_i64, put_u16, put_u32, put_u64};
-use crate::part::CHUNK_ROWS;
+use crate::part::rows::CHUNK_ROWS;
 use meridian_model::Schema;
 
 /// The columns of the time projection: physical columns of the schema, the time first.

@@ -21,9 +21,13 @@ mod rest;
 mod rows;
 mod write;
 
+use crate::error::StoreError;
 use crate::seams::Disk;
+use meridian_model::{Batch, Schema};
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 pub(crate) use footer::{Footer, ObjectPages, TimeColumns};
 pub(crate) use read::{Segment, SegmentPlace, seq_max_of};
@@ -34,6 +38,16 @@ pub(crate) use write::{SegmentWriter, Written, rows_max};
 
 /// First bytes of a segment file, and its last.
 const MAGIC: &[u8; 8] = b"MRDNSEGM";
+
+/// Where rows come from that a file is made of.
+pub(crate) trait RowSource {
+    /// The schema that they are read in.
+    fn schema(&self) -> &Arc<Schema>;
+    /// How many there are.
+    fn rows(&self) -> u32;
+    /// Some rows of one chunk, with all columns, and their sequence numbers.
+    fn chunk(&self, rows: Range<u32>) -> Result<(Batch, Vec<u64>), StoreError>;
+}
 
 /// Removes a file that nobody needs any more.
 fn remove(disk: &dyn Disk, path: &Path) {

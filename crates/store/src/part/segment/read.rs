@@ -12,7 +12,7 @@ use crate::part::cache::{Block, BlockCache, BlockKey};
 use crate::part::ipc;
 use crate::part::keys::{Filter, KeyRows};
 use crate::part::objects::ObjectRows;
-use crate::part::{Body, CHUNK_ROWS, Fill, KeyRule, Part, array_of, join};
+use crate::part::rows::{CHUNK_ROWS, Fill, KeyRule, join};
 use crate::seams::Disk;
 use arc_swap::ArcSwapOption;
 use arrow_array::cast::AsArray;
@@ -46,7 +46,8 @@ pub(crate) struct SegmentPlace {
 pub(crate) struct Segment {
     place: SegmentPlace,
     pub(crate) index: BlockFile,
-    number: u64,
+    /// Number in this process, never given twice.
+    pub(crate) number: u64,
     pub(crate) footer: Footer,
     layout: Layout,
     seq_field: Arc<Field>,
@@ -89,13 +90,13 @@ pub(crate) fn seq_max_of(disk: &dyn Disk, path: &Path) -> Result<u64, StoreError
 
 impl Segment {
     /// Opens the segment of this number: checks headers, footers and trees. A file of rows that is missing or damaged
-    /// is no error where the rows are at rest.
+    /// is no error where the rows are at rest. The trees come beside the segment, as every part has some.
     pub(crate) fn open(
         place: &SegmentPlace,
         dir: &Path,
         file: u64,
         rest: Option<Arc<RestFile>>,
-    ) -> Result<Part, StoreError> {
+    ) -> Result<(Segment, Forest), StoreError> {
         let (index, footer) = BlockFile::open(place.disk.as_ref(), &dir.join(segment_name(file)), MAGIC)?;
         let corrupt = |detail: String| StoreError::corrupt(&index.path, detail);
         let footer = Footer::decode(&footer).map_err(|e| corrupt(format!("its footer does not read: {e}")))?;
@@ -112,29 +113,22 @@ impl Segment {
             }
         };
         let number = place.cache.number_part();
-        Ok(Part {
+        let segment = Segment {
+            place: place.clone(),
+            index,
             number,
-            rows: footer.rows,
-            forest: trees,
-            chunk_seq_max: footer.chunk_seq_max.clone(),
-            seq_min: footer.seq_min,
-            seq_max: footer.seq_max,
-            body: Body::Segment(Box::new(Segment {
-                place: place.clone(),
-                index,
-                number,
-                layout: Layout::of(&footer.schema),
-                seq_field: seq_field(),
-                row_field: row_field(),
-                footer,
-                rows: ArcSwapOption::new(rows.map(Arc::new)),
-                rest: ArcSwapOption::new(rest),
-                given_up,
-                used: AtomicU64::new(0),
-                sick: AtomicBool::new(false),
-                obsolete: AtomicBool::new(false),
-            })),
-        })
+            layout: Layout::of(&footer.schema),
+            seq_field: seq_field(),
+            row_field: row_field(),
+            footer,
+            rows: ArcSwapOption::new(rows.map(Arc::new)),
+            rest: ArcSwapOption::new(rest),
+            given_up,
+            used: AtomicU64::new(0),
+            sick: AtomicBool::new(false),
+            obsolete: AtomicBool::new(false),
+        };
+        Ok((segment, trees))
     }
 
     /// Opens the file at rest that the manifest names.
@@ -435,7 +429,7 @@ impl Segment {
                 _ => Err(format!("{count} values where {expected} were expected")),
             }
         })?;
-        array_of(block).map_err(|e| self.corrupt(&e))
+        block.into_array().map_err(|e| self.corrupt(&e))
     }
 
     /// Whether the segment may hold events of an object; `false` is certain.

@@ -1,19 +1,20 @@
 //! Making what is served beside the rows anew, from the rows at rest or as Arrow.
 
+use super::RowSource;
 use super::read::seq_field;
 use super::rest::RestFile;
 use super::rows::RowsFile;
 use super::write::SegmentWriter;
 use crate::catalog::manifest::segment_name;
 use crate::error::StoreError;
-use crate::part::{CHUNK_ROWS, KeyRule, PartView};
+use crate::part::rows::{CHUNK_ROWS, KeyRule};
 use crate::seams::Disk;
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_schema::Field;
 use meridian_index::Grid;
-use meridian_model::{Batch, Layout, Projection, Schema};
+use meridian_model::{Batch, Layout, Schema};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -83,16 +84,20 @@ fn write_beside(
 }
 
 /// The same from rows that are read through the segment itself, with the keys of another seed.
-pub(crate) fn rebuild_from(disk: &dyn Disk, dir: &Path, file: u64, view: &PartView) -> Result<(), StoreError> {
+pub(crate) fn rebuild_from(
+    disk: &dyn Disk,
+    dir: &Path,
+    file: u64,
+    source: &dyn RowSource,
+    rule: KeyRule,
+) -> Result<(), StoreError> {
     let path = dir.join(segment_name(file));
     let beside = dir.join(format!("{}.new", segment_name(file)));
-    let grid = Grid::of(view.schema());
-    let mut writer = SegmentWriter::create_index(disk, &beside, view.schema(), view.context.rule)?;
-    let all = Projection::all(view.layout());
-    for from in (0..view.rows()).step_by(CHUNK_ROWS as usize) {
-        let rows = from..view.rows().min(from + CHUNK_ROWS);
-        let batch = view.read_for_merge(rows.clone(), &all)?;
-        writer.push(&batch, &grid.keys(&batch), &view.part.seqs(rows)?)?;
+    let grid = Grid::of(source.schema());
+    let mut writer = SegmentWriter::create_index(disk, &beside, source.schema(), rule)?;
+    for from in (0..source.rows()).step_by(CHUNK_ROWS as usize) {
+        let (batch, seqs) = source.chunk(from..source.rows().min(from + CHUNK_ROWS))?;
+        writer.push(&batch, &grid.keys(&batch), &seqs)?;
     }
     put_in_place(disk, dir, writer, (&beside, &path))
 }

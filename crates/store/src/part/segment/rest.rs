@@ -4,14 +4,15 @@
 //! that its library writes, so the directory carries a CRC32C of every 16 KiB of what stands before it, and the
 //! manifest one of the directory.
 
+use super::RowSource;
 use crate::error::StoreError;
 use crate::maintenance::pace::Pace;
-use crate::part::{CHUNK_ROWS, PartView};
+use crate::part::rows::CHUNK_ROWS;
 use crate::seams::{Disk, DiskFile, OpenMode};
 use arrow_array::ArrayRef;
 use bytes::Bytes;
 use meridian_formats::{GeoParquetWriter, RestFile as Directory, WriteError};
-use meridian_model::{Projection, Schema, Seq};
+use meridian_model::{Schema, Seq};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use serde::{Deserialize, Serialize};
@@ -45,23 +46,22 @@ pub(crate) struct RestEntry {
 pub(crate) fn write(
     disk: &dyn Disk,
     path: &Path,
-    view: &PartView,
+    source: &dyn RowSource,
     (stop, mut pace): (&AtomicBool, Pace<'_>),
 ) -> Result<RestEntry, StoreError> {
     let file = disk.open(path, OpenMode::Create).map_err(StoreError::io("create", path))?;
     let sink =
         Sink { file, path: path.to_owned(), buffer: Vec::new(), offset: 0, crcs: Vec::new(), crc: 0, crc_bytes: 0 };
     let failed = |e: WriteError| StoreError::Io { action: "write", path: path.to_owned(), source: io::Error::other(e) };
-    let made = GeoParquetWriter::at_rest(sink, view.schema(), GROUP_ROWS as usize, CHUNK_ROWS as usize);
+    let made = GeoParquetWriter::at_rest(sink, source.schema(), GROUP_ROWS as usize, CHUNK_ROWS as usize);
     let mut writer = made.map_err(|e| StoreError::corrupt(path, e.to_string()))?;
-    let all = Projection::all(view.layout());
-    for from in (0..view.rows()).step_by(CHUNK_ROWS as usize) {
+    for from in (0..source.rows()).step_by(CHUNK_ROWS as usize) {
         if stop.load(Ordering::Relaxed) {
             return Err(StoreError::Closed);
         }
-        let rows = from..view.rows().min(from + CHUNK_ROWS);
-        let seqs: Vec<Seq> = view.part.seqs(rows.clone())?.into_iter().map(Seq).collect();
-        writer.write(&view.read_for_merge(rows, &all)?, &seqs).map_err(failed)?;
+        let (batch, seqs) = source.chunk(from..source.rows().min(from + CHUNK_ROWS))?;
+        let seqs: Vec<Seq> = seqs.into_iter().map(Seq).collect();
+        writer.write(&batch, &seqs).map_err(failed)?;
         pace.block();
     }
     writer.end_group().map_err(failed)?;

@@ -8,7 +8,7 @@ use super::footer::list;
 use crate::codec::{Reader, put_u16, put_u32};
 use crate::error::StoreError;
 use crate::part::ipc;
-use crate::part::{CHUNK_ROWS, join};
+use crate::part::rows::{CHUNK_ROWS, join};
 use crate::seams::Disk;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;

@@ -8,7 +8,7 @@ use crate::catalog::manifest::{rows_name, segment_name};
 use crate::error::StoreError;
 use crate::part::keys::{Filter, KeyRows, PAGE_KEYS, hash};
 use crate::part::objects::{ObjectEntry, ObjectRows, PAGE_OBJECTS};
-use crate::part::{CHUNK_ROWS, KeyRule, join};
+use crate::part::rows::{CHUNK_ROWS, KeyRule, join};
 use crate::seams::Disk;
 use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
 use meridian_index::{ForestBuilder, Key, PyramidBuilder};

@@ -3,12 +3,12 @@
 use super::Mender;
 use crate::catalog::manifest::{SegmentEntry, segment_name};
 use crate::error::StoreError;
-use crate::ingest::partition::{Partition, entry};
-use crate::ingest::stage::Entry;
-use crate::maintenance::merge::DROPPED;
+use crate::ingest::partition::Partition;
+use crate::part::Entry;
+use crate::part::dead::DROPPED;
 use crate::part::dead::DeadRows;
 use crate::part::segment::{Segment, SegmentWriter, Written};
-use crate::part::{CHUNK_ROWS, PartView};
+use crate::part::{CHUNK_ROWS, Part, PartView};
 use meridian_index::Grid;
 use meridian_model::{Batch, Projection, Seq};
 use std::ops::Range;
@@ -73,7 +73,7 @@ fn rewrite(partition: &mut Partition, meta: &SegmentEntry, damaged: &Entry) -> R
     }
     let Written { rows, bytes } = writer.finish()?;
     disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
-    let part = Segment::open(&shared.place(), &dir, file, None)?;
+    let part = Part::open(&shared.place(), &dir, file, None)?;
     let meta = SegmentEntry { file, run: file, rows, bytes, dead: None, rest: None, ..meta.clone() };
     let moved = |marks: &DeadRows| {
         let maps = std::slice::from_ref(&map);
@@ -81,6 +81,6 @@ fn rewrite(partition: &mut Partition, meta: &SegmentEntry, damaged: &Entry) -> R
     };
     let (dead, hidden) = (moved(&damaged.dead), moved(&damaged.hidden));
     partition.segments.insert(part.number, meta);
-    partition.entries.push(entry(part, dead, hidden));
+    partition.entries.push(Entry::of(part, dead, hidden));
     Ok(map)
 }

@@ -4,7 +4,7 @@ use super::Mender;
 use crate::catalog::manifest::{SegmentEntry, rest_name, rows_name};
 use crate::error::StoreError;
 use crate::maintenance::merge::range_of;
-use crate::part::segment::{RestFile, RowsFile, Segment, SegmentPlace, rebuild, rebuild_from, rebuild_from_rows};
+use crate::part::segment::{RestFile, RowsFile, SegmentPlace, rebuild, rebuild_from, rebuild_from_rows};
 use crate::part::{KeyRule, Part, PartView};
 use crate::recovery::leftovers::{HALF, number_of};
 use crate::store::folder::names;
@@ -84,7 +84,7 @@ fn open_rest(place: &SegmentPlace, dir: &Path, file: u64) -> Result<Arc<RestFile
 }
 
 fn part_at_rest(reading: &Reading, dir: &Path, file: u64, rest: &Arc<RestFile>) -> Result<Part, StoreError> {
-    let open = || Segment::open(&reading.place, dir, file, Some(rest.clone()));
+    let open = || Part::open(&reading.place, dir, file, Some(rest.clone()));
     let fits = |part: &Part| part.rows == rest.rows() && reading.seed_known && is_sound(part);
     match open() {
         Ok(part) if fits(&part) => Ok(part),
@@ -98,7 +98,7 @@ fn part_at_rest(reading: &Reading, dir: &Path, file: u64, rest: &Arc<RestFile>) 
 }
 
 fn part_in_arrow(reading: &Reading, dir: &Path, file: u64) -> Result<Part, StoreError> {
-    let open = || Segment::open(&reading.place, dir, file, None);
+    let open = || Part::open(&reading.place, dir, file, None);
     let part = open().or_else(|error| {
         let Some(schema) = reading.schema.as_ref().filter(|_| error.is_damage()) else { return Err(error) };
         let rows = RowsFile::open(&reading.place.disk, &dir.join(rows_name(file)))?;
@@ -112,7 +112,7 @@ fn part_in_arrow(reading: &Reading, dir: &Path, file: u64) -> Result<Part, Store
         return Ok(part);
     }
     let Some(view) = PartView::alone(Arc::new(part), reading.seed) else { return Err(StoreError::Closed) };
-    rebuild_from(reading.place.disk.as_ref(), dir, file, &view)?;
+    rebuild_from(reading.place.disk.as_ref(), dir, file, &view, view.context.rule)?;
     open()
 }
 

@@ -1,13 +1,16 @@
 //! Dead rows: which rows of a part a reader does not see, and since when.
 
-use crate::codec::{Reader, put_bytes, put_u32, put_u64};
-use crate::part::CHUNK_ROWS;
+mod codec;
+
+use crate::part::rows::CHUNK_ROWS;
 use meridian_model::Seq;
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Stands for a row that a merge dropped.
+pub(crate) const DROPPED: u32 = u32::MAX;
 /// From this many rows on, rows that die at once are kept as a bitmap.
 const LAYER_ROWS_MIN: u64 = 64;
 /// The end of a death that lasts.
@@ -246,7 +249,7 @@ impl DeadRows {
     }
 
     /// The dead rows of the parts that others were merged into: `maps` has for each input and row its place among all
-    /// rows of the outputs, or [`crate::maintenance::merge::DROPPED`].
+    /// rows of the outputs, or [`DROPPED`].
     pub(crate) fn moved<'a>(
         inputs: impl Iterator<Item = &'a DeadRows>,
         maps: &[Vec<u32>],
@@ -256,8 +259,7 @@ impl DeadRows {
         let mut singles: Vec<Death> = Vec::new();
         let mut layers: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
         for (dead, map) in inputs.zip(maps) {
-            let place =
-                |row: u32| map.get(row as usize).copied().filter(|place| *place != crate::maintenance::merge::DROPPED);
+            let place = |row: u32| map.get(row as usize).copied().filter(|place| *place != DROPPED);
             singles.extend(dead.singles().filter_map(|d| Some(Death { row: place(d.row)?, ..d })));
             for (seq, rows) in &dead.layers {
                 layers.entry(*seq).or_default().extend(rows.iter().filter_map(place));
@@ -292,174 +294,7 @@ impl DeadRows {
         }
         outputs
     }
-
-    /// What was so up to `last`, as bytes for a file.
-    pub(crate) fn encode(&self, last: Seq) -> Result<Vec<u8>, String> {
-        let mut bytes = Vec::new();
-        let layers: Vec<_> = self.layers.range(..=last.0).collect();
-        put_u32(&mut bytes, layers.len() as u32);
-        for (seq, rows) in layers {
-            put_u64(&mut bytes, *seq);
-            let mut packed = Vec::with_capacity(rows.serialized_size());
-            rows.serialize_into(&mut packed).map_err(|e| e.to_string())?;
-            put_bytes(&mut bytes, &packed);
-        }
-        let singles: Vec<Death> = self.singles().filter(|d| d.from <= last.0).collect();
-        put_u64(&mut bytes, singles.len() as u64);
-        singles.iter().for_each(|d| put_u32(&mut bytes, d.row));
-        singles.iter().for_each(|d| put_u64(&mut bytes, d.from));
-        singles.iter().for_each(|d| put_u64(&mut bytes, if d.until <= last.0 { d.until } else { FOR_GOOD }));
-        Ok(bytes)
-    }
-
-    /// Reads what [`DeadRows::encode`] wrote for a part of so many rows.
-    pub(crate) fn decode(bytes: &[u8], part_rows: u32) -> Result<DeadRows, String> {
-        let mut reader = Reader::new(bytes);
-        let mut dead = DeadRows::default();
-        let fits = |row: u32| if row < part_rows { Ok(()) } else { Err(format!("dead row {row} of {part_rows}")) };
-        for _ in 0..reader.u32()? {
-            let seq = reader.u64()?;
-            let rows = RoaringBitmap::deserialize_from(reader.bytes()?).map_err(|e| e.to_string())?;
-            rows.max().map_or(Ok(()), fits)?;
-            dead.count += rows.len();
-            dead.last = dead.last.max(seq);
-            dead.layers.insert(seq, Arc::new(rows));
-        }
-        let count = reader.u64()?;
-        if count.saturating_mul(20) > reader.left() as u64 {
-            return Err(format!("{count} deaths are more than the bytes hold"));
-        }
-        let rows = (0..count).map(|_| reader.u32()).collect::<Result<Vec<_>, _>>()?;
-        let from = (0..count).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
-        for (row, from) in rows.into_iter().zip(from) {
-            fits(row)?;
-            let until = reader.u64()?;
-            dead.count += u64::from(until == FOR_GOOD);
-            dead.insert(Death { row, from, until });
-        }
-        reader.end()?;
-        if dead.count > u64::from(part_rows) {
-            return Err(format!("{} dead rows of {part_rows}", dead.count));
-        }
-        Ok(dead)
-    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::maintenance::merge::DROPPED;
-
-    fn dead_at(dead: &DeadRows, rows: u32, seq: u64) -> Vec<u32> {
-        let found: Vec<u32> = dead.range(0..rows, Seq(seq)).collect();
-        let one_by_one: Vec<u32> = (0..rows).filter(|row| dead.is_dead(*row, Seq(seq))).collect();
-        assert_eq!(found, one_by_one);
-        assert_eq!(found.is_empty(), dead.all_alive(0..rows, Seq(seq)));
-        found
-    }
-
-    #[test]
-    fn deaths_are_seen_by_snapshots_that_come_after_them() {
-        let mut dead = DeadRows::default();
-        assert!(dead.kill(5, 100));
-        assert!(!dead.kill(5, 200));
-        assert!(dead.kill(9000, 300));
-        assert_eq!(dead.death(5), Some(100));
-        assert!(dead.all_alive(0..10_000, Seq(99)));
-        assert!(dead.all_alive(6..9000, Seq(1000)));
-        assert!(dead.all_alive(6..6, Seq(1000)));
-        assert!(dead.all_alive(20_000..30_000, Seq(1000)));
-        assert_eq!(dead_at(&dead, 10_000, 99), [0; 0]);
-        assert_eq!(dead_at(&dead, 10_000, 100), [5]);
-        assert_eq!(dead_at(&dead, 10_000, 300), [5, 9000]);
-        assert_eq!((dead.count(), dead.count_by(299)), (2, 1));
-        let back = DeadRows::decode(&dead.encode(Seq(100)).unwrap(), 10_000).unwrap();
-        assert_eq!(dead_at(&back, 10_000, 1000), [5]);
-        assert!(DeadRows::decode(&dead.encode(Seq(1000)).unwrap(), 9000).is_err());
-    }
-
-    #[test]
-    fn a_clone_does_not_see_later_deaths() {
-        let mut dead = DeadRows::default();
-        dead.kill(1, 1);
-        let before = dead.clone();
-        dead.kill(2, 2);
-        dead.kill_all((0..500).collect(), 3);
-        assert_eq!(before.death(2), None);
-        assert_eq!(dead_at(&before, 1000, 9), [1]);
-        assert_eq!(dead.death(2), Some(2));
-        assert_eq!(dead.count(), 500);
-    }
-
-    /// Random deaths and returns, alone and together, settled, written, read and moved: as in a plain table.
-    #[test]
-    fn deaths_agree_with_a_table() {
-        use crate::seams::{Random, SeededRandom};
-        const ROWS: u32 = 9000;
-        for seed in 0..20 {
-            let random = SeededRandom::new(seed);
-            let below = |n: u64| random.next_u64() % n;
-            let mut dead = DeadRows::default();
-            // For each row the writes that changed it: killed (true) or brought back.
-            let mut table: Vec<Vec<(u64, bool)>> = vec![Vec::new(); ROWS as usize];
-            let is_dead = |changes: &[(u64, bool)], seq: u64| {
-                changes.iter().rfind(|(at, _)| *at <= seq).is_some_and(|(_, dead)| *dead)
-            };
-            let mut floor = 0;
-            for seq in 1..60u64 {
-                match below(8) {
-                    0..=2 => {
-                        let row = below(u64::from(ROWS)) as u32;
-                        let alive = !is_dead(&table[row as usize], seq);
-                        assert_eq!(dead.kill(row, seq), alive);
-                        if alive {
-                            table[row as usize].push((seq, true));
-                        }
-                    }
-                    3 => {
-                        let from = below(u64::from(ROWS)) as u32;
-                        let rows: RoaringBitmap = (from..ROWS.min(from + below(3000) as u32)).collect();
-                        let mut killed = 0;
-                        for row in &rows {
-                            if !is_dead(&table[row as usize], seq) {
-                                table[row as usize].push((seq, true));
-                                killed += 1;
-                            }
-                        }
-                        assert_eq!(dead.kill_all(rows, seq), killed);
-                    }
-                    4 | 5 => {
-                        let all: Vec<u32> = dead.range(0..ROWS, Seq(seq)).collect();
-                        for _ in 0..below(20).min(all.len() as u64) {
-                            let row = all[below(all.len() as u64) as usize];
-                            let was = is_dead(&table[row as usize], seq);
-                            assert_eq!(dead.revive(row, seq), was);
-                            if was {
-                                table[row as usize].push((seq, false));
-                            }
-                        }
-                    }
-                    6 => {
-                        floor = below(seq).max(floor);
-                        dead.settle(floor);
-                    }
-                    _ => dead = DeadRows::decode(&dead.encode(Seq(seq)).unwrap(), ROWS).unwrap(),
-                }
-                let at = floor + below(seq - floor + 1);
-                let expected: Vec<u32> = (0..ROWS).filter(|row| is_dead(&table[*row as usize], at)).collect();
-                assert_eq!(dead_at(&dead, ROWS, at), expected, "seed {seed}, at {at} of {seq}");
-                let now = table.iter().filter(|changes| is_dead(changes, seq)).count() as u64;
-                assert_eq!(dead.count(), now);
-            }
-            // Every second row goes, the others fall into two parts.
-            let map: Vec<u32> = (0..ROWS).map(|row| if row % 2 == 0 { row / 2 } else { DROPPED }).collect();
-            let moved = DeadRows::moved([&dead].into_iter(), &[map], &[1000, ROWS / 2 - 1000]);
-            for at in floor..60 {
-                let expected: Vec<u32> = dead.range(0..ROWS, Seq(at)).filter(|r| r % 2 == 0).map(|r| r / 2).collect();
-                let mut found = dead_at(&moved[0], 1000, at);
-                found.extend(dead_at(&moved[1], ROWS / 2 - 1000, at).iter().map(|row| row + 1000));
-                assert_eq!(found, expected);
-            }
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,185 @@
+//! Rows of several parts in one order, a block of each at a time.
+
+use crate::error::StoreError;
+use crate::part::rows::CHUNK_ROWS;
+use crate::part::{Context, Entry, PartView};
+use meridian_index::{Grid, Key};
+use meridian_model::{Batch, Projection, Seq};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Which rows a merge takes over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pick {
+    /// All but those that were dead by this number; `None`: all.
+    All(Option<u64>),
+    /// Those that were alive at this number.
+    AliveAt(u64),
+    /// Those that were dead by the second number, and not yet by the first.
+    DeadBetween(Option<u64>, u64),
+}
+
+impl Pick {
+    fn takes(self, death: Option<u64>) -> bool {
+        match self {
+            Pick::All(floor) => floor.is_none_or(|floor| death.is_none_or(|death| death > floor)),
+            Pick::AliveAt(seq) => death.is_none_or(|death| death > seq),
+            Pick::DeadBetween(floor, seq) => {
+                death.is_some_and(|death| death <= seq && floor.is_none_or(|floor| death > floor))
+            }
+        }
+    }
+}
+
+/// Reads the rows of one input in order, a block at a time.
+pub(super) struct Cursor<'a> {
+    input: &'a Entry,
+    view: PartView,
+    grid: Grid,
+    pick: Pick,
+    /// Rows still to come, first ones last.
+    ranges: Vec<Range<u32>>,
+    batch: Batch,
+    keys: Vec<Key>,
+    seqs: Vec<u64>,
+    /// Row in the part of the batch's first.
+    first: u32,
+    /// Place in the batch.
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(input: &'a Entry, context: &Arc<Context>, pick: Pick, mut ranges: Vec<Range<u32>>) -> Self {
+        ranges.reverse();
+        let view = PartView {
+            part: input.part.clone(),
+            dead: input.dead.clone(),
+            seq: Seq(u64::MAX),
+            context: context.clone(),
+        };
+        Cursor {
+            input,
+            view,
+            grid: Grid::of(&context.schema),
+            pick,
+            ranges,
+            batch: Batch::empty(context.schema.clone()),
+            keys: Vec::new(),
+            seqs: Vec::new(),
+            first: 0,
+            at: 0,
+        }
+    }
+
+    /// Goes to the next row that is not dropped; `true` if that is in a new batch.
+    fn settle(&mut self) -> Result<bool, StoreError> {
+        let mut fresh = false;
+        loop {
+            while self.at < self.keys.len() {
+                let row = self.first + self.at as u32;
+                if self.pick.takes(self.input.dead.death(row)) {
+                    return Ok(fresh);
+                }
+                self.at += 1;
+            }
+            if !self.load()? {
+                return Ok(fresh);
+            }
+            fresh = true;
+        }
+    }
+
+    /// Reads the next block's worth of rows.
+    fn load(&mut self) -> Result<bool, StoreError> {
+        let Some(range) = self.ranges.pop() else { return Ok(false) };
+        if range.is_empty() {
+            return self.load();
+        }
+        let end = range.end.min((range.start / CHUNK_ROWS + 1) * CHUNK_ROWS);
+        if end < range.end {
+            self.ranges.push(end..range.end);
+        }
+        let rows = range.start..end;
+        self.batch = self.view.read_for_merge(rows.clone(), &Projection::all(self.view.layout()))?;
+        self.seqs = self.view.part.seqs(rows.clone())?;
+        self.keys = match self.view.keys(rows.clone()) {
+            Some(keys) => keys.to_vec(),
+            None => self.grid.keys(&self.batch),
+        };
+        self.first = rows.start;
+        self.at = 0;
+        Ok(true)
+    }
+
+    fn head(&self) -> Option<(Key, u64)> {
+        Some((*self.keys.get(self.at)?, self.seqs[self.at]))
+    }
+}
+
+/// Rows of several cursors in one order.
+pub(super) struct MergedRows<'a> {
+    cursors: Vec<Cursor<'a>>,
+    heads: BinaryHeap<Reverse<(Key, u64, usize)>>,
+}
+
+/// Rows of one block to be written.
+pub(super) struct Chunk {
+    pub(super) batch: Batch,
+    pub(super) keys: Vec<Key>,
+    pub(super) seqs: Vec<u64>,
+    /// Input and row of each.
+    pub(super) sources: Vec<(usize, u32)>,
+}
+
+impl<'a> MergedRows<'a> {
+    pub(super) fn new(mut cursors: Vec<Cursor<'a>>) -> Result<Self, StoreError> {
+        let mut heads = BinaryHeap::new();
+        for (i, cursor) in cursors.iter_mut().enumerate() {
+            cursor.settle()?;
+            heads.extend(cursor.head().map(|(key, seq)| Reverse((key, seq, i))));
+        }
+        Ok(MergedRows { cursors, heads })
+    }
+
+    /// The next block, or fewer rows at the end.
+    pub(super) fn next_chunk(&mut self) -> Result<Option<Chunk>, StoreError> {
+        let rows = CHUNK_ROWS as usize;
+        let mut batches: Vec<Batch> = Vec::new();
+        // Batch in hand of each cursor, among `batches`.
+        let mut held: Vec<Option<usize>> = vec![None; self.cursors.len()];
+        let mut picks = Vec::with_capacity(rows);
+        let (mut keys, mut seqs) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        let mut sources = Vec::with_capacity(rows);
+        while picks.len() < rows {
+            let Some(mut head) = self.heads.peek_mut() else { break };
+            let Reverse((key, seq, i)) = *head;
+            let cursor = &mut self.cursors[i];
+            let batch = *held[i].get_or_insert_with(|| {
+                batches.push(cursor.batch.clone());
+                batches.len() - 1
+            });
+            picks.push((batch, cursor.at));
+            sources.push((i, cursor.first + cursor.at as u32));
+            keys.push(key);
+            seqs.push(seq);
+            cursor.at += 1;
+            if cursor.settle()? {
+                held[i] = None;
+            }
+            match cursor.head() {
+                Some((key, seq)) => *head = Reverse((key, seq, i)),
+                None => {
+                    std::collections::binary_heap::PeekMut::pop(head);
+                }
+            }
+        }
+        if picks.is_empty() {
+            return Ok(None);
+        }
+        let parts: Vec<&Batch> = batches.iter().collect();
+        let batch = Batch::interleave(&parts, &picks)?;
+        Ok(Some(Chunk { batch, keys, seqs, sources }))
+    }
+}

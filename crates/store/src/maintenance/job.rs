@@ -1,0 +1,132 @@
+//! Jobs: flushes, merges and work on the archive, which take time and no lock.
+
+use super::merge::{Merged, discard, fold_into_segments, merge_to_segments, open_segments};
+use super::pace::Pace;
+use super::runs::{RowMaps, merge_runs_mapped};
+use crate::catalog::ranges::Range;
+use crate::collection::shared::Shared;
+use crate::error::StoreError;
+use crate::part::segment::RestFile;
+use crate::part::{Context, Entry, Part};
+use meridian_model::Seq;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// What a job does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Memory trees into segments.
+    Flush {
+        /// Everything up to this position is in the inputs.
+        flushed: u64,
+    },
+    /// Memory trees into one.
+    MergeRuns,
+    /// Segments into larger ones.
+    MergeSegments,
+    /// One segment into what is alive at a number and what is dead by then.
+    Fold {
+        /// The number.
+        at: u64,
+        /// Time that the segment covers.
+        range: Range,
+    },
+    /// What is beside the rows of one segment, from its rows at rest.
+    Rebuild {
+        /// Number of the segment's files.
+        file: u64,
+    },
+    /// Whether the Arrow rows of one segment can be the truth again, in the place of damaged rows at rest.
+    Unsettle,
+    /// The rows of one segment into GeoParquet.
+    Rest {
+        /// Number of the segment's files.
+        file: u64,
+    },
+}
+
+/// Work on parts that the partition keeps frozen meanwhile.
+pub(crate) struct Job {
+    pub(crate) work: Work,
+    pub(crate) inputs: Vec<Entry>,
+    pub(super) floor: Option<u64>,
+    /// Somebody waits for it, or it is overdue: it does not pause for requests.
+    pub(super) urgent: bool,
+    pub(crate) context: Arc<Context>,
+}
+
+/// What came of a job.
+pub(crate) enum Output {
+    Segments(Merged, Vec<Part>),
+    Run(Box<Option<Part>>, RowMaps),
+    Rest(Arc<RestFile>),
+    Unsettled,
+    Rebuilt(Box<Part>),
+}
+
+impl Job {
+    /// Does the work. Takes time and memory, no lock.
+    pub(crate) fn run(&self, shared: &Shared, stop: &AtomicBool) -> Result<Output, StoreError> {
+        match self.work {
+            Work::MergeRuns => {
+                let (part, maps) = merge_runs_mapped(shared, &self.context, &self.inputs, self.floor)?;
+                Ok(Output::Run(Box::new(part), maps))
+            }
+            Work::Rebuild { file } => self.rebuild(shared, file).map(|part| Output::Rebuilt(Box::new(part))),
+            Work::Unsettle => self.verify_serving().map(|()| Output::Unsettled),
+            Work::Rest { file } => self.write_rest(shared, file, stop).map(Output::Rest),
+            Work::MergeSegments if self.nothing_is_left() => {
+                Ok(Output::Segments(Merged { segments: Vec::new(), maps: Vec::new() }, Vec::new()))
+            }
+            Work::Flush { .. } | Work::MergeSegments | Work::Fold { .. } => {
+                let (context, inputs, floor) = (&self.context, &self.inputs, self.floor);
+                let merged = match self.work {
+                    Work::Fold { at, range } => {
+                        fold_into_segments(shared, context, inputs, (floor, at, range), (stop, self.pace(shared)))?
+                    }
+                    _ => merge_to_segments(shared, context, inputs, floor, (stop, self.pace(shared)))?,
+                };
+                let parts = match open_segments(shared, &merged) {
+                    Ok(parts) => parts,
+                    Err(e) => {
+                        discard(shared, &merged);
+                        return Err(e);
+                    }
+                };
+                let bytes = merged.segments.iter().map(|(_, _, w)| w.bytes).sum();
+                let rows = merged.segments.iter().map(|(_, _, w)| u64::from(w.rows)).sum();
+                match self.work {
+                    Work::Flush { .. } => {
+                        shared.counters.add_flush_bytes(bytes);
+                        shared.counters.add_flush_rows(rows);
+                    }
+                    _ => {
+                        shared.counters.add_merge_bytes(bytes);
+                        shared.counters.add_merge_rows(rows);
+                    }
+                }
+                Ok(Output::Segments(merged, parts))
+            }
+        }
+    }
+
+    /// Does not pause: somebody waits for it.
+    pub(crate) fn urgently(self) -> Job {
+        Job { urgent: true, ..self }
+    }
+
+    /// The pace at which blocks are worked off.
+    pub(crate) fn pace<'a>(&self, shared: &'a Shared) -> Pace<'a> {
+        Pace::new(shared.seams.clock.as_ref(), (!self.urgent).then_some(shared.load.as_ref()))
+    }
+
+    /// Whether all rows of the inputs may be dropped.
+    fn nothing_is_left(&self) -> bool {
+        self.floor.is_some_and(|floor| self.inputs.iter().all(|e| is_gone(e, floor)))
+    }
+}
+
+/// Whether all rows of a part were dead by `floor`.
+pub(super) fn is_gone(entry: &Entry, floor: u64) -> bool {
+    entry.dead.count() == u64::from(entry.part.rows) && entry.dead.all_dead(entry.part.rows, Seq(floor))
+}

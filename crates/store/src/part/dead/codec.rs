@@ -1,0 +1,60 @@
+//! Dead rows as bytes of a sidecar.
+
+use super::{DeadRows, Death, FOR_GOOD};
+use crate::codec::{Reader, put_bytes, put_u32, put_u64};
+use meridian_model::Seq;
+use roaring::RoaringBitmap;
+use std::sync::Arc;
+
+impl DeadRows {
+    /// What was so up to `last`, as bytes for a file.
+    pub(crate) fn encode(&self, last: Seq) -> Result<Vec<u8>, String> {
+        let mut bytes = Vec::new();
+        let layers: Vec<_> = self.layers.range(..=last.0).collect();
+        put_u32(&mut bytes, layers.len() as u32);
+        for (seq, rows) in layers {
+            put_u64(&mut bytes, *seq);
+            let mut packed = Vec::with_capacity(rows.serialized_size());
+            rows.serialize_into(&mut packed).map_err(|e| e.to_string())?;
+            put_bytes(&mut bytes, &packed);
+        }
+        let singles: Vec<Death> = self.singles().filter(|d| d.from <= last.0).collect();
+        put_u64(&mut bytes, singles.len() as u64);
+        singles.iter().for_each(|d| put_u32(&mut bytes, d.row));
+        singles.iter().for_each(|d| put_u64(&mut bytes, d.from));
+        singles.iter().for_each(|d| put_u64(&mut bytes, if d.until <= last.0 { d.until } else { FOR_GOOD }));
+        Ok(bytes)
+    }
+
+    /// Reads what [`DeadRows::encode`] wrote for a part of so many rows.
+    pub(crate) fn decode(bytes: &[u8], part_rows: u32) -> Result<DeadRows, String> {
+        let mut reader = Reader::new(bytes);
+        let mut dead = DeadRows::default();
+        let fits = |row: u32| if row < part_rows { Ok(()) } else { Err(format!("dead row {row} of {part_rows}")) };
+        for _ in 0..reader.u32()? {
+            let seq = reader.u64()?;
+            let rows = RoaringBitmap::deserialize_from(reader.bytes()?).map_err(|e| e.to_string())?;
+            rows.max().map_or(Ok(()), fits)?;
+            dead.count += rows.len();
+            dead.last = dead.last.max(seq);
+            dead.layers.insert(seq, Arc::new(rows));
+        }
+        let count = reader.u64()?;
+        if count.saturating_mul(20) > reader.left() as u64 {
+            return Err(format!("{count} deaths are more than the bytes hold"));
+        }
+        let rows = (0..count).map(|_| reader.u32()).collect::<Result<Vec<_>, _>>()?;
+        let from = (0..count).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
+        for (row, from) in rows.into_iter().zip(from) {
+            fits(row)?;
+            let until = reader.u64()?;
+            dead.count += u64::from(until == FOR_GOOD);
+            dead.insert(Death { row, from, until });
+        }
+        reader.end()?;
+        if dead.count > u64::from(part_rows) {
+            return Err(format!("{} dead rows of {part_rows}", dead.count));
+        }
+        Ok(dead)
+    }
+}

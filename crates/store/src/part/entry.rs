@@ -1,0 +1,22 @@
+//! A part with its dead rows, as a partition holds it.
+
+use super::Part;
+use super::dead::DeadRows;
+use std::sync::Arc;
+
+/// A part and its dead rows, as the newest snapshot has them.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) part: Arc<Part>,
+    pub(crate) dead: Arc<DeadRows>,
+    /// Rows that the view of mode `latest` does not show: the dead, and those that are not their object's newest.
+    /// Empty in collections of mode `history`.
+    pub(crate) hidden: Arc<DeadRows>,
+}
+
+impl Entry {
+    /// A part, what is dead in it and what is hidden.
+    pub(crate) fn of(part: Part, dead: DeadRows, hidden: DeadRows) -> Entry {
+        Entry { part: Arc::new(part), dead: Arc::new(dead), hidden: Arc::new(hidden) }
+    }
+}

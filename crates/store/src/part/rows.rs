@@ -1,0 +1,45 @@
+//! Rows as all parts hold them: blocks of a fixed number, and the keys of their ids.
+
+use crate::part::keys;
+use arrow_array::ArrayRef;
+use meridian_model::{IdRole, Seq};
+
+/// Rows of a block. Reads that stay inside one block share its memory; longer ones copy.
+pub const CHUNK_ROWS: u32 = 4096;
+
+/// Whether blocks read from disk are kept in the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// For the next reader.
+    Keep,
+    /// A merge reads each block once, and its inputs go when it is done.
+    Pass,
+}
+
+/// How ids become keys of the sidecars.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyRule {
+    pub(crate) role: IdRole,
+    pub(crate) seed: u64,
+}
+
+impl KeyRule {
+    /// The key of an id as readers see it; `None` if no event of the collection can have it.
+    pub(crate) fn key_of(&self, id: &str) -> Option<u64> {
+        match self.role {
+            IdRole::Given => Some(keys::hash(self.seed, id.as_bytes())),
+            IdRole::Made => Seq::from_id(id).ok().map(|seq| seq.0),
+        }
+    }
+}
+
+/// Puts the pieces of neighbouring blocks together.
+pub(crate) fn join(pieces: Vec<ArrayRef>) -> Result<ArrayRef, String> {
+    match pieces.as_slice() {
+        [one] => Ok(one.clone()),
+        many => {
+            let arrays: Vec<&dyn arrow_array::Array> = many.iter().map(|a| a.as_ref()).collect();
+            arrow_select::concat::concat(&arrays).map_err(|e| e.to_string())
+        }
+    }
+}

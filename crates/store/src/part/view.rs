@@ -1,0 +1,294 @@
+//! A part as a reader sees it: which rows a snapshot shows, and what may be asked of them.
+
+use super::context::Context;
+use super::rows::{CHUNK_ROWS, Fill, KeyRule};
+use super::segment::RowSource;
+use super::{Body, Part};
+use crate::error::StoreError;
+use crate::part::dead::DeadRows;
+use crate::part::objects::object_named;
+use arrow_array::UInt32Array;
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
+use meridian_index::{CountPyramid, Key, Pieces, Tree};
+use meridian_model::{Batch, Bounds, Layout, Projection, Schema, Seq};
+use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
+
+/// A part as one snapshot sees it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct PartView {
+    pub(crate) part: Arc<Part>,
+    pub(crate) dead: Arc<DeadRows>,
+    pub(crate) seq: Seq,
+    pub(crate) context: Arc<Context>,
+}
+
+impl PartView {
+    /// All rows of a segment by itself, in the schema that it was written in, with keys under this seed.
+    pub(crate) fn alone(part: Arc<Part>, seed: u64) -> Option<PartView> {
+        let schema = Arc::new(part.segment()?.footer.schema.clone());
+        let layout = Arc::new(Layout::of(&schema));
+        let rule = KeyRule { role: schema.id, seed };
+        let context = Arc::new(Context { schema, layout, rule, counters: Arc::default() });
+        Some(PartView { part, dead: Arc::default(), seq: Seq(u64::MAX), context })
+    }
+
+    /// Number of rows, dead ones and those newer than the snapshot included.
+    pub fn rows(&self) -> u32 {
+        self.part.rows
+    }
+
+    /// A number that no other part has had since the process began: a key for caches.
+    pub fn number(&self) -> u64 {
+        self.part.number
+    }
+
+    /// The trees over the rows, one per size class, in row order.
+    pub fn trees(&self) -> &[Tree] {
+        &self.part.forest.trees
+    }
+
+    /// The long lines among the rows in pieces, if there are any.
+    pub fn pieces(&self) -> Option<&Pieces> {
+        self.part.forest.pieces.as_ref()
+    }
+
+    /// The box of all rows.
+    pub fn bounds(&self) -> Bounds {
+        self.part.forest.bounds()
+    }
+
+    /// The schema that [`PartView::read`] answers in.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.context.schema
+    }
+
+    /// The layout of that schema.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.context.layout
+    }
+
+    /// Whether the rows lie in memory, so that reading them costs no disk.
+    pub fn in_memory(&self) -> bool {
+        self.part.run().is_some()
+    }
+
+    /// Columns of some rows, visible or not. Inside one block of [`CHUNK_ROWS`] nothing is copied.
+    /// Fields that the part was written without are null.
+    pub fn read(&self, rows: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
+        let rows = rows.start.min(self.part.rows)..rows.end.min(self.part.rows);
+        self.context.counters.add_blocks_read(blocks_of(&rows));
+        self.columns(rows, wanted, Fill::Keep)
+    }
+
+    /// Those of some columns that are kept in smaller pieces than a chunk in this chunk: of them only the rows that are needed
+    /// should be read. `None` where there are none.
+    pub fn paged(&self, chunk: u32, wanted: &Projection) -> Option<Projection> {
+        let segment = self.part.segment()?;
+        let mut paged = None;
+        for column in wanted.columns().filter(|column| segment.page_rows(chunk, *column) < CHUNK_ROWS) {
+            paged.get_or_insert_with(|| Projection::none(&self.context.layout)).add(column);
+        }
+        paged
+    }
+
+    /// Rows of the smallest page of a column, at least one leaf; those of a chunk where it is not kept in pages.
+    pub fn page_rows(&self, column: usize) -> u32 {
+        let Some(segment) = self.part.segment() else { return CHUNK_ROWS };
+        let chunks = 0..self.part.rows.div_ceil(CHUNK_ROWS);
+        chunks.map(|chunk| segment.page_rows(chunk, column)).min().unwrap_or(CHUNK_ROWS)
+    }
+
+    /// As [`PartView::read`], without pushing out of the cache what readers use.
+    pub(crate) fn read_for_merge(&self, rows: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
+        self.columns(rows, wanted, Fill::Pass)
+    }
+
+    fn columns(&self, rows: Range<u32>, wanted: &Projection, fill: Fill) -> Result<Batch, StoreError> {
+        let count = rows.len();
+        let layout = &self.context.layout;
+        let mut columns = vec![None; layout.columns.len()];
+        for column in wanted.columns() {
+            columns[column] = Some(match self.part.column(column, rows.clone(), fill)? {
+                Some(array) => array,
+                None => arrow_array::new_null_array(layout.columns[column].data_type(), count),
+            });
+        }
+        Ok(Batch::new(self.context.schema.clone(), layout.clone(), count, columns)?)
+    }
+
+    /// Sequence numbers of some rows.
+    pub fn seqs(&self, rows: Range<u32>) -> Result<Vec<u64>, StoreError> {
+        self.part.seqs(rows.start.min(self.part.rows)..rows.end.min(self.part.rows))
+    }
+
+    /// All rows, where they are in memory as one batch with every column: a memory tree.
+    pub fn at_hand(&self) -> Option<&Batch> {
+        let batch = &self.part.run()?.batch;
+        // Fields added since it was written are not in it.
+        (batch.layout().columns.len() == self.context.layout.columns.len()).then_some(batch)
+    }
+
+    /// As [`PartView::seqs`], where they are in memory.
+    pub fn seqs_at_hand(&self, rows: Range<u32>) -> Option<&[u64]> {
+        self.part.run()?.seqs.get(rows.start as usize..rows.end as usize)
+    }
+
+    /// The keys of some rows, where they are at hand without computing them.
+    pub fn keys(&self, rows: Range<u32>) -> Option<&[Key]> {
+        self.part.run().map(|run| &run.keys[rows.start as usize..rows.end as usize])
+    }
+
+    /// Whether the snapshot is known to see every row of the range; where `false`, ask [`PartView::visible`].
+    pub fn all_visible(&self, rows: Range<u32>) -> bool {
+        !self.some_newer(&rows) && self.dead.all_alive(rows, self.seq)
+    }
+
+    /// Which rows of the range the snapshot sees.
+    pub fn visible(&self, rows: Range<u32>) -> Result<BooleanBuffer, StoreError> {
+        let count = rows.len();
+        let mut seen = BooleanBufferBuilder::new(count);
+        if self.some_newer(&rows) {
+            self.seqs(rows.clone())?.iter().for_each(|seq| seen.append(*seq <= self.seq.0));
+        } else {
+            seen.append_n(count, true);
+        }
+        for row in self.dead_rows(rows.clone()) {
+            seen.set_bit((row - rows.start) as usize, false);
+        }
+        Ok(seen.finish())
+    }
+
+    /// Rows of the range that were replaced or deleted by the time of the snapshot, in order. Where
+    /// [`PartView::none_newer`] holds, these are all the rows that the snapshot does not see, so that the count and
+    /// sums of a node may be corrected by reading only them.
+    pub fn dead_rows(&self, rows: Range<u32>) -> impl Iterator<Item = u32> + '_ {
+        self.dead.range(rows, self.seq)
+    }
+
+    /// Whether the range is known to hold no row that is newer than the snapshot.
+    pub fn none_newer(&self, rows: Range<u32>) -> bool {
+        !self.some_newer(&rows)
+    }
+
+    fn some_newer(&self, rows: &Range<u32>) -> bool {
+        if self.part.seq_max <= self.seq.0 {
+            return false;
+        }
+        let chunks = (rows.start / CHUNK_ROWS) as usize..rows.end.div_ceil(CHUNK_ROWS) as usize;
+        self.part.chunk_seq_max.get(chunks).is_none_or(|c| c.iter().any(|max| *max > self.seq.0))
+    }
+
+    /// The time-ordered projection, where the part has one: segments and large memory trees of collections with an
+    /// instant. A memory tree makes its own when it is first asked.
+    pub fn time_order(&self) -> Option<TimeOrder<'_>> {
+        let has = match &self.part.body {
+            Body::Segment(segment) => segment.has_time_order(),
+            Body::Run(run) => run.by_time().is_some(),
+        };
+        has.then_some(TimeOrder { view: self })
+    }
+
+    /// Counts of all rows (visible or not) per map cell and bin of time, where the part has them: segments and large
+    /// memory trees of collections of points. A memory tree makes its own when it is first asked.
+    pub fn pyramid(&self) -> Result<Option<Arc<CountPyramid>>, StoreError> {
+        match &self.part.body {
+            Body::Segment(segment) => segment.pyramid(),
+            Body::Run(run) => Ok(run.pyramid()),
+        }
+    }
+
+    /// Rows that may belong to an object, seen by the snapshot or not, ascending: those whose last instant lies within
+    /// some times (microseconds since 1970, ends included; an open end is the greatest number). Found by key, without a
+    /// scan. Objects are told apart by a hash here: test the rows. `None` if the collection names no object.
+    pub fn object_rows(&self, object: &str, times: RangeInclusive<i64>) -> Result<Option<Vec<u32>>, StoreError> {
+        let context = &self.context;
+        if context.schema.object.is_none() {
+            return Ok(None);
+        }
+        let Some(object) = object_named(&context.schema, context.rule.seed, object) else {
+            return Ok(Some(Vec::new()));
+        };
+        let entries = self.part.object_entries(context.rule, object, &times)?;
+        let mut rows: Vec<u32> = entries.iter().map(|e| e.row).collect();
+        rows.sort_unstable();
+        Ok(Some(rows))
+    }
+
+    /// The row with this id that the snapshot sees.
+    pub fn find_id(&self, id: &str) -> Result<Option<u32>, StoreError> {
+        let found = self.part.find(self.context.rule, &self.context.layout, id)?;
+        let seen = |(row, seq): &(u32, u64)| *seq <= self.seq.0 && !self.dead.is_dead(*row, self.seq);
+        Ok(found.into_iter().find(seen).map(|(row, _)| row))
+    }
+}
+
+impl RowSource for PartView {
+    fn schema(&self) -> &Arc<Schema> {
+        &self.context.schema
+    }
+
+    fn rows(&self) -> u32 {
+        self.part.rows
+    }
+
+    fn chunk(&self, rows: Range<u32>) -> Result<(Batch, Vec<u64>), StoreError> {
+        Ok((self.read_for_merge(rows.clone(), &Projection::all(&self.context.layout))?, self.part.seqs(rows)?))
+    }
+}
+
+fn blocks_of(rows: &Range<u32>) -> u64 {
+    if rows.is_empty() { 0 } else { u64::from((rows.end - 1) / CHUNK_ROWS - rows.start / CHUNK_ROWS) + 1 }
+}
+
+/// The rows of a part in order of time: for questions of time alone.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeOrder<'a> {
+    view: &'a PartView,
+}
+
+impl TimeOrder<'_> {
+    /// The trees over time: one, or none of a part of no rows. Their rows are places in the order of time.
+    pub fn trees(&self) -> Result<Vec<Tree>, StoreError> {
+        match &self.view.part.body {
+            Body::Segment(segment) => Ok(segment.time_forest()?.trees.clone()),
+            Body::Run(run) => Ok(run.by_time().map_or_else(Vec::new, |order| order.forest.trees.clone())),
+        }
+    }
+
+    /// The time and the numeric fields of what stands at some places of the order of time, as far as they are wanted;
+    /// the other columns are absent.
+    pub fn read(&self, places: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
+        let context = &self.view.context;
+        context.counters.add_blocks_read(blocks_of(&places));
+        let count = places.end.min(self.view.rows()).saturating_sub(places.start) as usize;
+        let mut columns = match &self.view.part.body {
+            Body::Segment(segment) => segment.time_columns(places, &context.layout, wanted)?,
+            Body::Run(run) => {
+                let batch = run.time_columns(places, wanted).ok_or_else(no_order)?;
+                let mut columns = batch.columns().to_vec();
+                columns.resize(context.layout.columns.len(), None);
+                columns
+            }
+        };
+        let numeric = context.schema.numeric_fields().into_iter().map(|field| context.layout.field(field));
+        for column in numeric.filter(|column| wanted.has(*column)) {
+            // Added to the schema after the segment was written.
+            let kind = context.layout.columns[column].data_type();
+            columns[column].get_or_insert_with(|| arrow_array::new_null_array(kind, count));
+        }
+        Ok(Batch::new(context.schema.clone(), context.layout.clone(), count, columns)?)
+    }
+
+    /// The rows of the part that stand at some places: what [`PartView::visible`] and [`PartView::read`] speak of.
+    pub fn rows(&self, places: Range<u32>) -> Result<UInt32Array, StoreError> {
+        match &self.view.part.body {
+            Body::Segment(segment) => segment.time_rows(places),
+            Body::Run(run) => Ok(run.time_rows(places).ok_or_else(no_order)?),
+        }
+    }
+}
+
+fn no_order() -> meridian_model::Invalid {
+    meridian_model::Invalid::new("a memory tree without an order of time was asked for it")
+}

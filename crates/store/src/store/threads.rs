@@ -1,0 +1,105 @@
+//! The threads of a store: one flushes, one merges.
+
+use super::Inner;
+use crate::collection::Collection;
+use crate::error::StoreError;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often the threads look for work without being woken.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Pause after a failed flush or merge.
+const AFTER_FAILURE: Duration = Duration::from_secs(2);
+const AFTER_FAILURE_STEPS: u32 = 40;
+
+/// One step of a thread: says whether there was something to do.
+type Step = fn(&Inner) -> bool;
+impl Inner {
+    pub(super) fn start_threads(self: &Arc<Self>) -> Result<Vec<JoinHandle<()>>, StoreError> {
+        // One thread for flushes and one for merges: a long merge never keeps a flush waiting.
+        let lanes: [(&str, Step); 2] = [("meridian-flush", Inner::flush_step), ("meridian-merge", Inner::merge_step)];
+        let start = |(name, step): (&str, Step)| {
+            let inner = self.clone();
+            std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+                let mut seen = 0;
+                while !inner.closed.load(Ordering::Acquire) {
+                    if !step(&inner) {
+                        inner.wake.wait(&mut seen, LOOK_EVERY);
+                    }
+                }
+            })
+        };
+        lanes.into_iter().map(start).collect::<Result<_, _>>().map_err(StoreError::io("start threads for", &self.root))
+    }
+
+    fn all(&self) -> Vec<Arc<Collection>> {
+        self.collections.lock().values().cloned().collect()
+    }
+
+    fn flush_step(&self) -> bool {
+        let mut collections = self.all();
+        let memory = |c: &Arc<Collection>| c.shared.memory.load(Ordering::Acquire);
+        collections.sort_by_key(|c| std::cmp::Reverse(memory(c)));
+        // When all together are many, the largest goes first even if by itself it is small.
+        let all = self.common.memory_all.load(Ordering::Acquire) as u64;
+        let mut short = all > self.common.options.memory_bytes / 2;
+        let mut worked = false;
+        for collection in collections {
+            let flush = std::mem::take(&mut short) && memory(&collection) > 0;
+            worked |= self.attempt(&collection, "retention", collection.maintain_retention());
+            worked |= self.attempt(&collection, "flush", collection.maintain_memory(flush));
+        }
+        worked
+    }
+
+    fn merge_step(&self) -> bool {
+        let mut worked = false;
+        for collection in self.all() {
+            worked |= self.attempt(&collection, "merge", collection.maintain_segments());
+        }
+        self.trim_serving();
+        worked
+    }
+
+    pub(super) fn trim_serving(&self) {
+        let views: Vec<_> = self.all().iter().flat_map(|c| c.shared.state.load().views.to_vec()).collect();
+        let (mut total, mut rows) = (0, Vec::new());
+        for segment in views.iter().filter_map(|view| view.part.segment()) {
+            let at_rest = segment.rest().is_some();
+            // What is beside rows at rest is served as well, and cannot be done without: the floor of the total.
+            total += if at_rest { segment.index.bytes } else { 0 };
+            let Some((bytes, used)) = segment.rows_held() else { continue };
+            total += bytes;
+            if at_rest && !segment.is_rest_sick() {
+                rows.push((used, bytes, segment));
+            }
+        }
+        rows.sort_by_key(|(used, _, _)| *used);
+        for (_, bytes, segment) in rows {
+            if total <= self.common.options.serving_bytes {
+                return;
+            }
+            segment.drop_rows();
+            total -= bytes;
+        }
+    }
+
+    fn attempt(&self, collection: &Collection, what: &str, result: Result<bool, StoreError>) -> bool {
+        match result {
+            Ok(worked) => worked,
+            Err(StoreError::Closed) => false,
+            Err(e) => {
+                tracing::error!(collection = %collection.name(), error = %e, "a {what} failed and will be tried again");
+                // Writers that wait for room must not turn this into a busy loop, so only the end cuts the pause short.
+                for _ in 0..AFTER_FAILURE_STEPS {
+                    if !self.closed.load(Ordering::Acquire) {
+                        self.common.seams.clock.sleep(AFTER_FAILURE / AFTER_FAILURE_STEPS);
+                    }
+                }
+                false
+            }
+        }
+    }
+}
