@@ -16,9 +16,9 @@ use crate::stream;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use meridian_backend::{At, Head};
 use meridian_model::Schema;
 use meridian_query::{Aggregate, Function, Stats, Windows};
-use meridian_store::Snapshot;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -61,22 +61,22 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
     let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let snapshot = snapshot::of(&collection, None, history)?;
-        let answer = meridian_query::aggregate(&snapshot, &question, control).map_err(snapshot::problem)?;
+        let read = collection.aggregate(At { seq: None, history }, &question, control).map_err(snapshot::problem)?;
+        let (answer, schema) = (&read.value, &read.head.schema);
         let encoding = Instant::now();
         let bytes = if explain {
-            let mut account = items::explain_document(&snapshot, &answer.stats);
+            let mut account = items::explain_document(&read.head, &answer.stats);
             account["groups"] = answer.groups.len().into();
             serde_json::to_vec(&account).map_err(Problem::internal)?
         } else {
             let mut out = Vec::with_capacity(64 + 96 * answer.groups.len());
             match format {
-                Format::Csv => groups::write_csv(&answer, &question, &snapshot.schema, control, &mut out)?,
-                _ => groups::write_json(&answer, &question.functions, &snapshot.schema, control, &mut out)?,
+                Format::Csv => groups::write_csv(answer, &question, schema, control, &mut out)?,
+                _ => groups::write_json(answer, &question.functions, schema, control, &mut out)?,
             }
             out
         };
-        let mut headers = head(&shared, &snapshot, admission, &answer.stats, encoding.elapsed());
+        let mut headers = head(&shared, &read.head, admission, &answer.stats, encoding.elapsed());
         if format == Format::Csv {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Csv.media_type()));
         }
@@ -109,11 +109,11 @@ pub async fn density(State(state): State<AppState>, Path(name): Path<String>, co
     let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let snapshot = snapshot::of(&collection, None, history)?;
-        let answer = meridian_query::density(&snapshot, &question, control).map_err(snapshot::problem)?;
+        let read = collection.density(At { seq: None, history }, &question, control).map_err(snapshot::problem)?;
+        let answer = &read.value;
         let encoding = Instant::now();
         let bytes = if explain {
-            serde_json::to_vec(&items::explain_document(&snapshot, &answer.stats)).map_err(Problem::internal)?
+            serde_json::to_vec(&items::explain_document(&read.head, &answer.stats)).map_err(Problem::internal)?
         } else {
             let mut out = Vec::with_capacity(128 + 4 * answer.counts.len());
             let [west, south, east, north] = bbox;
@@ -127,7 +127,7 @@ pub async fn density(State(state): State<AppState>, Path(name): Path<String>, co
             out.extend_from_slice(b"]}");
             out
         };
-        let headers = head(&shared, &snapshot, admission, &answer.stats, encoding.elapsed());
+        let headers = head(&shared, &read.head, admission, &answer.stats, encoding.elapsed());
         stream::finished(&shared, headers, bytes)
     })
     .await
@@ -155,10 +155,10 @@ fn side(params: &mut Params, name: &'static str) -> Result<u32> {
     }
 }
 
-fn head(state: &AppState, snapshot: &Snapshot, admission: Duration, stats: &Stats, encode: Duration) -> HeaderMap {
+fn head(state: &AppState, head: &Head, admission: Duration, stats: &Stats, encode: Duration) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    snapshot::set_headers(&mut headers, snapshot, state.now(), "immediate");
+    snapshot::set_headers(&mut headers, head, state.now(), "immediate");
     let (plan, scan) = (Duration::from_micros(stats.plan_us), Duration::from_micros(stats.scan_us));
     let timing = Timing { admission, plan: Some(plan), scan: Some(scan), encode: Some(encode) };
     respond::set_timing(&mut headers, &timing);

@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use meridian_store::StoreError;
+use meridian_backend::StoreError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -53,12 +53,12 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     // A copy of everything takes what it takes; broken off, it goes on from where it was.
     let deadline = context.deadline(timeout, state.config.timeout_max)?;
     let run = context.lease.run(&state, deadline).await?;
-    let store = state.store.clone();
+    let backend = state.backend.clone();
     stream::stream_at_once(&state, run, context.arrived, move |sink, control| {
         let _turn = turn;
         let mut out = Out { sink, begun: false, failed: None };
-        let sent = store.backup(&asked.have, &mut out, &|| control.check().is_err());
-        // What the connection said goes before what the store makes of it.
+        let sent = backend.backup(&asked.have, &mut out, &|| control.check().is_err());
+        // What the connection said goes before what the backend makes of it.
         match (out.failed, sent) {
             (Some(problem), _) => Err(problem),
             (None, Ok(_)) => Ok(()),

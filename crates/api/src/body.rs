@@ -174,7 +174,7 @@ fn too_slow(how: &str) -> Problem {
 mod tests {
     use super::*;
     use crate::config::ServerConfig;
-    use meridian_store::seams::Seams;
+    use meridian_backend::{Embedded, Seams};
     use meridian_store::{Options, Store};
     use serde::de::IgnoredAny;
     use serde::{Deserialize, Deserializer};
@@ -194,7 +194,7 @@ mod tests {
     async fn a_large_document_is_read_on_another_thread() {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
-        let state = AppState::new(store, &seams, ServerConfig::default());
+        let state = AppState::new(Embedded::new(store), &seams, ServerConfig::default());
         let lease = Lease::new(state.limiter.clone(), None, Duration::ZERO);
         let here = std::thread::current().id();
         for (length, same) in [(INLINE_BYTES - 2, true), (INLINE_BYTES, false)] {

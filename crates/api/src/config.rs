@@ -1,8 +1,9 @@
 //! What an operator can set about the server; every limit that bounds memory or time is here.
 
 use crate::doors::{HostName, WebOrigin};
+use meridian_backend::Durability;
 use meridian_federation::Settings;
-use meridian_store::Durability;
+use meridian_saved::SavedSettings;
 use std::time::Duration;
 
 /// Settings of the HTTP server. [`ServerConfig::default`] suits one machine with a few cores.
@@ -79,6 +80,8 @@ pub struct ServerConfig {
 
     /// Federated searches: outside sources, limits.
     pub search: Settings,
+    /// Saved searches.
+    pub saved: SavedSettings,
 
     /// How long a shutdown waits for running requests.
     pub shutdown_grace: Duration,
@@ -118,6 +121,7 @@ impl Default for ServerConfig {
             stream_objects_max: 8192,
             stream_lifetime: Duration::from_secs(60 * 60),
             search: Settings::default(),
+            saved: SavedSettings::default(),
             shutdown_grace: Duration::from_secs(20),
         }
     }

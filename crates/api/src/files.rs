@@ -30,9 +30,15 @@ pub async fn post(State(state): State<AppState>, Path(name): Path<String>, conte
         // Work that was stopped says why it was.
         control.check().map_err(edge::problem)?;
         let files = files.map_err(edge::store_problem)?;
-        let root = state.store.root();
+        let root = state.backend.data_folder();
         let paths: Vec<_> =
-            files.paths.iter().map(|path| if local { absolute(path) } else { within(root, path) }).collect();
+            files
+                .paths
+                .iter()
+                .map(|path| {
+                    if local { absolute(path) } else { root.map_or_else(|| absolute(path), |root| within(root, path)) }
+                })
+                .collect();
         let mut document = json!({
             "snapshot": files.seq.to_id(),
             "files": paths,

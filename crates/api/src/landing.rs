@@ -21,7 +21,7 @@ pub async fn get(State(state): State<AppState>, context: Context) -> Result<Resp
     let format = format::choose(params.take("f"), &context.headers, PAGES)?;
     params.finish()?;
     if format == Format::Html {
-        let collections = state.store.list(&state.config.tenant);
+        let collections = state.backend.list(&state.config.tenant);
         return Ok(respond::html(page(&collections.iter().map(|c| c.name().to_owned()).collect::<Vec<_>>())));
     }
     let mut links = links::self_and_alternates(&context.url("/"), format, PAGES, "application/json");

@@ -107,7 +107,7 @@ fn saved_metrics(state: &AppState, out: &mut String) {
 
 /// Sums over all collections: names of collections are no labels, since tenants may make any number of them.
 fn store_metrics(state: &AppState, out: &mut String) {
-    let collections = state.store.list(&state.config.tenant);
+    let collections = state.backend.list(&state.config.tenant);
     let stats: Vec<_> = collections.iter().map(|c| c.stats()).collect();
     gauge(out, "meridian_collections", "Collections.", stats.len());
     macro_rules! sums {
@@ -183,7 +183,7 @@ fn store_metrics(state: &AppState, out: &mut String) {
         out,
         "meridian_collections_damaged",
         "Collections that cannot be opened: not served, and not written over.",
-        state.store.damaged(&state.config.tenant).len(),
+        state.backend.damaged(&state.config.tenant).len(),
     );
 }
 
@@ -197,18 +197,18 @@ pub async fn ready(State(state): State<AppState>) -> Result<Response> {
     if state.stopping.load(Ordering::Relaxed) {
         return Err(Problem::new(Kind::Overloaded, "the server is shutting down"));
     }
-    if state.store.met_full_disk() {
-        let store = state.store.clone();
-        let full = tokio::task::spawn_blocking(move || store.full_disk()).await.map_err(Problem::internal)?;
+    if state.backend.met_full_disk() {
+        let backend = state.backend.clone();
+        let full = tokio::task::spawn_blocking(move || backend.full_disk()).await.map_err(Problem::internal)?;
         if let Some(path) = full {
             tracing::warn!(path = %path.display(), "the disk is still full");
             return Err(Problem::new(Kind::Overloaded, "the disk is full: nothing can be written until there is room"));
         }
     }
-    let collections = state.store.list(&state.config.tenant);
+    let collections = state.backend.list(&state.config.tenant);
     let refusing: Vec<String> =
         collections.iter().filter_map(|c| c.stats().refuses.map(|why| format!("{}: {why}", c.name()))).collect();
-    let damaged: Vec<String> = state.store.damaged(&state.config.tenant).iter().map(ToString::to_string).collect();
+    let damaged: Vec<String> = state.backend.damaged(&state.config.tenant).iter().map(ToString::to_string).collect();
     let problem = match (damaged.len(), refusing.len()) {
         (0, 0) => return respond::json("application/json", &json!({ "status": "ready" })),
         (0, _) => Problem::new(Kind::Overloaded, "some collections take no writes"),

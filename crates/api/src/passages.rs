@@ -15,6 +15,7 @@ use crate::stream;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use meridian_backend::At;
 use meridian_model::time;
 use meridian_query::{ByValue, Passage, Passages};
 use serde_json::{Value, json};
@@ -42,8 +43,8 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
     let shared = state.clone();
     let url = context.this_url();
     stream::run(run, move |control| {
-        let snapshot = collection.history();
-        let answer = meridian_query::passages(&snapshot, &question, control).map_err(snapshot::problem)?;
+        let read = collection.passages(At::history(), &question, control).map_err(snapshot::problem)?;
+        let answer = &read.value;
         let encoding = Instant::now();
         let mut page_links = vec![links::link(&url, "self", Format::Json.media_type(), "This document")];
         if let Some(last) = answer.passages.last().filter(|_| answer.more) {
@@ -58,7 +59,7 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
         let bytes = serde_json::to_vec(&document).map_err(Problem::internal)?;
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        snapshot::set_headers(&mut headers, &snapshot, shared.now(), "immediate");
+        snapshot::set_headers(&mut headers, &read.head, shared.now(), "immediate");
         let scan = Duration::from_micros(answer.stats.scan_us);
         let timing = Timing { admission, plan: None, scan: Some(scan), encode: Some(encoding.elapsed()) };
         respond::set_timing(&mut headers, &timing);

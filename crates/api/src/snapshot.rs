@@ -1,34 +1,21 @@
-//! Snapshots at the edge: taking them, saying which one was read, and turning what went wrong into problems.
+//! What was read, and what went wrong below, as clients are told.
 
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Kind, Problem};
 use crate::respond;
 use axum::http::{HeaderMap, HeaderName};
-use meridian_model::Seq;
+use meridian_backend::{Collection, Damaged, Head, StoreError, WriteError};
 use meridian_query::QueryError;
-use meridian_store::{Collection, Damaged, Gone, Snapshot, StoreError, WriteError};
 use std::time::Duration;
 
 /// Says that some events could not be read because files are damaged: the answer is not whole.
 pub static MISSING: HeaderName = HeaderName::from_static("meridian-missing");
 
-/// The newest snapshot, or the one that a page token names; with `history` also the events that a collection of mode
-/// `latest` does not show.
-pub fn of(collection: &Collection, seq: Option<Seq>, history: bool) -> Result<Snapshot> {
-    let gone = |gone: Gone| Problem::new(Kind::Gone, gone.to_string());
-    match (seq, history) {
-        (None, false) => Ok(collection.snapshot()),
-        (None, true) => Ok(collection.history()),
-        (Some(seq), false) => collection.snapshot_at(seq).map_err(gone),
-        (Some(seq), true) => collection.history_at(seq).map_err(gone),
-    }
-}
-
 /// Sets the headers that every read carries.
-pub fn set_headers(headers: &mut HeaderMap, snapshot: &Snapshot, now: i64, consistency: &'static str) {
-    let age = Duration::from_micros(now.saturating_sub(snapshot.taken_at).max(0) as u64);
-    respond::set_snapshot(headers, snapshot.seq, age, consistency);
-    if !snapshot.missing.is_empty() {
-        respond::insert(headers, MISSING.clone(), &format!("{} damaged files", snapshot.missing.len()));
+pub fn set_headers(headers: &mut HeaderMap, head: &Head, now: i64, consistency: &'static str) {
+    let age = Duration::from_micros(now.saturating_sub(head.taken_at).max(0) as u64);
+    respond::set_snapshot(headers, head.seq, age, consistency);
+    if !head.missing.is_empty() {
+        respond::insert(headers, MISSING.clone(), &format!("{} damaged files", head.missing.len()));
     }
 }
 
@@ -93,7 +80,7 @@ pub fn store_problem(error: StoreError) -> Problem {
 }
 
 /// A refused or failed write as the client sees it.
-pub fn write_problem(collection: &Collection, error: WriteError) -> Problem {
+pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem {
     let no_writes = |why: &str| format!("the collection {} takes no writes: {why}", collection.name());
     match error {
         WriteError::Invalid(list) => Problem::invalid_bodies(list),

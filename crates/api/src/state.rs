@@ -2,19 +2,18 @@
 
 use crate::backup;
 use crate::config::ServerConfig;
-use crate::items::lead::Lead;
 use crate::limiter::{ByteBudget, Limiter};
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::problem::{Problem, Result};
-use crate::searches::keep::InStore;
+use crate::searches::keep::InCollections;
 use crate::snapshot as edge;
 use crate::stream::Readers;
-use meridian_federation::{SavedSearches, Searches};
+use meridian_backend::{Backend, Clock, Collection, Random, Seams};
+use meridian_federation::Searches;
 use meridian_query::Memory;
-use meridian_store::seams::{Clock, Random, Seams};
-use meridian_store::{Collection, Store};
+use meridian_saved::SavedSearches;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,15 +29,13 @@ pub struct AppState(Arc<Shared>);
 /// What [`AppState`] points to.
 pub struct Shared {
     /// The collections.
-    pub store: Arc<Store>,
+    pub backend: Arc<dyn Backend>,
     /// The operator's settings.
     pub config: ServerConfig,
     /// Places to run.
     pub limiter: Limiter,
     /// Places of operators and their monitors.
     pub reserved: Limiter,
-    /// Commits of small writes.
-    pub lead: Lead,
     /// Bytes of request bodies in memory.
     pub bodies: ByteBudget,
     /// Bytes of answers that clients have not taken yet, and of questions that rest meanwhile.
@@ -72,24 +69,23 @@ pub struct Shared {
 }
 
 impl AppState {
-    /// State over an open store; clock and randomness come from its seams.
-    pub fn new(store: Arc<Store>, seams: &Seams, config: ServerConfig) -> AppState {
+    /// State over a server's collections; clock and randomness come from the same seams as theirs.
+    pub fn new(backend: Arc<dyn Backend>, seams: &Seams, config: ServerConfig) -> AppState {
         let searches = Searches::new(
             config.search.clone(),
-            store.clone(),
+            backend.clone(),
             config.tenant.clone(),
             seams.clock.clone(),
             seams.random.clone(),
         );
-        let keeper = InStore::new(store.clone(), config.tenant.clone(), seams.clock.clone());
+        let keeper = InCollections::new(backend.clone(), config.tenant.clone(), seams.clock.clone());
         let searches = Arc::new(searches.keeping(Arc::new(keeper)));
         let live = Arc::new(Live::default());
-        store.subscribe(live.clone());
+        backend.subscribe(live.clone());
         let (clock, random) = (seams.clock.clone(), seams.random.clone());
         AppState(Arc::new(Shared {
             limiter: Limiter::new(config.requests_running_max, config.requests_waiting_max, config.admission_wait),
             reserved: Limiter::new(RESERVED_MAX, RESERVED_MAX, config.admission_wait),
-            lead: Lead::default(),
             bodies: ByteBudget::new(config.body_bytes_total),
             answers: ByteBudget::new(config.answer_bytes_total),
             memory: Arc::new(Memory::new(config.query_bytes_total)),
@@ -99,22 +95,29 @@ impl AppState {
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             places: Places::default(),
-            saved: SavedSearches::open(searches.clone(), &store, config.tenant.clone(), clock, random),
+            saved: SavedSearches::open(
+                searches.clone(),
+                backend.clone(),
+                config.tenant.clone(),
+                config.saved.clone(),
+                clock,
+                random,
+            ),
             searches,
             live,
             sockets: Arc::new(()),
             stopping: AtomicBool::new(false),
             request_prefix: seams.random.next_u64(),
             requests: AtomicU64::new(0),
-            store,
+            backend,
             config,
         }))
     }
 
     /// The collection of this name; 503 where it is damaged, 404 where there is none.
-    pub fn collection(&self, name: &str) -> Result<Arc<Collection>> {
-        let (store, tenant) = (&self.store, &self.config.tenant);
-        store.collection(tenant, name).ok_or_else(|| match store.why_damaged(tenant, name) {
+    pub fn collection(&self, name: &str) -> Result<Arc<dyn Collection>> {
+        let (backend, tenant) = (&self.backend, &self.config.tenant);
+        backend.collection(tenant, name).ok_or_else(|| match backend.why_damaged(tenant, name) {
             Some(damaged) => edge::damaged_problem(&damaged),
             None => Problem::not_found(format!("there is no collection {name:?}")),
         })

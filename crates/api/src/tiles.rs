@@ -17,8 +17,8 @@ use crate::tilesets::{self, WEB_MERCATOR_QUAD, ZOOM_MAX};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use meridian_backend::{At, Collection};
 use meridian_query::{Tile, TileKind};
-use meridian_store::Collection;
 use serde_json::json;
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub async fn list(State(state): State<AppState>, Path(name): Path<String>, conte
     }
     let url = context.this_url();
     let document = json!({
-        "tilesets": [tilesets::tileset(&context, &name, &collection.schema(), bbox(&collection), false)],
+        "tilesets": [tilesets::tileset(&context, &name, &collection.schema(), bbox(&*collection), false)],
         "links": links::self_and_alternates(&url, format, PAGES, "application/json"),
     });
     respond::json("application/json", &document)
@@ -64,7 +64,7 @@ pub async fn tileset(
         );
         return Ok(respond::html(html::page(WEB_MERCATOR_QUAD, &trail(&name), &body)));
     }
-    let document = tilesets::tileset(&context, &name, &collection.schema(), bbox(&collection), true);
+    let document = tilesets::tileset(&context, &name, &collection.schema(), bbox(&*collection), true);
     respond::json("application/json", &document)
 }
 
@@ -98,10 +98,10 @@ pub async fn tile(
     let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let snapshot = snapshot::of(&collection, None, history)?;
-        let answer = meridian_query::tile(&snapshot, &question, control).map_err(snapshot::problem)?;
+        let read = collection.tile(At { seq: None, history }, &question, control).map_err(snapshot::problem)?;
+        let answer = read.value;
         let mut headers = HeaderMap::new();
-        snapshot::set_headers(&mut headers, &snapshot, shared.now(), "immediate");
+        snapshot::set_headers(&mut headers, &read.head, shared.now(), "immediate");
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         let (plan, scan) = (Duration::from_micros(answer.stats.plan_us), Duration::from_micros(answer.stats.scan_us));
         let timing = Timing { admission, plan: Some(plan), scan: Some(scan), encode: None };
@@ -127,7 +127,7 @@ fn address(text: &str, last: u64, what: &str) -> Result<u64> {
 }
 
 /// The box of the events on the map, if any has a place.
-fn bbox(collection: &Collection) -> Option<[f64; 4]> {
+fn bbox(collection: &dyn Collection) -> Option<[f64; 4]> {
     let bounds = collection.stats().bounds.filter(|b| !b.is_nowhere())?;
     Some([bounds.west, bounds.south, bounds.east, bounds.north])
 }

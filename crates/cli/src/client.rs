@@ -6,6 +6,7 @@ use crate::args::{Target, folder_exists};
 use crate::failure::Failure;
 use crate::http::{Parameter, Server};
 use meridian_api::{AppState, ServerConfig};
+use meridian_backend::Embedded;
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
 use serde_json::Value;
@@ -88,13 +89,13 @@ impl Own {
             ..ServerConfig::default()
         };
         // They wait for a server: this process asks its question and ends.
-        config.search.saved.stand = false;
+        config.saved.stand = false;
         let failed = |e: io::Error| Failure::Refused(format!("cannot serve the folder to this command: {e}"));
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).map_err(failed)?;
         let url = format!("http://{}", listener.local_addr().map_err(failed)?);
         let (stop, stopped) = oneshot::channel();
-        let state = AppState::new(store.clone(), &seams, config);
+        let state = AppState::new(Embedded::new(store.clone()), &seams, config);
         let served = runtime.spawn(meridian_api::serve(listener, state, async {
             let _ = stopped.await;
         }));

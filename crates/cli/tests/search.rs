@@ -235,7 +235,7 @@ fn results_say_what_their_image_shows_where_a_model_is_named() {
             ))
         }
     });
-    let model = common::root().join("crates/federation/fixtures/colours.onnx");
+    let model = common::root().join("crates/labels/fixtures/colours.onnx");
     let config = looking(folder.path(), &sources, &model);
     let server = Server::start_with(&["--ephemeral", "--config", config.to_str().unwrap()]);
     let run = meridian(&["search", "flood", "--timeout", "100s", "--format", "ndjson", "--url", &server.url]).ended(0);

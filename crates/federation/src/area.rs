@@ -59,7 +59,7 @@ impl Area {
     }
 
     /// One or two boxes that together hold it, west never greater than east: for an index.
-    pub(crate) fn boxes(&self) -> Vec<[f64; 4]> {
+    pub fn boxes(&self) -> Vec<[f64; 4]> {
         // Room for rounding, far below what anybody means by a place.
         const ROOM: f64 = 1e-6;
         let [west, south, east, north] = match self {

@@ -16,7 +16,7 @@ use meridian_model::{Batch, FieldColumn, Interval, Seq};
 use std::cell::OnceCell;
 
 /// The events of one write.
-pub(crate) struct Events<'a> {
+pub struct Events<'a> {
     collection: &'a str,
     batch: &'a Batch,
     features: Features<'a>,
@@ -28,7 +28,7 @@ pub(crate) struct Events<'a> {
 
 impl<'a> Events<'a> {
     /// Looks up the columns once for all events.
-    pub(crate) fn of(collection: &'a str, batch: &'a Batch, writer: &'a FeatureWriter, seqs: &'a [Seq]) -> Events<'a> {
+    pub fn of(collection: &'a str, batch: &'a Batch, writer: &'a FeatureWriter, seqs: &'a [Seq]) -> Events<'a> {
         let text = |field: usize| match batch.field(field) {
             Some(FieldColumn::Text(column)) => Some(column),
             _ => None,
@@ -50,7 +50,7 @@ impl<'a> Events<'a> {
     }
 
     /// One of them.
-    pub(crate) fn event(&self, row: usize) -> Event<'_> {
+    pub fn event(&self, row: usize) -> Event<'_> {
         Event {
             of: self,
             row,
@@ -63,7 +63,7 @@ impl<'a> Events<'a> {
 }
 
 /// One event.
-pub(crate) struct Event<'a> {
+pub struct Event<'a> {
     of: &'a Events<'a>,
     row: usize,
     shape: OnceCell<Option<Geometry<f64>>>,
@@ -74,24 +74,24 @@ pub(crate) struct Event<'a> {
 
 impl Event<'_> {
     /// West, south, east, north; `None` where it has no place.
-    pub(crate) fn sides(&self) -> Option<[f64; 4]> {
+    pub fn sides(&self) -> Option<[f64; 4]> {
         let bounds = self.of.batch.bounds(self.row);
         (!bounds.is_nowhere()).then_some([bounds.west, bounds.south, bounds.east, bounds.north])
     }
 
     /// When it was; `None` where that is not known at all.
-    pub(crate) fn time(&self) -> Option<Interval> {
+    pub fn time(&self) -> Option<Interval> {
         time_of(self.of.batch, self.row)
     }
 
     /// Its last instant: of two events of an object the one that ends later is the newer, as in collections of mode `latest`.
     /// Events without time are as new as they come.
-    pub(crate) fn ends(&self) -> i64 {
+    pub fn ends(&self) -> i64 {
         self.of.batch.interval(self.row).1
     }
 
     /// All its texts, those in lists too.
-    pub(crate) fn texts(&self) -> &Prepared {
+    pub fn texts(&self) -> &Prepared {
         self.texts.get_or_init(|| {
             let texts = self.of.texts.iter().filter(|column| column.is_valid(self.row));
             Prepared::of(texts.map(|column| column.value(self.row)).chain(self.listed()))
@@ -111,13 +111,13 @@ impl Event<'_> {
     }
 
     /// Who wrote it, as names are compared.
-    pub(crate) fn author(&self) -> Option<String> {
+    pub fn author(&self) -> Option<String> {
         let column = self.of.author.filter(|column| column.is_valid(self.row))?;
         Some(plain_author(column.value(self.row)))
     }
 
     /// A fingerprint of the moving object that it is of.
-    pub(crate) fn object(&self) -> Option<u64> {
+    pub fn object(&self) -> Option<u64> {
         let name = match self.of.object? {
             FieldColumn::Text(column) if column.is_valid(self.row) => column.value(self.row).to_owned(),
             FieldColumn::Int(column) if column.is_valid(self.row) => column.value(self.row).to_string(),
@@ -127,12 +127,12 @@ impl Event<'_> {
     }
 
     /// As a result of a question.
-    pub(crate) fn found(&self, question: &Question) -> &Found {
+    pub fn found(&self, question: &Question) -> &Found {
         if question.tells_language { self.told(question) } else { self.plain() }
     }
 
     /// As a result, where it is an answer to a question; its language is told only where one is sought.
-    pub(crate) fn answer(self, question: &Question) -> Option<Found> {
+    pub fn answer(self, question: &Question) -> Option<Found> {
         if !self.answers(question) {
             return None;
         }
@@ -161,7 +161,7 @@ impl Event<'_> {
     }
 
     /// Whether it is an answer to a question: the same as a search would find.
-    pub(crate) fn answers(&self, question: &Question) -> bool {
+    pub fn answers(&self, question: &Question) -> bool {
         let time = || !question.has_time() || self.time().is_some_and(|time| time.meets(&question.interval));
         let place = || {
             let shape = || self.shape.get_or_init(|| self.of.batch.geometry(self.row)).as_ref();
@@ -178,7 +178,7 @@ impl Event<'_> {
 
 /// When the event of a row was: open ends are those of time. `None` in a collection without time, and of an event that has neither a
 /// start nor an end.
-pub(crate) fn time_of(batch: &Batch, row: usize) -> Option<Interval> {
+pub fn time_of(batch: &Batch, row: usize) -> Option<Interval> {
     let (start, end) = batch.interval(row);
     Some(Interval { start, end }).filter(|time| batch.schema().has_time() && *time != Interval::ALWAYS)
 }

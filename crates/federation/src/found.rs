@@ -1,7 +1,7 @@
 //! A result on its way through the pipeline.
 
-use crate::labels::Labels;
 use geo_types::Geometry;
+use meridian_labels::Labels;
 use meridian_model::{Interval, time};
 use serde_json::{Map, Value, json};
 

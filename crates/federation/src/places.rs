@@ -2,11 +2,10 @@
 //! collection has changed.
 
 use crate::gazetteer::{Gazetteer, Named};
+use meridian_backend::{At, Backend, Clock, Collection};
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::{FieldColumn, FieldType, Seq};
-use meridian_query::{CancelFlag, Control, Items, QueryError, items, select};
-use meridian_store::seams::Clock;
-use meridian_store::{Collection, Store};
+use meridian_query::{CancelFlag, Control, Items, QueryError, select};
 use parking_lot::Mutex;
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,8 +20,8 @@ const AGAIN: Duration = Duration::from_secs(10);
 const READING: Duration = Duration::from_secs(60);
 
 /// A gazetteer over a collection, if there is one of that name.
-pub struct Places {
-    store: Arc<Store>,
+pub struct PlaceNames {
+    backend: Arc<dyn Backend>,
     tenant: String,
     collection: String,
     people_min: u64,
@@ -41,21 +40,21 @@ struct State {
     names: Option<Arc<Gazetteer>>,
 }
 
-impl Places {
+impl PlaceNames {
     /// Over a collection with a text field `name` and points; where it has a number `population`, places with fewer people
     /// than `people_min` are left out.
     pub fn new(
-        store: Arc<Store>,
+        backend: Arc<dyn Backend>,
         tenant: String,
         collection: String,
         people_min: u64,
         clock: Arc<dyn Clock>,
-    ) -> Places {
-        Places { store, tenant, collection, people_min, clock, state: Mutex::default(), read: Notify::new() }
+    ) -> PlaceNames {
+        PlaceNames { backend, tenant, collection, people_min, clock, state: Mutex::default(), read: Notify::new() }
     }
 
     /// The names; `None` where there are none, or none yet after `patience`. While they are read anew the old ones serve.
-    pub async fn names(self: &Arc<Places>, patience: Duration) -> Option<Arc<Gazetteer>> {
+    pub async fn names(self: &Arc<PlaceNames>, patience: Duration) -> Option<Arc<Gazetteer>> {
         let mut read = pin!(self.read.notified());
         // Before the state is looked at, so that the end of a reading is not missed.
         read.as_mut().enable();
@@ -73,12 +72,12 @@ impl Places {
     }
 
     /// Begins to read where there is something new.
-    fn look(self: &Arc<Places>, state: &mut State) {
-        let Some(collection) = self.store.collection(&self.tenant, &self.collection) else {
+    fn look(self: &Arc<PlaceNames>, state: &mut State) {
+        let Some(collection) = self.backend.collection(&self.tenant, &self.collection) else {
             (state.seq, state.names) = (None, None);
             return;
         };
-        let seq = collection.snapshot().seq;
+        let seq = Seq::end_of(collection.position());
         if state.seq == Some(seq) || state.began.is_some_and(|at| at.elapsed() < AGAIN) {
             return;
         }
@@ -87,7 +86,7 @@ impl Places {
         let control = Control::new(self.clock.clone(), READING, CancelFlag::new());
         let people_min = self.people_min;
         tokio::spawn(async move {
-            let reading = tokio::task::spawn_blocking(move || names(&collection, people_min, &control)).await;
+            let reading = tokio::task::spawn_blocking(move || names(collection.as_ref(), people_min, &control)).await;
             let failed = |why: String| {
                 let collection = &places.collection;
                 tracing::warn!(
@@ -112,9 +111,8 @@ impl Places {
 }
 
 /// Reads the names of a collection.
-fn names(collection: &Collection, people_min: u64, control: &Control) -> Result<Gazetteer, QueryError> {
-    let snapshot = collection.snapshot();
-    let schema = snapshot.schema.clone();
+fn names(collection: &dyn Collection, people_min: u64, control: &Control) -> Result<Gazetteer, QueryError> {
+    let schema = collection.schema();
     let (Some(name), Some(_)) = (schema.field_index("name"), schema.geometry) else { return Ok(Gazetteer::default()) };
     let counted = |field: &usize| matches!(schema.fields[*field].kind, FieldType::Int | FieldType::Float);
     let people = schema.field_index("population").filter(counted);
@@ -126,7 +124,7 @@ fn names(collection: &Collection, people_min: u64, control: &Control) -> Result<
     let projection = select(&schema, Some(wanted))?;
     let mut places = Vec::new();
     let question = Items { predicate, limit: Some(PLACES_MAX), projection, ..Items::all(&schema) };
-    for hits in items(&snapshot, &question, control)? {
+    for hits in collection.items(At::newest(), &question, control)? {
         let batch = hits?.batch;
         let Some(FieldColumn::Text(column)) = batch.field(name) else { continue };
         for row in (0..batch.rows()).filter(|row| arrow_array::Array::is_valid(column, *row)) {

@@ -71,7 +71,7 @@ impl Priority {
 
 /// The place of a question, as it was asked.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Place {
+pub enum Location {
     /// A part of the globe.
     Area(Area),
     /// The surroundings of a place known by name, to be looked up.
@@ -89,7 +89,7 @@ pub struct Question {
     /// What must be in the text.
     pub keywords: Option<Words>,
     /// Where.
-    pub place: Option<Place>,
+    pub place: Option<Location>,
     /// Who wrote it.
     pub author: Option<String>,
     /// Whom to ask; all that are on where it is `None`.
@@ -156,7 +156,7 @@ impl Question {
     /// The part of the globe, once an address has been looked up.
     pub fn area(&self) -> Option<&Area> {
         match &self.place {
-            Some(Place::Area(area)) => Some(area),
+            Some(Location::Area(area)) => Some(area),
             _ => None,
         }
     }
@@ -255,7 +255,7 @@ fn numbers<const N: usize>(value: &Value) -> Option<[f64; N]> {
     Some(out)
 }
 
-fn place(members: &Map<String, Value>) -> Result<Option<Place>, Invalid> {
+fn place(members: &Map<String, Value>) -> Result<Option<Location>, Invalid> {
     let given: Vec<&str> = ["near", "bbox", "polygon", "address"]
         .into_iter()
         .filter(|n| members.get(*n).is_some_and(|v| !v.is_null()))
@@ -305,10 +305,10 @@ fn place(members: &Map<String, Value>) -> Result<Option<Place>, Invalid> {
         },
         _ => {
             let name = text(members, "address", TEXT_BYTES_MAX)?.unwrap_or_default();
-            return Ok(Some(Place::Address { name, radius_m }));
+            return Ok(Some(Location::Address { name, radius_m }));
         }
     };
-    Ok(Some(Place::Area(area)))
+    Ok(Some(Location::Area(area)))
 }
 
 #[cfg(test)]

@@ -1,34 +1,33 @@
 //! All searches of a server: who may begin one, who joins one, and how each is brought to its end.
 
-mod guardian;
-mod turns;
+mod retry_schedule;
+mod supervisor;
 
-use crate::always::always;
 use crate::area::Area;
 use crate::delivery::Budget;
 use crate::keep::Keeper;
 use crate::leg::Leg;
 use crate::pipeline::plan::plan;
 use crate::pipeline::{Pipeline, Work};
-use crate::places::Places;
+use crate::places::PlaceNames;
 use crate::provider::{Http, Outside, Own, Provider, Room, locate};
-use crate::question::{Place, Question};
+use crate::question::{Location, Question};
 use crate::search::{Search, Tally};
 use crate::settings::Settings;
-use guardian::Guardian;
+use crate::supervise::supervise;
+use meridian_backend::{Backend, Clock, Random, StoreError};
 use meridian_model::Invalid;
 use meridian_model::policy::queue::Class;
 use meridian_query::{CancelFlag, Control, QueryError};
-use meridian_store::seams::{Clock, Random};
-use meridian_store::{Store, StoreError};
 use parking_lot::Mutex;
+use retry_schedule::RetrySchedule;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use supervisor::SearchSupervisor;
 use tokio::sync::OnceCell;
-use turns::Turns;
 
 /// Why a question is not taken.
 #[derive(Debug)]
@@ -101,17 +100,17 @@ impl From<Invalid> for Refusal {
 pub struct Searches {
     settings: Settings,
     providers: BTreeMap<String, Arc<dyn Provider>>,
-    store: Arc<Store>,
+    backend: Arc<dyn Backend>,
     tenant: String,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     budget: Arc<Budget>,
     answers: Room,
     tally: Arc<Tally>,
-    places: Arc<Places>,
+    places: Arc<PlaceNames>,
     keeper: Option<Arc<dyn Keeper>>,
     pipeline: OnceCell<Arc<Pipeline>>,
-    book: Mutex<Book>,
+    registry: Mutex<Registry>,
 }
 
 /// Who asks what.
@@ -125,10 +124,10 @@ const WAIT_FOR_THE_EARLY: u32 = 16;
 
 /// Which searches there are.
 #[derive(Default)]
-struct Book {
+struct Registry {
     all: HashMap<String, Arc<Search>>,
     /// Those that run: when each arrived, and its deadline.
-    running: BTreeMap<Seat, Instant>,
+    running: BTreeMap<RunningKey, Instant>,
     /// Places that were given.
     places: u64,
     /// Ended ones that can still be read, oldest first.
@@ -138,14 +137,14 @@ struct Book {
     /// How long searches take: a mean in which the last ones weigh most.
     takes: Option<Duration>,
     /// When those who are refused may come again.
-    turns: Turns,
+    retries: RetrySchedule,
     stopped: bool,
 }
 
 /// A place among those that run: when its search arrived, and a number.
-type Seat = (Instant, u64);
+type RunningKey = (Instant, u64);
 
-impl Book {
+impl Registry {
     /// The search that runs with this key, if it began less than `join` ago.
     fn joined(&self, key: &Key, join: Duration) -> Option<Arc<Search>> {
         let search = self.joinable.get(key).and_then(|id| self.all.get(id))?;
@@ -154,7 +153,7 @@ impl Book {
 
     fn note_end(&mut self, took: Duration) {
         self.takes = Some(self.takes.map_or(took, |mean| (mean * 7 + took) / 8));
-        self.turns.note_end(Instant::now());
+        self.retries.note_end(Instant::now());
     }
 
     /// When a place comes free: when the oldest search that runs has taken as long as they do, at its deadline at the latest.
@@ -169,25 +168,25 @@ impl Searches {
     /// Over the collections of `tenant` and the outside providers of the settings. Nothing runs before the first search.
     pub fn new(
         settings: Settings,
-        store: Arc<Store>,
+        backend: Arc<dyn Backend>,
         tenant: String,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Searches {
         let http = Arc::new(Http::new(settings.answer_bytes_total));
-        let own: Arc<dyn Provider> = Arc::new(Own::new(store.clone(), tenant.clone(), clock.clone()));
+        let own: Arc<dyn Provider> = Arc::new(Own::new(backend.clone(), tenant.clone(), clock.clone()));
         let outside =
             settings.providers.iter().map(|d| Arc::new(Outside::new(d.clone(), http.clone())) as Arc<dyn Provider>);
         let providers = outside.chain([own]).map(|provider| (provider.name().to_owned(), provider)).collect();
         let budget = Arc::new(Budget::new(settings.buffer_bytes_total));
         let answers = http.room.clone();
-        let (tally, keeper, pipeline, book) = (Arc::default(), None, OnceCell::new(), Mutex::default());
+        let (tally, keeper, pipeline, registry) = (Arc::default(), None, OnceCell::new(), Mutex::default());
         let (gazetteer, people) = (settings.gazetteer.clone(), settings.gazetteer_population);
-        let places = Arc::new(Places::new(store.clone(), tenant.clone(), gazetteer, people, clock.clone()));
+        let places = Arc::new(PlaceNames::new(backend.clone(), tenant.clone(), gazetteer, people, clock.clone()));
         Searches {
             settings,
             providers,
-            store,
+            backend,
             tenant,
             clock,
             random,
@@ -197,7 +196,7 @@ impl Searches {
             places,
             keeper,
             pipeline,
-            book,
+            registry,
         }
     }
 
@@ -228,7 +227,7 @@ impl Searches {
         let key = (asker.to_owned(), asked.to_string());
         // Who is refused whatever he asks costs no more than to say so.
         let delay = self.delay(Class::Quick);
-        if let Some(search) = self.look(&mut self.book.lock(), &key, delay)? {
+        if let Some(search) = self.look(&mut self.registry.lock(), &key, delay)? {
             return Ok((search, true));
         }
         let question = Question::read(asked, &self.settings)?;
@@ -236,7 +235,7 @@ impl Searches {
     }
 
     /// As [`Searches::start`], with a question that was read already; `key` says who asks what.
-    pub(crate) async fn begin(
+    pub async fn begin(
         self: &Arc<Searches>,
         question: Question,
         key: Key,
@@ -271,47 +270,47 @@ impl Searches {
         // All are noted before the first is asked, so that the search is not taken for ended.
         let legs: Vec<_> = plan.asked.into_iter().map(|provider| search.begin(provider)).collect();
         {
-            let mut book = self.book.lock();
-            book.all.insert(id.clone(), search.clone());
-            book.joinable.insert(key.clone(), id);
+            let mut registry = self.registry.lock();
+            registry.all.insert(id.clone(), search.clone());
+            registry.joinable.insert(key.clone(), id);
         }
         self.tally.begun.fetch_add(1, Ordering::Relaxed);
-        let guardian = Guardian::new(self.clone(), search.clone(), place, key);
-        tokio::spawn(always("guardian", move || guardian.clone().watch()));
+        let supervisor = SearchSupervisor::new(self.clone(), search.clone(), place, key);
+        tokio::spawn(supervise("search supervisor", move || supervisor.clone().watch()));
         tokio::spawn(feed(pipeline.clone(), search.clone(), legs));
         Ok((search, false))
     }
 
     fn admit(self: &Arc<Searches>, key: &Key, question: &Question, arrived: Instant) -> Result<Admitted, Refusal> {
         let delay = self.delay(question.priority.class());
-        let mut book = self.book.lock();
-        if let Some(search) = self.look(&mut book, key, delay)? {
+        let mut registry = self.registry.lock();
+        if let Some(search) = self.look(&mut registry, key, delay)? {
             return Ok(Admitted::Join(search));
         }
-        book.turns.note_begin(key, Instant::now());
-        book.places += 1;
-        let seat = (arrived, book.places);
-        book.running.insert(seat, arrived + question.deadline);
-        Ok(Admitted::Place(Running(self.clone(), seat)))
+        registry.retries.note_begin(key, Instant::now());
+        registry.places += 1;
+        let key = (arrived, registry.places);
+        registry.running.insert(key, arrived + question.deadline);
+        Ok(Admitted::Place(Running(self.clone(), key)))
     }
 
     /// Whether a search may begin before which work has waited for `delay`: the one that it joins, `None` for a place of its own,
     /// or a refusal.
-    fn look(&self, book: &mut Book, key: &Key, delay: Duration) -> Result<Option<Arc<Search>>, Refusal> {
-        if let Some(search) = book.joined(key, self.settings.join) {
+    fn look(&self, registry: &mut Registry, key: &Key, delay: Duration) -> Result<Option<Arc<Search>>, Refusal> {
+        if let Some(search) = registry.joined(key, self.settings.join) {
             self.tally.joined.fetch_add(1, Ordering::Relaxed);
             return Ok(Some(search));
         }
         let (now, delay_max) = (Instant::now(), self.settings.delay_max);
-        let (running, most) = (book.running.len(), self.settings.searches_max);
+        let (running, most) = (registry.running.len(), self.settings.searches_max);
         let spare = delay * WAIT_FOR_THE_EARLY <= delay_max && running * PLACES_FOR_THE_EARLY <= most;
-        let refusal = if let Some(retry) = book.turns.early(key, now).filter(|_| !spare) {
+        let refusal = if let Some(retry) = registry.retries.early(key, now).filter(|_| !spare) {
             Refusal::Early { retry }
         } else if delay > delay_max {
-            Refusal::Busy { delay, retry: book.turns.give(key, now, Duration::ZERO) }
-        } else if running >= most || book.stopped {
-            let least = book.free_in(now);
-            Refusal::TooMany { running, retry: book.turns.give(key, now, least) }
+            Refusal::Busy { delay, retry: registry.retries.give(key, now, Duration::ZERO) }
+        } else if running >= most || registry.stopped {
+            let least = registry.free_in(now);
+            Refusal::TooMany { running, retry: registry.retries.give(key, now, least) }
         } else {
             return Ok(None);
         };
@@ -325,11 +324,11 @@ impl Searches {
     }
 
     /// A question with its address looked up.
-    pub(crate) async fn located(&self, mut question: Question, arrived: Instant) -> Result<Question, Refusal> {
-        let Some(Place::Address { name, radius_m }) = question.place.clone() else { return Ok(question) };
-        let collection = self.store.collection(&self.tenant, &self.settings.addresses).ok_or_else(|| {
+    pub async fn located(&self, mut question: Question, arrived: Instant) -> Result<Question, Refusal> {
+        let Some(Location::Address { name, radius_m }) = question.place.clone() else { return Ok(question) };
+        let collection = self.backend.collection(&self.tenant, &self.settings.addresses).ok_or_else(|| {
             let name = &self.settings.addresses;
-            if let Some(damaged) = self.store.why_damaged(&self.tenant, name) {
+            if let Some(damaged) = self.backend.why_damaged(&self.tenant, name) {
                 return Refusal::Failed(damaged.to_string());
             }
             Refusal::Invalid(Invalid::field(
@@ -339,10 +338,10 @@ impl Searches {
         })?;
         let left = question.deadline.saturating_sub(arrived.elapsed());
         let control = Control::new(self.clock.clone(), left, CancelFlag::new());
-        let found = tokio::task::spawn_blocking(move || locate(&collection, &name, &control)).await;
+        let found = tokio::task::spawn_blocking(move || locate(collection.as_ref(), &name, &control)).await;
         match found.map_err(|e| Refusal::Failed(e.to_string()))? {
             Ok((lon, lat)) => {
-                question.place = Some(Place::Area(Area::Circle { lon, lat, radius_m }));
+                question.place = Some(Location::Area(Area::Circle { lon, lat, radius_m }));
                 Ok(question)
             }
             Err(QueryError::Invalid(invalid)) => Err(Refusal::Invalid(Invalid::field("address", invalid.detail))),
@@ -360,8 +359,8 @@ impl Searches {
 
     /// Forgets searches that ended, the oldest first, until there is room for those that run; but not the `newest`, and none
     /// whose asker may still come for what it has not read.
-    fn make_room(&self, book: &mut Book, newest: &str) {
-        let Book { all, ended, .. } = book;
+    fn make_room(&self, registry: &mut Registry, newest: &str) {
+        let Registry { all, ended, .. } = registry;
         ended.retain(|id| {
             let done = |search: &Arc<Search>| search.outbox.is_done_with(self.settings.gone, self.settings.wait);
             let goes = self.budget.is_short() && id != newest && all.get(id).is_some_and(done);
@@ -374,7 +373,7 @@ impl Searches {
 
     /// The search of this name, if it runs or ended a moment ago.
     pub fn get(&self, id: &str) -> Option<Arc<Search>> {
-        self.book.lock().all.get(id).cloned()
+        self.registry.lock().all.get(id).cloned()
     }
 
     /// Ends a search; its readers get the last packet. `false` where there is none of this name.
@@ -389,27 +388,27 @@ impl Searches {
     /// Ends all searches and begins no more: the server stops.
     pub fn stop_all(&self) {
         let all: Vec<Arc<Search>> = {
-            let mut book = self.book.lock();
-            book.stopped = true;
-            book.all.values().cloned().collect()
+            let mut registry = self.registry.lock();
+            registry.stopped = true;
+            registry.all.values().cloned().collect()
         };
         all.iter().for_each(|search| search.seal("the server is stopping"));
     }
 
     /// The names of the providers that are outside.
-    pub(crate) fn outside(&self) -> impl Iterator<Item = &str> {
+    pub fn outside(&self) -> impl Iterator<Item = &str> {
         self.providers.keys().map(String::as_str).filter(|name| *name != Own::NAME)
     }
 
     /// The outside providers that would be asked a question.
-    pub(crate) fn takers(&self, question: &Question) -> Result<Vec<String>, Invalid> {
+    pub fn takers(&self, question: &Question) -> Result<Vec<String>, Invalid> {
         let asked = plan(question, &self.providers)?.asked;
         Ok(asked.iter().map(|provider| provider.name().to_owned()).filter(|name| name != Own::NAME).collect())
     }
 
     /// Searches that run.
     pub fn running(&self) -> usize {
-        self.book.lock().running.len()
+        self.registry.lock().running.len()
     }
 
     /// Bytes of packets kept.
@@ -465,10 +464,10 @@ enum Admitted {
 }
 
 /// A place among those that run; given back when dropped.
-struct Running(Arc<Searches>, Seat);
+struct Running(Arc<Searches>, RunningKey);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.book.lock().running.remove(&self.1);
+        self.0.registry.lock().running.remove(&self.1);
     }
 }

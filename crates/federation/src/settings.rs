@@ -1,9 +1,8 @@
 //! What an operator can set about searches; every limit that bounds their memory and time is here.
 
-use crate::labels::Classifier;
 use crate::provider::{Declared, Own};
-use crate::saved::SavedSettings;
 use crate::search::last_bytes;
+use meridian_labels::Classifier;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,8 +53,6 @@ pub struct Settings {
     pub gazetteer_population: u64,
     /// The model that looks at images of results; without one they are not fetched.
     pub images: Option<Arc<Classifier>>,
-    /// Saved searches.
-    pub saved: SavedSettings,
 }
 
 impl Settings {
@@ -92,7 +89,6 @@ impl Default for Settings {
             gazetteer: "capitals".to_owned(),
             gazetteer_population: 100_000,
             images: None,
-            saved: SavedSettings::default(),
         }
     }
 }

@@ -194,7 +194,7 @@ impl Words {
 
     /// Words of which any text that matches has at least one, chosen to cost least together; and what they cost. `None` where
     /// there are none, which keywords that were read never are.
-    pub(crate) fn required(&self, cost: &dyn Fn(&str) -> f64) -> Option<(f64, Vec<&str>)> {
+    pub fn required(&self, cost: &dyn Fn(&str) -> f64) -> Option<(f64, Vec<&str>)> {
         let least = |a: &(f64, Vec<&str>), b: &(f64, Vec<&str>)| a.0.total_cmp(&b.0);
         match self {
             Words::Term { sought, .. } => {

@@ -9,6 +9,7 @@
 //! Start reading at [`items()`], then `scan.rs`, which all questions share.
 
 mod aggregate;
+pub mod browse;
 mod by;
 mod candidates;
 mod cells;

@@ -20,9 +20,9 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use meridian_backend::{Collection, CollectionStats, Damaged, Settings, StoreError};
 use meridian_model::schema::validate_name;
 use meridian_model::{Bounds, Invalid, Mode, Schema, schema_json, schema_spec, time};
-use meridian_store::{Collection, CollectionStats, Damaged, Settings, StoreError};
 use serde_json::{Map, Value, json};
 pub(crate) use settings::retention_text;
 
@@ -33,16 +33,16 @@ pub async fn list(State(state): State<AppState>, context: Context) -> Result<Res
     let mut params = Params::parse(context.query.as_deref())?;
     let format = format::choose(params.take("f"), &context.headers, PAGES)?;
     params.finish()?;
-    let mut collections = state.store.list(&state.config.tenant);
+    let mut collections = state.backend.list(&state.config.tenant);
     collections.sort_unstable_by(|a, b| a.name().cmp(b.name()));
-    let damaged = state.store.damaged(&state.config.tenant);
+    let damaged = state.backend.damaged(&state.config.tenant);
     if format == Format::Html {
         let shown: Vec<_> = collections.iter().map(|c| (c.name().to_owned(), c.schema(), c.stats())).collect();
         return Ok(respond::html(html::collections::list(&shown, &damaged)));
     }
     let described: Vec<Value> = collections
         .iter()
-        .map(|c| describe(&context, c))
+        .map(|c| describe(&context, c.as_ref()))
         .chain(damaged.iter().map(|damaged| describe_damaged(&context, damaged)))
         .collect();
     let document = json!({
@@ -63,7 +63,7 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
         let (schema, stats, settings) = (collection.schema(), collection.stats(), collection.settings());
         return Ok(respond::html(html::collections::one(&name, &schema, &stats, &settings)));
     }
-    respond::json("application/json", &describe(&context, &collection))
+    respond::json("application/json", &describe(&context, &*collection))
 }
 
 /// `PUT /collections/{c}`: makes a collection; of one that is there with this schema, changes the settings that are named.
@@ -82,10 +82,10 @@ pub async fn put(
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
         let schema = read_schema(&context.headers, &received.bytes)?;
-        if let Some(existing) = state.store.collection(&state.config.tenant, &name) {
+        if let Some(existing) = state.backend.collection(&state.config.tenant, &name) {
             if schema_json::same(&existing.schema(), &schema, &name) {
-                settings::put(&state, &existing, named, confirmed)?;
-                return respond::json("application/json", &describe(&context, &existing));
+                settings::put(&state, &*existing, named, confirmed)?;
+                return respond::json("application/json", &describe(&context, &*existing));
             }
             return Err(Problem::new(
                 Kind::Conflict,
@@ -94,19 +94,20 @@ pub async fn put(
                 ),
             ));
         }
-        let made = state.store.create(&state.config.tenant, &name, schema, named.of(&Settings::default())).map_err(
-            |e| match e {
-                // The name is taken, by what may hold events.
-                StoreError::Damaged(damaged) => edge::damaged_problem(&damaged).with_status(StatusCode::CONFLICT),
-                StoreError::Invalid(e) if e.field.as_deref() == Some("collection") => {
-                    Problem::invalid_parameter("collection", e)
+        let made =
+            state.backend.create(&state.config.tenant, &name, schema, named.of(&Settings::default())).map_err(|e| {
+                match e {
+                    // The name is taken, by what may hold events.
+                    StoreError::Damaged(damaged) => edge::damaged_problem(&damaged).with_status(StatusCode::CONFLICT),
+                    StoreError::Invalid(e) if e.field.as_deref() == Some("collection") => {
+                        Problem::invalid_parameter("collection", e)
+                    }
+                    other => edge::store_problem(other),
                 }
-                other => edge::store_problem(other),
-            },
-        )?;
+            })?;
         let mut headers = HeaderMap::new();
         respond::insert(&mut headers, header::LOCATION, &context.url(&path(&name)));
-        Ok((StatusCode::CREATED, headers, respond::json("application/json", &describe(&context, &made))?)
+        Ok((StatusCode::CREATED, headers, respond::json("application/json", &describe(&context, &*made))?)
             .into_response())
     })
     .await
@@ -128,9 +129,9 @@ pub async fn patch(
     stream::run(run, move |_| {
         let change: Map<String, Value> = serde_json::from_slice(&received.bytes)
             .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a JSON object: {e}"))))?;
-        let (named, fields) = settings::read(&collection, change).map_err(Problem::invalid_body)?;
-        settings::apply(&collection, fields, &named, confirmed)?;
-        respond::json("application/json", &describe(&context, &collection))
+        let (named, fields) = settings::read(&*collection, change).map_err(Problem::invalid_body)?;
+        settings::apply(&*collection, fields, &named, confirmed)?;
+        respond::json("application/json", &describe(&context, &*collection))
     })
     .await
 }
@@ -141,7 +142,7 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
     Params::parse(context.query.as_deref())?.finish()?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
-        state.store.drop_collection(&state.config.tenant, &name).map_err(edge::store_problem)?;
+        state.backend.remove(&state.config.tenant, &name).map_err(edge::store_problem)?;
         Ok(respond::no_content())
     })
     .await
@@ -209,7 +210,7 @@ fn read_schema(headers: &HeaderMap, bytes: &[u8]) -> Result<Schema> {
 }
 
 /// The description of a collection.
-fn describe(context: &Context, collection: &Collection) -> Value {
+fn describe(context: &Context, collection: &dyn Collection) -> Value {
     let (schema, stats, settings) = (collection.schema(), collection.stats(), collection.settings());
     let name = collection.name();
     let root = context.url(&path(name));

@@ -4,8 +4,8 @@ use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::snapshot as edge;
 use crate::state::AppState;
+use meridian_backend::{Collection, Durability, Settings, SettingsChange, WriteError};
 use meridian_model::{Field, Invalid, Schema, schema_json};
-use meridian_store::{Collection, Durability, Settings, SettingsChange, WriteError};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub(crate) fn retention_text(retention: Duration) -> String {
 }
 
 /// What the body of a PATCH asks for: settings that it names, and new fields.
-pub fn read(collection: &Collection, change: Map<String, Value>) -> Result<(SettingsChange, Vec<Field>), Invalid> {
+pub fn read(collection: &dyn Collection, change: Map<String, Value>) -> Result<(SettingsChange, Vec<Field>), Invalid> {
     let mut named = SettingsChange::default();
     let mut fields = Vec::new();
     for (name, value) in change {
@@ -101,10 +101,10 @@ fn new_fields(schema: &Schema, properties: &Map<String, Value>) -> Result<Vec<Fi
 }
 
 /// Gives a collection that is there the settings that a PUT names; the same ones again change nothing.
-pub fn put(state: &AppState, collection: &Collection, named: SettingsChange, confirmed: Option<u64>) -> Result<()> {
+pub fn put(state: &AppState, collection: &dyn Collection, named: SettingsChange, confirmed: Option<u64>) -> Result<()> {
     let before = collection.settings();
     // A store in memory keeps all collections there, whatever was asked for when they were made.
-    let durability = named.durability.filter(|_| !state.store.is_ephemeral());
+    let durability = named.durability.filter(|_| !state.backend.is_ephemeral());
     if durability.is_some_and(|asked| asked != before.durability) {
         let detail = format!(
             "the durability of a collection cannot be changed, and that of {:?} is {}",
@@ -122,7 +122,7 @@ pub fn put(state: &AppState, collection: &Collection, named: SettingsChange, con
 
 /// Changes a collection, unless that would remove more events than the client says it knows of.
 pub fn apply(
-    collection: &Collection,
+    collection: &dyn Collection,
     fields: Vec<Field>,
     named: &SettingsChange,
     confirmed: Option<u64>,
@@ -139,7 +139,7 @@ pub fn apply(
     collection.change(fields, after).map_err(edge::store_problem)
 }
 
-fn confirm(collection: &Collection, settings: &Settings, confirmed: Option<u64>) -> Result<()> {
+fn confirm(collection: &dyn Collection, settings: &Settings, confirmed: Option<u64>) -> Result<()> {
     let count = collection.removed_by(settings).map_err(edge::store_problem)?;
     if count <= confirmed.unwrap_or(0) {
         return Ok(());

@@ -3,8 +3,8 @@
 use super::items::map_of;
 use super::{escape, facts, grouped, page};
 use crate::links;
+use meridian_backend::{CollectionStats, Damaged, Durability, Settings};
 use meridian_model::{Bounds, Schema, TimeRole, time};
-use meridian_store::{CollectionStats, Damaged, Durability, Settings};
 use serde_json::Value;
 use std::fmt::Write;
 use std::sync::Arc;

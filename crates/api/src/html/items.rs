@@ -5,21 +5,18 @@ use crate::links;
 use arrow_array::Array;
 use meridian_model::{Batch, FieldColumn, FieldType, Schema, Seq, time};
 use meridian_query::Hits;
-use meridian_store::{Collection, Snapshot};
 use std::fmt::Write;
 
 /// A page of events as a table. `url` is its own address, `next` that of the page after it.
 pub fn page_of(
-    collection: &Collection,
-    snapshot: &Snapshot,
+    name: &str,
+    schema: &Schema,
     hits: &[Hits],
     properties: Option<&[String]>,
     matched: Option<u64>,
     next: Option<&str>,
     url: &str,
 ) -> String {
-    let schema = &snapshot.schema;
-    let name = collection.name();
     let fields: Vec<usize> = (0..schema.fields.len())
         .filter(|&i| properties.is_none_or(|names| names.contains(&schema.fields[i].name)))
         .collect();

@@ -7,32 +7,37 @@ use crate::snapshot;
 use crate::state::AppState;
 use crate::stream::{self, Run};
 use axum::response::Response;
+use meridian_backend::{Collection, Head};
 use meridian_query::Stats;
-use meridian_store::{Collection, Snapshot};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Works the question out to the end of its page (or of the whole result) and answers what that cost.
-pub(super) async fn answer(state: &AppState, run: Run, collection: Arc<Collection>, asked: Asked) -> Result<Response> {
+pub(super) async fn answer(
+    state: &AppState,
+    run: Run,
+    collection: Arc<dyn Collection>,
+    asked: Asked,
+) -> Result<Response> {
     let shared = state.clone();
     stream::run(run, move |control| {
-        let snapshot = asked.snapshot(&collection)?;
-        let told = meridian_query::explain(&snapshot, &asked.items, control).map_err(snapshot::problem)?;
-        let mut account = document(&snapshot, &told.stats);
+        let read = collection.explain(asked.at(), &asked.items, control).map_err(snapshot::problem)?;
+        let (head, told) = (read.head, read.value);
+        let mut account = document(&head, &told.stats);
         account["events_returned"] = told.returned.into();
         account["plan"] = told.plan.into();
         let mut response = respond::json("application/json", &account)?;
-        snapshot::set_headers(response.headers_mut(), &snapshot, shared.now(), asked.consistency);
+        snapshot::set_headers(response.headers_mut(), &head, shared.now(), asked.consistency);
         Ok(response)
     })
     .await
 }
 
 /// The account of a question.
-pub(crate) fn document(snapshot: &Snapshot, stats: &Stats) -> Value {
+pub(crate) fn document(head: &Head, stats: &Stats) -> Value {
     json!({
-        "snapshot": snapshot.seq.to_id(),
-        "rows": snapshot.rows(),
+        "snapshot": head.seq.to_id(),
+        "rows": head.rows,
         "parts": stats.parts,
         "parts_pruned": stats.parts_pruned,
         "nodes_visited": stats.nodes_visited,

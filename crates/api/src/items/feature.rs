@@ -23,11 +23,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use meridian_backend::{Collection, Read, Write, WriteError};
 use meridian_formats::FeatureWriter;
-use meridian_model::{Batch, IdRole, Invalid, Projection, Seq};
-use meridian_store::{Collection, Snapshot, Write, WriteError};
+use meridian_model::{Batch, IdRole, Invalid, Seq};
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 /// How often a patch begins anew when other writes of its event come between.
 const PATCHES_MAX: usize = 8;
@@ -47,17 +46,17 @@ pub async fn get(
     let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let shared = state.clone();
     stream::run(run, move |_| {
-        let snapshot = collection.history();
-        let (batch, seq) = find(&snapshot, &id)?.ok_or_else(|| no_event(&name, &id))?;
+        let Read { head, value: found } = collection.event(&id).map_err(edge::store_problem)?;
+        let (batch, seq) = found.ok_or_else(|| no_event(&name, &id))?;
         let mut headers = HeaderMap::new();
-        edge::set_headers(&mut headers, &snapshot, shared.now(), "immediate");
+        edge::set_headers(&mut headers, &head, shared.now(), "immediate");
         if format == Format::Html {
-            let page = html::items::event(&name, &snapshot.schema, &batch, seq);
+            let page = html::items::event(&name, &head.schema, &batch, seq);
             return Ok((headers, respond::html(page)).into_response());
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Json.media_type()));
         respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", crs.uri()));
-        let writer = FeatureWriter::new(&snapshot.schema, None).map_err(Problem::internal)?;
+        let writer = FeatureWriter::new(&head.schema, None).map_err(Problem::internal)?;
         let batch = reproject(&batch, crs)?;
         let home = format!("/collections/{}", links::escape(&name));
         let mut list = links::self_and_alternates(&context.this_url(), format, PAGES, Format::Json.media_type());
@@ -81,18 +80,18 @@ pub async fn put(
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
-    only_given_ids(&collection, "replaced")?;
+    only_given_ids(&*collection, "replaced")?;
     let received = body::receive(&state, &context.headers, body).await?;
     check_media_type(&context.headers, &["application/geo+json", "application/json"])?;
     let intake = Intake::of_event(&context.headers, &id)?;
-    let run =
-        room::admit(&state, &context.lease, &collection, context.deadline(None, state.config.timeout_default)?).await?;
+    let run = room::admit(&state, &context.lease, &*collection, context.deadline(None, state.config.timeout_default)?)
+        .await?;
     stream::run(run, move |control| {
         let format = meridian_formats::Format::GeoJson;
         let (batch, _) =
             read_batch(&received, format, &collection.schema(), intake.options.clone(), &Bounds::of(&state, control))?;
         let mut response =
-            replace(&context, &collection, &id, batch, None).map_err(|why| why.into_problem(&collection))?;
+            replace(&context, &*collection, &id, batch, None).map_err(|why| why.into_problem(&*collection))?;
         intake.set_header(response.headers_mut());
         Ok(response)
     })
@@ -108,7 +107,7 @@ pub async fn patch(
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
-    only_given_ids(&collection, "changed")?;
+    only_given_ids(&*collection, "changed")?;
     let mut received = body::receive(&state, &context.headers, body).await?;
     check_media_type(&context.headers, &["application/merge-patch+json", "application/geo+json", "application/json"])?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
@@ -123,31 +122,31 @@ pub async fn patch(
         // The geometry that stays is in the system of the store, whatever the body is in.
         intake.options.crs = Crs::Crs84;
     }
-    let run = room::admit(&state, &context.lease, &collection, deadline).await?;
+    let run = room::admit(&state, &context.lease, &*collection, deadline).await?;
     stream::run(run, move |control| {
         let bounds = Bounds::of(&state, control);
         for _ in 0..PATCHES_MAX {
-            let snapshot = collection.history();
-            let (batch, seq) = find(&snapshot, &id)?.ok_or_else(|| no_event(&name, &id))?;
-            let writer = FeatureWriter::new(&snapshot.schema, None).map_err(Problem::internal)?;
+            let Read { head, value: found } = collection.event(&id).map_err(edge::store_problem)?;
+            let (batch, seq) = found.ok_or_else(|| no_event(&name, &id))?;
+            let writer = FeatureWriter::new(&head.schema, None).map_err(Problem::internal)?;
             let mut text = Vec::new();
             writer.rows(&batch, &[seq]).feature(0, &mut text);
             let mut event: Value = serde_json::from_slice(&text).map_err(Problem::internal)?;
             merge(&mut event, change.clone());
             received.bytes = Bytes::from(serde_json::to_vec(&event).map_err(Problem::internal)?);
             let format = meridian_formats::Format::GeoJson;
-            let (batch, _) = read_batch(&received, format, &snapshot.schema, intake.options.clone(), &bounds)?;
+            let (batch, _) = read_batch(&received, format, &head.schema, intake.options.clone(), &bounds)?;
             // Another write of the event in between must not be undone by what was read before it.
-            match replace(&context, &collection, &id, batch, Some(seq)) {
+            match replace(&context, &*collection, &id, batch, Some(seq)) {
                 Err(Replaced::Write(WriteError::Changed)) => {}
                 done => {
-                    let mut response = done.map_err(|why| why.into_problem(&collection))?;
+                    let mut response = done.map_err(|why| why.into_problem(&*collection))?;
                     intake.set_header(response.headers_mut());
                     return Ok(response);
                 }
             }
         }
-        Err(edge::write_problem(&collection, WriteError::Changed))
+        Err(edge::write_problem(&*collection, WriteError::Changed))
     })
     .await
 }
@@ -160,11 +159,11 @@ pub async fn delete(
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
-    let run =
-        room::admit(&state, &context.lease, &collection, context.deadline(None, state.config.timeout_default)?).await?;
+    let run = room::admit(&state, &context.lease, &*collection, context.deadline(None, state.config.timeout_default)?)
+        .await?;
     stream::run(run, move |_| {
         let deleted = collection.delete(std::slice::from_ref(&id));
-        let deleted = deleted.map_err(|e| edge::write_problem(&collection, e))?;
+        let deleted = deleted.map_err(|e| edge::write_problem(&*collection, e))?;
         if deleted.deleted == 0 {
             return Err(no_event(&name, &id));
         }
@@ -175,14 +174,6 @@ pub async fn delete(
     .await
 }
 
-/// The event with this id and its sequence number.
-fn find(snapshot: &Snapshot, id: &str) -> Result<Option<(Batch, Seq)>> {
-    let Some((view, row)) = snapshot.find(id).map_err(edge::store_problem)? else { return Ok(None) };
-    let batch = view.read(row..row + 1, &Projection::all(&snapshot.layout)).map_err(edge::store_problem)?;
-    let seq = view.seqs(row..row + 1).map_err(edge::store_problem)?.first().copied().unwrap_or_default();
-    Ok(Some((batch, Seq(seq))))
-}
-
 /// Why an event was not replaced.
 enum Replaced {
     Problem(Problem),
@@ -190,7 +181,7 @@ enum Replaced {
 }
 
 impl Replaced {
-    fn into_problem(self, collection: &Collection) -> Problem {
+    fn into_problem(self, collection: &dyn Collection) -> Problem {
         match self {
             Replaced::Problem(problem) => problem,
             Replaced::Write(error) => edge::write_problem(collection, error),
@@ -201,7 +192,7 @@ impl Replaced {
 /// Writes the event of this id; where `only` is given, in the place of that version and no other.
 fn replace(
     context: &Context,
-    collection: &Arc<Collection>,
+    collection: &dyn Collection,
     id: &str,
     batch: Batch,
     only: Option<Seq>,
@@ -231,7 +222,7 @@ fn replace(
 }
 
 /// A made id is the event's place in the log, so an event that changes would get another.
-fn only_given_ids(collection: &Collection, what: &str) -> Result<()> {
+fn only_given_ids(collection: &dyn Collection, what: &str) -> Result<()> {
     if collection.schema().id == IdRole::Given {
         return Ok(());
     }

@@ -4,7 +4,6 @@ mod bulk;
 mod explain;
 pub mod feature;
 mod intake;
-pub(crate) mod lead;
 mod page;
 pub(crate) mod room;
 mod track;
@@ -27,10 +26,10 @@ use crate::state::AppState;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use meridian_backend::{At, Collection, Head, Rows};
 use meridian_formats::EventWriter;
 use meridian_model::Schema;
-use meridian_query::{Answer, Control, Hits, Items, Order, SortKey, Token, question_hash};
-use meridian_store::{Collection, Snapshot};
+use meridian_query::{Control, Hits, Items, Order, SortKey, Token, question_hash};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,7 +49,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    fn take(state: &AppState, context: &Context, collection: &Collection) -> Result<Asked> {
+    fn take(state: &AppState, context: &Context, collection: &dyn Collection) -> Result<Asked> {
         let schema = collection.schema();
         let mut params = Params::parse(context.query.as_deref())?;
         let format = format::choose(params.take("f"), &context.headers, EVENTS)?;
@@ -98,8 +97,8 @@ impl Asked {
     }
 
     /// The snapshot to answer from.
-    pub(crate) fn snapshot(&self, collection: &Collection) -> Result<Snapshot> {
-        snapshot::of(collection, self.token.as_ref().map(|t| t.snapshot), self.history)
+    pub(crate) fn at(&self) -> At {
+        At { seq: self.token.as_ref().map(|t| t.snapshot), history: self.history }
     }
 
     /// Whether the answer leaves as it is found: all that matches, or more than a page of it.
@@ -129,7 +128,7 @@ fn order(
 /// `GET /collections/{c}/items`
 pub async fn get(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
-    let mut asked = Asked::take(&state, &context, &collection)?;
+    let mut asked = Asked::take(&state, &context, &*collection)?;
     let default = if asked.is_whole() { state.config.timeout_stream } else { state.config.timeout_default };
     let deadline = context.deadline(asked.timeout, default)?;
     let run = context.lease.run(&state, deadline).await?;
@@ -160,9 +159,9 @@ fn writer(asked: &Asked, schema: &Arc<Schema>) -> Result<Box<dyn EventWriter>> {
         .map_err(|e| Problem::invalid_parameter("f", e))
 }
 
-/// Asks for the events; the answer has the snapshot that they are of.
-fn ask(asked: &Asked, collection: &Collection, control: &Control) -> Result<Answer> {
-    meridian_query::items(&asked.snapshot(collection)?, &asked.items, control).map_err(snapshot::problem)
+/// Asks for the events.
+fn ask(asked: &Asked, collection: &dyn Collection, control: &Control) -> Result<Box<dyn Rows>> {
+    collection.items(asked.at(), &asked.items, control).map_err(snapshot::problem)
 }
 
 /// The fields among the wanted properties: id and geometry are in every answer anyway.
@@ -180,34 +179,29 @@ fn write_hits(writer: &mut dyn EventWriter, hits: &Hits, crs: Crs, out: &mut Vec
 const STEP_BYTES: usize = 512 << 10;
 
 /// Sets the size of the next batches by the one before, of which so many events took so many bytes.
-fn pace(answer: &mut Answer, events: usize, bytes: usize) {
-    if let Some(rows) = STEP_BYTES.saturating_mul(events).checked_div(bytes) {
-        answer.at_most(rows);
+fn pace(rows: &mut dyn Rows, events: usize, bytes: usize) {
+    if let Some(most) = STEP_BYTES.saturating_mul(events).checked_div(bytes) {
+        rows.at_most(most);
     }
 }
 
 /// The headers of an answer with events.
-fn head(asked: &Asked, snapshot: &Snapshot, now: i64, admission: Duration, plan_us: u64) -> HeaderMap {
+fn head(asked: &Asked, head: &Head, now: i64, admission: Duration, plan_us: u64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(asked.format.media_type()));
     respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", asked.crs.uri()));
-    snapshot::set_headers(&mut headers, snapshot, now, asked.consistency);
+    snapshot::set_headers(&mut headers, head, now, asked.consistency);
     let plan = Some(Duration::from_micros(plan_us));
     respond::set_timing(&mut headers, &Timing { admission, plan, ..Timing::default() });
     headers
 }
 
 /// The token of the page after this one.
-fn next_token(
-    state: &AppState,
-    snapshot: &Snapshot,
-    asked: &Asked,
-    after: Option<&meridian_query::Place>,
-) -> Option<String> {
+fn next_token(state: &AppState, head: &Head, asked: &Asked, after: Option<&meridian_query::Place>) -> Option<String> {
     after.map(|after| {
         Token {
             tenant: state.config.tenant.clone(),
-            snapshot: snapshot.seq,
+            snapshot: head.seq,
             question: asked.question,
             after: after.clone(),
         }

@@ -12,11 +12,11 @@ use crate::snapshot;
 use crate::state::AppState;
 use crate::stream::{self, Run, Sink, Source};
 use axum::response::{IntoResponse, Response};
+use meridian_backend::{At, Collection, Head, Rows};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::Predicate;
 use meridian_model::time;
-use meridian_query::{Answer, Control, Hits, Order};
-use meridian_store::{Collection, Snapshot};
+use meridian_query::{Control, Hits, Order};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::Arc;
@@ -26,22 +26,22 @@ pub(super) async fn json(
     state: &AppState,
     context: Context,
     run: Run,
-    collection: Arc<Collection>,
+    collection: Arc<dyn Collection>,
     asked: Asked,
 ) -> Result<Response> {
     let admission = run.admission;
     let shared = state.clone();
     let arrived = context.arrived;
     stream::stream(state, run, arrived, move |sink, control| {
-        let mut answer = ask(&asked, &collection, control)?;
-        let schema = &answer.snapshot().schema;
+        let mut rows = ask(&asked, &*collection, control)?;
+        let schema = &rows.head().schema;
         let writer = FeatureWriter::new(schema, fields_of(&asked, schema).as_deref())
             .map_err(|e| Problem::invalid_parameter("properties", e))?;
         // The first events are found before the head is sent: an error in them is still a clean refusal.
-        let first = answer.next().transpose().map_err(snapshot::problem)?;
-        sink.begin(head(&asked, answer.snapshot(), shared.now(), admission, answer.stats().plan_us));
+        let first = rows.next().transpose().map_err(snapshot::problem)?;
+        sink.begin(head(&asked, rows.head(), shared.now(), admission, rows.stats().plan_us));
         sink.buffer.extend_from_slice(b"{\"type\":\"FeatureCollection\",\"features\":[");
-        let mut page = Page { state: shared, context, collection, asked, answer, writer, returned: 0 };
+        let mut page = Page { state: shared, context, collection, asked, rows, writer, returned: 0 };
         match first {
             Some(hits) => page.write(&hits, sink)?,
             None => page.write_tail(control, &mut sink.buffer)?,
@@ -55,16 +55,16 @@ pub(super) async fn json(
 struct Page {
     state: AppState,
     context: Context,
-    collection: Arc<Collection>,
+    collection: Arc<dyn Collection>,
     asked: Asked,
-    answer: Answer,
+    rows: Box<dyn Rows>,
     writer: FeatureWriter,
     returned: usize,
 }
 
 impl Source for Page {
     fn step(&mut self, sink: &mut Sink, control: &Control) -> Result<bool> {
-        let Some(hits) = self.answer.next() else {
+        let Some(hits) = self.rows.next() else {
             self.write_tail(control, &mut sink.buffer)?;
             return Ok(false);
         };
@@ -73,7 +73,7 @@ impl Source for Page {
     }
 
     fn rest(&mut self) -> usize {
-        self.answer.rest()
+        self.rows.rest()
     }
 }
 
@@ -81,16 +81,16 @@ impl Page {
     fn write(&mut self, hits: &Hits, sink: &mut Sink) -> Result<()> {
         let before = sink.buffer.len();
         write_features(&self.writer, hits, &self.asked, self.returned == 0, &mut sink.buffer)?;
-        pace(&mut self.answer, hits.batch.rows(), sink.buffer.len() - before);
+        pace(self.rows.as_mut(), hits.batch.rows(), sink.buffer.len() - before);
         self.returned += hits.batch.rows();
         // The last events leave together with the end.
-        if self.answer.is_over() { Ok(()) } else { sink.offer() }
+        if self.rows.is_over() { Ok(()) } else { sink.offer() }
     }
 
     fn write_tail(&self, control: &Control, out: &mut Vec<u8>) -> Result<()> {
-        let Page { state, context, collection, asked, answer, returned, .. } = self;
-        let snapshot = answer.snapshot();
-        let token = next_token(state, snapshot, asked, answer.next_page());
+        let Page { state, context, collection, asked, rows, returned, .. } = self;
+        let head = rows.head();
+        let token = next_token(state, head, asked, rows.next_page());
         let url = context.this_url();
         let mut links = links::self_and_alternates(&url, Format::Json, EVENTS, Format::Json.media_type());
         if let Some(token) = &token {
@@ -104,11 +104,12 @@ impl Page {
             "timeStamp": time::format_instant(state.now()),
             "numberReturned": returned,
         });
-        if let Some(matched) = matched(asked, snapshot, answer, *returned, token.is_some(), control)? {
+        if let Some(matched) = matched(asked, collection.as_ref(), rows.as_ref(), *returned, token.is_some(), control)?
+        {
             tail["numberMatched"] = matched.into();
         }
-        if !snapshot.missing.is_empty() {
-            tail["missing"] = missing(snapshot);
+        if !head.missing.is_empty() {
+            tail["missing"] = missing(head);
         }
         let text = serde_json::to_vec(&tail).map_err(Problem::internal)?;
         out.push(b']');
@@ -146,13 +147,13 @@ const MATCHED_CUT_MAX: u64 = 250_000;
 /// the tree's nodes know all but so many events.
 fn matched(
     asked: &Asked,
-    snapshot: &Snapshot,
-    answer: &Answer,
+    collection: &dyn Collection,
+    rows: &dyn Rows,
     returned: usize,
     more: bool,
     control: &Control,
 ) -> Result<Option<u64>> {
-    if let Some(matched) = answer.number_matched() {
+    if let Some(matched) = rows.number_matched() {
         return Ok(Some(matched));
     }
     if asked.token.is_none() && !more {
@@ -160,9 +161,8 @@ fn matched(
     }
     let predicate = &asked.items.predicate;
     let most = if predicate.as_cut().is_some() { MATCHED_CUT_MAX } else { MATCHED_TESTED_MAX };
-    let count = |predicate| {
-        meridian_query::count(snapshot, predicate, most, control).map(|(count, _)| count).map_err(snapshot::problem)
-    };
+    let at = At { seq: Some(rows.head().seq), ..asked.at() };
+    let count = |predicate| collection.count(at, predicate, most, control).map_err(snapshot::problem);
     match asked.items.order {
         // An order by distance leaves out what has no place.
         Order::Near { k, .. } => {
@@ -174,8 +174,8 @@ fn matched(
 }
 
 /// What an answer lacks because files are damaged.
-fn missing(snapshot: &Snapshot) -> Value {
-    snapshot.missing.iter().map(|p| json!({ "detail": p.detail })).collect()
+fn missing(head: &Head) -> Value {
+    head.missing.iter().map(|p| json!({ "detail": p.detail })).collect()
 }
 
 /// A page for people.
@@ -183,22 +183,22 @@ pub(super) async fn html(
     state: &AppState,
     context: &Context,
     run: Run,
-    collection: Arc<Collection>,
+    collection: Arc<dyn Collection>,
     asked: Asked,
 ) -> Result<Response> {
     let shared = state.clone();
     let url = context.this_url();
     stream::run(run, move |control| {
-        let mut answer = ask(&asked, &collection, control)?;
-        let hits: Vec<Hits> = answer.by_ref().collect::<Result<_, _>>().map_err(snapshot::problem)?;
-        let snapshot = answer.snapshot();
-        let token = next_token(&shared, snapshot, &asked, answer.next_page());
+        let mut rows = ask(&asked, &*collection, control)?;
+        let hits: Vec<Hits> = rows.by_ref().collect::<Result<_, _>>().map_err(snapshot::problem)?;
+        let head = rows.head();
+        let token = next_token(&shared, head, &asked, rows.next_page());
         let next = token.map(|t| links::with(&links::without(&url, "token"), "token", &t));
         let returned = hits.iter().map(|h| h.batch.rows()).sum();
-        let matched = matched(&asked, snapshot, &answer, returned, next.is_some(), control)?;
+        let matched = matched(&asked, collection.as_ref(), rows.as_ref(), returned, next.is_some(), control)?;
         let page = html::items::page_of(
-            &collection,
-            snapshot,
+            collection.name(),
+            &head.schema,
             &hits,
             asked.properties.as_deref(),
             matched,
@@ -206,7 +206,7 @@ pub(super) async fn html(
             &url,
         );
         let mut response = respond::html(page).into_response();
-        snapshot::set_headers(response.headers_mut(), snapshot, shared.now(), asked.consistency);
+        snapshot::set_headers(response.headers_mut(), head, shared.now(), asked.consistency);
         Ok(response)
     })
     .await

@@ -1,6 +1,6 @@
 //! `track=OBJECT`: one object's events as a line.
 
-use super::{Asked, head};
+use super::Asked;
 use crate::params::Params;
 use crate::params::crs::Crs;
 use crate::params::format::Format;
@@ -10,9 +10,9 @@ use crate::snapshot;
 use crate::state::AppState;
 use crate::stream::{self, Run};
 use axum::response::Response;
+use meridian_backend::{At, Collection};
 use meridian_model::time;
 use meridian_query::{Track, TrackPoint};
-use meridian_store::Collection;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(super) async fn answer(
     state: &AppState,
     context: &Context,
     run: Run,
-    collection: Arc<Collection>,
+    collection: Arc<dyn Collection>,
     asked: Asked,
     track: TrackAsked,
 ) -> Result<Response> {
@@ -51,13 +51,13 @@ pub(super) async fn answer(
     let url = context.this_url();
     stream::run(run, move |control| {
         // In a collection of mode latest too, a track is where the object has been.
-        let snapshot = collection.history();
         let question = Track {
             object: track.object.clone(),
             predicate: asked.items.predicate.clone(),
             simplify_m: track.simplify_m,
         };
-        let answer = meridian_query::track(&snapshot, &question, control).map_err(snapshot::problem)?;
+        let read = collection.track(At::history(), &question, control).map_err(snapshot::problem)?;
+        let (head, answer) = (&read.head, &read.value);
         let times: Vec<String> = answer.points.iter().map(|p| time::format_instant(p.time)).collect();
         let document = json!({
             "type": "Feature",
@@ -73,7 +73,7 @@ pub(super) async fn answer(
             "links": [crate::links::link(url, "self", Format::Json.media_type(), "This document")],
         });
         let bytes = serde_json::to_vec(&document).map_err(Problem::internal)?;
-        stream::finished(&shared, head(&asked, &snapshot, shared.now(), admission, answer.stats.plan_us), bytes)
+        stream::finished(&shared, super::head(&asked, head, shared.now(), admission, answer.stats.plan_us), bytes)
     })
     .await
 }

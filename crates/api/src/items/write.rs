@@ -1,7 +1,6 @@
 //! Writing events: `POST /items`, and deletion by filter.
 
 use super::intake::{Intake, LeftOut};
-use super::lead::Lead;
 use super::{known, room, take_question};
 use crate::body::{self, Received};
 use crate::doors::types;
@@ -20,23 +19,19 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Buf;
+use meridian_backend::{
+    Append, At, Collection, DeleteFault, KEY_BYTES_MAX, OnConflict, PartialDelete, Write, WriteError, Written,
+};
 use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, Report, Watch, is_compressed};
 use meridian_model::seq::BATCH_EVENTS_MAX;
 use meridian_model::{Batch, Invalid, Schema};
 use meridian_query::{Control, QueryError};
-use meridian_store::{
-    Collection, Deleted, KEY_BYTES_MAX, OnConflict, PartView, Pending, Turn, Write, WriteError, Written,
-};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
 use std::time::Instant;
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Events that a deletion by filter takes at once.
-const DELETED_AT_ONCE: usize = 65_536;
 /// Formats that a body may have.
 const TAKEN: [Format; 5] = [Format::GeoJson, Format::GeoJsonSeq, Format::NdJson, Format::Csv, Format::Arrow];
 
@@ -54,17 +49,17 @@ pub async fn post(
     let format = format_of(&context.headers)?;
     let intake = Intake::of(&context.headers, format)?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
-    room::wait(&collection, deadline).await?;
+    room::wait(&*collection, deadline).await?;
     let run = context.lease.run(&state, deadline).await?;
-    let refuse = |e: WriteError| edge::write_problem(&collection, e);
+    let refuse = |e: WriteError| edge::write_problem(&*collection, e);
     let written =
         if received.bytes.len() <= body::INLINE_BYTES && !is_compressed(&received.bytes) && collection.has_room() {
             let bounds = Bounds::of(&state, &run.control);
-            let Read { write, told, .. } = write_of(received, format, &intake, &collection, key, &bounds)?;
-            let pending = collection.submit(write).map_err(refuse)?;
+            let Read { write, told, .. } = write_of(received, format, &intake, &*collection, key, &bounds)?;
+            let append = collection.append(write, deadline).map_err(refuse)?;
             // While it waits for others it has no thread, and needs no place: the queue is bounded by itself.
             drop(run);
-            (told, in_turn(pending, deadline, &state.lead).await.map_err(refuse)?)
+            (told, append.await.map_err(refuse)?)
         } else {
             let intake = intake.clone();
             large(&state, &context.lease, run, received, format, intake, &collection, key, deadline).await?
@@ -97,23 +92,23 @@ async fn large(
     received: Received,
     format: Format,
     intake: Intake,
-    collection: &Arc<Collection>,
+    collection: &Arc<dyn Collection>,
     key: Option<String>,
     deadline: Instant,
 ) -> Result<(Told, Written)> {
     enum Next {
-        Queued(Pending),
+        Queued(Append),
         /// With its share of the memory for bodies, which bounds how many wait for room.
         Waits(Write, Vec<BytesHeld>),
     }
-    let refuse = |e: WriteError| edge::write_problem(collection, e);
+    let refuse = |e: WriteError| edge::write_problem(collection.as_ref(), e);
     let (shared, into) = (state.clone(), collection.clone());
     let (told, next) = stream::run(run, move |control| {
         let bounds = Bounds::of(&shared, control);
         let body_bytes = received.bytes.len();
-        let Read { write, told, mut held } = write_of(received, format, &intake, &into, key, &bounds)?;
+        let Read { write, told, mut held } = write_of(received, format, &intake, &*into, key, &bounds)?;
         let next = match into.has_room() {
-            true => Next::Queued(into.submit(write).map_err(|e| edge::write_problem(&into, e))?),
+            true => Next::Queued(into.append(write, deadline).map_err(|e| edge::write_problem(&*into, e))?),
             false => {
                 held.push(body::hold(&shared, write.batch.bytes().saturating_sub(body_bytes))?);
                 Next::Waits(write, held)
@@ -122,19 +117,18 @@ async fn large(
         Ok((told, next))
     })
     .await?;
-    let pending = match next {
-        Next::Queued(pending) => pending,
+    let append = match next {
+        Next::Queued(append) => append,
         Next::Waits(write, _held) => {
-            room::wait(collection, deadline).await?;
+            room::wait(collection.as_ref(), deadline).await?;
             let into = collection.clone();
             stream::run(lease.run(state, deadline).await?, move |_| {
-                into.submit(write).map_err(|e| edge::write_problem(&into, e))
+                into.append(write, deadline).map_err(|e| edge::write_problem(&*into, e))
             })
             .await?
         }
     };
-    let written = wait_in_turn(Arc::new(pending), deadline).await.map_err(refuse)?;
-    Ok((told, written))
+    Ok((told, append.await.map_err(refuse)?))
 }
 
 /// What a write came to, as its client is told.
@@ -168,7 +162,7 @@ fn write_of(
     received: Received,
     format: Format,
     intake: &Intake,
-    collection: &Collection,
+    collection: &dyn Collection,
     key: Option<String>,
     bounds: &Bounds,
 ) -> Result<Read> {
@@ -178,40 +172,6 @@ fn write_of(
     let told = Told { single, given, left_out: intake.left_out(&report) };
     let write = Write { batch, key, on_conflict: OnConflict::Refuse, deadline: None };
     Ok(Read { write, told, held: received.into_held() })
-}
-
-/// Waits until a queued write is committed, and commits for all that wait when it is its turn. A write whose client
-/// leaves meanwhile is taken back, unless it is being committed.
-async fn in_turn(pending: Pending, deadline: Instant, lead: &Lead) -> std::result::Result<Written, WriteError> {
-    match pending.poll(Waker::noop()) {
-        Poll::Ready(Turn::Done(outcome)) => return outcome,
-        // Nobody else writes: it goes on here at once when the disk has answered.
-        Poll::Ready(Turn::Lead) => lead.commit(|| pending.lead()),
-        Poll::Pending => {}
-    }
-    wait_in_turn(Arc::new(pending), deadline).await
-}
-
-/// The same with a thread of its own for the commit.
-async fn wait_in_turn(pending: Arc<Pending>, deadline: Instant) -> std::result::Result<Written, WriteError> {
-    let mut late = false;
-    loop {
-        let turn = poll_fn(|cx| pending.poll(cx.waker()));
-        let next = if late { Ok(turn.await) } else { tokio::time::timeout_at(deadline.into(), turn).await };
-        match next {
-            Ok(Turn::Done(outcome)) => return outcome,
-            // Many write: with a thread for the one that commits, the others stay on theirs.
-            Ok(Turn::Lead) => {
-                let leader = pending.clone();
-                // Should it panic, the queue has answered for it.
-                let _ = tokio::task::spawn_blocking(move || leader.lead()).await;
-            }
-            Err(_) => match pending.give_up() {
-                Some(refusal) => return Err(refusal),
-                None => late = true,
-            },
-        }
-    }
 }
 
 /// `DELETE /collections/{c}/items?filter=…`: deletes what matches and says how many.
@@ -232,27 +192,12 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
         ));
     }
     let run =
-        room::admit(&state, &context.lease, &collection, context.deadline(timeout, state.config.timeout_default)?)
+        room::admit(&state, &context.lease, &*collection, context.deadline(timeout, state.config.timeout_default)?)
             .await?;
     stream::run(run, move |control| {
-        let snapshot = edge::of(&collection, None, question.history)?;
-        let found = meridian_query::matching_rows(&snapshot, &question.predicate, control).map_err(edge::problem)?;
-        let total: usize = found.iter().map(|(_, rows)| rows.len()).sum();
-        let mut deleted = Deleted { deleted: 0, position: collection.position() };
-        // What matched on the snapshot goes, unless another write has replaced it since. Steps keep a large deletion
-        // from holding up other writes; each of them is atomic.
-        for step in steps(&found) {
-            let partly = |problem: Problem, so_far: u64| match so_far {
-                0 => problem,
-                n => problem
-                    .prefix(&format!("{n} of {total} events are deleted, the others are as they were: "))
-                    .with("deleted", n),
-            };
-            control.check().map_err(|e| partly(edge::problem(e), deleted.deleted))?;
-            let done = collection.delete_rows(&step);
-            let done = done.map_err(|e| partly(edge::write_problem(&collection, e), deleted.deleted))?;
-            deleted = Deleted { deleted: deleted.deleted + done.deleted, position: done.position };
-        }
+        let at = At { seq: None, history: question.history };
+        let deleted = collection.delete_matching(&question.predicate, at, control);
+        let deleted = deleted.map_err(|partial| partial_problem(&*collection, partial))?;
         let document = json!({ "deleted": deleted.deleted, "position": deleted.position.to_string() });
         let mut response = respond::json("application/json", &document)?;
         respond::insert(response.headers_mut(), respond::POSITION.clone(), &deleted.position.to_string());
@@ -261,25 +206,18 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
     .await
 }
 
-/// Cuts rows into steps of a bounded number.
-fn steps(found: &[(PartView, Vec<u32>)]) -> Vec<Vec<(PartView, Vec<u32>)>> {
-    let (mut steps, mut room) = (vec![Vec::new()], DELETED_AT_ONCE);
-    for (view, rows) in found {
-        let mut rows = rows.as_slice();
-        while !rows.is_empty() {
-            if room == 0 {
-                steps.push(Vec::new());
-                room = DELETED_AT_ONCE;
-            }
-            let (now, later) = rows.split_at(rows.len().min(room));
-            if let Some(step) = steps.last_mut() {
-                step.push((view.clone(), now.to_vec()));
-            }
-            (rows, room) = (later, room - now.len());
-        }
+/// A deletion that did not come to its end, as the client sees it.
+fn partial_problem(collection: &dyn Collection, partial: PartialDelete) -> Problem {
+    let problem = match partial.why {
+        DeleteFault::Query(error) => edge::problem(error),
+        DeleteFault::Write(error) => edge::write_problem(collection, error),
+    };
+    match partial.deleted {
+        0 => problem,
+        n => problem
+            .prefix(&format!("{n} of {} events are deleted, the others are as they were: ", partial.matched))
+            .with("deleted", n),
     }
-    steps.retain(|step| !step.is_empty());
-    steps
 }
 
 /// The client's name for its write: printable and not long.

@@ -6,9 +6,9 @@
 
 use crate::problem::Result;
 use crate::snapshot as edge;
+use meridian_backend::{Collection, PriorEvents};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Fences, IdRole, Projection, Seq, When};
-use meridian_store::{Collection, Formers};
 
 /// The number of the only question of a stream.
 const HERE: &[u64] = &[0];
@@ -29,21 +29,21 @@ impl Fence {
     /// What is told of events that were written one after another: rows, and what each means.
     pub(super) fn told(
         &mut self,
-        collection: &Collection,
+        collection: &dyn Collection,
         predicate: &Predicate,
         batch: &Batch,
         seqs: &[Seq],
     ) -> Result<Vec<(u32, When)>> {
-        let (formers, matching) = (collection.formers(), predicate.evaluate(batch));
+        let (prior, matching) = (collection.prior_events(), predicate.evaluate(batch));
         let mut told = Vec::new();
         for (row, seq) in seqs.iter().enumerate() {
             let is = matching.value(row);
-            let was = match formers.object(batch, row) {
+            let was = match prior.object(batch, row) {
                 // What does not move is inside, and never comes.
                 None => is,
                 Some(object) => {
                     if !self.known.knows(object) {
-                        self.known.restore(state(&formers, predicate, batch, row, *seq, object)?);
+                        self.known.restore(state(prior.as_ref(), predicate, batch, row, *seq, object)?);
                     }
                     let passage = self.known.pass(object, batch.interval(row).1, if is { HERE } else { &[] });
                     if passage.late {
@@ -60,7 +60,7 @@ impl Fence {
 
 /// Where the object of a row was before it, if it was anywhere.
 fn state(
-    formers: &Formers,
+    prior: &dyn PriorEvents,
     predicate: &Predicate,
     batch: &Batch,
     row: usize,
@@ -70,7 +70,7 @@ fn state(
     let mut columns = Projection::none(batch.layout());
     predicate.add_columns(batch.layout(), batch.schema(), &mut columns);
     columns.add_time(batch.layout(), batch.schema());
-    let former = formers.before(batch, row, seq, &columns).map_err(edge::store_problem)?;
+    let former = prior.before(batch, row, seq, &columns).map_err(edge::store_problem)?;
     Ok(former.map(|(one, before)| {
         let one = numbered(one, &[before], predicate);
         let inside = if predicate.evaluate(&one).has_true() { HERE } else { &[] };

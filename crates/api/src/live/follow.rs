@@ -7,9 +7,9 @@ use crate::problem::{Problem, Result};
 use crate::reproject::reproject;
 use crate::snapshot as edge;
 use crate::state::AppState;
+use meridian_backend::{Changes, Collection};
 use meridian_formats::FeatureWriter;
 use meridian_model::{Batch, Schema, Seq, When};
-use meridian_store::{Collection, Since};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ pub(super) struct End {
 /// A stream at work.
 pub(super) struct Follower {
     state: AppState,
-    collection: Arc<Collection>,
+    collection: Arc<dyn Collection>,
     asked: Asked,
     writer: FeatureWriter,
     schema: Arc<Schema>,
@@ -61,7 +61,7 @@ pub(super) struct Follower {
     fence: Option<Fence>,
     /// All up to this has been looked at.
     at: Seq,
-    since: Option<Since>,
+    changes: Option<Box<dyn Changes>>,
     bell: watch::Receiver<()>,
     ends: Instant,
     looked: Option<Instant>,
@@ -70,7 +70,12 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(state: AppState, collection: Arc<Collection>, mut asked: Asked, turn: Turn) -> Result<Follower> {
+    pub(super) fn new(
+        state: AppState,
+        collection: Arc<dyn Collection>,
+        mut asked: Asked,
+        turn: Turn,
+    ) -> Result<Follower> {
         let schema = collection.schema();
         let writer = writer_of(&schema, &asked)?;
         let bell = state.live.bell(collection.name());
@@ -85,7 +90,7 @@ impl Follower {
             schema,
             fence,
             at,
-            since: None,
+            changes: None,
             bell,
             ends,
             looked: None,
@@ -119,7 +124,7 @@ impl Follower {
             }
             // Marked as seen before the position is read: a write after that rings again.
             follower.bell.mark_unchanged();
-            let news = follower.since.is_some() || follower.at < Seq::end_of(follower.collection.position());
+            let news = follower.changes.is_some() || follower.at < Seq::end_of(follower.collection.position());
             if !news {
                 if Instant::now() >= alive {
                     let next = follower.look_round();
@@ -137,7 +142,7 @@ impl Follower {
                 }
                 continue;
             }
-            if let Some(looked) = follower.looked.filter(|_| follower.since.is_none()) {
+            if let Some(looked) = follower.looked.filter(|_| follower.changes.is_none()) {
                 tokio::time::sleep_until((looked + GATHER).into()).await;
             }
             let Ok(permit) = follower.state.limiter.again(Instant::now() + PLACE_WAIT).await else { continue };
@@ -171,7 +176,7 @@ impl Follower {
 
     /// Whether the collection is still the one that is followed.
     fn look_round(&self) -> Next {
-        let now = self.state.store.collection(&self.state.config.tenant, self.collection.name());
+        let now = self.state.backend.collection(&self.state.config.tenant, self.collection.name());
         match now {
             Some(now) if now.created() == self.collection.created() => Next::Alive(self.at),
             _ => Next::End(self.end("gone", "the collection was removed or renamed")),
@@ -181,25 +186,22 @@ impl Follower {
     /// Reads on. Every number that was read is behind the stream, whether or not its event matches.
     fn look(&mut self) -> Result<Option<Next>> {
         for _ in 0..READS_MAX {
-            let mut since = match self.since.take() {
-                Some(since) => since,
-                None => {
-                    let since = self.collection.written_after(self.at, NOTED_MAX).map_err(edge::store_problem)?;
-                    since.in_steps_of(LOOK_BYTES)
-                }
+            let mut changes = match self.changes.take() {
+                Some(changes) => changes,
+                None => self.collection.changes_after(self.at, NOTED_MAX, LOOK_BYTES).map_err(edge::store_problem)?,
             };
-            if let Some(problem) = since.missing().first().filter(|_| !self.told_missing) {
+            if let Some(problem) = changes.missing().first().filter(|_| !self.told_missing) {
                 self.told_missing = true;
                 return Ok(Some(Next::Missing(problem.to_string())));
             }
-            let Some((batch, seqs)) = since.read().map_err(edge::store_problem)? else {
-                self.at = since.upto();
+            let Some((batch, seqs)) = changes.read().map_err(edge::store_problem)? else {
+                self.at = changes.upto();
                 self.looked = Some(Instant::now());
                 return Ok(None);
             };
             // The client may take long for what is sent now.
-            since.rest();
-            self.since = Some(since);
+            changes.rest();
+            self.changes = Some(changes);
             if !Arc::ptr_eq(batch.schema(), &self.schema) {
                 // Fields were added.
                 self.schema = batch.schema().clone();
@@ -210,7 +212,7 @@ impl Follower {
             let told: Vec<(u32, Option<When>)> = match &mut self.fence {
                 None => predicate.evaluate(&batch).set_indices().map(|row| (row as u32, None)).collect(),
                 Some(fence) => {
-                    let told = fence.told(&self.collection, predicate, &batch, &seqs)?;
+                    let told = fence.told(self.collection.as_ref(), predicate, &batch, &seqs)?;
                     told.into_iter().map(|(row, when)| (row, Some(when))).collect()
                 }
             };

@@ -37,7 +37,7 @@ pub async fn get(
     context: Context,
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
-    let asked = Asked::take(&context, &collection)?;
+    let asked = Asked::take(&context, &*collection)?;
     let turn = state.live.enter(&state).ok_or_else(|| {
         let most = state.config.streams_max;
         let detail = format!("{most} streams are open, as many as may: try again");

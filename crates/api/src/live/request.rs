@@ -8,9 +8,9 @@ use crate::params::question::{self, Question};
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use axum::http::HeaderName;
+use meridian_backend::Collection;
 use meridian_model::filter::Predicate;
 use meridian_model::{Schema, Seq, When};
-use meridian_store::Collection;
 
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -31,7 +31,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn take(context: &Context, collection: &Collection) -> Result<Asked> {
+    pub(super) fn take(context: &Context, collection: &dyn Collection) -> Result<Asked> {
         let schema = collection.schema();
         let mut params = Params::parse(context.query.as_deref())?;
         let properties = page::take_properties(&mut params, &schema)?;
@@ -74,7 +74,7 @@ fn when(words: &str, schema: &Schema) -> Result<Vec<When>> {
 }
 
 /// Refuses a position after which events have been let go by retention: they would be missing without a word.
-fn held(collection: &Collection, after: Seq) -> Result<()> {
+fn held(collection: &dyn Collection, after: Seq) -> Result<()> {
     let settings = collection.settings();
     let oldest = collection.oldest();
     let gap = after.0.saturating_add(1) < oldest.0 && after.position() + 1 < oldest.position();

@@ -53,7 +53,7 @@ pub async fn get_31(State(state): State<AppState>, context: Context) -> Result<R
 
 /// Names and schemas of the collections, in order of their names.
 fn collections_of(state: &AppState) -> Vec<(String, Arc<Schema>)> {
-    let collections = state.store.list(&state.config.tenant);
+    let collections = state.backend.list(&state.config.tenant);
     let mut described: Vec<_> = collections.iter().map(|c| (c.name().to_owned(), c.schema())).collect();
     described.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     described

@@ -3,104 +3,77 @@
 use super::TEXTS;
 use crate::text::write_json_string;
 use arrow_array::Array;
-use meridian_model::{Batch, FieldColumn, Projection, Schema, Seq};
-use meridian_query::near::Chunks;
-use meridian_store::{PartView, Snapshot, StoreError};
+use meridian_backend::RowSink;
+use meridian_model::{Batch, FieldColumn, Layout, Projection, Schema, Seq};
 
 /// The list of no places, where no collection holds any.
 pub const NONE: &[u8] = b"{\"totalPlaces\":0,\"places\":[]}";
 /// Bytes set aside for one place.
 const PLACE_BYTES: usize = 256;
 
-/// What of an event makes a place.
-struct Columns {
-    /// For each text that the collection has: the beginning of its member, and its field.
-    texts: Vec<(&'static str, usize)>,
-    projection: Projection,
-    made_ids: bool,
-}
-
-impl Columns {
-    fn of(snapshot: &Snapshot) -> Columns {
-        let schema: &Schema = &snapshot.schema;
-        let mut projection = Projection::none(&snapshot.layout);
-        projection.add_id(&snapshot.layout);
-        projection.add_geometry(&snapshot.layout);
-        let mut texts = Vec::with_capacity(TEXTS.len());
-        for (name, member) in TEXTS.iter().zip(MEMBERS) {
-            if let Some(field) = schema.field_index(name) {
-                projection.add(snapshot.layout.field(field));
-                texts.push((member, field));
-            }
-        }
-        Columns { texts, projection, made_ids: snapshot.layout.id.is_none() }
-    }
-}
-
 /// The beginnings of the members of [`TEXTS`], in the same order.
 const MEMBERS: [&str; 6] =
     [",\"name\":", ",\"address\":", ",\"city\":", ",\"state\":", ",\"zipCode\":", ",\"telephoneNumber\":"];
 
-/// A list of places in the making.
-pub struct PlaceWriter<'a> {
-    snapshot: &'a Snapshot,
-    columns: Columns,
-    chunks: Chunks,
+/// Places in the making: a list of them, or one alone.
+pub struct PlaceWriter {
+    /// For each text that the collection has: the beginning of its member, and its field.
+    texts: Vec<(&'static str, usize)>,
     out: Vec<u8>,
+    list: bool,
     first: bool,
 }
 
-impl<'a> PlaceWriter<'a> {
-    /// A list of about `count` places of `total`.
-    pub fn list(snapshot: &'a Snapshot, total: u64, count: usize) -> PlaceWriter<'a> {
-        let columns = Columns::of(snapshot);
-        let chunks = Chunks::new(columns.projection.clone());
-        let mut out = Vec::with_capacity(64 + PLACE_BYTES * count);
-        out.extend_from_slice(b"{\"totalPlaces\":");
-        out.extend_from_slice(itoa::Buffer::new().format(total).as_bytes());
-        out.extend_from_slice(b",\"places\":[");
-        PlaceWriter { snapshot, columns, chunks, out, first: true }
+impl PlaceWriter {
+    /// A list.
+    pub fn list() -> PlaceWriter {
+        PlaceWriter { texts: Vec::with_capacity(TEXTS.len()), out: Vec::new(), list: true, first: true }
     }
 
-    /// Adds a place, with its distance if it has one.
-    pub fn place(&mut self, part: usize, row: u32, distance_m: Option<f64>) -> Result<(), StoreError> {
-        let view = &self.snapshot.parts[part];
-        let seq = made_seq(&self.columns, view, row)?;
-        let (batch, first) = self.chunks.get(part, view, row)?;
-        if !std::mem::take(&mut self.first) {
-            self.out.push(b',');
-        }
-        write_place(&self.columns, batch, (row - first) as usize, seq, distance_m, &mut self.out);
-        Ok(())
+    /// One place alone.
+    pub fn one() -> PlaceWriter {
+        PlaceWriter { list: false, ..PlaceWriter::list() }
     }
 
-    /// The whole list.
+    /// The whole document.
     pub fn finish(mut self) -> Vec<u8> {
-        self.out.extend_from_slice(b"]}");
+        if self.list {
+            self.out.extend_from_slice(b"]}");
+        }
         self.out
     }
 }
 
-/// One place alone.
-pub fn one(snapshot: &Snapshot, view: &PartView, row: u32) -> Result<Vec<u8>, StoreError> {
-    let columns = Columns::of(snapshot);
-    let seq = made_seq(&columns, view, row)?;
-    let batch = view.read(row..row + 1, &columns.projection)?;
-    let mut out = Vec::with_capacity(PLACE_BYTES);
-    write_place(&columns, &batch, 0, seq, None, &mut out);
-    Ok(out)
-}
-
-/// The sequence number that an id is made from, where ids are made.
-fn made_seq(columns: &Columns, view: &PartView, row: u32) -> Result<Option<Seq>, StoreError> {
-    if !columns.made_ids {
-        return Ok(None);
+impl RowSink for PlaceWriter {
+    fn begin(&mut self, schema: &Schema, layout: &Layout, total: u64, rows: usize) -> Projection {
+        let mut columns = Projection::none(layout);
+        columns.add_id(layout);
+        columns.add_geometry(layout);
+        for (name, member) in TEXTS.iter().zip(MEMBERS) {
+            if let Some(field) = schema.field_index(name) {
+                columns.add(layout.field(field));
+                self.texts.push((member, field));
+            }
+        }
+        self.out.reserve(64 + PLACE_BYTES * rows);
+        if self.list {
+            self.out.extend_from_slice(b"{\"totalPlaces\":");
+            self.out.extend_from_slice(itoa::Buffer::new().format(total).as_bytes());
+            self.out.extend_from_slice(b",\"places\":[");
+        }
+        columns
     }
-    Ok(view.seqs(row..row + 1)?.first().copied().map(Seq))
+
+    fn row(&mut self, batch: &Batch, row: usize, seq: Option<Seq>, distance_m: Option<f64>) {
+        if !std::mem::take(&mut self.first) {
+            self.out.push(b',');
+        }
+        write_place(&self.texts, batch, row, seq, distance_m, &mut self.out);
+    }
 }
 
 fn write_place(
-    columns: &Columns,
+    texts: &[(&'static str, usize)],
     batch: &Batch,
     row: usize,
     seq: Option<Seq>,
@@ -112,12 +85,12 @@ fn write_place(
         Some(ids) => write_json_string(ids.value(row), out),
         None => write_json_string(&seq.unwrap_or_default().to_id(), out),
     }
-    for &(member, field) in &columns.texts {
-        if let Some(FieldColumn::Text(texts)) = batch.field(field)
-            && texts.is_valid(row)
+    for &(member, field) in texts {
+        if let Some(FieldColumn::Text(column)) = batch.field(field)
+            && column.is_valid(row)
         {
             out.extend_from_slice(member.as_bytes());
-            write_json_string(texts.value(row), out);
+            write_json_string(column.value(row), out);
         }
     }
     if let Some((lons, lats)) = batch.points()

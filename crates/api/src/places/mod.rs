@@ -22,9 +22,8 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use matchit::Params;
+use meridian_backend::{Collection, Near, Settings, StoreError, Write};
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema};
-use meridian_query::near::{Circle, Walk};
-use meridian_store::{CHUNK_ROWS, Collection, PartView, Settings, Snapshot, StoreError, Write};
 use new::NewPlace;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,8 +40,6 @@ const RADIUS_DEFAULT_KM: f64 = 0.5;
 const RADIUS_MAX_KM: f64 = 50.0;
 /// Rows that a question may read on the thread that took the request; more go to a blocking thread.
 const ROWS_INLINE_MAX: usize = 16_384;
-/// Tries to hit a visible row by chance before the first visible one is taken.
-const RANDOM_TRIES: usize = 64;
 
 /// Texts of a place by their names in JSON, in order.
 const TEXTS: [&str; 6] = ["name", "address", "city", "state", "zipCode", "telephoneNumber"];
@@ -66,20 +63,20 @@ fn schema() -> Schema {
 }
 
 /// The collection, made if it is not there. Making it syncs a folder: call it where blocking is allowed, or when it is there.
-fn make(state: &AppState) -> Result<Arc<Collection>> {
+fn make(state: &AppState) -> Result<Arc<dyn Collection>> {
     let _one_at_a_time = state.places.making.lock();
     if let Some(collection) = existing(state)? {
         return Ok(collection);
     }
     let settings = Settings { durability: state.config.places_durability, ..Settings::default() };
-    match state.store.create(&state.config.tenant, COLLECTION, schema(), settings) {
+    match state.backend.create(&state.config.tenant, COLLECTION, schema(), settings) {
         Err(StoreError::Exists { .. }) => state.collection(COLLECTION),
         made => made.map_err(edge::store_problem),
     }
 }
 
 /// The collection, if a place was ever added. Only a write makes it: a GET changes nothing.
-fn existing(state: &AppState) -> Result<Option<Arc<Collection>>> {
+fn existing(state: &AppState) -> Result<Option<Arc<dyn Collection>>> {
     match state.collection(COLLECTION) {
         Ok(collection) => Ok(Some(collection)),
         Err(problem) if problem.kind() == Kind::NotFound => Ok(None),
@@ -88,7 +85,7 @@ fn existing(state: &AppState) -> Result<Option<Arc<Collection>>> {
 }
 
 /// The collection for a write, made by the first.
-async fn collection(state: &AppState) -> Result<Arc<Collection>> {
+async fn collection(state: &AppState) -> Result<Arc<dyn Collection>> {
     if let Some(collection) = existing(state)? {
         return Ok(collection);
     }
@@ -116,25 +113,18 @@ pub async fn near(
     let lon = coordinate("longitude", &text("longitude")?.unwrap_or_default(), 180.0)?;
     let page = page(query);
     let Some(collection) = existing(state)? else { return Ok(json(StatusCode::OK, answer::NONE.to_vec())) };
-    let snapshot = collection.snapshot();
-    let k = PAGE.saturating_mul(page.saturating_add(1)).min(snapshot.rows() as usize);
-    // The walk looks at trees only, which are always in memory.
-    let walk = Walk::new(&snapshot, Circle::new(lon, lat, radius_km * 1000.0));
-    let short = walk.rows_to_read(k) <= ROWS_INLINE_MAX;
-    let answer = move || -> Result<Vec<u8>> {
-        let (total, hits) = walk.finish(&snapshot, k).map_err(edge::store_problem)?;
-        let shown = hits.get(page.saturating_mul(PAGE)..).unwrap_or_default();
-        let mut out = PlaceWriter::list(&snapshot, total, shown.len());
-        for hit in shown {
-            out.place(hit.part, hit.row, Some(hit.distance_m)).map_err(edge::store_problem)?;
-        }
-        Ok(out.finish())
+    let question = Near { lon, lat, radius_m: radius_km * 1000.0, skip: page.saturating_mul(PAGE), limit: PAGE };
+    let ask = move |rows_max| -> Result<Option<Vec<u8>>> {
+        let mut out = PlaceWriter::list();
+        let asked = collection.near(&question, rows_max, &mut out).map_err(edge::store_problem)?;
+        Ok(asked.then(|| out.finish()))
     };
-    let bytes = if short {
-        answer()?
-    } else {
-        let run = Run::new(state, permit, Duration::ZERO, deadline);
-        stream::run(run, move |_| answer()).await?
+    let bytes = match ask(Some(ROWS_INLINE_MAX))? {
+        Some(bytes) => bytes,
+        None => {
+            let run = Run::new(state, permit, Duration::ZERO, deadline);
+            stream::run(run, move |_| Ok(ask(None)?.unwrap_or_default())).await?
+        }
     };
     Ok(json(StatusCode::OK, bytes))
 }
@@ -145,12 +135,8 @@ pub async fn list(State(state): State<AppState>, RawQuery(query): RawQuery, cont
     let Some(collection) = existing(&state)? else { return Ok(json(StatusCode::OK, answer::NONE.to_vec())) };
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     let bytes = stream::run(run, move |control| {
-        let snapshot = collection.snapshot();
-        let rows = page_of_all(&snapshot, page.saturating_mul(PAGE) as u64, control).map_err(edge::problem)?;
-        let mut out = PlaceWriter::list(&snapshot, rows.total, rows.shown.len());
-        for (part, row) in rows.shown {
-            out.place(part, row, None).map_err(edge::store_problem)?;
-        }
+        let mut out = PlaceWriter::list();
+        collection.page(page.saturating_mul(PAGE) as u64, PAGE, control, &mut out).map_err(edge::problem)?;
         Ok(out.finish())
     });
     Ok(json(StatusCode::OK, bytes.await?))
@@ -162,10 +148,10 @@ pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context:
     let collection = existing(&state)?.ok_or_else(|| missing(&id))?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
-        let snapshot = collection.snapshot();
-        match snapshot.find(&id).map_err(edge::store_problem)? {
-            Some((view, row)) => one(&snapshot, &view, row),
-            None => Err(missing(&id)),
+        let mut out = PlaceWriter::one();
+        match collection.find(&id, &mut out).map_err(edge::store_problem)? {
+            true => Ok(json(StatusCode::OK, out.finish())),
+            false => Err(missing(&id)),
         }
     })
     .await
@@ -178,22 +164,10 @@ pub async fn random(State(state): State<AppState>, context: Context) -> Result<R
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let snapshot = collection.snapshot();
-        for _ in 0..RANDOM_TRIES {
-            let Some(mut at) = shared.random.next_u64().checked_rem(snapshot.rows()) else { break };
-            for view in snapshot.parts.iter() {
-                match u32::try_from(at).ok().filter(|row| *row < view.rows()) {
-                    Some(row) if view.visible(row..row + 1).map_err(edge::store_problem)?.value(0) => {
-                        return one(&snapshot, view, row);
-                    }
-                    Some(_) => break,
-                    None => at -= u64::from(view.rows()),
-                }
-            }
-        }
-        match page_of_all(&snapshot, 0, control).map_err(edge::problem)?.shown.first() {
-            Some(&(part, row)) => one(&snapshot, &snapshot.parts[part], row),
-            None => Err(none()),
+        let mut out = PlaceWriter::one();
+        match collection.sample(shared.random.as_ref(), control, &mut out).map_err(edge::problem)? {
+            true => Ok(json(StatusCode::OK, out.finish())),
+            false => Err(none()),
         }
     })
     .await
@@ -213,8 +187,8 @@ pub async fn create(State(state): State<AppState>, context: Context, body: Body)
     }
     let collection = collection(&state).await?;
     let batch = place.to_batch(&collection.schema(), &id)?;
-    let run = room::admit(&state, &context.lease, &collection, deadline).await?;
-    stream::run(run, move |_| collection.write(Write::new(batch)).map_err(|e| edge::write_problem(&collection, e)))
+    let run = room::admit(&state, &context.lease, &*collection, deadline).await?;
+    stream::run(run, move |_| collection.write(Write::new(batch)).map_err(|e| edge::write_problem(&*collection, e)))
         .await?;
     see_other(&format!("{BASE}/{id}"))
 }
@@ -222,9 +196,9 @@ pub async fn create(State(state): State<AppState>, context: Context, body: Body)
 /// `DELETE /api/v0/places/{placeId}`: a place that is not there is as gone as one that was deleted.
 pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
     let Some(collection) = existing(&state)? else { return see_other(BASE) };
-    let run =
-        room::admit(&state, &context.lease, &collection, context.deadline(None, state.config.timeout_default)?).await?;
-    stream::run(run, move |_| collection.delete(&[id]).map_err(|e| edge::write_problem(&collection, e))).await?;
+    let run = room::admit(&state, &context.lease, &*collection, context.deadline(None, state.config.timeout_default)?)
+        .await?;
+    stream::run(run, move |_| collection.delete(&[id]).map_err(|e| edge::write_problem(&*collection, e))).await?;
     see_other(BASE)
 }
 
@@ -237,53 +211,12 @@ pub async fn delete_all(State(state): State<AppState>, context: Context) -> Resu
     let shared = state.clone();
     stream::run(run, move |_| {
         if existing(&shared)?.is_some() {
-            shared.store.drop_collection(&shared.config.tenant, COLLECTION).map_err(edge::store_problem)?;
+            shared.backend.remove(&shared.config.tenant, COLLECTION).map_err(edge::store_problem)?;
         }
         make(&shared).map(drop)
     })
     .await?;
     see_other(BASE)
-}
-
-/// Rows of one page of all places.
-struct PageRows {
-    total: u64,
-    shown: Vec<(usize, u32)>,
-}
-
-/// The places from the `skip`-th on, in order of part and row: whole parts are skipped by their counts.
-fn page_of_all(
-    snapshot: &Snapshot,
-    skip: u64,
-    control: &meridian_query::Control,
-) -> Result<PageRows, meridian_query::QueryError> {
-    let mut order: Vec<usize> = (0..snapshot.parts.len()).collect();
-    order.sort_unstable_by_key(|&p| snapshot.parts[p].number());
-    let mut rows = PageRows { total: 0, shown: Vec::with_capacity(PAGE) };
-    for part in order {
-        let view = &snapshot.parts[part];
-        let mut start = 0;
-        while start < view.rows() {
-            control.check()?;
-            let end = view.rows().min(start + CHUNK_ROWS);
-            let visible = if view.all_visible(start..end) { None } else { Some(view.visible(start..end)?) };
-            let count = visible.as_ref().map_or(u64::from(end - start), |v| v.count_set_bits() as u64);
-            if rows.total + count > skip && rows.shown.len() < PAGE {
-                let seen = (start..end).filter(|row| visible.as_ref().is_none_or(|v| v.value((row - start) as usize)));
-                let before = skip.saturating_sub(rows.total) as usize;
-                let room = PAGE - rows.shown.len();
-                rows.shown.extend(seen.skip(before).take(room).map(|row| (part, row)));
-            }
-            rows.total += count;
-            start = end;
-        }
-    }
-    Ok(rows)
-}
-
-fn one(snapshot: &Snapshot, view: &PartView, row: u32) -> Result<Response> {
-    let bytes = answer::one(snapshot, view, row).map_err(edge::store_problem)?;
-    Ok(json(StatusCode::OK, bytes))
 }
 
 /// The page asked for: a number without its sign, 0 where there is none.

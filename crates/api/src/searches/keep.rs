@@ -3,12 +3,11 @@
 //! An event lasts from the time that its source gives it until it was found, so that windows and time filters go by its own
 //! time, and retention, which counts from an event's end, by how long it has been here.
 
+use meridian_backend::{Backend, Clock, Collection, Settings, StoreError, Write};
 use meridian_federation::{Found, Keep, Keeper, Refusal};
 use meridian_model::{
     Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole, builder::Value,
 };
-use meridian_store::seams::Clock;
-use meridian_store::{Collection, Settings, Store, StoreError, Write};
 use std::sync::Arc;
 
 /// Fields of a kept result, in order; the last two are the interval.
@@ -29,24 +28,24 @@ const TEXT_BYTES_MAX: usize = 64 << 10;
 /// Longest id that a collection takes, in bytes.
 const ID_BYTES_MAX: usize = 1_024;
 
-/// Keeps results in the collections of a store.
-pub struct InStore {
-    store: Arc<Store>,
+/// Keeps results in collections of this server.
+pub struct InCollections {
+    backend: Arc<dyn Backend>,
     tenant: String,
     clock: Arc<dyn Clock>,
 }
 
-impl InStore {
+impl InCollections {
     /// In the collections of `tenant`.
-    pub fn new(store: Arc<Store>, tenant: String, clock: Arc<dyn Clock>) -> InStore {
-        InStore { store, tenant, clock }
+    pub fn new(backend: Arc<dyn Backend>, tenant: String, clock: Arc<dyn Clock>) -> InCollections {
+        InCollections { backend, tenant, clock }
     }
 }
 
-impl Keeper for InStore {
+impl Keeper for InCollections {
     fn ready(&self, keep: &Keep) -> Result<(), Refusal> {
         let name = &keep.collection;
-        let fits = |collection: &Collection| {
+        let fits = |collection: &dyn Collection| {
             let (there, ours) = (collection.schema(), schema());
             let same = there.fields == ours.fields && there.time == ours.time && there.id == ours.id;
             let wrong = |detail: String| Err(Refusal::Invalid(Invalid::field("keep", detail)));
@@ -62,15 +61,15 @@ impl Keeper for InStore {
                 _ => Ok(()),
             }
         };
-        if let Some(collection) = self.store.collection(&self.tenant, name) {
-            return fits(&collection);
+        if let Some(collection) = self.backend.collection(&self.tenant, name) {
+            return fits(&*collection);
         }
         let settings = Settings { retention: Some(keep.age_of_new()), ..Settings::default() };
-        match self.store.create(&self.tenant, name, schema(), settings) {
+        match self.backend.create(&self.tenant, name, schema(), settings) {
             Ok(_) => Ok(()),
             // Another search was quicker.
             Err(StoreError::Exists { .. }) => {
-                self.store.collection(&self.tenant, name).map_or(Ok(()), |collection| fits(&collection))
+                self.backend.collection(&self.tenant, name).map_or(Ok(()), |collection| fits(&*collection))
             }
             Err(StoreError::Invalid(mistake)) => Err(Refusal::Invalid(Invalid::field("keep", mistake.to_string()))),
             Err(e) => Err(e.into()),
@@ -80,7 +79,7 @@ impl Keeper for InStore {
     fn keep(&self, keep: &Keep, search: &str, provider: &str, found: &[Found]) -> Result<(), String> {
         let name = &keep.collection;
         let collection = self
-            .store
+            .backend
             .collection(&self.tenant, name)
             .ok_or_else(|| format!("there is no collection {name:?} any more: its results are not kept"))?;
         let not_kept = |e: &dyn std::fmt::Display| format!("results could not be kept in {name:?}: {e}");

@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
-use meridian_federation::SavedSearch;
+use meridian_saved::SavedSearch;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

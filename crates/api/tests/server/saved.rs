@@ -112,7 +112,7 @@ fn a_websocket_goes_on_where_an_older_one_was() {
 #[test]
 fn who_was_away_too_long_is_told_what_is_lost() {
     let mut config = ServerConfig::default();
-    config.search.saved.buffer_bytes = 4 << 10;
+    config.saved.buffer_bytes = 4 << 10;
     let server = Server::with(config);
     server.create("news", SPEC);
     let saved = save(&server, &json!({"keywords": "flood"}));

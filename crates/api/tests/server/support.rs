@@ -1,6 +1,7 @@
 //! A real server on a port of its own, and a small client that sees every byte.
 
 use meridian_api::{AppState, ServerConfig, serve};
+use meridian_backend::Embedded;
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
 use serde_json::Value;
@@ -55,7 +56,7 @@ impl Server {
 
     fn at(listen: &'static str, seams: Seams, options: Options, config: ServerConfig) -> Server {
         let store = Arc::new(Store::open(options, seams.clone()).unwrap());
-        let state = AppState::new(store.clone(), &seams, config);
+        let state = AppState::new(Embedded::new(store.clone()), &seams, config);
         let (stop, stopped) = oneshot::channel::<()>();
         let (told, address) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {

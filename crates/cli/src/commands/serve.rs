@@ -6,6 +6,7 @@ use crate::machine;
 use crate::output::say;
 use clap::Args;
 use meridian_api::{AppState, HostName, Hosts};
+use meridian_backend::Embedded;
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
 use std::io::IsTerminal;
@@ -152,7 +153,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         crate::units::count_text(events),
         Hosts::new(&config.server, address),
     ));
-    let state = AppState::new(store.clone(), &seams, config.server);
+    let state = AppState::new(Embedded::new(store.clone()), &seams, config.server);
     let served = meridian_api::serve(listener, state, stop).await;
     let closing = store.clone();
     let closed = tokio::task::spawn_blocking(move || closing.close()).await;

@@ -65,93 +65,87 @@ pub(super) const SETTINGS: &[Setting] = &[
         get: |c| Value::String(c.server.search.addresses.clone()),
         set: |c, v| text(v).map(|t| c.server.search.addresses = t),
     },
-    count!("search.saved_max", "Most saved searches; later ones get 429.", server.search.saved.max, 0, 10_000_000),
+    count!("search.saved_max", "Most saved searches; later ones get 429.", server.saved.max, 0, 10_000_000),
     size!(
         "search.saved_queue_bytes",
         "Most bytes of new events that wait for saved searches.",
-        server.search.saved.queue_bytes,
+        server.saved.queue_bytes,
         64 * KIB,
         TIB
     ),
     count!(
         "search.saved_catch_up",
         "Events of a collection that came while nobody looked and are looked at after a start.",
-        server.search.saved.catch_up,
+        server.saved.catch_up,
         0,
         100_000_000
     ),
     size!(
         "search.saved_buffer_bytes",
         "Packets kept for each saved search; the oldest give way.",
-        server.search.saved.buffer_bytes,
+        server.saved.buffer_bytes,
         4 * KIB,
         GIB
     ),
     size!(
         "search.saved_buffer_bytes_total",
         "The same for all saved searches.",
-        server.search.saved.buffer_bytes_total,
+        server.saved.buffer_bytes_total,
         MIB,
         TIB
     ),
     count!(
         "search.saved_objects_max",
         "Moving objects, and questions that they are in, that are remembered.",
-        server.search.saved.objects_max,
+        server.saved.objects_max,
         2,
         1_000_000_000
     ),
     duration!(
         "search.poll_least",
         "Least time between two polls of a saved search.",
-        server.search.saved.poll_least,
+        server.saved.poll_least,
         "1s",
         "31d"
     ),
-    count!("search.polls_at_once", "Polls of saved searches at once.", server.search.saved.polls_at_once, 1, 1_000),
-    duration!(
-        "search.webhook_timeout",
-        "Time for one call to a webhook.",
-        server.search.saved.webhook.timeout,
-        "10ms",
-        "10m"
-    ),
+    count!("search.polls_at_once", "Polls of saved searches at once.", server.saved.polls_at_once, 1, 1_000),
+    duration!("search.webhook_timeout", "Time for one call to a webhook.", server.saved.webhook.timeout, "10ms", "10m"),
     duration!(
         "search.webhook_wait",
         "Pause after the first failed call for a packet; it doubles each time, up to an hour.",
-        server.search.saved.webhook.wait,
+        server.saved.webhook.wait,
         "1ms",
         "1h"
     ),
     count!(
         "search.webhook_tries",
         "Calls for one packet before it becomes a dead letter.",
-        server.search.saved.webhook.tries,
+        server.saved.webhook.tries,
         1,
         1_000
     ),
     duration!(
         "search.webhook_age",
         "Time after the first call from which a packet becomes a dead letter.",
-        server.search.saved.webhook.age,
+        server.saved.webhook.age,
         "0s",
         "31d"
     ),
     size!(
         "search.webhook_dead_bytes_total",
         "Dead letters kept of all saved searches; the oldest give way.",
-        server.search.saved.webhook.dead_bytes_total,
+        server.saved.webhook.dead_bytes_total,
         MIB,
         TIB
     ),
-    count!("search.webhooks_at_once", "Calls to webhooks at once.", server.search.saved.webhook.at_once, 1, 10_000),
+    count!("search.webhooks_at_once", "Calls to webhooks at once.", server.saved.webhook.at_once, 1, 10_000),
     Setting {
         key: "search.webhook_private",
         help: "Call webhooks at private addresses too.",
-        get: |c| Value::Boolean(c.server.search.saved.webhook.allow_private),
+        get: |c| Value::Boolean(c.server.saved.webhook.allow_private),
         set: |c, v| {
             let on = v.as_bool().ok_or_else(|| "expected true or false".to_owned())?;
-            c.server.search.saved.webhook.allow_private = on;
+            c.server.saved.webhook.allow_private = on;
             Ok(())
         },
     },

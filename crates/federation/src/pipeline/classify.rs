@@ -37,7 +37,7 @@ impl Stage for Classify {
 }
 
 /// Says of a result what it is, and in which language where its source does not and the question wants it.
-pub(crate) fn classify(found: &mut Found, question: &Question) {
+pub fn classify(found: &mut Found, question: &Question) {
     found.kind = Some(kind(found));
     if found.language.is_none() && question.tells_language {
         found.language = language(found).map(str::to_owned);

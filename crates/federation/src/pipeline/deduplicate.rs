@@ -91,7 +91,7 @@ fn bare(link: &str) -> String {
 }
 
 /// A fingerprint of some texts.
-pub(crate) fn hash(parts: &[&str]) -> u64 {
+pub fn hash(parts: &[&str]) -> u64 {
     // No text has this sign, so parts do not run into each other.
     XxHash3_128::oneshot(parts.join("\0").as_bytes()) as u64
 }

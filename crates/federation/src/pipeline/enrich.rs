@@ -4,7 +4,7 @@
 use super::{Stage, Work, WorkLane};
 use crate::found::Found;
 use crate::gazetteer::Gazetteer;
-use crate::places::Places;
+use crate::places::PlaceNames;
 use crate::shape;
 use geo_types::{Geometry, Point};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// The stage.
 pub struct Enrich {
     /// Where names come from.
-    pub places: Arc<Places>,
+    pub places: Arc<PlaceNames>,
     /// Where results go.
     pub next: WorkLane<Vec<Found>>,
 }

@@ -29,7 +29,7 @@ impl Stage for Filter {
 }
 
 /// An author's name as it is compared.
-pub(crate) fn plain_author(name: &str) -> String {
+pub fn plain_author(name: &str) -> String {
     fold(name.trim_start_matches('@')).into_owned()
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn has_media(found: &Found, question: &Question) -> bool {
 
 /// Whether a result is an answer to the question. `sure_of` names what its source has already seen to; where a result does
 /// not say when or where it is, only a source that is sure of that can know.
-pub(crate) fn matches(found: &Found, question: &Question, sure_of: &[String]) -> bool {
+pub fn matches(found: &Found, question: &Question, sure_of: &[String]) -> bool {
     let sure = |part: &str| sure_of.iter().any(|p| p == part);
     let place = match (question.area(), &found.shape) {
         (Some(area), Some(shape)) => sure("place") || area.holds(shape),

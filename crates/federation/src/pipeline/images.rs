@@ -5,12 +5,12 @@
 //! go on at once, those with one each in its time, and what could not be fetched, read or done in time goes on as it came.
 
 use super::{Stage, Work, WorkLane, begin};
-use crate::always::Contained;
 use crate::found::Found;
-use crate::labels::{Classifier, ImageSettings, Labels};
 use crate::leg::Leg;
 use crate::provider::{Http, Provider, call, may_call};
 use crate::search::Tally;
+use crate::supervise::Contained;
+use meridian_labels::{Classifier, ImageSettings, Labels};
 use reqwest::Url;
 use reqwest::header::ACCEPT;
 use std::sync::Arc;

@@ -6,11 +6,11 @@
 //! else. What every stage needs (to be dropped when late, to be contained when it panics) is done here, once.
 
 mod ask;
-pub(crate) mod classify;
-pub(crate) mod deduplicate;
+pub mod classify;
+pub mod deduplicate;
 mod deliver;
 mod enrich;
-pub(crate) mod filter;
+pub mod filter;
 mod images;
 mod keep;
 mod lane;
@@ -25,14 +25,14 @@ pub use deduplicate::Seen;
 pub use lane::{Lane, Urgent, Waits};
 pub use sink::Sink;
 
-use crate::always::{Contained, always};
 use crate::found::Found;
 use crate::keep::Keeper;
 use crate::leg::Leg;
-use crate::places::Places;
+use crate::places::PlaceNames;
 use crate::provider::{Fault, Provider};
 use crate::search::Tally;
 use crate::settings::Settings;
+use crate::supervise::{Contained, supervise};
 use map::Answer;
 use meridian_model::policy::queue::{Class, Taken};
 use std::collections::HashMap;
@@ -92,7 +92,7 @@ impl Pipeline {
     pub fn new<'a>(
         settings: &Settings,
         providers: impl IntoIterator<Item = &'a Arc<dyn Provider>>,
-        places: &Arc<Places>,
+        places: &Arc<PlaceNames>,
         keeper: Option<Arc<dyn Keeper>>,
         tally: &Arc<Tally>,
     ) -> Arc<Pipeline> {
@@ -150,7 +150,7 @@ fn start<S: Stage>(
 ) -> WorkLane<S::Body> {
     let lane = Arc::new(Lane::new(queue));
     let (serving, places, tally) = (lane.clone(), Arc::new(Semaphore::new(at_once.max(1))), tally.clone());
-    stages.spawn(always(S::NAME, move || serve(stage.clone(), serving.clone(), places.clone(), tally.clone())));
+    stages.spawn(supervise(S::NAME, move || serve(stage.clone(), serving.clone(), places.clone(), tally.clone())));
     lane
 }
 

@@ -3,10 +3,11 @@
 mod images;
 
 use super::*;
-use crate::always::doom::{doom, doomed};
 use crate::provider::Asking;
 use crate::provider::told::Told;
 use crate::searches::{Refusal, Searches};
+use crate::supervise::faults::{inject_panic, pending_panics};
+use meridian_backend::Embedded;
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
 use serde_json::{Value, json};
@@ -22,7 +23,8 @@ fn searches(settings: Settings, told: &[(&'static str, Does)]) -> Arc<Searches> 
 fn bare(settings: Settings, told: &[(&'static str, Does)]) -> Searches {
     let seams = Seams::real();
     let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).expect("a store"));
-    let mut searches = Searches::new(settings, store, "default".to_owned(), seams.clock.clone(), seams.random.clone());
+    let mut searches =
+        Searches::new(settings, Embedded::new(store), "default".to_owned(), seams.clock.clone(), seams.random.clone());
     for (name, does) in told {
         searches = searches.with(Arc::new(Told::new(name, *does)));
     }
@@ -183,11 +185,11 @@ async fn what_serves_searches_for_good_begins_again_where_it_dies() {
         if round == 0 {
             // They serve, and wait for more.
             for name in ["ask", "enrich", "filter", "classify", "deduplicate", "deliver", "guardian"] {
-                doom(name);
+                inject_panic(name);
             }
         }
     }
-    assert_eq!(doomed(), Vec::<&str>::new());
+    assert_eq!(pending_panics(), Vec::<&str>::new());
     assert_eq!(searches.running(), 0);
 }
 

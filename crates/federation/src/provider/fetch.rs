@@ -84,7 +84,7 @@ fn build(allow_private: bool, passing: bool) -> Result<Client, String> {
 }
 
 /// A client that goes where it is sent and nowhere else: for webhooks.
-pub(crate) fn client_of_webhooks(allow_private: bool) -> Result<Client, String> {
+pub fn client_of_webhooks(allow_private: bool) -> Result<Client, String> {
     let client = builder(allow_private).redirect(Policy::none()).build();
     client.map_err(|e| format!("no HTTP client: {}", chain(&e)))
 }
@@ -174,7 +174,7 @@ fn unreachable(error: reqwest::Error) -> Failure {
 }
 
 /// An error with its causes.
-pub(crate) fn chain(error: &dyn Error) -> String {
+pub fn chain(error: &dyn Error) -> String {
     let mut out = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

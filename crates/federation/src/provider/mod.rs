@@ -27,13 +27,14 @@ mod when;
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-pub(crate) mod told;
+#[cfg(any(test, feature = "testing"))]
+pub mod told;
 
 pub use declaration::{Declared, Keywords, Takes};
+pub(crate) use fetch::call;
 pub use fetch::{Http, Raw};
-pub(crate) use fetch::{call, chain, client_of_webhooks};
-pub(crate) use guard::may_call;
+pub use fetch::{chain, client_of_webhooks};
+pub use guard::may_call;
 pub use mapping::{Mapped, Mapping};
 pub use outside::Outside;
 pub(crate) use own::of_feature;

@@ -6,12 +6,11 @@ use crate::event::{Events, time_of};
 use crate::found::Found;
 use crate::pipeline::Sink;
 use crate::question::Question;
+use meridian_backend::{At, Backend, Clock, Collection};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::{Batch, FieldColumn, Invalid, Schema};
-use meridian_query::{Control, Hits, Items, QueryError, items};
-use meridian_store::seams::Clock;
-use meridian_store::{Collection, Store};
+use meridian_query::{Control, Hits, Items, QueryError};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +25,7 @@ const PLACES_MAX: usize = 10_000;
 
 /// All collections of a tenant.
 pub struct Own {
-    store: Arc<Store>,
+    backend: Arc<dyn Backend>,
     tenant: String,
     clock: Arc<dyn Clock>,
     sure_of: [String; 1],
@@ -37,9 +36,9 @@ impl Own {
     pub const NAME: &'static str = "meridian";
 
     /// Over the collections of `tenant`.
-    pub fn new(store: Arc<Store>, tenant: String, clock: Arc<dyn Clock>) -> Own {
+    pub fn new(backend: Arc<dyn Backend>, tenant: String, clock: Arc<dyn Clock>) -> Own {
         // All texts of an event are looked at, which a result does not have all.
-        Own { store, tenant, clock, sure_of: ["keywords".to_owned()] }
+        Own { backend, tenant, clock, sure_of: ["keywords".to_owned()] }
     }
 
     async fn read(&self, sink: Sink) -> Result<(), Fault> {
@@ -47,7 +46,7 @@ impl Own {
         let (found, mut finds) = mpsc::channel(1);
         let control = Control::new(self.clock.clone(), sink.time_left(), sink.over());
         let reading = Reading { question: sink.question().clone(), control, wants, found, wanted: 0 };
-        let collections = self.store.list(&self.tenant);
+        let collections = self.backend.list(&self.tenant);
         let reading = tokio::task::spawn_blocking(move || reading.all(&collections));
         loop {
             let wanted = sink.wanted().await;
@@ -81,7 +80,7 @@ impl Provider for Own {
     }
 
     fn takes(&self, _: &Question) -> Result<(), String> {
-        match self.store.list(&self.tenant).is_empty() {
+        match self.backend.list(&self.tenant).is_empty() {
             true => Err("this server has no collection".to_owned()),
             false => Ok(()),
         }
@@ -100,7 +99,7 @@ impl Provider for Own {
     }
 
     fn report(&self) -> Value {
-        json!({ "ready": true, "collections": self.store.list(&self.tenant).len() })
+        json!({ "ready": true, "collections": self.backend.list(&self.tenant).len() })
     }
 }
 
@@ -117,10 +116,10 @@ struct Reading {
 
 impl Reading {
     /// Reads collections one after the other, until no more is wanted.
-    fn all(mut self, collections: &[Arc<Collection>]) -> Result<(), QueryError> {
+    fn all(mut self, collections: &[Arc<dyn Collection>]) -> Result<(), QueryError> {
         if self.hears() {
             for collection in collections {
-                if !self.read(collection)? {
+                if !self.read(collection.as_ref())? {
                     break;
                 }
             }
@@ -141,9 +140,8 @@ impl Reading {
 
     /// Reads what a collection has for the question; whether more is wanted. A collection without geometry has nothing for a
     /// question about a place, one without time nothing for one about a time.
-    fn read(&mut self, collection: &Collection) -> Result<bool, QueryError> {
-        let snapshot = collection.snapshot();
-        let schema = snapshot.schema.clone();
+    fn read(&mut self, collection: &dyn Collection) -> Result<bool, QueryError> {
+        let schema = collection.schema();
         let mut parts = Vec::new();
         if let Some(area) = self.question.area() {
             if schema.geometry.is_none() {
@@ -158,8 +156,9 @@ impl Reading {
             parts.push(Predicate::interval(self.question.interval));
         }
         let predicate = Predicate::and(parts);
-        let writer = FeatureWriter::new(&schema, None)?;
-        for hits in items(&snapshot, &Items { predicate, ..Items::all(&schema) }, &self.control)? {
+        let rows = collection.items(At::newest(), &Items { predicate, ..Items::all(&schema) }, &self.control)?;
+        let writer = FeatureWriter::new(&rows.head().schema, None)?;
+        for hits in rows {
             let Hits { batch, seqs, .. } = hits?;
             let events = Events::of(collection.name(), &batch, &writer, &seqs);
             let mut found = Vec::new();
@@ -245,10 +244,9 @@ fn name(name: &str) -> String {
 
 /// Where an address is: `Lyon`, `Springfield, Illinois`, `69001, FR`. The last parts narrow by country or region. Of several
 /// places of the name, those of the country that has most of them count, and of these the one in their middle.
-pub fn locate(collection: &Collection, address: &str, control: &Control) -> Result<(f64, f64), QueryError> {
+pub fn locate(collection: &dyn Collection, address: &str, control: &Control) -> Result<(f64, f64), QueryError> {
     let wrong = |detail: String| QueryError::Invalid(Invalid::field("address", detail));
-    let snapshot = collection.snapshot();
-    let schema = snapshot.schema.clone();
+    let schema = collection.schema();
     let mut parts = address.split(',').map(str::trim).filter(|part| !part.is_empty());
     let sought = parts.next().ok_or_else(|| wrong("expected a name, such as Lyon, FR".to_owned()))?;
     let is = |fields: &[&str], value: &str| -> Option<String> {
@@ -265,7 +263,8 @@ pub fn locate(collection: &Collection, address: &str, control: &Control) -> Resu
     }
     let predicate = Predicate::bind(&parse_text(&filter)?, &schema)?;
     let mut countries: HashMap<String, Vec<(f64, f64)>> = HashMap::new();
-    for hits in items(&snapshot, &Items { predicate, limit: Some(PLACES_MAX), ..Items::all(&schema) }, control)? {
+    let question = Items { predicate, limit: Some(PLACES_MAX), ..Items::all(&schema) };
+    for hits in collection.items(At::newest(), &question, control)? {
         let batch = hits?.batch;
         for row in 0..batch.rows() {
             if let Some(geo_types::Geometry::Point(point)) = batch.geometry(row) {

@@ -6,17 +6,20 @@ use crate::question::Question;
 use serde_json::{Value, json};
 
 /// It takes every question, and is sure of nothing.
-pub(crate) struct Told {
-    pub(crate) name: &'static str,
-    pub(crate) at_once: usize,
-    pub(crate) allows_private: bool,
+pub struct Told {
+    /// Its name and title.
+    pub name: &'static str,
+    /// Searches that it takes at once.
+    pub at_once: usize,
+    /// Whether its links may lead to private addresses.
+    pub allows_private: bool,
     /// What it does when it is asked.
-    pub(crate) does: Box<dyn Fn(Sink) -> Asking<'static> + Send + Sync>,
+    pub does: Box<dyn Fn(Sink) -> Asking<'static> + Send + Sync>,
 }
 
 impl Told {
     /// One that is asked by one search at once, and leads to no private address.
-    pub(crate) fn new(name: &'static str, does: impl Fn(Sink) -> Asking<'static> + Send + Sync + 'static) -> Told {
+    pub fn new(name: &'static str, does: impl Fn(Sink) -> Asking<'static> + Send + Sync + 'static) -> Told {
         Told { name, at_once: 1, allows_private: false, does: Box::new(does) }
     }
 }

@@ -5,7 +5,7 @@ use crate::output::{say, unwritable, with_stdout};
 use crate::table::Table;
 use clap::Args;
 use meridian_federation::provider::{Http, Outside, Raw, Trial, shipped};
-use meridian_federation::{Declared, Fault, Place, Provider, Question, Settings};
+use meridian_federation::{Declared, Fault, Location, Provider, Question, Settings};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ fn question(text: &str) -> Result<Question, Failure> {
         .map_err(|e| wrong(format!("not JSON ({e}): expected a question such as {{\"keywords\":\"flood\"}}")))?;
     let question = Question::read(&value, &Settings::default()).map_err(|e| wrong(e.to_string()))?;
     match question.place {
-        Some(Place::Address { .. }) => Err(wrong("only a server can look an address up: expected near".to_owned())),
+        Some(Location::Address { .. }) => Err(wrong("only a server can look an address up: expected near".to_owned())),
         _ => Ok(question),
     }
 }

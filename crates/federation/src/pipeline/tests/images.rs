@@ -1,9 +1,9 @@
 //! Images of results: fetched, looked at, and never waited for too long.
 
 use super::*;
-use crate::labels::tests::{colours, png, settings as with_model};
-use crate::labels::{Classifier, ImageSettings, Labels};
 use crate::pipeline::images::Images;
+use meridian_labels::samples::{colours, png, settings as with_model};
+use meridian_labels::{Classifier, ImageSettings, Labels};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;

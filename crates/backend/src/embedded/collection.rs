@@ -1,0 +1,259 @@
+//! A collection of this process: each question is asked of one snapshot of the store.
+
+use super::commit::CommitExecutor;
+use super::rows::{LocalRows, give};
+use crate::collection::{Append, Collection, DeleteFault, PartialDelete};
+use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
+use meridian_model::filter::Predicate;
+use meridian_model::{Batch, Field, Projection, Schema, Seq};
+use meridian_query::near::{Circle, Walk};
+use meridian_query::{
+    Aggregate, Aggregated, Control, Density, DensityCounts, Explanation, Items, Passages, PassagesAnswer, QueryError,
+    Tile, TileAnswer, Track, TrackAnswer, browse,
+};
+use meridian_store::seams::Random;
+use meridian_store::{
+    CollectionStats, Deleted, Files, PartView, Settings, Snapshot, StoreError, Write, WriteError, Written,
+};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Events that a deletion by filter takes at once.
+const DELETED_AT_ONCE: usize = 65_536;
+/// A batch of up to so many bytes is committed where it arrives while commits are quick.
+const SMALL_BYTES: usize = 64 << 10;
+
+/// A collection of the store.
+#[derive(Debug)]
+pub(super) struct Local {
+    pub(super) collection: Arc<meridian_store::Collection>,
+    pub(super) commits: Arc<CommitExecutor>,
+}
+
+impl Local {
+    fn snapshot(&self, at: At) -> Result<Snapshot, QueryError> {
+        let collection = &self.collection;
+        Ok(match (at.seq, at.history) {
+            (None, false) => collection.snapshot(),
+            (None, true) => collection.history(),
+            (Some(seq), false) => collection.snapshot_at(seq)?,
+            (Some(seq), true) => collection.history_at(seq)?,
+        })
+    }
+
+    /// Asks one snapshot.
+    fn ask<T>(&self, at: At, question: impl FnOnce(&Snapshot) -> Result<T, QueryError>) -> Result<Read<T>, QueryError> {
+        let snapshot = self.snapshot(at)?;
+        let value = question(&snapshot)?;
+        Ok(Read { head: Head::of(&snapshot), value })
+    }
+}
+
+impl Collection for Local {
+    fn name(&self) -> &str {
+        self.collection.name()
+    }
+
+    fn created(&self) -> i64 {
+        self.collection.created()
+    }
+
+    fn schema(&self) -> Arc<Schema> {
+        self.collection.schema()
+    }
+
+    fn settings(&self) -> Settings {
+        self.collection.settings()
+    }
+
+    fn stats(&self) -> CollectionStats {
+        self.collection.stats()
+    }
+
+    fn position(&self) -> u64 {
+        self.collection.position()
+    }
+
+    fn oldest(&self) -> Seq {
+        self.collection.oldest()
+    }
+
+    fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError> {
+        self.collection.change(fields, settings)
+    }
+
+    fn removed_by(&self, settings: &Settings) -> Result<u64, StoreError> {
+        self.collection.removed_by(settings)
+    }
+
+    fn ask_for_room(&self) -> Result<bool, WriteError> {
+        self.collection.ask_for_room()
+    }
+
+    fn has_room(&self) -> bool {
+        self.collection.has_room()
+    }
+
+    fn room_wait(&self) -> Duration {
+        self.collection.room_wait()
+    }
+
+    fn append(&self, write: Write, deadline: Instant) -> Result<Append, WriteError> {
+        let small = write.batch.bytes() <= SMALL_BYTES;
+        let pending = self.collection.submit(write)?;
+        Ok(Box::pin(self.commits.clone().finish(pending, deadline, small)))
+    }
+
+    fn write(&self, write: Write) -> Result<Written, WriteError> {
+        self.collection.write(write)
+    }
+
+    fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
+        self.collection.delete(ids)
+    }
+
+    fn delete_matching(&self, predicate: &Predicate, at: At, control: &Control) -> Result<Deleted, PartialDelete> {
+        let unbegun = |why| PartialDelete { deleted: 0, matched: 0, why: DeleteFault::Query(why) };
+        let snapshot = self.snapshot(at).map_err(unbegun)?;
+        let found = meridian_query::matching_rows(&snapshot, predicate, control).map_err(unbegun)?;
+        let matched = found.iter().map(|(_, rows)| rows.len() as u64).sum();
+        let mut all = Deleted { deleted: 0, position: self.collection.position() };
+        // What matched on the snapshot goes, unless another write has replaced it since. Steps keep a large deletion
+        // from holding up other writes.
+        for step in steps(&found) {
+            let done = control.check().map_err(DeleteFault::Query);
+            let done = done.and_then(|()| self.collection.delete_rows(&step).map_err(DeleteFault::Write));
+            let done = done.map_err(|why| PartialDelete { deleted: all.deleted, matched, why })?;
+            all = Deleted { deleted: all.deleted + done.deleted, position: done.position };
+        }
+        Ok(all)
+    }
+
+    fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError> {
+        let snapshot = self.collection.history();
+        let value = match snapshot.find(id)? {
+            None => None,
+            Some((view, row)) => {
+                let batch = view.read(row..row + 1, &Projection::all(&snapshot.layout))?;
+                let seq = view.seqs(row..row + 1)?.first().copied().unwrap_or_default();
+                Some((batch, Seq(seq)))
+            }
+        };
+        Ok(Read { head: Head::of(&snapshot), value })
+    }
+
+    fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
+        let snapshot = self.snapshot(at)?;
+        let answer = meridian_query::items(&snapshot, question, control)?;
+        Ok(Box::new(LocalRows { head: Head::of(&snapshot), answer }))
+    }
+
+    fn count(
+        &self,
+        at: At,
+        predicate: &Predicate,
+        tested_max: u64,
+        control: &Control,
+    ) -> Result<Option<u64>, QueryError> {
+        meridian_query::count(&self.snapshot(at)?, predicate, tested_max, control).map(|(count, _)| count)
+    }
+
+    fn explain(&self, at: At, question: &Items, control: &Control) -> Result<Read<Explanation>, QueryError> {
+        self.ask(at, |snapshot| meridian_query::explain(snapshot, question, control))
+    }
+
+    fn aggregate(&self, at: At, question: &Aggregate, control: &Control) -> Result<Read<Aggregated>, QueryError> {
+        self.ask(at, |snapshot| meridian_query::aggregate(snapshot, question, control))
+    }
+
+    fn density(&self, at: At, question: &Density, control: &Control) -> Result<Read<DensityCounts>, QueryError> {
+        self.ask(at, |snapshot| meridian_query::density(snapshot, question, control))
+    }
+
+    fn tile(&self, at: At, question: &Tile, control: &Control) -> Result<Read<TileAnswer>, QueryError> {
+        self.ask(at, |snapshot| meridian_query::tile(snapshot, question, control))
+    }
+
+    fn track(&self, at: At, question: &Track, control: &Control) -> Result<Read<TrackAnswer>, QueryError> {
+        self.ask(at, |snapshot| meridian_query::track(snapshot, question, control))
+    }
+
+    fn passages(&self, at: At, question: &Passages, control: &Control) -> Result<Read<PassagesAnswer>, QueryError> {
+        self.ask(at, |snapshot| meridian_query::passages(snapshot, question, control))
+    }
+
+    fn near(&self, question: &Near, rows_max: Option<usize>, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
+        let snapshot = self.collection.snapshot();
+        let k = question.skip.saturating_add(question.limit).min(snapshot.rows() as usize);
+        // The walk reads trees only, which are always in memory.
+        let walk = Walk::new(&snapshot, Circle::new(question.lon, question.lat, question.radius_m));
+        if rows_max.is_some_and(|max| walk.rows_to_read(k) > max) {
+            return Ok(false);
+        }
+        let (total, hits) = walk.finish(&snapshot, k)?;
+        let shown = hits.get(question.skip..).unwrap_or_default();
+        give(&snapshot, total, shown.iter().map(|hit| (hit.part, hit.row, Some(hit.distance_m))), sink)?;
+        Ok(true)
+    }
+
+    fn page(&self, skip: u64, limit: usize, control: &Control, sink: &mut dyn RowSink) -> Result<(), QueryError> {
+        let snapshot = self.collection.snapshot();
+        let page = browse::page(&snapshot, skip, limit, control)?;
+        Ok(give(&snapshot, page.total, page.rows.into_iter().map(|(part, row)| (part, row, None)), sink)?)
+    }
+
+    fn find(&self, id: &str, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
+        let snapshot = self.collection.snapshot();
+        for (part, view) in snapshot.parts.iter().enumerate() {
+            if let Some(row) = view.find_id(id)? {
+                give(&snapshot, 1, std::iter::once((part, row, None)), sink)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn sample(&self, random: &dyn Random, control: &Control, sink: &mut dyn RowSink) -> Result<bool, QueryError> {
+        let snapshot = self.collection.snapshot();
+        let Some((part, row)) = browse::sample(&snapshot, random, control)? else { return Ok(false) };
+        give(&snapshot, 1, std::iter::once((part, row, None)), sink)?;
+        Ok(true)
+    }
+
+    fn changes_after(&self, after: Seq, most: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError> {
+        Ok(Box::new(self.collection.written_after(after, most)?.in_steps_of(step_bytes)))
+    }
+
+    fn changes_between(&self, after: u64, upto: u64, most: usize) -> Result<Box<dyn Changes>, StoreError> {
+        Ok(Box::new(self.collection.written_since(after, upto, most)?))
+    }
+
+    fn prior_events(&self) -> Box<dyn PriorEvents> {
+        Box::new(self.collection.formers())
+    }
+
+    fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
+        self.collection.files(deadline, cancelled)
+    }
+}
+
+/// Cuts rows into steps of a bounded number.
+fn steps(found: &[(PartView, Vec<u32>)]) -> Vec<Vec<(PartView, Vec<u32>)>> {
+    let (mut steps, mut room) = (vec![Vec::new()], DELETED_AT_ONCE);
+    for (view, rows) in found {
+        let mut rows = rows.as_slice();
+        while !rows.is_empty() {
+            if room == 0 {
+                steps.push(Vec::new());
+                room = DELETED_AT_ONCE;
+            }
+            let (now, later) = rows.split_at(rows.len().min(room));
+            if let Some(step) = steps.last_mut() {
+                step.push((view.clone(), now.to_vec()));
+            }
+            (rows, room) = (later, room - now.len());
+        }
+    }
+    steps.retain(|step| !step.is_empty());
+    steps
+}

@@ -1,0 +1,100 @@
+//! Collections kept in this process.
+
+mod collection;
+mod commit;
+mod rows;
+
+use crate::backend::Backend;
+use crate::collection::Collection;
+use crate::records::Records;
+use collection::Local;
+use commit::CommitExecutor;
+use meridian_model::{Schema, Subscriber};
+use meridian_store::{Backup, Damaged, Settings, Store, StoreError};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The collections of a store in this process.
+#[derive(Debug)]
+pub struct Embedded {
+    store: Arc<Store>,
+    commits: Arc<CommitExecutor>,
+}
+
+impl Embedded {
+    /// Over an open store.
+    pub fn new(store: Arc<Store>) -> Arc<Embedded> {
+        Arc::new(Embedded { store, commits: Arc::default() })
+    }
+
+    fn local(&self, collection: Arc<meridian_store::Collection>) -> Arc<dyn Collection> {
+        Arc::new(Local { collection, commits: self.commits.clone() })
+    }
+}
+
+impl Backend for Embedded {
+    fn collection(&self, tenant: &str, name: &str) -> Option<Arc<dyn Collection>> {
+        self.store.collection(tenant, name).map(|collection| self.local(collection))
+    }
+
+    fn list(&self, tenant: &str) -> Vec<Arc<dyn Collection>> {
+        self.store.list(tenant).into_iter().map(|collection| self.local(collection)).collect()
+    }
+
+    fn damaged(&self, tenant: &str) -> Vec<Damaged> {
+        self.store.damaged(tenant)
+    }
+
+    fn why_damaged(&self, tenant: &str, name: &str) -> Option<Damaged> {
+        self.store.why_damaged(tenant, name)
+    }
+
+    fn create(
+        &self,
+        tenant: &str,
+        name: &str,
+        schema: Schema,
+        settings: Settings,
+    ) -> Result<Arc<dyn Collection>, StoreError> {
+        self.store.create(tenant, name, schema, settings).map(|collection| self.local(collection))
+    }
+
+    fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
+        self.store.drop_collection(tenant, name)
+    }
+
+    fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
+        self.store.subscribe(subscriber);
+    }
+
+    fn records(&self, kind: &'static str) -> Arc<dyn Records> {
+        Arc::new(self.store.records(kind))
+    }
+
+    fn backup(
+        &self,
+        have: &BTreeMap<String, u32>,
+        out: &mut dyn Write,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Backup, StoreError> {
+        self.store.backup(have, out, cancelled)
+    }
+
+    fn is_ephemeral(&self) -> bool {
+        self.store.is_ephemeral()
+    }
+
+    fn data_folder(&self) -> Option<&Path> {
+        Some(self.store.root())
+    }
+
+    fn met_full_disk(&self) -> bool {
+        self.store.met_full_disk()
+    }
+
+    fn full_disk(&self) -> Option<PathBuf> {
+        self.store.full_disk()
+    }
+}

@@ -1,0 +1,113 @@
+//! Answers of this process: streams of rows and changes, and rows given one by one.
+
+use crate::read::{Changes, Head, PriorEvents, RowSink, Rows};
+use meridian_model::{Batch, Projection, Seq};
+use meridian_query::near::Chunks;
+use meridian_query::{Answer, Hits, Place, QueryError, Stats};
+use meridian_store::{Formers, Problem, Since, Snapshot, StoreError};
+
+/// Events of one snapshot on their way.
+pub(super) struct LocalRows {
+    pub(super) head: Head,
+    pub(super) answer: Answer,
+}
+
+impl Iterator for LocalRows {
+    type Item = Result<Hits, QueryError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.answer.next()
+    }
+}
+
+impl Rows for LocalRows {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn stats(&self) -> Stats {
+        self.answer.stats()
+    }
+
+    fn number_matched(&self) -> Option<u64> {
+        self.answer.number_matched()
+    }
+
+    fn next_page(&self) -> Option<&Place> {
+        self.answer.next_page()
+    }
+
+    fn is_over(&self) -> bool {
+        self.answer.is_over()
+    }
+
+    fn at_most(&mut self, events: usize) {
+        self.answer.at_most(events);
+    }
+
+    fn rest(&mut self) -> usize {
+        self.answer.rest()
+    }
+}
+
+impl Changes for Since {
+    fn read(&mut self) -> Result<Option<(Batch, Vec<Seq>)>, StoreError> {
+        self.read()
+    }
+
+    fn upto(&self) -> Seq {
+        self.upto()
+    }
+
+    fn left_out(&self) -> u64 {
+        self.left_out()
+    }
+
+    fn missing(&self) -> &[Problem] {
+        self.missing()
+    }
+
+    fn rest(&mut self) {
+        self.rest();
+    }
+}
+
+impl PriorEvents for Formers {
+    fn object(&self, batch: &Batch, row: usize) -> Option<u64> {
+        self.object(batch, row)
+    }
+
+    fn before(
+        &self,
+        batch: &Batch,
+        row: usize,
+        before: Seq,
+        columns: &Projection,
+    ) -> Result<Option<(Batch, Seq)>, StoreError> {
+        self.before(batch, row, before, columns)
+    }
+}
+
+/// A row of a snapshot: its part, its number there, its distance where the order is by distance.
+pub(super) type Chosen = (usize, u32, Option<f64>);
+
+/// Gives rows of a snapshot to a sink.
+pub(super) fn give(
+    snapshot: &Snapshot,
+    total: u64,
+    rows: impl ExactSizeIterator<Item = Chosen>,
+    sink: &mut dyn RowSink,
+) -> Result<(), StoreError> {
+    let mut chunks = Chunks::new(sink.begin(&snapshot.schema, &snapshot.layout, total, rows.len()));
+    let made_ids = snapshot.layout.id.is_none();
+    for (part, row, distance_m) in rows {
+        let view = &snapshot.parts[part];
+        let seq = match made_ids {
+            true => view.seqs(row..row + 1)?.first().copied().map(Seq),
+            false => None,
+        };
+        let (batch, first) = chunks.get(part, view, row)?;
+        sink.row(batch, (row - first) as usize, seq, distance_m);
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Saved searches come and go.
+
+use super::checkpoint::positions_of;
+use super::definition::Definition;
+use super::kept::SearchState;
+use super::poll::seen_of;
+use super::registry::SavedSearches;
+use super::search::SavedSearch;
+use meridian_federation::Area;
+use meridian_federation::Location;
+use meridian_federation::Refusal;
+use meridian_model::Invalid;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Instant;
+
+impl SavedSearches {
+    /// Makes a saved search. It is on disk when this returns, and has the events that are acknowledged from then on.
+    pub async fn create(self: &Arc<SavedSearches>, asked: &Value) -> Result<Arc<SavedSearch>, Refusal> {
+        let arrived = Instant::now();
+        let definition = Definition::read(asked, self.searches.settings(), &self.settings)?;
+        self.check(&definition)?;
+        let place = self.place()?;
+        let definition = self.located(definition, arrived).await?;
+        let saved = self.clone();
+        // A task of its own: whoever asked may leave, and it is made whole all the same.
+        let made = tokio::spawn(async move {
+            let id = format!("{:016x}{:016x}", saved.random.next_u64(), saved.random.next_u64());
+            let created = saved.clock.now();
+            let mut record = definition.written();
+            record.insert("created".to_owned(), created.into());
+            record.insert("since".to_owned(), json!(positions_of(saved.backend.as_ref(), &saved.tenant)));
+            let (records, name) = (saved.records.clone(), id.clone());
+            let written = tokio::task::spawn_blocking(move || {
+                records.put_twice(&name, Value::Object(record).to_string().as_bytes())
+            });
+            written.await.map_err(failed)??;
+            let pause = definition.poll;
+            let search = saved.enter(saved.search(id, created, definition, SearchState::default()));
+            if pause.is_some() {
+                saved.polls_due.add(Instant::now(), search.id.clone());
+            }
+            drop(place);
+            Ok::<_, Refusal>(search)
+        });
+        made.await.map_err(failed)?
+    }
+
+    /// Whether the providers that it names are there and take it.
+    fn check(&self, definition: &Definition) -> Result<(), Invalid> {
+        let outside = self.searches.takers(&definition.question)?;
+        match definition.poll {
+            Some(_) if outside.is_empty() => Err(Invalid::field(
+                "poll_s",
+                "no outside provider takes this question, so there is nobody to poll: GET /providers lists who is on",
+            )),
+            None if !definition.hears() => Err(Invalid::field(
+                "poll_s",
+                "only outside providers are named, which are asked at an interval: expected seconds",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// A place for one more.
+    fn place(self: &Arc<SavedSearches>) -> Result<Making, Refusal> {
+        let mut registry = self.registry.lock();
+        let running = registry.all.len() + registry.making;
+        if running >= self.settings.max {
+            return Err(Refusal::TooManySaved { most: self.settings.max });
+        }
+        registry.making += 1;
+        Ok(Making(self.clone()))
+    }
+
+    /// A definition whose address, if it has one, is a position: it stays where it is, whatever becomes of the places.
+    async fn located(&self, mut definition: Definition, arrived: Instant) -> Result<Definition, Refusal> {
+        if matches!(definition.question.place, Some(Location::Address { .. })) {
+            let asked = &mut definition.asked;
+            definition.question = self.searches.located(definition.question, arrived).await?;
+            if let Some(Area::Circle { lon, lat, radius_m }) = definition.question.area() {
+                asked.shift_remove("address");
+                asked.insert("near".to_owned(), json!([lon, lat]));
+                asked.insert("radius".to_owned(), json!(radius_m));
+            }
+        }
+        Ok(definition)
+    }
+
+    /// Deletes a saved search; its readers get the last packet. `false` where there is none of this name.
+    pub async fn delete(self: &Arc<SavedSearches>, id: &str) -> Result<bool, Refusal> {
+        if self.get(id).is_none() {
+            return Ok(false);
+        }
+        let (saved, id) = (self.clone(), id.to_owned());
+        let deleted = tokio::spawn(async move {
+            let (records, name) = (saved.records.clone(), id.clone());
+            let removed = tokio::task::spawn_blocking(move || {
+                records.remove(&name)?;
+                records.remove(&seen_of(&name))
+            });
+            removed.await.map_err(failed)??;
+            let Some(entry) = saved.registry.lock().all.remove(&id) else { return Ok(false) };
+            if let Some(sender) = entry.sender {
+                sender.abort();
+            }
+            let mut standing = saved.standing.write();
+            standing.fences.remove(&entry.search.number);
+            if let Some(slot) = entry.slot {
+                standing.index.remove(slot);
+            }
+            if standing.index.is_empty() {
+                saved.event_queue.listen(false);
+            }
+            drop(standing);
+            entry.search.end();
+            Ok::<_, Refusal>(true)
+        });
+        deleted.await.map_err(failed)?
+    }
+}
+
+/// A place among those that are being made; given back when dropped.
+struct Making(Arc<SavedSearches>);
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        self.0.registry.lock().making -= 1;
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Refusal {
+    Refusal::Failed(error.to_string())
+}

@@ -1,0 +1,211 @@
+//! What a saved search is: read from JSON once, when it comes and when it is read back from disk.
+
+use super::settings::SavedSettings;
+use meridian_federation::Question;
+use meridian_federation::Settings;
+use meridian_federation::provider::{Own, may_call};
+use meridian_model::{Invalid, When};
+use reqwest::Url;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// Members beside the question.
+const MEMBERS: [&str; 4] = ["name", "question", "webhook", "poll_s"];
+/// Longest name, in bytes.
+const NAME_BYTES_MAX: usize = 200;
+/// Longest pause between two polls.
+const POLL_MAX_S: u64 = 31 * 86_400;
+/// Shortest and longest secret of a webhook, in bytes.
+const SECRET_BYTES: (usize, usize) = (8, 200);
+
+/// Where packets are sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    /// The address that takes them.
+    pub url: Url,
+    /// What they are signed with.
+    pub secret: String,
+}
+
+/// A saved search as its owner defines it.
+#[derive(Debug, Clone)]
+pub struct Definition {
+    /// For people.
+    pub name: String,
+    /// The question as it came, without `when`.
+    pub asked: Map<String, Value>,
+    /// The same, read.
+    pub question: Question,
+    /// What is told of moving objects; `None`: every event that answers the question, alike.
+    pub when: Option<Vec<When>>,
+    /// Where packets are sent.
+    pub webhook: Option<Webhook>,
+    /// How often outside providers are asked.
+    pub poll: Option<Duration>,
+}
+
+impl Definition {
+    /// Reads a definition. The question stands in `question`, or its members stand beside `name`. A mistake names the member.
+    pub fn read(value: &Value, settings: &Settings, saved: &SavedSettings) -> Result<Definition, Invalid> {
+        let expected = "expected an object such as {\"name\":\"floods\",\"question\":{\"keywords\":\"flood\"}}";
+        let given = value.as_object().ok_or_else(|| Invalid::new(expected))?;
+        let mut asked = match given.get("question") {
+            None => Map::new(),
+            Some(Value::Object(question)) => question.clone(),
+            Some(_) => return Err(Invalid::field("question", "expected an object such as {\"keywords\":\"flood\"}")),
+        };
+        for (name, value) in given.iter().filter(|(name, _)| !MEMBERS.contains(&name.as_str())) {
+            if asked.insert(name.clone(), value.clone()).is_some() {
+                return Err(Invalid::field(name, "it stands in the question and beside it: expected one of them"));
+            }
+        }
+        let when =
+            asked.shift_remove("when").filter(|when| !when.is_null()).map(|when| read_when(&when)).transpose()?;
+        let question = Question::read(&Value::Object(asked.clone()), settings)?;
+        let name = match given.get("name") {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(name)) if name.len() <= NAME_BYTES_MAX => name.trim().to_owned(),
+            Some(_) => {
+                return Err(Invalid::field("name", format!("expected a text of at most {NAME_BYTES_MAX} bytes")));
+            }
+        };
+        let webhook = given.get("webhook").filter(|hook| !hook.is_null());
+        let poll = given.get("poll_s").filter(|poll| !poll.is_null());
+        Ok(Definition {
+            name,
+            webhook: webhook.map(|hook| read_webhook(hook, saved)).transpose()?,
+            poll: poll.map(|poll| read_poll(poll, saved)).transpose()?,
+            asked,
+            question,
+            when,
+        })
+    }
+
+    /// Whether the collections of this server are asked.
+    pub fn hears(&self) -> bool {
+        let own = |names: &Vec<String>| names.iter().any(|name| name == Own::NAME);
+        self.question.providers.as_ref().is_none_or(own)
+    }
+
+    /// Whether it tells what becomes of moving objects.
+    pub fn is_fence(&self) -> bool {
+        self.when.is_some()
+    }
+
+    /// As it is shown: everything but the secret.
+    pub fn shown(&self) -> Map<String, Value> {
+        let mut question = self.asked.clone();
+        if let Some(when) = &self.when {
+            question.insert("when".to_owned(), when.iter().map(|w| w.word()).collect());
+        }
+        let mut shown = Map::new();
+        shown.insert("name".to_owned(), self.name.as_str().into());
+        shown.insert("question".to_owned(), question.into());
+        if let Some(poll) = self.poll {
+            shown.insert("poll_s".to_owned(), poll.as_secs().into());
+        }
+        if let Some(webhook) = &self.webhook {
+            shown.insert("webhook".to_owned(), json!({ "url": webhook.url.as_str() }));
+        }
+        shown
+    }
+
+    /// As [`Definition::read`] reads it back.
+    pub fn written(&self) -> Map<String, Value> {
+        let mut written = self.shown();
+        if let Some(webhook) = &self.webhook {
+            written.insert("webhook".to_owned(), json!({ "url": webhook.url.as_str(), "secret": webhook.secret }));
+        }
+        written
+    }
+}
+
+fn read_when(value: &Value) -> Result<Vec<When>, Invalid> {
+    let wrong = || Invalid::field("when", format!("{value}: expected an array of enter, inside and exit"));
+    let words = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+    words.ok_or_else(wrong).and_then(When::read)
+}
+
+fn read_webhook(value: &Value, settings: &SavedSettings) -> Result<Webhook, Invalid> {
+    let wrong = |detail: String| Invalid::field("webhook", detail);
+    let members = value.as_object().ok_or_else(|| wrong("expected an object with url and secret".to_owned()))?;
+    if let Some(unknown) = members.keys().find(|name| !matches!(name.as_str(), "url" | "secret")) {
+        return Err(wrong(format!("{unknown}: a webhook has no such member: expected url and secret")));
+    }
+    let text = |name: &str| {
+        let text = members.get(name).and_then(Value::as_str).filter(|text| text.len() <= 2_000);
+        text.ok_or_else(|| wrong(format!("{name} is missing: expected a text")))
+    };
+    let url = text("url")?;
+    let url = Url::parse(url)
+        .map_err(|e| wrong(format!("{url:?} is not an address ({e}): expected an http or https one")))?;
+    if !settings.webhook.allow_private {
+        may_call(&url).map_err(|why| wrong(format!("{why}: expected a public address")))?;
+    } else if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong(format!("{}: expected an http or https address", url.scheme())));
+    }
+    let (secret, (least, most)) = (text("secret")?, SECRET_BYTES);
+    if !(least..=most).contains(&secret.len()) {
+        return Err(wrong(format!("a secret of {} bytes: expected {least} to {most}", secret.len())));
+    }
+    Ok(Webhook { url, secret: secret.to_owned() })
+}
+
+fn read_poll(value: &Value, settings: &SavedSettings) -> Result<Duration, Invalid> {
+    let least = settings.poll_least.as_secs().max(1);
+    let seconds = value.as_u64().filter(|s| (least..=POLL_MAX_S).contains(s));
+    let wrong = || Invalid::field("poll_s", format!("{value}: expected whole seconds from {least} to {POLL_MAX_S}"));
+    seconds.map(Duration::from_secs).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back_and_the_secret_is_not_shown() {
+        let (settings, saved) = (Settings::default(), SavedSettings::default());
+        let nested = json!({"name": "a", "question": {"keywords": "flood", "when": ["exit", "enter"]},
+            "webhook": {"url": "https://example.org/x", "secret": "longer than eight"}, "poll_s": 60});
+        let definition = Definition::read(&nested, &settings, &saved).expect("a definition");
+        assert!(definition.is_fence() && definition.hears());
+        let flat = json!({"name": "a", "keywords": "flood", "when": ["enter", "exit"],
+            "webhook": {"url": "https://example.org/x", "secret": "longer than eight"}, "poll_s": 60});
+        let same = Definition::read(&flat, &settings, &saved).expect("a definition");
+        assert_eq!(definition.written(), same.written());
+        let again = Definition::read(&Value::Object(same.written()), &settings, &saved).expect("reads back");
+        assert_eq!(again.written(), same.written());
+        assert!(!Value::Object(same.shown()).to_string().contains("longer than"));
+        let outside = json!({"keywords": "flood", "providers": ["usgs-earthquakes"]});
+        assert!(!Definition::read(&outside, &settings, &saved).expect("a definition").hears());
+    }
+
+    #[test]
+    fn every_mistake_names_its_member() {
+        let hook = |hook: Value| json!({"keywords": "a", "webhook": hook});
+        for (given, field, part) in [
+            (json!([]), None, "expected an object"),
+            (json!({"name": "a"}), Some("keywords"), "nothing is asked"),
+            (json!({"name": 5, "keywords": "a"}), Some("name"), "a text"),
+            (json!({"question": 5}), Some("question"), "an object"),
+            (json!({"question": {"keywords": "a"}, "keywords": "b"}), Some("keywords"), "beside it"),
+            (json!({"keywords": "a", "colour": "red"}), Some("colour"), "no such member"),
+            (json!({"keywords": "a", "when": []}), Some("when"), "enter, inside and exit"),
+            (json!({"keywords": "a", "when": ["leave"]}), Some("when"), "enter, inside and exit"),
+            (json!({"keywords": "a", "poll_s": 5}), Some("poll_s"), "from 60"),
+            (json!({"keywords": "a", "poll_s": "often"}), Some("poll_s"), "whole seconds"),
+            (hook(json!("x")), Some("webhook"), "url and secret"),
+            (hook(json!({"url": "https://example.org/"})), Some("webhook"), "secret is missing"),
+            (hook(json!({"url": "https://example.org/", "secret": "short"})), Some("webhook"), "8 to 200"),
+            (hook(json!({"url": "here", "secret": "longer than eight"})), Some("webhook"), "not an address"),
+            (hook(json!({"url": "ftp://a/", "secret": "longer than eight"})), Some("webhook"), "http"),
+            (hook(json!({"url": "http://127.1/", "secret": "longer than eight"})), Some("webhook"), "private"),
+            (hook(json!({"url": "https://a/", "method": "PUT"})), Some("webhook"), "method"),
+        ] {
+            let mistake = Definition::read(&given, &Settings::default(), &SavedSettings::default())
+                .expect_err(&given.to_string());
+            assert_eq!(mistake.field.as_deref(), field, "{given}");
+            assert!(mistake.detail.contains(part), "{given}: {mistake}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! New events on their way from the store to the questions that stand: a queue with a bound, which no write waits for.
+
+use meridian_model::{Heard, Subscriber};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Hears of the writes of one tenant.
+#[derive(Debug)]
+pub(crate) struct EventQueue {
+    tenant: String,
+    bytes_max: usize,
+    listening: AtomicBool,
+    queue: Mutex<Waiting>,
+    changed: Condvar,
+    heard: AtomicU64,
+    dropped: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    waiting: VecDeque<(u64, Heard)>,
+    bytes: usize,
+    /// Number of the newest write heard.
+    newest: u64,
+    stopped: bool,
+}
+
+impl EventQueue {
+    pub(crate) fn new(tenant: String, bytes_max: usize) -> EventQueue {
+        EventQueue {
+            tenant,
+            bytes_max,
+            listening: AtomicBool::new(false),
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            heard: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether there is somebody to listen for.
+    pub(crate) fn listen(&self, on: bool) {
+        self.listening.store(on, Ordering::Release);
+    }
+
+    /// The number of the newest write heard: whoever comes now wants those after it.
+    pub(crate) fn newest(&self) -> u64 {
+        self.queue.lock().newest
+    }
+
+    /// The next write and its number, once there is one; `None` when the ear is stopped and nothing waits.
+    pub(crate) fn next(&self) -> Option<(u64, Heard)> {
+        let mut queue = self.queue.lock();
+        loop {
+            if let Some((number, heard)) = queue.waiting.pop_front() {
+                queue.bytes -= heard.batch.bytes();
+                return Some((number, heard));
+            }
+            if queue.stopped {
+                return None;
+            }
+            self.changed.wait(&mut queue);
+        }
+    }
+
+    /// Whether it hears no more.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.queue.lock().stopped
+    }
+
+    /// Hears no more.
+    pub(crate) fn stop(&self) {
+        self.queue.lock().stopped = true;
+        self.listening.store(false, Ordering::Release);
+        self.changed.notify_all();
+    }
+
+    /// Events heard, and events dropped because too many waited.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.heard.load(Ordering::Relaxed), self.dropped.load(Ordering::Relaxed))
+    }
+
+    /// Bytes that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.queue.lock().bytes
+    }
+}
+
+impl Subscriber for EventQueue {
+    fn listens(&self) -> bool {
+        self.listening.load(Ordering::Acquire)
+    }
+
+    fn hear(&self, heard: Heard) {
+        if *heard.tenant != *self.tenant {
+            return;
+        }
+        let (bytes, events) = (heard.batch.bytes(), heard.batch.rows() as u64);
+        let mut queue = self.queue.lock();
+        if queue.stopped {
+            return;
+        }
+        queue.newest += 1;
+        self.heard.fetch_add(events, Ordering::Relaxed);
+        // A single write that is larger is taken: it was taken in by the store as well.
+        if queue.bytes + bytes > self.bytes_max && !queue.waiting.is_empty() {
+            if self.dropped.fetch_add(events, Ordering::Relaxed) == 0 {
+                tracing::warn!(
+                    "events come faster than saved searches look at them: what is over is dropped and counted"
+                );
+            }
+            return;
+        }
+        queue.bytes += bytes;
+        let number = queue.newest;
+        queue.waiting.push_back((number, heard));
+        drop(queue);
+        self.changed.notify_one();
+    }
+}

@@ -1,0 +1,208 @@
+//! The index over questions that stand: an event finds those that it may answer, instead of each question looking at each event.
+//!
+//! Every question is put where the fewest events pass: under its author, in the cells of its place, or under words of which
+//! an answer must have one (of a phrase the rarest, of alternatives one each; how rare a word is, is learnt from the events
+//! that pass). What an event finds there is then tested as a search tests it.
+
+use super::grid::Grid;
+use meridian_federation::Question;
+use meridian_federation::event::Event;
+use meridian_federation::pipeline::deduplicate::hash;
+use meridian_federation::pipeline::filter::plain_author;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Of so many events one is looked at to learn how common words are.
+const SAMPLED: u32 = 8;
+/// Counters of words; words that share one count together.
+const COUNTERS: usize = 1 << 16;
+/// The share of events taken to be of one author.
+const OF_ONE_AUTHOR: f64 = 1e-4;
+/// Events crowd where people are: a place is taken to have so many times its share of the globe.
+const CROWDED: f64 = 16.0;
+
+/// Questions, each with something of the caller's.
+#[derive(Debug)]
+pub(crate) struct Index<T> {
+    slots: Vec<Option<Slot<T>>>,
+    free: Vec<u32>,
+    grid: Grid,
+    words: HashMap<Box<str>, Vec<u32>>,
+    authors: HashMap<Box<str>, Vec<u32>>,
+    common: Common,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    question: Arc<Question>,
+    key: Key,
+    of: T,
+}
+
+/// Where a question is found.
+#[derive(Debug)]
+enum Key {
+    Cells(Vec<u64>),
+    Words(Vec<Box<str>>),
+    Author(Box<str>),
+}
+
+impl<T> Default for Index<T> {
+    fn default() -> Self {
+        Index {
+            slots: Vec::new(),
+            free: Vec::new(),
+            grid: Grid::default(),
+            words: HashMap::new(),
+            authors: HashMap::new(),
+            common: Common::default(),
+        }
+    }
+}
+
+impl<T> Index<T> {
+    /// Puts a question in; the number to take it out by.
+    pub(crate) fn insert(&mut self, question: Arc<Question>, of: T) -> u32 {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            (self.slots.len() - 1) as u32
+        });
+        let key = match self.cheapest(&question) {
+            Cheapest::Author(name) => {
+                self.authors.entry(name.clone()).or_default().push(number);
+                Key::Author(name)
+            }
+            Cheapest::Words(mut words) => {
+                words.sort_unstable();
+                words.dedup();
+                for word in &words {
+                    self.words.entry(word.clone()).or_default().push(number);
+                }
+                Key::Words(words)
+            }
+            Cheapest::Place(boxes) => Key::Cells(self.grid.insert(number, &boxes)),
+        };
+        self.slots[number as usize] = Some(Slot { question, key, of });
+        number
+    }
+
+    /// Takes a question out.
+    pub(crate) fn remove(&mut self, number: u32) -> Option<T> {
+        let Slot { key, of, .. } = self.slots.get_mut(number as usize)?.take()?;
+        self.free.push(number);
+        match key {
+            Key::Cells(cells) => self.grid.remove(number, &cells),
+            Key::Words(words) => words.into_iter().for_each(|word| forget(&mut self.words, word, number)),
+            Key::Author(name) => forget(&mut self.authors, name, number),
+        }
+        Some(of)
+    }
+
+    /// Whether no question stands.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.len() == self.free.len()
+    }
+
+    /// Hands out each question that an event answers, once.
+    pub(crate) fn answered<'a>(&'a self, event: &Event<'_>, mut take: impl FnMut(&'a T)) {
+        let mut near = Vec::new();
+        if let Some(sides) = event.sides() {
+            self.grid.touching(sides, &mut near);
+        }
+        if !self.authors.is_empty()
+            && let Some(name) = event.author()
+        {
+            near.extend(self.authors.get(name.as_str()).into_iter().flatten());
+        }
+        if !self.words.is_empty() {
+            near.extend(event.texts().words().filter_map(|word| self.words.get(word)).flatten());
+        }
+        near.sort_unstable();
+        near.dedup();
+        for number in near {
+            if let Some(slot) = &self.slots[number as usize]
+                && event.answers(&slot.question)
+            {
+                take(&slot.of);
+            }
+        }
+        self.common.learn(event);
+    }
+
+    fn cheapest(&self, question: &Question) -> Cheapest {
+        let place = question.area().map(|area| {
+            let boxes = area.boxes();
+            let size: f64 = boxes.iter().map(|[west, south, east, north]| (east - west) * (north - south)).sum();
+            (CROWDED * size / (360.0 * 180.0), Cheapest::Place(boxes))
+        });
+        let words = question.keywords.as_ref().and_then(|words| words.required(&|word: &str| self.common.share(word)));
+        let words = words.map(|(cost, words)| (cost, Cheapest::Words(words.into_iter().map(Box::from).collect())));
+        let author = question.author.as_ref();
+        let author = author.map(|name| (OF_ONE_AUTHOR, Cheapest::Author(plain_author(name).into())));
+        let ways = [author, words, place].into_iter().flatten();
+        // A question has one of the three; one that had none would be met by every event.
+        let everywhere = || Cheapest::Place(vec![[-180.0, -90.0, 180.0, 90.0]]);
+        ways.min_by(|a, b| a.0.total_cmp(&b.0)).map_or_else(everywhere, |(_, way)| way)
+    }
+}
+
+enum Cheapest {
+    Author(Box<str>),
+    Words(Vec<Box<str>>),
+    Place(Vec<[f64; 4]>),
+}
+
+fn forget(map: &mut HashMap<Box<str>, Vec<u32>>, name: Box<str>, number: u32) {
+    if let Entry::Occupied(mut numbers) = map.entry(name) {
+        numbers.get_mut().retain(|n| *n != number);
+        if numbers.get().is_empty() {
+            numbers.remove();
+        }
+    }
+}
+
+/// How common words are in what passes.
+#[derive(Debug)]
+struct Common {
+    passed: AtomicU32,
+    sampled: AtomicU32,
+    counters: Box<[AtomicU32]>,
+}
+
+impl Default for Common {
+    fn default() -> Self {
+        let counters = (0..COUNTERS).map(|_| AtomicU32::new(0)).collect();
+        Common { passed: AtomicU32::new(0), sampled: AtomicU32::new(0), counters }
+    }
+}
+
+impl Common {
+    fn counter(&self, word: &str) -> &AtomicU32 {
+        &self.counters[hash(&[word]) as usize % COUNTERS]
+    }
+
+    /// One event passes.
+    fn learn(&self, event: &Event<'_>) {
+        if !self.passed.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLED) {
+            return;
+        }
+        if self.sampled.fetch_add(1, Ordering::Relaxed) >= 1 << 20 {
+            // What was common long ago counts less and less.
+            for counter in self.counters.iter().chain([&self.sampled]) {
+                counter.store(counter.load(Ordering::Relaxed) / 2, Ordering::Relaxed);
+            }
+        }
+        for word in event.texts().words() {
+            self.counter(word).fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The share of events that have a word, as far as is known; long words are rare until they are seen.
+    fn share(&self, word: &str) -> f64 {
+        let (seen, of) = (self.counter(word).load(Ordering::Relaxed), self.sampled.load(Ordering::Relaxed));
+        let expected = 8.0 / word.len().max(1) as f64;
+        (f64::from(seen) + expected) / (f64::from(of) + 2_000.0)
+    }
+}

@@ -1,0 +1,168 @@
+//! Outside providers, asked again and again for saved searches: so many at once, and only what is new is sent.
+
+use super::registry::SavedSearches;
+use super::search::SavedSearch;
+use meridian_federation::pipeline::deduplicate::hash;
+use meridian_federation::provider::Own;
+use meridian_federation::{Priority, Question};
+use meridian_model::When;
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+
+/// Who is to be polled when.
+#[derive(Debug)]
+pub(super) struct PollSchedule {
+    due: Mutex<BinaryHeap<Reverse<(Instant, String)>>>,
+    changed: Notify,
+    places: Arc<Semaphore>,
+}
+
+impl PollSchedule {
+    pub(super) fn new(at_once: usize) -> PollSchedule {
+        let places = Arc::new(Semaphore::new(at_once.max(1)));
+        PollSchedule { due: Mutex::default(), changed: Notify::new(), places }
+    }
+
+    /// Notes that a saved search is to be polled.
+    pub(super) fn add(&self, at: Instant, id: String) {
+        self.due.lock().push(Reverse((at, id)));
+        self.changed.notify_one();
+    }
+
+    /// The next that is due, once it is.
+    async fn next(&self) -> String {
+        loop {
+            let first = {
+                let mut due = self.due.lock();
+                match due.peek() {
+                    Some(Reverse((at, _))) if *at > Instant::now() => Some(*at),
+                    Some(_) => match due.pop() {
+                        Some(Reverse((_, id))) => return id,
+                        None => None,
+                    },
+                    None => None,
+                }
+            };
+            // A note that comes between stays until it is waited for.
+            match first {
+                None => self.changed.notified().await,
+                Some(at) => drop(tokio::time::timeout_at(at.into(), self.changed.notified()).await),
+            }
+        }
+    }
+}
+
+/// Polls as it becomes due, as long as it is not dropped.
+pub(super) async fn run(saved: Arc<SavedSearches>) {
+    let mut polls = JoinSet::new();
+    loop {
+        let id = tokio::select! {
+            id = saved.polls_due.next() => id,
+            // A poll that panicked has said so; the next one of its saved search is noted already.
+            Some(_) = polls.join_next(), if !polls.is_empty() => continue,
+        };
+        let Some(search) = saved.get(&id) else { continue };
+        let Some(pause) = search.definition.poll else { continue };
+        saved.polls_due.add(Instant::now() + pause, id);
+        let Ok(place) = saved.polls_due.places.clone().acquire_owned().await else { return };
+        let saved = saved.clone();
+        polls.spawn(async move {
+            poll(&saved, &search).await;
+            drop(place);
+        });
+    }
+}
+
+/// Asks the providers of a saved search, through the stages that all searches go through.
+async fn poll(saved: &SavedSearches, search: &SavedSearch) {
+    // One that is asked longer than its pause is not asked twice at once.
+    let Ok(_alone) = search.polling.try_lock() else { return };
+    let asked = &search.definition.question;
+    let outside: Vec<String> = match &asked.providers {
+        Some(names) => names.iter().filter(|name| *name != Own::NAME).cloned().collect(),
+        None => saved.searches.outside().map(str::to_owned).collect(),
+    };
+    let question = Question { priority: Priority::Poll, providers: Some(outside), ..asked.clone() };
+    let key = (format!("saved search {}", search.id), String::new());
+    let failing = match saved.searches.begin(question, key, Instant::now()).await {
+        Ok((run, _)) => match run.outbox.read(0) {
+            Ok(mut reader) => {
+                while let Some((_, packet)) = reader.next().await {
+                    take(saved, search, &packet);
+                }
+                None
+            }
+            Err(_) => Some("its results came faster than they were read".to_owned()),
+        },
+        Err(refusal) => Some(refusal.to_string()),
+    };
+    let news = {
+        let mut polled = search.polled.lock();
+        polled.polls += 1;
+        polled.last = Some(saved.clock.now());
+        polled.failing = failing;
+        std::mem::take(&mut polled.news).then(|| polled.seen.bytes())
+    };
+    saved.polls.fetch_add(1, Ordering::Relaxed);
+    let Some(bytes) = news else { return };
+    let (records, name) = (saved.records.clone(), seen_of(&search.id));
+    let written = tokio::task::spawn_blocking(move || records.put(&name, &bytes)).await;
+    if let Ok(Err(e)) = written {
+        tracing::error!(search = search.id, error = %e, "what was seen is not remembered: it may be sent again after a restart");
+    }
+}
+
+/// End of the name of the record of what was seen.
+pub(super) const SEEN: &str = "-seen";
+
+/// Name of the record of what was seen.
+pub(super) fn seen_of(id: &str) -> String {
+    format!("{id}{SEEN}")
+}
+
+/// Sends on what is new in a packet of a poll.
+fn take(saved: &SavedSearches, search: &SavedSearch, packet: &str) {
+    let Ok(packet) = serde_json::from_str::<Value>(packet) else { return };
+    let provider = packet["provider"].as_str().unwrap_or_default();
+    match packet["kind"].as_str() {
+        Some("results") => {
+            let wanted = search.definition.when.as_ref().is_none_or(|when| when.contains(&When::Inside));
+            let features: Vec<Arc<str>> = {
+                let mut polled = search.polled.lock();
+                let all = packet["features"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let new =
+                    all.iter().filter(|f| polled.seen.is_new(hash(&[provider, f["id"].as_str().unwrap_or_default()])));
+                let features: Vec<Arc<str>> = new.map(|feature| feature.to_string().into()).collect();
+                polled.news |= !features.is_empty();
+                features
+            };
+            if wanted {
+                let when = search.definition.when.is_some().then_some(When::Inside);
+                search.send(&saved.retention, provider, when, &features);
+            }
+        }
+        // How a provider stands is told when it stands otherwise than before.
+        Some("provider") => {
+            let (state, detail) = (packet["state"].as_str().unwrap_or_default(), packet["detail"].as_str());
+            let before = search.polled.lock().states.insert(provider.to_owned(), state.to_owned());
+            if before.as_deref() != Some(state) {
+                let number = |name: &str| packet[name].as_u64().unwrap_or(0);
+                let (results, ms) = (number("results"), number("ms"));
+                search.tell(&saved.retention, provider, state, detail.unwrap_or_default(), results, ms);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// When a saved search that is read back from disk is polled first: spread, so that not all are at once.
+pub(super) fn spread(pause: Duration, random: u64) -> Instant {
+    Instant::now() + pause.mul_f64((random >> 11) as f64 / (1_u64 << 53) as f64)
+}

@@ -1,0 +1,133 @@
+//! What the data folder has of saved searches, read when the server starts.
+
+use super::checkpoint::{self, Positions};
+use super::definition::Definition;
+use super::kept::{self, CleanState, SearchState};
+use super::poll::{self, SEEN, seen_of};
+use super::registry::{RECORDS, SavedSearches};
+use super::search::{SavedSearch, Seen};
+use meridian_backend::StoreError;
+use meridian_model::Invalid;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+impl SavedSearches {
+    /// All of them, and what there is to catch up.
+    pub(super) fn read_all(&self) {
+        let damaged = |name: &str, why: String| self.leave_out(name, why);
+        let names = self.records.names().unwrap_or_else(|e| {
+            damaged(RECORDS, e.to_string());
+            Vec::new()
+        });
+        let mut kept = self.read_kept().unwrap_or_else(|e| {
+            damaged(kept::RECORD, e.to_string());
+            None
+        });
+        let (was_kept, mut all) = (kept.is_some(), Vec::new());
+        // Those of before copies were made.
+        let copied = self.records.copied().unwrap_or_default();
+        let uncopied = names.iter().filter(|name| is_id(name) && copied.binary_search(name).is_err());
+        self.registry.lock().uncopied = uncopied.cloned().collect();
+        for id in names.iter().filter(|name| is_id(name)) {
+            match self.read(id, kept.as_mut().and_then(|kept| kept.searches.remove(id))) {
+                Ok((search, since)) => {
+                    let pause = search.definition.poll;
+                    all.push((self.enter(search), since));
+                    if let Some(pause) = pause {
+                        self.polls_due.add(poll::spread(pause, self.random.next_u64()), id.clone());
+                    }
+                }
+                Err(why) => damaged(id, why),
+            }
+        }
+        // These stand, and are named all the same.
+        self.registry.lock().damaged.extend(self.records.mended());
+        self.fences.lock().restore(kept.unwrap_or_default().objects);
+        self.go_on(&all, was_kept);
+        // A poll may have noted what it saw after its saved search was deleted.
+        let of_nobody = |name: &&String| {
+            name.strip_suffix(SEEN).is_some_and(|id| names.binary_search_by(|n| n.as_str().cmp(id)).is_err())
+        };
+        for name in names.iter().filter(of_nobody) {
+            if let Err(e) = self.records.remove(name) {
+                tracing::warn!(error = %e, "a record that nobody needs stays");
+            }
+        }
+    }
+
+    /// Notes a record that cannot be read.
+    fn leave_out(&self, name: &str, why: String) {
+        tracing::error!(record = name, why, "a record of saved searches cannot be read: it is left out");
+        self.registry.lock().damaged.entry(name.to_owned()).or_insert(why);
+    }
+
+    /// Makes the copies of records that have none, one after the other until it stops. Blocks.
+    pub(super) fn copy_records(&self) {
+        loop {
+            let mut registry = self.registry.lock();
+            let Some(id) = registry.uncopied.pop().filter(|_| registry.is_running()) else { return };
+            drop(registry);
+            if let Err(error) = self.records.copy(&id) {
+                tracing::warn!(record = id, %error, "a record of a saved search has no copy");
+            }
+        }
+    }
+
+    /// Finds out what came while nobody looked, and lets go of what was kept over a clean stop.
+    fn go_on(&self, all: &[(Arc<SavedSearch>, Option<Positions>)], was_kept: bool) {
+        let checkpoint = self.read_checkpoint().map_err(|e| {
+            let why = e.to_string();
+            tracing::error!(record = checkpoint::RECORD, why, "what saved searches have looked at is not known");
+            self.tell_unknown(&why);
+            self.registry.lock().damaged.insert(checkpoint::RECORD.to_owned(), why);
+        });
+        match checkpoint {
+            Ok(checkpoint) => {
+                if checkpoint.kept && !was_kept {
+                    let why = "it is missing: what a clean stop kept of packets, dead letters and who is where is lost";
+                    self.leave_out(kept::RECORD, why.to_owned());
+                }
+                self.note_missed(all, &checkpoint);
+            }
+            Err(()) => self.mark_all_processed(),
+        }
+        all.iter().for_each(|(search, _)| self.progress.unread(search));
+        if !was_kept {
+            return;
+        }
+        // In this order: after a crash between the two it is read again.
+        let gone = self.write_waiting().and_then(|()| self.records.remove(kept::RECORD));
+        if let Err(e) = gone {
+            tracing::error!(error = %e, "packets of saved searches that waited stay on disk: after a crash they come again");
+        }
+    }
+
+    /// What was kept over a clean stop.
+    fn read_kept(&self) -> Result<Option<CleanState>, StoreError> {
+        let Some(bytes) = self.records.get(kept::RECORD)? else { return Ok(None) };
+        let kept = serde_json::from_slice(&bytes);
+        kept.map(Some).map_err(|e| Invalid::new(format!("it does not read: {e}")).into())
+    }
+
+    /// A saved search, and where collections stood when it was made.
+    fn read(&self, id: &str, kept: Option<SearchState>) -> Result<(SavedSearch, Option<Positions>), String> {
+        let bytes = self.records.get(id).map_err(|e| e.to_string())?.ok_or("it is gone")?;
+        let mut members: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+        let created =
+            members.shift_remove("created").and_then(|created| created.as_i64()).ok_or("it has no created")?;
+        let since = members.shift_remove("since").map(serde_json::from_value).transpose().map_err(|e| e.to_string())?;
+        let definition = Definition::read(&Value::Object(members), self.searches.settings(), &self.settings)
+            .map_err(|e| e.to_string())?;
+        let seen = self.records.get(&seen_of(id)).map_err(|e| e.to_string())?.unwrap_or_default();
+        // After a crash numbers go on above all that were given.
+        let kept =
+            kept.unwrap_or_else(|| SearchState { first: self.clock.now().max(0) as u64, ..SearchState::default() });
+        let search = self.search(id.to_owned(), created, definition, kept);
+        search.polled.lock().seen = Seen::of(&seen);
+        Ok((search, since))
+    }
+}
+
+fn is_id(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit())
+}

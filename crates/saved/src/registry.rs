@@ -1,0 +1,343 @@
+//! All saved searches of a server: begun, ended, and shown. How they come and go is in `changes.rs`, how they come back from disk in
+//! `reading.rs`.
+
+use super::catch_up::Missed;
+use super::checkpoint::{self, Progress};
+use super::dead_letters::WebhookState;
+use super::definition::Definition;
+use super::event_queue::EventQueue;
+use super::kept::{self, CleanState, SearchState};
+use super::matcher::{Standing, listen};
+use super::poll::{self, PollSchedule};
+use super::retention::PacketRetention;
+use super::search::{Counts, Polled, SavedSearch};
+use super::settings::SavedSettings;
+use super::webhook::WebhookClient;
+use meridian_backend::{Backend, Clock, Random, Records, StoreError};
+use meridian_federation::Searches;
+use meridian_federation::delivery::Outbox;
+use meridian_federation::supervise;
+use meridian_model::{Fences, Invalid};
+use parking_lot::{Mutex, RwLock};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use tokio::task::AbortHandle;
+
+/// Name of the records in the data folder.
+pub(super) const RECORDS: &str = "saved";
+
+/// The saved searches of a server.
+pub struct SavedSearches {
+    pub(super) searches: Arc<Searches>,
+    pub(super) backend: Arc<dyn Backend>,
+    pub(super) tenant: String,
+    pub(super) records: Arc<dyn Records>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) random: Arc<dyn Random>,
+    pub(super) settings: SavedSettings,
+    pub(super) event_queue: Arc<EventQueue>,
+    pub(super) standing: RwLock<Standing>,
+    pub(super) fences: Mutex<Fences>,
+    pub(super) retention: PacketRetention,
+    /// Up to where events were looked at.
+    pub(super) progress: Progress,
+    /// What came while nobody looked.
+    pub(super) missed: Mutex<Vec<Missed>>,
+    webhooks: Arc<WebhookClient>,
+    pub(super) polls_due: PollSchedule,
+    pub(super) registry: Mutex<Registry>,
+    /// Events that a saved search was told of.
+    pub(super) matches: AtomicU64,
+    /// Events lost to a fault.
+    pub(super) lost: AtomicU64,
+    /// Those that came while nobody looked, and were too many.
+    pub(super) left_out: AtomicU64,
+    pub(super) polls: AtomicU64,
+}
+
+#[derive(Default)]
+pub(super) struct Registry {
+    pub(super) all: BTreeMap<String, Entry>,
+    /// Places taken by those that are being made.
+    pub(super) making: usize,
+    /// Records that were found damaged or missing: name, and what is wrong or was done.
+    pub(super) damaged: BTreeMap<String, String>,
+    /// Records that have no copy yet.
+    pub(super) uncopied: Vec<String>,
+    running: bool,
+    /// What polls, and what keeps on disk up to where events were looked at.
+    tasks: Vec<AbortHandle>,
+    matcher: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Registry {
+    /// Whether saved searches are looked after: from the start until the stop.
+    pub(super) fn is_running(&self) -> bool {
+        self.running
+    }
+}
+
+pub(super) struct Entry {
+    pub(super) search: Arc<SavedSearch>,
+    /// Its number in the index, where collections of this server are asked.
+    pub(super) slot: Option<u32>,
+    /// What sends to its webhook.
+    pub(super) sender: Option<AbortHandle>,
+}
+
+/// What saved searches come to, for those who watch the server.
+#[derive(Debug, Clone, Copy)]
+pub struct SavedFigures {
+    /// Saved searches.
+    pub searches: usize,
+    /// Events heard of, and those that nobody looked at.
+    pub events: (u64, u64),
+    /// Bytes of events that wait.
+    pub queue_bytes: usize,
+    /// Bytes of packets kept.
+    pub packet_bytes: usize,
+    /// Times that an event was told to a saved search.
+    pub matches: u64,
+    /// Moving objects that are remembered.
+    pub objects: usize,
+    /// Webhooks: packets taken, calls that failed, packets given up.
+    pub webhooks: (u64, u64, u64),
+    /// Bytes of dead letters kept.
+    pub letter_bytes: usize,
+    /// Polls done.
+    pub polls: u64,
+}
+
+impl SavedSearches {
+    /// Those that the data folder has. What cannot be read of them is logged, listed and left as it is. Nothing is matched
+    /// or sent before [`SavedSearches::run`], but new events are heard from now on. None where [`super::SavedSettings::stand`] says so.
+    pub fn open(
+        searches: Arc<Searches>,
+        backend: Arc<dyn Backend>,
+        tenant: String,
+        settings: SavedSettings,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Arc<SavedSearches> {
+        let event_queue = Arc::new(EventQueue::new(tenant.clone(), settings.queue_bytes));
+        let saved = Arc::new(SavedSearches {
+            records: backend.records(RECORDS),
+            backend: backend.clone(),
+            tenant,
+            standing: RwLock::default(),
+            fences: Mutex::new(Fences::new(settings.objects_max)),
+            retention: PacketRetention::new(settings.buffer_bytes_total),
+            progress: Progress::default(),
+            missed: Mutex::default(),
+            webhooks: Arc::new(WebhookClient::new(settings.webhook.clone(), clock.clone(), random.clone())),
+            polls_due: PollSchedule::new(settings.polls_at_once),
+            registry: Mutex::default(),
+            matches: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            left_out: AtomicU64::new(0),
+            polls: AtomicU64::new(0),
+            searches,
+            clock,
+            random,
+            settings,
+            event_queue,
+        });
+        if saved.settings.stand {
+            backend.subscribe(saved.event_queue.clone());
+            saved.read_all();
+        }
+        saved
+    }
+
+    pub(super) fn search(&self, id: String, created: i64, definition: Definition, kept: SearchState) -> SavedSearch {
+        let settings = &self.settings;
+        let budget = self.retention.budget.clone();
+        let outbox = Arc::new(Outbox::from(kept.first, settings.buffer_bytes, budget, Instant::now()));
+        for packet in kept.packets {
+            self.retention.keep(&outbox, |_| packet);
+        }
+        let webhook_state = kept.webhook_state.unwrap_or_else(|| WebhookState::from(kept.first));
+        let webhook_state = definition.webhook.is_some().then(|| self.webhooks.letters.enter(webhook_state));
+        let dropped = self.dropped();
+        SavedSearch {
+            number: id.get(..16).and_then(|half| u64::from_str_radix(half, 16).ok()).unwrap_or_default(),
+            id,
+            created,
+            outbox,
+            since: self.event_queue.newest(),
+            origins: Mutex::new(kept.origins.into()),
+            webhook_state,
+            definition,
+            polled: Mutex::new(Polled::default()),
+            polling: tokio::sync::Mutex::default(),
+            counts: Counts {
+                results: kept.results.into(),
+                result_packets: kept.result_packets.into(),
+                told_dropped: dropped.into(),
+                dropped_before: dropped.into(),
+                left_out: AtomicU64::new(0),
+            },
+            packet_bytes: self.searches.settings().packet_bytes,
+        }
+    }
+
+    /// From now on it is one of them.
+    pub(super) fn enter(&self, search: SavedSearch) -> Arc<SavedSearch> {
+        let mut standing = self.standing.write();
+        // Under the lock: what is heard from here on is looked at with this search among those that stand.
+        if search.definition.hears() {
+            self.event_queue.listen(true);
+        }
+        let search = Arc::new(SavedSearch { since: self.event_queue.newest(), ..search });
+        let slot = search.definition.hears().then(|| {
+            if search.definition.is_fence() {
+                standing.fences.insert(search.number, search.clone());
+            }
+            standing.index.insert(Arc::new(search.definition.question.clone()), search.clone())
+        });
+        drop(standing);
+        let mut registry = self.registry.lock();
+        let sender = (registry.running && search.webhook_state.is_some()).then(|| self.sender(&search));
+        registry.all.insert(search.id.clone(), Entry { search: search.clone(), slot, sender });
+        search
+    }
+
+    fn sender(&self, search: &Arc<SavedSearch>) -> AbortHandle {
+        let (webhooks, search) = (self.webhooks.clone(), search.clone());
+        tokio::spawn(supervise("postman", move || webhooks.clone().run(search.clone()))).abort_handle()
+    }
+
+    /// Begins to match, to poll and to send. Once. What came while nobody looked is matched first.
+    ///
+    /// # Errors
+    /// What the system says where it has no thread to give.
+    pub fn run(self: &Arc<SavedSearches>) -> std::io::Result<()> {
+        if !self.settings.stand {
+            return Ok(());
+        }
+        let (event_queue, weak) = (self.event_queue.clone(), Arc::downgrade(self));
+        let matcher =
+            std::thread::Builder::new().name("meridian-saved".to_owned()).spawn(move || listen(&event_queue, &weak))?;
+        let mut registry = self.registry.lock();
+        registry.running = true;
+        registry.matcher = Some(matcher);
+        let (polling, keeping, copying) = (self.clone(), self.clone(), Arc::downgrade(self));
+        tokio::task::spawn_blocking(move || copying.upgrade().inspect(|saved| saved.copy_records()));
+        registry.tasks.push(tokio::spawn(supervise("poller", move || poll::run(polling.clone()))).abort_handle());
+        registry
+            .tasks
+            .push(tokio::spawn(supervise("looked", move || checkpoint::keep(keeping.clone()))).abort_handle());
+        for entry in registry.all.values_mut().filter(|entry| entry.search.webhook_state.is_some()) {
+            entry.sender = Some(self.sender(&entry.search));
+        }
+        Ok(())
+    }
+
+    /// Lets readers go: the server stops. What is still heard is matched and kept.
+    pub fn close(&self) {
+        let mut registry = self.registry.lock();
+        registry.running = false;
+        for task in registry.tasks.drain(..) {
+            task.abort();
+        }
+        for entry in registry.all.values_mut() {
+            if let Some(sender) = entry.sender.take() {
+                sender.abort();
+            }
+            entry.search.outbox.close();
+        }
+    }
+
+    /// Looks at what is left, and writes down what is kept over a restart. Blocks.
+    ///
+    /// # Errors
+    /// What the disk says: then the next start is as after a crash.
+    pub fn stop(&self) -> Result<(), StoreError> {
+        self.close();
+        self.event_queue.stop();
+        let matcher = self.registry.lock().matcher.take();
+        if let Some(matcher) = matcher {
+            // One that panicked has said so.
+            let _ = matcher.join();
+        }
+        let one = |search: &Arc<SavedSearch>| {
+            let (first, packets) = search.outbox.kept();
+            let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+            let one = SearchState {
+                first,
+                packets: packets.iter().map(|packet| packet.to_string()).collect(),
+                origins: search.untaken().iter().cloned().collect(),
+                results: load(&search.counts.results),
+                result_packets: load(&search.counts.result_packets),
+                webhook_state: search.webhook_state.as_ref().map(|webhook_state| webhook_state.lock().clone()),
+            };
+            (search.id.clone(), one)
+        };
+        let searches: BTreeMap<String, SearchState> =
+            self.registry.lock().all.values().map(|entry| one(&entry.search)).collect();
+        if searches.is_empty() {
+            return Ok(());
+        }
+        let kept = CleanState { searches, objects: self.fences.lock().list() };
+        let bytes = serde_json::to_vec(&kept).map_err(|e| Invalid::new(e.to_string()))?;
+        self.records.put(kept::RECORD, &bytes)?;
+        self.write_checkpoint(true)
+    }
+
+    /// The saved search of this name.
+    pub fn get(&self, id: &str) -> Option<Arc<SavedSearch>> {
+        self.registry.lock().all.get(id).map(|entry| entry.search.clone())
+    }
+
+    /// How a saved search stands, with the dead letters of its webhook.
+    pub fn status(&self, search: &SavedSearch) -> Value {
+        search.status(self.dropped(), true)
+    }
+
+    /// How saved searches stand, in order of their names: at most `limit` after this one; and whether there are more.
+    pub fn list(&self, after: &str, limit: usize) -> (Vec<Value>, bool) {
+        let registry = self.registry.lock();
+        let mut rest = registry.all.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
+        let some: Vec<Arc<SavedSearch>> = rest.by_ref().take(limit).map(|(_, entry)| entry.search.clone()).collect();
+        let more = rest.next().is_some();
+        drop(registry);
+        let dropped = self.dropped();
+        (some.iter().map(|search| search.status(dropped, false)).collect(), more)
+    }
+
+    /// Records that were found damaged or missing, and what is wrong with each; those that stand again from their copies as well.
+    pub fn damaged(&self) -> BTreeMap<String, String> {
+        self.registry.lock().damaged.clone()
+    }
+
+    /// What they come to.
+    pub fn figures(&self) -> SavedFigures {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        SavedFigures {
+            searches: self.registry.lock().all.len(),
+            events: (self.event_queue.counts().0, self.dropped() + load(&self.left_out)),
+            queue_bytes: self.event_queue.bytes(),
+            packet_bytes: self.retention.budget.held(),
+            matches: load(&self.matches),
+            objects: self.fences.lock().len(),
+            webhooks: (load(&self.webhooks.sent), load(&self.webhooks.failed), load(&self.webhooks.dead)),
+            letter_bytes: self.webhooks.letters.bytes(),
+            polls: load(&self.polls),
+        }
+    }
+
+    /// Events that nobody looked at since the server started.
+    pub(super) fn dropped(&self) -> u64 {
+        self.event_queue.counts().1 + self.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for SavedSearches {
+    fn drop(&mut self) {
+        self.event_queue.stop();
+    }
+}

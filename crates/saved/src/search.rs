@@ -1,0 +1,250 @@
+//! One saved search: what it is, its packets, and what it counts.
+
+use super::dead_letters::WebhookState;
+use super::definition::Definition;
+use super::retention::PacketRetention;
+use meridian_federation::delivery::Outbox;
+use meridian_model::{When, time};
+use parking_lot::{Mutex, MutexGuard};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Results of outside providers that are remembered, so that they are sent once.
+const SEEN_MAX: usize = 10_000;
+
+/// A saved search.
+#[derive(Debug)]
+pub struct SavedSearch {
+    /// Its name in addresses: 32 hexadecimal digits.
+    pub id: String,
+    /// The same as a number, where names would be long.
+    pub(crate) number: u64,
+    /// When it was made, in microseconds since 1970.
+    pub created: i64,
+    /// What it is.
+    pub definition: Definition,
+    /// Its packets.
+    pub outbox: Arc<Outbox>,
+    /// Writes up to this number came before it.
+    pub(crate) since: u64,
+    /// What packets that nobody may have taken tell of, oldest first.
+    pub(crate) origins: Mutex<VecDeque<Origin>>,
+    /// How sending to its webhook goes.
+    pub(crate) webhook_state: Option<Arc<Mutex<WebhookState>>>,
+    /// How asking outside providers goes.
+    pub(crate) polled: Mutex<Polled>,
+    /// Held while they are asked.
+    pub(crate) polling: tokio::sync::Mutex<()>,
+    pub(crate) counts: Counts,
+    pub(crate) packet_bytes: usize,
+}
+
+/// What a saved search counts, since it was made or the last crash.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Results sent, and the packets that they were in.
+    pub(crate) results: AtomicU64,
+    pub(crate) result_packets: AtomicU64,
+    /// Events that nobody looked at, as far as readers were told.
+    pub(crate) told_dropped: AtomicU64,
+    /// Those before it was made.
+    pub(crate) dropped_before: AtomicU64,
+    /// Those that came while nobody looked, and were too many.
+    pub(crate) left_out: AtomicU64,
+}
+
+/// Which write packets tell of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    /// The packets have numbers below this one, and not below that of the origin before.
+    end: u64,
+    collection: String,
+    position: u64,
+}
+
+/// What is known of polls.
+#[derive(Debug, Default)]
+pub(crate) struct Polled {
+    /// Polls done.
+    pub(crate) polls: u64,
+    /// When the last one was done, in microseconds since 1970.
+    pub(crate) last: Option<i64>,
+    /// How each provider stood, as readers were told.
+    pub(crate) states: BTreeMap<String, String>,
+    /// Why the last one could not begin.
+    pub(crate) failing: Option<String>,
+    pub(crate) seen: Seen,
+    /// Whether something was seen that the disk does not have yet.
+    pub(crate) news: bool,
+}
+
+/// Fingerprints of results that were sent, the oldest of which are forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    known: HashSet<u64>,
+    order: VecDeque<u64>,
+}
+
+impl Seen {
+    /// Notes a result; `false` if it was there already.
+    pub(crate) fn is_new(&mut self, result: u64) -> bool {
+        if !self.known.insert(result) {
+            return false;
+        }
+        self.order.push_back(result);
+        if self.order.len() > SEEN_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        true
+    }
+
+    /// As bytes for the disk, oldest first.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.order.iter().flat_map(|result| result.to_le_bytes()).collect()
+    }
+
+    /// What was written.
+    pub(crate) fn of(bytes: &[u8]) -> Seen {
+        let mut seen = Seen::default();
+        for result in bytes.as_chunks::<8>().0 {
+            seen.is_new(u64::from_le_bytes(*result));
+        }
+        seen
+    }
+}
+
+impl SavedSearch {
+    /// Sends results, in packets of bounded size.
+    pub(crate) fn send(&self, retention: &PacketRetention, provider: &str, when: Option<When>, features: &[Arc<str>]) {
+        let room = self.room(provider);
+        let mut rest = features;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |feature: &&Arc<str>| {
+                bytes += feature.len() + 1;
+                bytes <= room
+            };
+            let count = rest.iter().take_while(fits).count().max(1);
+            let (now, later) = rest.split_at(count);
+            let list = now.iter().map(|feature| &**feature).collect::<Vec<&str>>().join(",");
+            let (search, provider) = (json!(self.id), json!(provider));
+            let when = when.map_or_else(String::new, |when| format!("\"when\":\"{}\",", when.word()));
+            let kept = retention.keep(&self.outbox, |seq| {
+                format!(
+                    "{{\"search\":{search},\"seq\":{seq},\"provider\":{provider},\"kind\":\"results\",{when}\"features\":[{list}]}}"
+                )
+            });
+            if kept {
+                self.counts.results.fetch_add(now.len() as u64, Ordering::Relaxed);
+                self.counts.result_packets.fetch_add(1, Ordering::Relaxed);
+            }
+            rest = later;
+        }
+    }
+
+    /// Notes that the packets sent last tell of the write at this position, or of later ones.
+    pub(crate) fn note_origin(&self, collection: &str, position: u64) {
+        let (_, end, _) = self.outbox.numbers();
+        let origin = Origin { end, collection: collection.to_owned(), position };
+        self.untaken().push_back(origin);
+    }
+
+    /// What packets that nobody has taken tell of, oldest first.
+    pub(crate) fn untaken(&self) -> MutexGuard<'_, VecDeque<Origin>> {
+        let taken = self.taken();
+        let mut origins = self.origins.lock();
+        while origins.front().is_some_and(|oldest| oldest.end <= taken) {
+            origins.pop_front();
+        }
+        origins
+    }
+
+    /// By collection the position behind which that begins.
+    pub(crate) fn behind(&self) -> BTreeMap<String, u64> {
+        let mut behind = BTreeMap::new();
+        for origin in self.untaken().iter() {
+            let before = origin.position.saturating_sub(1);
+            let least = behind.entry(origin.collection.clone()).or_insert(before);
+            *least = before.min(*least);
+        }
+        behind
+    }
+
+    /// Packets below this number were taken, by the webhook where there is one, or gave way; all of a deleted one.
+    fn taken(&self) -> u64 {
+        if self.outbox.is_sealed() {
+            return u64::MAX;
+        }
+        let (first, taken) = self.outbox.taken();
+        first.max(self.webhook_state.as_ref().map_or(taken, |webhook_state| webhook_state.lock().next()))
+    }
+
+    /// Bytes that features have in a packet; what stands around them is names, kind, and a number of up to twenty digits.
+    pub(crate) fn room(&self, provider: &str) -> usize {
+        self.packet_bytes.saturating_sub(140 + self.id.len() + provider.len())
+    }
+
+    /// Says how a provider stands.
+    pub(crate) fn tell(
+        &self,
+        retention: &PacketRetention,
+        provider: &str,
+        state: &str,
+        detail: &str,
+        results: u64,
+        ms: u64,
+    ) {
+        let detail = &detail[..detail.floor_char_boundary(400)];
+        retention.keep(&self.outbox, |seq| {
+            json!({"search": self.id, "seq": seq, "provider": provider, "kind": "provider", "state": state,
+                "detail": detail, "results": results, "ms": ms})
+            .to_string()
+        });
+    }
+
+    /// The last packet: the saved search is deleted.
+    pub(crate) fn end(&self) {
+        self.outbox.seal(|seq| {
+            json!({"search": self.id, "seq": seq, "kind": "complete", "state": "complete", "packets": seq + 1,
+                "result_packets": self.counts.result_packets.load(Ordering::Relaxed), "providers": {},
+                "detail": "the saved search was deleted"})
+            .to_string()
+        });
+    }
+
+    /// How it stands; `dropped` events were not looked at since the server started.
+    pub(crate) fn status(&self, dropped: u64, letters: bool) -> Value {
+        let (first, next, lost) = self.outbox.numbers();
+        let mut status = json!({ "id": self.id });
+        let unseen = dropped.saturating_sub(self.counts.dropped_before.load(Ordering::Relaxed))
+            + self.counts.left_out.load(Ordering::Relaxed);
+        if let Value::Object(members) = &mut status {
+            members.extend(self.definition.shown());
+            for (name, value) in [
+                ("created", time::format_instant(self.created).into()),
+                ("results", self.counts.results.load(Ordering::Relaxed).into()),
+                ("first_packet", first.into()),
+                ("next_packet", next.into()),
+                ("lost_packets", lost.into()),
+                ("dropped_events", unseen.into()),
+            ] {
+                members.insert(name.to_owned(), value);
+            }
+            if let (Some(webhook_state), Some(webhook)) = (&self.webhook_state, &self.definition.webhook) {
+                members.insert("webhook".to_owned(), webhook_state.lock().report(webhook.url.as_str(), letters));
+            }
+            if self.definition.poll.is_some() {
+                let polled = self.polled.lock();
+                let report = json!({"count": polled.polls, "last": polled.last.map(time::format_instant),
+                    "providers": polled.states, "failing": polled.failing});
+                members.insert("polls".to_owned(), report);
+            }
+        }
+        status
+    }
+}

@@ -1,0 +1,72 @@
+//! What serves saved searches for good dies, and begins again.
+
+use super::standing::{NEWS, PATIENCE, World, stop};
+use meridian_federation::faults::{inject_panic, pending_panics};
+use meridian_federation::provider::Declared;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// Answers calls, each with one more result than the one before, and says when it has.
+async fn growing() -> (String, UnboundedReceiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    let (send, calls) = unbounded_channel();
+    tokio::spawn(async move {
+        let mut items = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            items.push(json!({"id": items.len(), "text": "flood"}));
+            let _ = stream.read(&mut [0; 4_096]).await;
+            let body = json!({"items": items}).to_string();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
+            let _ = send.send(());
+        }
+    });
+    (url, calls)
+}
+
+async fn called(calls: &mut UnboundedReceiver<()>) {
+    tokio::time::timeout(PATIENCE, calls.recv()).await.expect("in time").expect("a call");
+}
+
+#[tokio::test]
+async fn the_poller_dies_and_polls_again() {
+    let (url, mut calls) = growing().await;
+    let text = format!(
+        "name = \"source\"\n[takes]\nkeywords = \"all\"\n[request]\nurl = \"{url}\"\n[request.query]\nq = \"{{words}}\"\n\
+         [answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"\ntext = \"text\"\n[limits]\nallow_private = true"
+    );
+    let mut world = World::new(NEWS);
+    world.saved.poll_least = Duration::from_secs(1);
+    world.settings.providers.push(Arc::new(Declared::parse(&text, &|_| None).expect("a declaration")));
+    let saved = world.open();
+    let asked = json!({"keywords": "flood", "providers": ["source"], "poll_s": 1});
+    saved.create(&asked).await.expect("made");
+    called(&mut calls).await;
+    inject_panic("poller");
+    called(&mut calls).await;
+    called(&mut calls).await;
+    assert_eq!(pending_panics(), Vec::<&str>::new());
+    stop(&saved).await;
+}
+
+#[tokio::test]
+async fn the_postman_dies_and_sends_all_the_same() {
+    let (url, mut calls) = growing().await;
+    let mut world = World::new(NEWS);
+    world.saved.webhook.allow_private = true;
+    let saved = world.open();
+    let asked = json!({"keywords": "flood", "webhook": {"url": url, "secret": "a secret of mine"}});
+    saved.create(&asked).await.expect("made");
+    inject_panic("postman");
+    for title in ["flood one", "flood two"] {
+        world.write(&[("title", title)], 0, (0.0, 0.0));
+        called(&mut calls).await;
+    }
+    assert_eq!(pending_panics(), Vec::<&str>::new());
+    stop(&saved).await;
+}

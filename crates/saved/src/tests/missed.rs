@@ -1,0 +1,185 @@
+//! What came while nobody looked: before a crash, and while there was no server.
+
+use super::standing::{NEWS, PATIENCE, World, next, stop, titles};
+use crate::SavedSearches;
+use meridian_federation::Reader;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Waits until the disk has this of up to where events were looked at.
+async fn written(world: &World, wanted: impl Fn(&Value) -> bool) {
+    let records = world.store.records("saved");
+    let written = async {
+        while !records.get("looked").unwrap().is_some_and(|bytes| wanted(&serde_json::from_slice(&bytes).unwrap())) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, written).await.expect("in time");
+}
+
+/// The server is killed: nothing more is written.
+fn crash(saved: Arc<SavedSearches>) {
+    saved.close();
+}
+
+fn write(world: &World, titles: &[&str]) {
+    for title in titles {
+        world.write(&[("title", title)], 0, (4.8, 45.7));
+    }
+}
+
+/// Titles that come, until there are so many.
+async fn told(reader: &mut Reader, count: usize) -> Vec<String> {
+    let mut told = Vec::new();
+    while told.len() < count {
+        told.extend(titles(&next(reader).await).into_iter().map(str::to_owned));
+    }
+    told
+}
+
+#[tokio::test]
+async fn what_nobody_had_taken_before_a_crash_is_told_after_it_and_nothing_else() {
+    let world = World::new(NEWS);
+    let saved = world.open();
+    write(&world, &["flood before"]);
+    let read = saved.create(&json!({"keywords": "flood"})).await.expect("made");
+    let unread = saved.create(&json!({"keywords": "fire"})).await.expect("made");
+    let mut reader = read.outbox.read_kept();
+    write(&world, &["flood one", "fire one", "flood two"]);
+    assert_eq!(told(&mut reader, 2).await, ["flood one", "flood two"]);
+    written(&world, |checkpoint| {
+        checkpoint["collections"]["events"]["position"] == 4
+            && checkpoint["waiting"].as_object().is_some_and(|all| all.len() == 1)
+            && checkpoint["waiting"][&unread.id]["events"] == 2
+    })
+    .await;
+    crash(saved);
+    // Acknowledged, and never looked at.
+    write(&world, &["flood three", "fire two", "rain"]);
+
+    let saved = world.open();
+    let (read, unread) = (saved.get(&read.id).unwrap(), saved.get(&unread.id).unwrap());
+    let young = saved.create(&json!({"keywords": "flood OR fire"})).await.expect("made");
+    assert_eq!(told(&mut read.outbox.read_kept(), 1).await, ["flood three"]);
+    assert_eq!(told(&mut unread.outbox.read_kept(), 2).await, ["fire one", "fire two"]);
+    write(&world, &["flood and fire"]);
+    for search in [&read, &unread, &young] {
+        let mut reader = search.outbox.read_kept();
+        while told(&mut reader, 1).await != ["flood and fire"] {
+            assert_ne!(search.id, young.id, "it is told of what comes after it alone");
+        }
+    }
+
+    // A clean stop and a start tell nothing again.
+    stop(&saved).await;
+    let saved = world.open();
+    let read = saved.get(&read.id).unwrap();
+    let (_, number, _) = read.outbox.numbers();
+    let mut reader = read.outbox.read(number).unwrap();
+    write(&world, &["flood in the end"]);
+    assert_eq!(told(&mut reader, 1).await, ["flood in the end"]);
+    stop(&saved).await;
+}
+
+#[tokio::test]
+async fn packets_that_were_kept_over_a_clean_stop_are_not_lost_to_a_crash_after_it() {
+    let world = World::new(NEWS);
+    let saved = world.open();
+    let search = saved.create(&json!({"keywords": "flood"})).await.expect("made");
+    write(&world, &["flood one", "flood two"]);
+    let mut reader = search.outbox.read_kept();
+    assert_eq!(told(&mut reader, 1).await, ["flood one"]);
+    drop(reader);
+    stop(&saved).await;
+    // The server starts, and is killed before it has written up to where it looked.
+    crash(world.open());
+    let saved = world.open();
+    let mut reader = saved.get(&search.id).unwrap().outbox.read_kept();
+    assert_eq!(told(&mut reader, 1).await, ["flood two"]);
+    stop(&saved).await;
+}
+
+#[tokio::test]
+async fn of_too_much_the_newest_is_told_and_that_the_rest_is_not() {
+    let mut world = World::new(NEWS);
+    world.saved.catch_up = 2;
+    let saved = world.open();
+    let search = saved.create(&json!({"keywords": "flood"})).await.expect("made");
+    let elsewhere = saved.create(&json!({"keywords": "nothing like it"})).await.expect("made");
+    stop(&saved).await;
+    write(&world, &["flood one", "flood two", "fire", "flood three", "flood four"]);
+    let saved = world.open();
+    for (search, expected) in [(search, &["flood three", "flood four"][..]), (elsewhere, &[][..])] {
+        let search = saved.get(&search.id).unwrap();
+        let mut reader = search.outbox.read_kept();
+        let gap = next(&mut reader).await;
+        assert_eq!((gap["kind"].as_str(), gap["state"].as_str()), (Some("provider"), Some("error")), "{gap}");
+        assert!(gap["detail"].as_str().unwrap().starts_with("3 events of \"events\""), "{gap}");
+        assert_eq!(told(&mut reader, expected.len()).await, expected);
+        assert_eq!(saved.status(&search)["dropped_events"], 3);
+    }
+    assert_eq!(saved.figures().events.1, 3);
+    stop(&saved).await;
+}
+
+#[tokio::test]
+async fn where_nobody_knows_what_was_looked_at_that_is_told() {
+    let world = World::new(NEWS);
+    let saved = world.open();
+    let search = saved.create(&json!({"keywords": "flood"})).await.expect("made");
+    stop(&saved).await;
+    world.store.records("saved").put("looked", b"{").unwrap();
+    write(&world, &["flood one"]);
+    let saved = world.open();
+    assert!(saved.damaged().contains_key("looked"));
+    let mut reader = saved.get(&search.id).unwrap().outbox.read_kept();
+    let gap = next(&mut reader).await;
+    assert!(gap["detail"].as_str().unwrap().contains("is not known"), "{gap}");
+    write(&world, &["flood two"]);
+    assert_eq!(told(&mut reader, 1).await, ["flood two"]);
+    stop(&saved).await;
+    assert!(world.open().damaged().is_empty());
+}
+
+#[tokio::test]
+async fn what_a_clean_stop_kept_is_missed_where_it_is_gone() {
+    let world = World::new(NEWS);
+    let saved = world.open();
+    let search = saved.create(&json!({"keywords": "flood"})).await.expect("made");
+    stop(&saved).await;
+    world.store.records("saved").remove("state").unwrap();
+    let saved = world.open();
+    assert!(saved.damaged()["state"].contains("it is missing"), "{:?}", saved.damaged());
+    assert!(saved.get(&search.id).is_some());
+    stop(&saved).await;
+    // After a crash there is none, and that is well.
+    let saved = world.open();
+    assert!(saved.damaged().is_empty());
+    crash(saved);
+    let saved = world.open();
+    assert!(saved.damaged().is_empty());
+    stop(&saved).await;
+}
+
+#[tokio::test]
+async fn records_of_before_there_were_copies_get_them() {
+    let world = World::new(NEWS);
+    let saved = world.open();
+    let search = saved.create(&json!({"keywords": "flood"})).await.expect("made");
+    let records = world.store.records("saved");
+    assert_eq!(records.copied().unwrap(), std::slice::from_ref(&search.id));
+    stop(&saved).await;
+    let old = records.get(&search.id).unwrap().unwrap();
+    records.remove(&search.id).unwrap();
+    records.put(&search.id, &old).unwrap();
+    let saved = world.open();
+    assert!(saved.get(&search.id).is_some() && saved.damaged().is_empty());
+    let copied = async {
+        while records.copied().unwrap() != [search.id.clone()] {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, copied).await.expect("in time");
+    assert!(world.store.problems().is_empty());
+    stop(&saved).await;
+}

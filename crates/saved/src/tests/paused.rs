@@ -1,0 +1,126 @@
+//! What takes hours or must not happen at all, by a clock that goes on only when the test says so.
+
+use super::standing::{NEWS, PATIENCE, World, hook, stop};
+use meridian_federation::Priority;
+use meridian_federation::Sink;
+use meridian_federation::provider::Asking;
+use meridian_federation::provider::told::Told;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+/// A paused clock goes on by itself when nobody has anything to do. As long as this is kept it does not, for who waits for
+/// a socket has; if that takes too long it does again, and whoever waits hears that his time is over.
+fn held_clock() -> std::sync::mpsc::Sender<()> {
+    let (release, held) = std::sync::mpsc::channel();
+    tokio::task::spawn_blocking(move || held.recv_timeout(PATIENCE));
+    release
+}
+
+/// Waits until something is so that other threads may have to do.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "never: {what}");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_fails_for_a_day_costs_one_packet_and_what_there_is_no_room_for() {
+    let _held = held_clock();
+    let mut world = World::new(NEWS);
+    world.saved.webhook.allow_private = true;
+    world.saved.buffer_bytes = 4 << 10;
+    let saved = world.open();
+    let well = Arc::new(AtomicBool::new(false));
+    let answer = {
+        let well = well.clone();
+        move |_: usize| -> u16 { if well.load(Ordering::SeqCst) { 200 } else { 500 } }
+    };
+    let (url, mut calls) = hook(answer).await;
+    let asked = json!({"keywords": "flood", "webhook": {"url": url, "secret": "a secret of mine"}});
+    let search = saved.create(&asked).await.expect("made");
+    let seq = |body: &str| serde_json::from_str::<Value>(body).expect("JSON")["seq"].as_u64().expect("a number");
+    let (begun, mut written, mut tried) = (Instant::now(), 0_u64, 0_u64);
+    loop {
+        for _ in 0..3 {
+            world.write(&[("title", &format!("flood {written}"))], 0, (4.8, 45.7));
+            written += 1;
+        }
+        until("events are told", || search.outbox.numbers().1 == written).await;
+        assert!(saved.figures().packet_bytes <= 4 << 10);
+        let (_, body) = tokio::time::timeout(PATIENCE, calls.recv()).await.expect("in time").expect("a call");
+        assert_eq!(seq(&body), 0);
+        tried += 1;
+        until("the call is counted", || saved.figures().webhooks.1 == tried).await;
+        if saved.figures().webhooks.2 == 1 {
+            break;
+        }
+        // The longest pause that there may be.
+        let doubled = Duration::from_secs(1 << (tried - 1).min(12)).min(Duration::from_secs(3_600));
+        tokio::time::advance(doubled.mul_f64(1.25)).await;
+    }
+    let hours = begun.elapsed().as_secs_f64() / 3_600.0;
+    assert!((22.0..24.0).contains(&hours) && tried < 50, "{tried} calls in {hours} hours");
+    let report = || saved.status(&search)["webhook"].clone();
+    until("the letter is kept", || report()["dead"] == 1).await;
+    let letter = report()["dead_letters"][0].clone();
+    assert_eq!((letter["seq"].as_u64(), letter["tries"].as_u64()), (Some(0), Some(tried)), "{letter}");
+    assert!(letter["why"].as_str().expect("text").contains("500"), "{letter}");
+
+    // The oldest that is kept is next, and once the webhook is well all that follow it come at once, in order.
+    let (_, body) = tokio::time::timeout(PATIENCE, calls.recv()).await.expect("in time").expect("a call");
+    let first = seq(&body);
+    until("the call is counted", || saved.figures().webhooks.1 == tried + 1).await;
+    well.store(true, Ordering::SeqCst);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    for expected in first..written {
+        let (_, body) = tokio::time::timeout(PATIENCE, calls.recv()).await.expect("in time").expect("a call");
+        assert_eq!(seq(&body), expected);
+    }
+    until("the last is counted", || report()["next_packet"] == written).await;
+    let told = ["dead", "lost", "sent"].map(|name| report()[name].as_u64().expect("a number"));
+    assert_eq!(told, [1, first - 1, written - first], "{}", report());
+    assert!(first > 1 && report()["failing"].is_null(), "{}", report());
+    stop(&saved).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_polls_run_at_once_than_may() {
+    let mut world = World::new(NEWS);
+    world.saved.polls_at_once = 2;
+    // A source that answers when it is told to.
+    let (asked, leave) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+    let slow = {
+        let (asked, leave) = (asked.clone(), leave.clone());
+        move |sink: Sink| -> Asking<'static> {
+            assert_eq!(sink.question().priority, Priority::Poll);
+            asked.fetch_add(1, Ordering::SeqCst);
+            let leave = leave.clone();
+            Box::pin(async move {
+                leave.acquire().await.expect("it is never closed").forget();
+                Ok(())
+            })
+        }
+    };
+    world.providers.push(Arc::new(Told { at_once: 64, ..Told::new("slow", slow) }));
+    let saved = world.open();
+    for n in 0..5 {
+        let question = json!({"keywords": format!("flood{n}"), "providers": ["slow"], "poll_s": 3_600});
+        saved.create(&question).await.expect("made");
+    }
+    for answered in 0..5_usize {
+        // The clock goes on when nobody can do anything else.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(asked.load(Ordering::SeqCst), (2 + answered).min(5));
+        assert_eq!(saved.figures().polls, answered as u64);
+        leave.add_permits(1);
+    }
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!((asked.load(Ordering::SeqCst), saved.figures().polls), (5, 5));
+    stop(&saved).await;
+}

@@ -1,0 +1,176 @@
+//! Packets sent to webhooks: signed, in order, tried again with growing pauses, and put away as dead letters in the end.
+//!
+//! A webhook reads the packets of its saved search as any reader does, one at a time, and goes on to the next when one was
+//! taken (any 2xx) or given up. What is not sent yet waits with the other packets, and gives way when there is no more room.
+
+use super::dead_letters::{DeadLetter, DeadLetters};
+use super::definition::Webhook;
+use super::search::SavedSearch;
+use super::settings::WebhookSettings;
+use hmac::{Hmac, KeyInit, Mac};
+use meridian_backend::{Clock, Random};
+use meridian_federation::provider::{chain, client_of_webhooks};
+use reqwest::Client;
+use reqwest::header::CONTENT_TYPE;
+use sha2::Sha256;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+/// Longest pause between two calls for one packet.
+const PAUSE_MAX: Duration = Duration::from_secs(3_600);
+
+/// Signs a body that is sent at this second since 1970: HMAC-SHA256 (RFC 2104, FIPS 180-4) over `TIMESTAMP.BODY`, in
+/// hexadecimal digits after `v1=`.
+pub fn signature(secret: &str, timestamp: i64, body: &str) -> String {
+    let mut out = String::from("v1=");
+    // A key may have any length, so this cannot fail.
+    if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) {
+        mac.update(format!("{timestamp}.").as_bytes());
+        mac.update(body.as_bytes());
+        for byte in mac.finalize().into_bytes() {
+            // Writing to a text cannot fail.
+            let _ = write!(out, "{byte:02x}");
+        }
+    }
+    out
+}
+
+/// Sends for all saved searches.
+pub(crate) struct WebhookClient {
+    settings: WebhookSettings,
+    /// Made for the first call.
+    client: OnceLock<Result<Client, String>>,
+    places: Semaphore,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    /// Packets given up, of all saved searches.
+    pub(crate) letters: DeadLetters,
+    /// Packets taken, calls that failed, packets given up.
+    pub(crate) sent: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    pub(crate) dead: AtomicU64,
+}
+
+impl WebhookClient {
+    pub(crate) fn new(settings: WebhookSettings, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> WebhookClient {
+        WebhookClient {
+            client: OnceLock::new(),
+            places: Semaphore::new(settings.at_once.max(1)),
+            letters: DeadLetters::new(settings.dead_bytes_total),
+            settings,
+            clock,
+            random,
+            sent: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            dead: AtomicU64::new(0),
+        }
+    }
+
+    /// Sends the packets of a saved search as they come, until it is deleted or the server stops.
+    pub(crate) async fn run(self: Arc<WebhookClient>, search: Arc<SavedSearch>) {
+        let (Some(webhook_state), Some(webhook)) = (&search.webhook_state, &search.definition.webhook) else { return };
+        loop {
+            let next = webhook_state.lock().next();
+            let mut reader = match search.outbox.read(next) {
+                Ok(reader) => reader,
+                Err(gone) => {
+                    webhook_state.lock().skip_to(gone.first);
+                    continue;
+                }
+            };
+            while let Some((seq, packet)) = reader.next().await {
+                match self.send(&search, webhook, seq, &packet).await {
+                    Ok(()) => webhook_state.lock().took(seq),
+                    Err(letter) => self.letters.bury(webhook_state, letter),
+                }
+            }
+            if search.outbox.is_closed() {
+                return;
+            }
+            // The reader was left behind: what gave way is counted above.
+        }
+    }
+
+    /// Sends one packet, again and again if need be; the letter where it is given up.
+    async fn send(&self, search: &SavedSearch, webhook: &Webhook, seq: u64, packet: &str) -> Result<(), DeadLetter> {
+        let (begun, mut tries) = (Instant::now(), 0);
+        loop {
+            let outcome = match self.places.acquire().await {
+                Ok(_place) => self.call(search, webhook, seq, packet).await,
+                Err(_) => Err("the server is stopping".to_owned()),
+            };
+            tries += 1;
+            if let Some(webhook_state) = &search.webhook_state {
+                webhook_state.lock().failing = outcome.as_ref().err().cloned();
+            }
+            let Err(why) = outcome else {
+                self.sent.fetch_add(1, Ordering::Relaxed);
+                return Ok(());
+            };
+            self.failed.fetch_add(1, Ordering::Relaxed);
+            let pause = self.pause(tries);
+            if tries >= self.settings.tries || begun.elapsed() + pause > self.settings.age {
+                self.dead.fetch_add(1, Ordering::Relaxed);
+                return Err(DeadLetter::new(seq, self.clock.now(), tries, why, packet.to_owned()));
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// The pause after so many failures: doubled each time, and between three quarters and five quarters of that, so that
+    /// those who failed together do not come back together.
+    fn pause(&self, tries: u32) -> Duration {
+        let doubled = self.settings.wait.saturating_mul(1 << (tries - 1).min(20)).min(PAUSE_MAX);
+        doubled.mul_f64(0.75 + (self.random.next_u64() >> 11) as f64 / (1_u64 << 54) as f64)
+    }
+
+    async fn call(&self, search: &SavedSearch, webhook: &Webhook, seq: u64, packet: &str) -> Result<(), String> {
+        let timestamp = self.clock.now().div_euclid(1_000_000);
+        let client = self.client.get_or_init(|| client_of_webhooks(self.settings.allow_private)).as_ref();
+        let request = client
+            .map_err(Clone::clone)?
+            .post(webhook.url.clone())
+            .timeout(self.settings.timeout)
+            .header(CONTENT_TYPE, "application/json")
+            .header("Meridian-Search", &search.id)
+            .header("Meridian-Seq", seq)
+            .header("Meridian-Timestamp", timestamp)
+            .header("Meridian-Signature", signature(&webhook.secret, timestamp, packet))
+            .body(packet.to_owned());
+        let answer = request.send().await.map_err(|e| chain(&e.without_url()))?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(format!("it answered {status}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_store::seams::{Seams, SeededRandom};
+
+    #[test]
+    fn signatures_are_those_that_others_compute() {
+        // printf '1700000000.{"a":1}' | openssl dgst -sha256 -hmac 'a secret of mine'
+        let expected = "v1=a1b5dc591e1c9a3d968ea9aa944b0040f9b2596dc84414ee1ab5249b10d0f4f1";
+        assert_eq!(signature("a secret of mine", 1_700_000_000, "{\"a\":1}"), expected);
+        assert_ne!(signature("a secret of mine", 1_700_000_001, "{\"a\":1}"), expected);
+        assert_ne!(signature("another secret", 1_700_000_000, "{\"a\":1}"), expected);
+    }
+
+    #[test]
+    fn pauses_grow_to_a_limit() {
+        let random = Arc::new(SeededRandom::new(3));
+        let webhooks = WebhookClient::new(WebhookSettings::default(), Seams::real().clock, random);
+        for tries in 1..100 {
+            let doubled = Duration::from_secs(1 << (tries - 1).min(12)).min(PAUSE_MAX);
+            let pause = webhooks.pause(tries);
+            assert!(pause >= doubled.mul_f64(0.75) && pause <= doubled.mul_f64(1.25), "{tries}: {pause:?}");
+        }
+    }
+}
