@@ -11,7 +11,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What must not be named, though it stands below.
 NEVER = {"api": {"store", "index"}, "saved": {"store", "index"}, "federation": {"store", "index"}}
-ONLY = {"lab": {"model"}, "formats": {"model"}, "index": {"model"}, "labels": set(), "model": set()}
+ONLY = {"lab": {"model"}, "formats": {"model"}, "index": {"model"}, "admission": {"model"}, "labels": set(), "model": set()}
 
 
 def main():

@@ -1,13 +1,14 @@
 //! Takes in a request's body: whole, within the limits of size, memory and patience.
 
 use crate::entry::Lease;
-use crate::limiter::{self, BytesHeld};
+use crate::limiter;
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
 use crate::stream;
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, header};
 use bytes::{Buf, Bytes};
+use meridian_admission::ByteShare;
 use serde::de::DeserializeOwned;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
@@ -27,12 +28,12 @@ const GROWTH_BYTES: usize = 1 << 20;
 pub struct Received {
     /// The bytes.
     pub bytes: Bytes,
-    held: Vec<BytesHeld>,
+    held: Vec<ByteShare>,
 }
 
 impl Received {
     /// The share alone, for what was made of the bytes.
-    pub fn into_held(self) -> Vec<BytesHeld> {
+    pub fn into_held(self) -> Vec<ByteShare> {
         self.held
     }
 }
@@ -148,8 +149,8 @@ async fn drain(body: &mut Body) {
 }
 
 /// A share of the memory for bodies.
-pub fn hold(state: &AppState, bytes: usize) -> Result<BytesHeld> {
-    state.bodies.take(bytes).ok_or_else(|| {
+pub fn hold(state: &AppState, bytes: usize) -> Result<ByteShare> {
+    state.bodies.try_take_some(bytes).ok_or_else(|| {
         limiter::overloaded(
             "the request bodies being read take all the memory set aside for them: try again".to_owned(),
             state.config.requests_running_max,

@@ -8,7 +8,7 @@ use axum::http::{HeaderName, HeaderValue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Gives out places to run. Clones share them.
 #[derive(Debug, Clone)]
@@ -144,46 +144,6 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Bytes that all requests together may hold for one purpose; counted in KiB.
-#[derive(Clone)]
-pub struct ByteBudget {
-    kib: Arc<Semaphore>,
-    total_kib: usize,
-}
-
-/// A share of a [`ByteBudget`]; given back when dropped.
-#[derive(Debug)]
-pub struct BytesHeld {
-    kib: OwnedSemaphorePermit,
-}
-
-impl BytesHeld {
-    /// A part of the share, for a part of what it is for; as much as is left where that is less.
-    pub fn split(&mut self, bytes: usize) -> Option<BytesHeld> {
-        let kib = bytes.div_ceil(1024).min(self.kib.num_permits());
-        self.kib.split(kib).map(|kib| BytesHeld { kib })
-    }
-}
-
-impl ByteBudget {
-    /// A budget of this many bytes.
-    pub fn new(bytes: usize) -> ByteBudget {
-        let total_kib = bytes.div_ceil(1024).clamp(1, u32::MAX as usize);
-        ByteBudget { kib: Arc::new(Semaphore::new(total_kib)), total_kib }
-    }
-
-    /// Takes a share if there is room for it now. A share larger than the whole budget takes all of it.
-    pub fn take(&self, bytes: usize) -> Option<BytesHeld> {
-        let kib = bytes.div_ceil(1024).min(self.total_kib) as u32;
-        self.kib.clone().try_acquire_many_owned(kib).ok().map(|kib| BytesHeld { kib })
-    }
-
-    /// Bytes held now, rounded up to KiB each.
-    pub fn held(&self) -> usize {
-        (self.total_kib - self.kib.available_permits()) * 1024
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,15 +177,5 @@ mod tests {
         let _running = limiter.admit(soon()).await.unwrap();
         assert!(limiter.admit(Instant::now()).await.is_err());
         assert_eq!(limiter.waiting(), 0);
-    }
-
-    #[test]
-    fn bytes_are_given_back() {
-        let budget = ByteBudget::new(4096);
-        let held = budget.take(3000).unwrap();
-        assert_eq!(budget.held(), 3072);
-        assert!(budget.take(2000).is_none());
-        drop(held);
-        assert!(budget.take(1 << 30).is_some());
     }
 }

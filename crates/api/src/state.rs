@@ -2,7 +2,7 @@
 
 use crate::backup;
 use crate::config::ServerConfig;
-use crate::limiter::{ByteBudget, Limiter};
+use crate::limiter::Limiter;
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::places::Places;
@@ -10,6 +10,7 @@ use crate::problem::{Problem, Result};
 use crate::searches::keep::InCollections;
 use crate::snapshot as edge;
 use crate::stream::Readers;
+use meridian_admission::ByteBudget;
 use meridian_backend::{Backend, Clock, Collection, Random, Seams};
 use meridian_federation::Searches;
 use meridian_query::Memory;

@@ -10,37 +10,13 @@ mod reader;
 
 pub use reader::Reader;
 
+use meridian_admission::{ByteBudget, ByteShare};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
-
-/// Bytes of packets that are kept, all together.
-#[derive(Debug)]
-pub struct Budget {
-    held: AtomicUsize,
-    most: usize,
-}
-
-impl Budget {
-    /// A budget of so many bytes.
-    pub fn new(most: usize) -> Budget {
-        Budget { held: AtomicUsize::new(0), most }
-    }
-
-    /// Bytes kept now.
-    pub fn held(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
-    }
-
-    /// Whether more than half of it is used: then what has been read gives way, so that the other half is for what has not.
-    pub fn is_short(&self) -> bool {
-        self.held() > self.most / 2
-    }
-}
 
 /// The packets of one search.
 #[derive(Debug)]
@@ -48,7 +24,7 @@ pub struct Outbox {
     state: Mutex<State>,
     changed: Notify,
     bytes_max: usize,
-    budget: Arc<Budget>,
+    budget: ByteBudget,
 }
 
 #[derive(Debug)]
@@ -56,7 +32,8 @@ struct State {
     packets: VecDeque<Arc<str>>,
     /// Number of the first packet kept.
     first: u64,
-    bytes: usize,
+    /// Bytes of the packets kept.
+    share: ByteShare,
     /// What each reader takes next.
     readers: HashMap<u64, u64>,
     readers_made: u64,
@@ -92,16 +69,16 @@ pub struct Gone {
 
 impl Outbox {
     /// An empty one that keeps so many bytes.
-    pub fn new(bytes_max: usize, budget: Arc<Budget>, now: Instant) -> Outbox {
+    pub fn new(bytes_max: usize, budget: ByteBudget, now: Instant) -> Outbox {
         Outbox::from(0, bytes_max, budget, now)
     }
 
     /// The same, whose first packet has this number.
-    pub fn from(first: u64, bytes_max: usize, budget: Arc<Budget>, now: Instant) -> Outbox {
+    pub fn from(first: u64, bytes_max: usize, budget: ByteBudget, now: Instant) -> Outbox {
         let state = State {
             packets: VecDeque::new(),
             first,
-            bytes: 0,
+            share: budget.empty(),
             readers: HashMap::new(),
             readers_made: 0,
             taken: first,
@@ -123,10 +100,10 @@ impl Outbox {
         let packet = make(state.next());
         let over = |bytes: usize| bytes + packet.len() > self.bytes_max;
         let floor = state.floor();
-        while (over(state.bytes) || self.budget.is_short()) && state.first < floor {
+        while (over(state.share.bytes()) || self.budget.is_short()) && state.first < floor {
             self.forget_first(&mut state);
         }
-        if over(state.bytes) || self.budget.held() + packet.len() > self.budget.most {
+        if over(state.share.bytes()) || self.budget.held() + packet.len() > self.budget.limit() {
             return false;
         }
         self.keep(&mut state, packet);
@@ -160,7 +137,7 @@ impl Outbox {
         }
         let seq = state.next();
         let packet = make(seq);
-        while state.bytes + packet.len() > self.bytes_max && !state.packets.is_empty() {
+        while state.share.bytes() + packet.len() > self.bytes_max && !state.packets.is_empty() {
             self.forget_first(&mut state);
         }
         self.keep(&mut state, packet);
@@ -217,8 +194,7 @@ impl Outbox {
     }
 
     fn keep(&self, state: &mut State, packet: String) {
-        state.bytes += packet.len();
-        self.budget.held.fetch_add(packet.len(), Ordering::Relaxed);
+        state.share.grow(packet.len());
         state.packets.push_back(packet.into());
         self.changed.notify_waiters();
     }
@@ -227,20 +203,13 @@ impl Outbox {
         if let Some(packet) = state.packets.pop_front() {
             state.lost += u64::from(state.first >= state.taken);
             state.first += 1;
-            state.bytes -= packet.len();
-            self.budget.held.fetch_sub(packet.len(), Ordering::Relaxed);
+            state.share.shrink(packet.len());
         }
     }
 
     /// Completes when a packet came, or one was taken, or a reader came or left, from when it was enabled on.
     pub fn changed(&self) -> Notified<'_> {
         self.changed.notified()
-    }
-}
-
-impl Drop for Outbox {
-    fn drop(&mut self) {
-        self.budget.held.fetch_sub(self.state.lock().bytes, Ordering::Relaxed);
     }
 }
 
@@ -251,7 +220,7 @@ mod tests {
     use std::time::Duration;
 
     fn outbox(bytes: usize) -> Arc<Outbox> {
-        Arc::new(Outbox::new(bytes, Arc::new(Budget::new(1 << 20)), Instant::now()))
+        Arc::new(Outbox::new(bytes, ByteBudget::new(1 << 20), Instant::now()))
     }
 
     fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -310,7 +279,7 @@ mod tests {
     #[test]
     fn what_others_have_read_never_takes_the_room_of_what_is_new() {
         block_on(async {
-            let budget = Arc::new(Budget::new(1_000));
+            let budget = ByteBudget::new(1_000);
             let outboxes: Vec<Arc<Outbox>> =
                 (0..50).map(|_| Arc::new(Outbox::new(10_000, budget.clone(), Instant::now()))).collect();
             let mut readers: Vec<Reader> = outboxes.iter().map(|outbox| outbox.read(0).expect("a reader")).collect();
@@ -348,7 +317,7 @@ mod tests {
     #[test]
     fn of_a_standing_question_the_oldest_give_way_and_a_reader_left_behind_is_told() {
         block_on(async {
-            let outbox = Arc::new(Outbox::from(7, 100, Arc::new(Budget::new(1 << 20)), Instant::now()));
+            let outbox = Arc::new(Outbox::from(7, 100, ByteBudget::new(1 << 20), Instant::now()));
             let mut reader = outbox.read(7).expect("a reader");
             for seq in 7..10 {
                 assert_eq!(outbox.press(|seq| format!("{seq:040}")), Some(seq));

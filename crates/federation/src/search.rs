@@ -6,12 +6,13 @@
 //! are told as such, and the last packet follows.
 
 use crate::area::Area;
-use crate::delivery::{Budget, Outbox};
+use crate::delivery::Outbox;
 use crate::leg::Leg;
 use crate::pipeline::Seen;
 use crate::provider::Provider;
 use crate::question::Question;
 use crate::settings::Settings;
+use meridian_admission::ByteBudget;
 use meridian_query::CancelFlag;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -175,7 +176,7 @@ impl Search {
         question: Question,
         arrived: Instant,
         settings: &Settings,
-        budget: Arc<Budget>,
+        budget: ByteBudget,
         tally: Arc<Tally>,
     ) -> Search {
         Search {

@@ -4,17 +4,17 @@ mod retry_schedule;
 mod supervisor;
 
 use crate::area::Area;
-use crate::delivery::Budget;
 use crate::keep::Keeper;
 use crate::leg::Leg;
 use crate::pipeline::plan::plan;
 use crate::pipeline::{Pipeline, Work};
 use crate::places::PlaceNames;
-use crate::provider::{Http, Outside, Own, Provider, Room, locate};
+use crate::provider::{Http, Outside, Own, Provider, locate};
 use crate::question::{Location, Question};
 use crate::search::{Search, Tally};
 use crate::settings::Settings;
 use crate::supervise::supervise;
+use meridian_admission::ByteBudget;
 use meridian_backend::{Backend, Clock, Random, StoreError};
 use meridian_model::Invalid;
 use meridian_model::policy::queue::Class;
@@ -104,8 +104,8 @@ pub struct Searches {
     tenant: String,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    budget: Arc<Budget>,
-    answers: Room,
+    budget: ByteBudget,
+    answers: ByteBudget,
     tally: Arc<Tally>,
     places: Arc<PlaceNames>,
     keeper: Option<Arc<dyn Keeper>>,
@@ -178,8 +178,8 @@ impl Searches {
         let outside =
             settings.providers.iter().map(|d| Arc::new(Outside::new(d.clone(), http.clone())) as Arc<dyn Provider>);
         let providers = outside.chain([own]).map(|provider| (provider.name().to_owned(), provider)).collect();
-        let budget = Arc::new(Budget::new(settings.buffer_bytes_total));
-        let answers = http.room.clone();
+        let budget = ByteBudget::new(settings.buffer_bytes_total);
+        let answers = http.budget.clone();
         let (tally, keeper, pipeline, registry) = (Arc::default(), None, OnceCell::new(), Mutex::default());
         let (gazetteer, people) = (settings.gazetteer.clone(), settings.gazetteer_population);
         let places = Arc::new(PlaceNames::new(backend.clone(), tenant.clone(), gazetteer, people, clock.clone()));

@@ -1,6 +1,7 @@
 //! The packets of all saved searches together: when they take too much room, the oldest of all give way.
 
-use meridian_federation::delivery::{Budget, Outbox};
+use meridian_admission::ByteBudget;
+use meridian_federation::delivery::Outbox;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -8,7 +9,7 @@ use std::sync::{Arc, Weak};
 /// Packets in the order in which they were made.
 #[derive(Debug)]
 pub(crate) struct PacketRetention {
-    pub(crate) budget: Arc<Budget>,
+    pub(crate) budget: ByteBudget,
     bytes_max: usize,
     line: Mutex<Line>,
 }
@@ -27,7 +28,7 @@ impl PacketRetention {
     pub(crate) fn new(bytes_max: usize) -> PacketRetention {
         let line = Line { packets: VecDeque::new(), swept_at: SWEPT_MIN };
         // The budget only counts: the line knows which packets give way.
-        PacketRetention { budget: Arc::new(Budget::new(usize::MAX)), bytes_max, line: Mutex::new(line) }
+        PacketRetention { budget: ByteBudget::new(usize::MAX), bytes_max, line: Mutex::new(line) }
     }
 
     /// Keeps a packet; `false` where the outbox takes no more.

@@ -5,7 +5,6 @@ use super::{known, room, take_question};
 use crate::body::{self, Received};
 use crate::doors::types;
 use crate::entry::{Lease, Path};
-use crate::limiter::BytesHeld;
 use crate::links;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
@@ -19,6 +18,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Buf;
+use meridian_admission::ByteShare;
 use meridian_backend::{
     Append, At, Collection, DeleteFault, KEY_BYTES_MAX, OnConflict, PartialDelete, Write, WriteError, Written,
 };
@@ -99,7 +99,7 @@ async fn large(
     enum Next {
         Queued(Append),
         /// With its share of the memory for bodies, which bounds how many wait for room.
-        Waits(Write, Vec<BytesHeld>),
+        Waits(Write, Vec<ByteShare>),
     }
     let refuse = |e: WriteError| edge::write_problem(collection.as_ref(), e);
     let (shared, into) = (state.clone(), collection.clone());
@@ -147,7 +147,7 @@ struct Read {
     write: Write,
     told: Told,
     /// The body's share of the memory for bodies.
-    held: Vec<BytesHeld>,
+    held: Vec<ByteShare>,
 }
 
 /// What the answer to a write says of its body.

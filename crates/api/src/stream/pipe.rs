@@ -5,11 +5,11 @@
 //! elsewhere can be cut: its pieces go at once, and the transfer breaks off.
 
 use super::readers::Ticket;
-use crate::limiter::BytesHeld;
 use crate::problem::Problem;
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
+use meridian_admission::ByteShare;
 use meridian_query::CancelFlag;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ struct State {
     bytes: usize,
     end: End,
     /// What the resting question holds, counted against the memory for answers.
-    resting: Option<BytesHeld>,
+    resting: Option<ByteShare>,
     reader: Option<Waker>,
     gone: bool,
     /// When the reader last took a piece.
@@ -170,7 +170,7 @@ impl Pipe {
     }
 
     /// Keeps what the resting question holds until [`Pipe::wake`], or until the pipe is cut.
-    pub(super) fn rest(&self, held: BytesHeld) {
+    pub(super) fn rest(&self, held: ByteShare) {
         self.state.lock().resting = Some(held);
     }
 

@@ -5,8 +5,8 @@
 //! just come cannot be told from those that read: a question waits until they can.
 
 use super::pipe::Pipe;
-use crate::limiter::BytesHeld;
 use crate::state::AppState;
+use meridian_admission::ByteShare;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -106,10 +106,10 @@ impl Readers {
 /// A share of the memory for answers, for which idle clients give way; `None` if all of it is held by clients who read.
 ///
 /// It blocks for [`GIVE_WAY_AFTER`] at most: after so long, a client that has taken nothing since the wait began gives way.
-pub(super) fn hold(state: &AppState, bytes: usize) -> Option<BytesHeld> {
+pub(super) fn hold(state: &AppState, bytes: usize) -> Option<ByteShare> {
     let mut until = None;
     loop {
-        if let Some(held) = state.answers.take(bytes) {
+        if let Some(held) = state.answers.try_take_some(bytes) {
             return Some(held);
         }
         if state.readers.give_way() {

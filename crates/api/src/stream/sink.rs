@@ -3,11 +3,12 @@
 use super::pipe::{Gone, Pipe};
 use super::readers;
 use super::turn::Seat;
-use crate::limiter::{self, BytesHeld};
+use crate::limiter;
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
 use axum::http::HeaderMap;
 use bytes::Bytes;
+use meridian_admission::ByteShare;
 use std::sync::Arc;
 
 /// Where a question puts its answer. Bytes are collected in [`Sink::buffer`] and leave as chunks.
@@ -124,7 +125,7 @@ pub(super) fn held(state: &AppState, mut bytes: Vec<u8>) -> Result<Vec<Bytes>> {
     let (mut pieces, mut rest) = (Vec::new(), bytes.as_slice());
     while !rest.is_empty() {
         let (piece, left) = rest.split_at(if rest.len() > 2 * chunk_bytes { chunk_bytes } else { rest.len() });
-        pieces.push(Bytes::from_owner(Owned { bytes: piece.to_vec(), _held: held.split(piece.len()) }));
+        pieces.push(Bytes::from_owner(Owned { bytes: piece.to_vec(), _held: Some(held.split(piece.len())) }));
         rest = left;
     }
     Ok(pieces)
@@ -132,7 +133,7 @@ pub(super) fn held(state: &AppState, mut bytes: Vec<u8>) -> Result<Vec<Bytes>> {
 
 struct Owned {
     bytes: Vec<u8>,
-    _held: Option<BytesHeld>,
+    _held: Option<ByteShare>,
 }
 
 impl AsRef<[u8]> for Owned {

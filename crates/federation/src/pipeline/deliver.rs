@@ -7,7 +7,8 @@
 use super::{Stage, Work, WorkLane, begin};
 use crate::found::Found;
 use crate::leg::Leg;
-use crate::provider::{Own, Room};
+use crate::provider::Own;
+use meridian_admission::ByteBudget;
 use std::sync::Arc;
 use std::vec::IntoIter;
 
@@ -18,13 +19,13 @@ const LOST: &str = "whoever asked reads too slowly: there was no room for all it
 pub struct Deliver {
     keep: WorkLane<Vec<Found>>,
     /// Room for what waits for readers.
-    room: Room,
+    budget: ByteBudget,
 }
 
 impl Deliver {
     /// Results to be kept go to `keep`; so many bytes may wait for readers.
     pub fn new(keep: WorkLane<Vec<Found>>, waiting_bytes: usize) -> Deliver {
-        Deliver { keep, room: Room::new(waiting_bytes) }
+        Deliver { keep, budget: ByteBudget::new(waiting_bytes) }
     }
 
     fn deliver(&self, leg: &Arc<Leg>, body: Vec<Found>) {
@@ -40,7 +41,7 @@ impl Deliver {
 
     fn wait(&self, leg: &Arc<Leg>, packets: Vec<Vec<String>>) {
         let bytes: usize = packets.iter().flatten().map(String::len).sum();
-        let held = leg.search.outbox.has_been_read().then(|| self.room.try_take(bytes)).flatten();
+        let held = leg.search.outbox.has_been_read().then(|| self.budget.try_take(bytes)).flatten();
         match held {
             Some(held) => {
                 let work = Work { leg: leg.clone(), body: packets };

@@ -155,7 +155,7 @@ impl Look {
         // The patience is kept outside; this is its bound if it were not.
         let time = deadline.saturating_duration_since(Instant::now());
         let answer =
-            call(request, time, self.settings.bytes_max, &self.http.room).await.map_err(|failure| failure.why)?;
+            call(request, time, self.settings.bytes_max, &self.http.budget).await.map_err(|failure| failure.why)?;
         Ok(answer.bytes)
     }
 }

@@ -1,8 +1,8 @@
 //! One call to an outside source: bounded in time and bytes, to public addresses only.
 
 use super::guard::{self, PublicOnly};
-use super::room::{Held, Room};
 use bytes::{Bytes, BytesMut};
+use meridian_admission::{ByteBudget, ByteShare};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
@@ -25,7 +25,7 @@ pub struct Raw {
     /// Its body.
     pub bytes: Bytes,
     /// The room that it takes among all answers, until it is read.
-    pub(crate) held: Option<Arc<Held>>,
+    pub(crate) held: Option<Arc<ByteShare>>,
 }
 
 impl Raw {
@@ -53,7 +53,7 @@ pub struct Failure {
 /// The clients that all declared providers share, so that connections are kept, and the room for what they bring.
 #[derive(Debug)]
 pub struct Http {
-    pub(crate) room: Room,
+    pub(crate) budget: ByteBudget,
     public: OnceLock<Result<Client, String>>,
     any: OnceLock<Result<Client, String>>,
     passing: bool,
@@ -62,7 +62,12 @@ pub struct Http {
 impl Http {
     /// Clients whose answers together hold at most so many bytes.
     pub fn new(answer_bytes_total: usize) -> Http {
-        Http { room: Room::new(answer_bytes_total), public: OnceLock::new(), any: OnceLock::new(), passing: false }
+        Http {
+            budget: ByteBudget::new(answer_bytes_total),
+            public: OnceLock::new(),
+            any: OnceLock::new(),
+            passing: false,
+        }
     }
 
     /// Clients that keep no connection: for hosts that others name, of which there is no end.
@@ -112,15 +117,25 @@ fn builder(allow_private: bool) -> ClientBuilder {
 }
 
 /// Makes a call and takes its answer in, as far as there is room.
-pub async fn call(request: RequestBuilder, time: Duration, bytes_max: usize, room: &Room) -> Result<Raw, Failure> {
+pub async fn call(
+    request: RequestBuilder,
+    time: Duration,
+    bytes_max: usize,
+    budget: &ByteBudget,
+) -> Result<Raw, Failure> {
     let until = Instant::now() + time;
-    match tokio::time::timeout_at(until.into(), answer(request, until, bytes_max, room)).await {
+    match tokio::time::timeout_at(until.into(), answer(request, until, bytes_max, budget)).await {
         Ok(result) => result,
         Err(_) => Err(Failure { late: true, ..broken(format!("no whole answer came within {} ms", time.as_millis())) }),
     }
 }
 
-async fn answer(request: RequestBuilder, until: Instant, bytes_max: usize, room: &Room) -> Result<Raw, Failure> {
+async fn answer(
+    request: RequestBuilder,
+    until: Instant,
+    bytes_max: usize,
+    budget: &ByteBudget,
+) -> Result<Raw, Failure> {
     let mut response = request.send().await.map_err(unreachable)?;
     let status = response.status();
     if !status.is_success() {
@@ -147,8 +162,17 @@ async fn answer(request: RequestBuilder, until: Instant, bytes_max: usize, room:
         return Err(too_long());
     }
     // Not the source's fault, and worth another try: room comes free all the time.
-    let no_room = |why: String| Failure { source_is_broken: false, refused: true, ..broken(why) };
-    let mut held = room.take(length as usize, until).await.map_err(no_room)?;
+    let no_room = |bytes: usize| {
+        let (held, limit) = (budget.held(), budget.limit());
+        let why = format!(
+            "no room for {bytes} bytes of its answer: answers in work hold {held} of the {limit} bytes of search.answer_bytes_total"
+        );
+        Failure { source_is_broken: false, refused: true, ..broken(why) }
+    };
+    // An answer of known length waits with nothing in hand. One that grows is refused where there is no room: two that
+    // waited with a share each would wait for each other.
+    let known = length as usize;
+    let mut share = budget.take(known, until).await.ok_or_else(|| no_room(known))?;
     let content_type =
         response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default().to_ascii_lowercase();
     let mut bytes = BytesMut::with_capacity(length as usize);
@@ -156,10 +180,13 @@ async fn answer(request: RequestBuilder, until: Instant, bytes_max: usize, room:
         if bytes.len() + chunk.len() > bytes_max {
             return Err(too_long());
         }
-        held.grow(bytes.len() + chunk.len()).map_err(no_room)?;
+        let grown = bytes.len() + chunk.len();
+        if !share.try_grow(grown) {
+            return Err(no_room(grown));
+        }
         bytes.extend_from_slice(&chunk);
     }
-    Ok(Raw { content_type, bytes: bytes.freeze(), held: Some(Arc::new(held)) })
+    Ok(Raw { content_type, bytes: bytes.freeze(), held: Some(Arc::new(share)) })
 }
 
 fn broken(why: String) -> Failure {
@@ -217,7 +244,7 @@ mod tests {
         let (known, first) =
             source(format!("HTTP/1.1 200 OK\r\ncontent-length: 40000\r\nconnection: close\r\n\r\n{body}")).await;
         let (grows, second) = source(format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{body}")).await;
-        let (client, room, most) = (build(true, false).expect("a client"), Room::new(64 << 10), 1 << 20);
+        let (client, room, most) = (build(true, false).expect("a client"), ByteBudget::new(64 << 10), 1 << 20);
         let ask = |url: &str, ms: u64, most: usize| {
             let (request, room) = (client.get(url), room.clone());
             async move { call(request, Duration::from_millis(ms), most, &room).await }
@@ -263,7 +290,7 @@ mod tests {
         // A name that a test may send here, as a source's own name would lead to the source.
         let client = builder(false).resolve("source.example", address).build().expect("a client");
         let url = format!("http://source.example:{}/", address.port());
-        let room = Room::new(1 << 20);
+        let room = ByteBudget::new(1 << 20);
         let failure = call(client.get(&url), Duration::from_secs(20), 1 << 20, &room).await.expect_err("refused");
         assert!(failure.why.contains("private address") && failure.again.is_none(), "{}", failure.why);
         assert_eq!(calls.load(Ordering::Relaxed), 1);

@@ -15,7 +15,6 @@ mod mapping;
 mod outside;
 mod own;
 mod path;
-mod room;
 mod rule;
 pub mod shipped;
 mod sign;
@@ -39,7 +38,6 @@ pub use mapping::{Mapped, Mapping};
 pub use outside::Outside;
 pub(crate) use own::of_feature;
 pub use own::{Own, locate};
-pub(crate) use room::Room;
 pub use trial::{Finding, Trial};
 
 use crate::pipeline::Sink;

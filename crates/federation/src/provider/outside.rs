@@ -108,7 +108,7 @@ impl Outside {
             let request = self.request(&url, &form, &self.variables(sink.question(), page, token.as_deref()))?;
             let time = declared.timeout.min(sink.time_left());
             let watch = Watch { outside: self, began: Instant::now(), done: false };
-            let result = fetch::call(request, time, declared.answer_bytes, &self.http.room).await;
+            let result = fetch::call(request, time, declared.answer_bytes, &self.http.budget).await;
             watch.end(&result);
             let failure = match result {
                 Ok(raw) => {
@@ -164,7 +164,7 @@ impl Outside {
         let (url, form) = address(&self.variables(question, &page, None))?;
         let token = self.token(self.declared.timeout).await?;
         let request = self.request(&url, &form, &self.variables(question, &page, token.as_deref()))?;
-        let answer = fetch::call(request, self.declared.timeout, self.declared.answer_bytes, &self.http.room).await;
+        let answer = fetch::call(request, self.declared.timeout, self.declared.answer_bytes, &self.http.budget).await;
         answer.map_err(|failure| Fault::Error(failure.why))
     }
 

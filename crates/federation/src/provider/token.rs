@@ -124,11 +124,12 @@ impl Token {
             .basic_auth(filled(&self.user)?, Some(filled(&self.password)?))
             .header("content-type", "application/x-www-form-urlencoded")
             .body(form.query().unwrap_or_default().to_owned());
-        let raw = fetch::call(request, time, ANSWER_BYTES_MAX, &http.room).await.map_err(|failure| match failure {
-            failure if failure.late => Fault::Timeout(failure.why),
-            failure if failure.refused => Fault::Refused(failure.why),
-            failure => wrong(failure.why),
-        })?;
+        let raw =
+            fetch::call(request, time, ANSWER_BYTES_MAX, &http.budget).await.map_err(|failure| match failure {
+                failure if failure.late => Fault::Timeout(failure.why),
+                failure if failure.refused => Fault::Refused(failure.why),
+                failure => wrong(failure.why),
+            })?;
         let answer: Value =
             serde_json::from_slice(&raw.bytes).map_err(|e| wrong(format!("what came is not JSON: {e}")))?;
         let member = |name: &str| Path::parse(name).ok()?.text(&answer);

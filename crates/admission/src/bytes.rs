@@ -1,0 +1,226 @@
+//! A budget of bytes, and shares of it that are given back when they are dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use tokio::sync::{Mutex, Notify};
+
+/// Bytes that all holders together may have for one purpose. Clones are the same budget.
+#[derive(Debug, Clone)]
+pub struct ByteBudget(Arc<Budget>);
+
+#[derive(Debug)]
+struct Budget {
+    limit: usize,
+    held: AtomicUsize,
+    /// Told whenever a share is given back, in whole or in part.
+    freed: Notify,
+    /// Held by the caller who waits first: a large share is not overtaken for ever by small ones that wait as well.
+    turn: Mutex<()>,
+}
+
+impl ByteBudget {
+    /// A budget of so many bytes; at least one.
+    pub fn new(limit: usize) -> ByteBudget {
+        let (held, freed, turn) = (AtomicUsize::new(0), Notify::new(), Mutex::new(()));
+        ByteBudget(Arc::new(Budget { limit: limit.max(1), held, freed, turn }))
+    }
+
+    /// The most that may be held.
+    pub fn limit(&self) -> usize {
+        self.0.limit
+    }
+
+    /// Bytes held now.
+    pub fn held(&self) -> usize {
+        self.0.held.load(Ordering::Acquire)
+    }
+
+    /// Whether more than half of it is held.
+    pub fn is_short(&self) -> bool {
+        self.held() > self.limit() / 2
+    }
+
+    /// A share without bytes.
+    pub fn empty(&self) -> ByteShare {
+        ByteShare { budget: self.clone(), bytes: 0 }
+    }
+
+    /// A share, if there is room for it now.
+    pub fn try_take(&self, bytes: usize) -> Option<ByteShare> {
+        let mut share = self.empty();
+        share.try_grow(bytes).then_some(share)
+    }
+
+    /// As [`ByteBudget::try_take`], but of a share larger than the budget all of it.
+    pub fn try_take_some(&self, bytes: usize) -> Option<ByteShare> {
+        self.try_take(bytes.min(self.limit()))
+    }
+
+    /// A share, once there is room for it; `None` where there is none until then, or can be none. Those who wait are
+    /// served in order. Hold nothing of the same budget meanwhile: two that do would wait for each other.
+    pub async fn take(&self, bytes: usize, until: Instant) -> Option<ByteShare> {
+        if bytes > self.limit() {
+            return None;
+        }
+        let wait = async {
+            let _turn = self.0.turn.lock().await;
+            loop {
+                let freed = self.0.freed.notified();
+                let mut freed = std::pin::pin!(freed);
+                // Before the look at what is held, so that a share given back in between is not missed.
+                freed.as_mut().enable();
+                match self.try_take(bytes) {
+                    Some(share) => return share,
+                    None => freed.await,
+                }
+            }
+        };
+        tokio::time::timeout_at(until.into(), wait).await.ok()
+    }
+}
+
+/// A part of a [`ByteBudget`], given back when dropped.
+#[derive(Debug)]
+pub struct ByteShare {
+    budget: ByteBudget,
+    bytes: usize,
+}
+
+impl ByteShare {
+    /// Its bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Makes it so many bytes in all, where there is room for the rest now; says whether there was.
+    pub fn try_grow(&mut self, bytes: usize) -> bool {
+        let Some(more) = bytes.checked_sub(self.bytes) else { return true };
+        let Budget { limit, held, .. } = &*self.budget.0;
+        let fits = |held: usize| held.checked_add(more).filter(|sum| sum <= limit);
+        let grown = held.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).is_ok();
+        if grown {
+            self.bytes = bytes;
+        }
+        grown
+    }
+
+    /// Adds bytes whatever room there is: for what must not be missing, and is small.
+    pub fn grow(&mut self, more: usize) {
+        self.budget.0.held.fetch_add(more, Ordering::AcqRel);
+        self.bytes += more;
+    }
+
+    /// Gives bytes back; at most those that it has.
+    pub fn shrink(&mut self, less: usize) {
+        let less = less.min(self.bytes);
+        self.bytes -= less;
+        self.budget.0.held.fetch_sub(less, Ordering::AcqRel);
+        self.budget.0.freed.notify_waiters();
+    }
+
+    /// Takes a part out as a share of its own; at most what there is.
+    pub fn split(&mut self, bytes: usize) -> ByteShare {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        ByteShare { budget: self.budget.clone(), bytes }
+    }
+}
+
+impl Drop for ByteShare {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.shrink(self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Take(usize),
+        Grow(usize, usize),
+        Force(usize, usize),
+        Shrink(usize, usize),
+        Split(usize, usize),
+        Drop(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let (at, bytes) = (0..8usize, 0..150usize);
+        prop_oneof![
+            bytes.clone().prop_map(Step::Take),
+            (at.clone(), bytes.clone()).prop_map(|(a, b)| Step::Grow(a, b)),
+            (at.clone(), 0..10usize).prop_map(|(a, b)| Step::Force(a, b)),
+            (at.clone(), bytes.clone()).prop_map(|(a, b)| Step::Shrink(a, b)),
+            (at.clone(), bytes).prop_map(|(a, b)| Step::Split(a, b)),
+            at.prop_map(Step::Drop),
+        ]
+    }
+
+    proptest! {
+        /// What is held is what the shares have, and passes the limit by what was forced at most.
+        #[test]
+        fn the_account_is_that_of_the_shares(steps in prop::collection::vec(step(), 0..60)) {
+            let budget = ByteBudget::new(200);
+            let (mut shares, mut forced): (Vec<ByteShare>, usize) = (Vec::new(), 0);
+            for step in steps {
+                let before = budget.held();
+                let count = shares.len();
+                match step {
+                    Step::Take(bytes) => {
+                        let share = budget.try_take(bytes);
+                        prop_assert_eq!(share.is_some(), before + bytes <= 200);
+                        shares.extend(share);
+                    }
+                    Step::Grow(at, bytes) if count > 0 => {
+                        let share = &mut shares[at % count];
+                        let more = bytes.saturating_sub(share.bytes());
+                        prop_assert_eq!(share.try_grow(bytes), more == 0 && bytes <= share.bytes() || before + more <= 200);
+                    }
+                    Step::Force(at, bytes) if count > 0 => {
+                        shares[at % count].grow(bytes);
+                        forced += bytes;
+                    }
+                    Step::Shrink(at, bytes) if count > 0 => shares[at % count].shrink(bytes),
+                    Step::Split(at, bytes) if count > 0 => {
+                        let part = shares[at % count].split(bytes);
+                        shares.push(part);
+                    }
+                    Step::Drop(at) if count > 0 => drop(shares.swap_remove(at % count)),
+                    _ => {}
+                }
+                prop_assert_eq!(budget.held(), shares.iter().map(ByteShare::bytes).sum::<usize>());
+                prop_assert!(budget.held() <= 200 + forced);
+            }
+            drop(shares);
+            prop_assert_eq!(budget.held(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_share_of_known_size_waits_its_turn() {
+        let budget = ByteBudget::new(8_000);
+        let (now, soon) = (Instant::now(), Instant::now() + Duration::from_secs(60));
+        let first = budget.take(5_000, now).await.expect("room");
+        assert!(budget.take(4_000, now).await.is_none());
+        assert!(budget.take(9_000, soon).await.is_none(), "more than there can be is refused at once");
+        let waits = |bytes| {
+            let budget = budget.clone();
+            tokio::spawn(async move { budget.take(bytes, soon).await.map(|share| share.bytes()) })
+        };
+        let large = waits(8_000);
+        tokio::task::yield_now().await;
+        let small = waits(1_000);
+        tokio::task::yield_now().await;
+        assert!(!large.is_finished() && !small.is_finished(), "the small one waits behind the large one");
+        drop(first);
+        assert_eq!((large.await.expect("a task"), small.await.expect("a task")), (Some(8_000), Some(1_000)));
+        assert_eq!(budget.held(), 0);
+    }
+}
