@@ -41,6 +41,6 @@ pub use fence::{Fences, When};
 pub use layout::{Layout, Projection};
 pub use memory::memory_of;
 pub use schema::{Field, FieldType, GeometryType, IdRole, Mode, Schema, TimeRole};
-pub use seq::Seq;
+pub use seq::{Seq, SeqLayout};
 pub use subscription::{Heard, Subscriber};
 pub use time::Interval;

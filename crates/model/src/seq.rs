@@ -3,37 +3,122 @@
 use crate::error::Invalid;
 use std::fmt;
 
-/// One event's place in its partition's log: the position of its batch and its ordinal in that batch.
+/// One event's place in its partition's log, as 64 bits that a [`SeqLayout`] divides.
 ///
-/// 40 bits of position (a trillion batches) above 24 bits of ordinal (16.7 million events a batch).
-/// A snapshot is a `Seq`: it shows every event whose number is not greater.
+/// A snapshot of one partition is a `Seq`: it shows every event whose number is not larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Seq(pub u64);
 
-/// Bits of a [`Seq`] that count events within a batch.
-pub const ORDINAL_BITS: u32 = 24;
+/// How the bits of a [`Seq`] are divided. A collection keeps its layout for life.
+///
+/// The position is always the high 40 bits (a trillion batches). Numbers of one partition therefore keep the order
+/// of its log in every layout, and an id made of a number never depends on the layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum SeqLayout {
+    /// One partition: 40 bits of position, 24 of ordinal (16.7 million events a batch).
+    #[default]
+    Embedded,
+    /// Up to 256 partitions: 40 bits of position, 8 of partition, 16 of ordinal (65,536 events a batch).
+    Partitioned,
+}
 
-/// Most events that one batch may hold.
-pub const BATCH_EVENTS_MAX: usize = 1 << ORDINAL_BITS;
+/// Bits of a [`Seq`] that count the events of a batch in [`SeqLayout::Embedded`].
+pub const ORDINAL_BITS: u32 = SeqLayout::Embedded.ordinal_bits();
+
+/// Max number of events in a batch of [`SeqLayout::Embedded`].
+pub const BATCH_EVENTS_MAX: usize = SeqLayout::Embedded.batch_events_max();
+
+/// Bits of a [`Seq`] that hold the position, in every layout.
+pub const POSITION_BITS: u32 = 40;
+
+impl SeqLayout {
+    /// Bits that count the events of a batch: the low ones.
+    pub const fn ordinal_bits(self) -> u32 {
+        64 - POSITION_BITS - self.partition_bits()
+    }
+
+    /// Bits that name the partition: between position and ordinal.
+    pub const fn partition_bits(self) -> u32 {
+        match self {
+            SeqLayout::Embedded => 0,
+            SeqLayout::Partitioned => 8,
+        }
+    }
+
+    /// Max number of partitions of a collection.
+    pub const fn partitions_max(self) -> usize {
+        1 << self.partition_bits()
+    }
+
+    /// Max number of events that share one position.
+    pub const fn batch_events_max(self) -> usize {
+        1 << self.ordinal_bits()
+    }
+
+    /// How many positions a batch of so many events takes: at least one.
+    pub const fn positions_for(self, events: usize) -> u64 {
+        let positions = events.div_ceil(self.batch_events_max()) as u64;
+        if positions == 0 { 1 } else { positions }
+    }
+
+    /// The number of the `ordinal`-th event (from 0) of the batch at `position` of a partition.
+    pub const fn seq(self, position: u64, partition: u8, ordinal: usize) -> Seq {
+        debug_assert!(position < 1 << POSITION_BITS && (partition as usize) < self.partitions_max());
+        debug_assert!(ordinal < self.batch_events_max());
+        Seq(position << (64 - POSITION_BITS) | (partition as u64) << self.ordinal_bits() | ordinal as u64)
+    }
+
+    /// The largest number that the batch at `position` of a partition can give: the snapshot that shows all of it.
+    pub const fn end_of(self, position: u64, partition: u8) -> Seq {
+        self.seq(position, partition, self.batch_events_max() - 1)
+    }
+
+    /// The partition of a number; 0 where the layout has only one.
+    pub const fn partition(self, seq: Seq) -> u8 {
+        (seq.0 >> self.ordinal_bits()) as u8 & (self.partitions_max() - 1) as u8
+    }
+
+    /// The ordinal of a number in its batch.
+    pub const fn ordinal(self, seq: Seq) -> usize {
+        seq.0 as usize & (self.batch_events_max() - 1)
+    }
+
+    /// The name in a collection's record: `embedded` or `partitioned`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SeqLayout::Embedded => "embedded",
+            SeqLayout::Partitioned => "partitioned",
+        }
+    }
+
+    /// Reads what [`SeqLayout::name`] gave.
+    pub fn from_name(name: &str) -> Result<SeqLayout, Invalid> {
+        [SeqLayout::Embedded, SeqLayout::Partitioned].into_iter().find(|layout| layout.name() == name).ok_or_else(
+            || {
+                let detail = format!("{name:?} is not a layout of sequence numbers: expected embedded or partitioned");
+                Invalid::field("seq_layout", detail)
+            },
+        )
+    }
+}
 
 /// Crockford's alphabet in lower case: no i, l, o, u, so that an id survives being read aloud.
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 impl Seq {
-    /// The number of the `ordinal`-th event (from 0) of the batch at `position`.
-    pub fn new(position: u64, ordinal: usize) -> Seq {
-        debug_assert!(ordinal < BATCH_EVENTS_MAX && position < 1 << (64 - ORDINAL_BITS));
-        Seq(position << ORDINAL_BITS | ordinal as u64)
+    /// The number of the `ordinal`-th event (from 0) of the batch at `position`, in [`SeqLayout::Embedded`].
+    pub const fn new(position: u64, ordinal: usize) -> Seq {
+        SeqLayout::Embedded.seq(position, 0, ordinal)
     }
 
-    /// The greatest number that the batch at `position` can give: the snapshot that shows all of it.
-    pub fn end_of(position: u64) -> Seq {
-        Seq::new(position, BATCH_EVENTS_MAX - 1)
+    /// The largest number that the batch at `position` can give, in [`SeqLayout::Embedded`].
+    pub const fn end_of(position: u64) -> Seq {
+        SeqLayout::Embedded.end_of(position, 0)
     }
 
-    /// Position of the batch in the log.
-    pub fn position(self) -> u64 {
-        self.0 >> ORDINAL_BITS
+    /// Position of the batch in its partition's log, in every layout.
+    pub const fn position(self) -> u64 {
+        self.0 >> (64 - POSITION_BITS)
     }
 
     /// The id made for an event that came without one: 13 digits of base 32, in order of `Seq`.
@@ -69,6 +154,45 @@ impl fmt::Display for Seq {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    const LAYOUTS: [SeqLayout; 2] = [SeqLayout::Embedded, SeqLayout::Partitioned];
+
+    proptest! {
+        #[test]
+        fn numbers_come_apart_into_what_they_were_made_of(
+            layout in prop::sample::select(LAYOUTS.to_vec()),
+            (position, other) in (0u64..1 << POSITION_BITS, 0u64..1 << POSITION_BITS),
+            (partition, ordinal) in (any::<u8>(), any::<usize>()),
+        ) {
+            let (partition, ordinal) = (partition % layout.partitions_max().min(255) as u8, ordinal % layout.batch_events_max());
+            let seq = layout.seq(position, partition, ordinal);
+            prop_assert_eq!((seq.position(), layout.partition(seq), layout.ordinal(seq)), (position, partition, ordinal));
+            prop_assert_eq!(Seq::from_id(&seq.to_id()), Ok(seq));
+            // A snapshot at a position shows the events up to there, and none after it.
+            prop_assert_eq!(seq <= layout.end_of(other, partition), position <= other);
+        }
+    }
+
+    #[test]
+    fn layouts_fill_the_64_bits_and_keep_their_names() {
+        for layout in LAYOUTS {
+            assert_eq!(POSITION_BITS + layout.partition_bits() + layout.ordinal_bits(), 64);
+            assert_eq!(SeqLayout::from_name(layout.name()), Ok(layout));
+            let last = layout.end_of((1 << POSITION_BITS) - 1, (layout.partitions_max() - 1) as u8);
+            assert_eq!(last, Seq(u64::MAX));
+        }
+        assert!(SeqLayout::from_name("Embedded").is_err());
+        assert_eq!(Seq::new(3, 5), Seq(3 << 24 | 5));
+        assert_eq!(SeqLayout::Partitioned.seq(3, 2, 5), Seq(3 << 24 | 2 << 16 | 5));
+    }
+
+    #[test]
+    fn large_batches_take_several_positions() {
+        let positions = |events| SeqLayout::Partitioned.positions_for(events);
+        assert_eq!([0, 1, 65_536, 65_537, 200_000].map(positions), [1, 1, 1, 2, 4]);
+        assert_eq!(SeqLayout::Embedded.positions_for(BATCH_EVENTS_MAX), 1);
+    }
 
     #[test]
     fn ids_keep_order_and_come_back() {
