@@ -5,8 +5,8 @@
 mod common;
 
 use common::{MERIDIAN, Mock, Run, command, meridian, send};
-use meridian_lab::results;
-use meridian_lab::sample::proc;
+use meridian_lab_drive::sample::proc;
+use meridian_lab_results::folder;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -172,7 +172,7 @@ fn what_two_targets_take_is_no_other_load_whosever_turn_it_is() {
     // Each had half of the turns. The run took a little longer than its load, so this is no less than what was counted.
     let counted = seen["target_cpu"].as_f64().unwrap() * took_s;
     assert!(counted >= 0.7 * used, "{counted} of {used} s");
-    let results = results::open(&folder.path().join("out")).unwrap();
+    let results = folder::open(&folder.path().join("out")).unwrap();
     let samples = results.samples().unwrap().flat_map(Result::unwrap);
     let resident = samples.filter(|sample| sample.metric == "resident_bytes" && sample.value > 0.0);
     let sources: BTreeSet<String> = resident.map(|sample| sample.source).collect();

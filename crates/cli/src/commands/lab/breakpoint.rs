@@ -5,7 +5,7 @@ use super::load::LoadArgs;
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
-use meridian_lab::breakpoint::{self, Found, Options, Step};
+use meridian_lab_plan::breakpoint::{self, Found, Options, Step};
 
 /// Find the greatest load at which the objectives hold
 #[derive(Args, Debug)]

@@ -4,7 +4,7 @@ use super::failure;
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
-use meridian_lab::compare::{Sides, write};
+use meridian_lab_results::compare::{Sides, write};
 use std::path::PathBuf;
 
 /// Hold two results folders, or the two targets of one, against each other: faster, slower or no difference seen

@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
-use meridian_lab::cost::Plan;
-use meridian_lab::whole;
+use meridian_lab_plan::cost::Plan;
+use meridian_lab_results::atomic;
 use std::path::{Path, PathBuf};
 
 /// Price satisfied requests over sizes, by simulation or from measured runs
@@ -38,11 +38,11 @@ pub fn run(args: &CostArgs) -> Result<(), Failure> {
         serde_json::to_string(&priced).map_err(|e| Failure::Bad(format!("the answer cannot be written: {e}")))?;
     let out = args.out.as_ref().unwrap_or(&args.dir);
     let svg = priced.picture();
-    let png = meridian_lab::picture::png(&svg).map_err(|e| Failure::Bad(e.to_string()))?;
+    let png = meridian_lab_results::picture::png(&svg).map_err(|e| Failure::Bad(e.to_string()))?;
     std::fs::create_dir_all(out).map_err(|e| Failure::Refused(format!("{}: {e}", out.display())))?;
     for (name, content) in [("cost.json", json.as_bytes()), ("cost.svg", svg.as_bytes()), ("cost.png", &png)] {
         let path = out.join(name);
-        whole::write(&path, content).map_err(|e| Failure::Refused(format!("{}: {e}", path.display())))?;
+        atomic::write(&path, content).map_err(|e| Failure::Refused(format!("{}: {e}", path.display())))?;
     }
     match args.json {
         true => say(&json),

@@ -3,8 +3,8 @@
 use super::failure;
 use crate::failure::Failure;
 use clap::Args;
-use meridian_lab::drive;
-use meridian_lab::scenario::Scenario;
+use meridian_lab_drive::driver;
+use meridian_lab_drive::scenario::Scenario;
 use std::path::{Path, PathBuf};
 
 /// A scenario that is driven, and how.
@@ -39,7 +39,7 @@ impl LoadArgs {
         let mut scenario = Scenario::load(&self.scenario, &self.sets).map_err(failure)?;
         // What a run leaves can be run again from anywhere.
         let whole = |ca: &PathBuf| std::path::absolute(ca).unwrap_or_else(|_| ca.clone());
-        drive::trust(&mut scenario, self.ca.as_ref().map(whole).as_deref(), self.insecure).map_err(failure)?;
+        driver::trust(&mut scenario, self.ca.as_ref().map(whole).as_deref(), self.insecure).map_err(failure)?;
         Ok(scenario)
     }
 

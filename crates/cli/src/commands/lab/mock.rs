@@ -4,7 +4,7 @@ use super::failure;
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
-use meridian_lab::mock::{Mock, MockFile};
+use meridian_lab_drive::mock::{Mock, MockFile};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -60,7 +60,7 @@ pub fn run(args: &MockArgs) -> Result<(), Failure> {
 async fn serve(listener: TcpListener, mock: Option<Arc<Mock>>) {
     match mock {
         Some(mock) => mock.serve(listener).await,
-        None => meridian_lab::mock::null::serve(listener).await,
+        None => meridian_lab_drive::mock::null::serve(listener).await,
     }
 }
 

@@ -11,7 +11,7 @@ mod simulate;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
-use meridian_lab::LabError;
+use meridian_lab_results::LabError;
 
 /// Learn what a server holds, and what it would do at a size that was not tried
 #[derive(Args, Debug)]

@@ -4,6 +4,8 @@ use super::failure;
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
+use meridian_lab_plan::breakpoint;
+use meridian_lab_results::report;
 use std::path::PathBuf;
 
 /// Write report.html and pictures into a results folder
@@ -22,7 +24,11 @@ pub struct ReportArgs {
 
 /// Runs the command.
 pub fn run(args: &ReportArgs) -> Result<(), Failure> {
-    let report = meridian_lab::report::write(&args.dir).map_err(failure)?;
+    let report = match breakpoint::Found::is_in(&args.dir) {
+        true => breakpoint::report(&args.dir),
+        false => report::write(&args.dir),
+    }
+    .map_err(failure)?;
     say(&report.words);
     say(&format!("\n{}\n{}", report.page.display(), report.pictures.display()));
     Ok(())

@@ -6,9 +6,9 @@ use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use meridian_lab::drive::live::Server;
-use meridian_lab::drive::{self, Options, Outcome, Progress};
-use meridian_lab::results::{Group, Quantiles};
+use meridian_lab_drive::driver::live::Server;
+use meridian_lab_drive::driver::{self, Options, Outcome, Progress};
+use meridian_lab_results::folder::{Group, Quantiles};
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -46,7 +46,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         live: live.as_ref().map(Server::live),
     };
     let bar = bar();
-    let outcome = drive::run(&scenario, &options, &mut |progress| show(&bar, progress));
+    let outcome = driver::run(&scenario, &options, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     let outcome = outcome.map_err(failure)?;
     if args.load.json {

@@ -4,9 +4,9 @@ use super::failure;
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
-use meridian_lab::simulate::calibrate::Figures;
-use meridian_lab::simulate::edge::{Objective, edge, with_error};
-use meridian_lab::simulate::{Answer, Scenario, keep, pipeline, spans, table};
+use meridian_lab_plan::simulate::calibrate::Figures;
+use meridian_lab_plan::simulate::edge::{Objective, edge, with_error};
+use meridian_lab_plan::simulate::{Answer, Scenario, keep, pipeline, spans, table};
 use std::path::{Path, PathBuf};
 use toml::Table;
 

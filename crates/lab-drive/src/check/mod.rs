@@ -1,0 +1,5 @@
+//! Checks: whether an answer is sound, and whether objectives hold.
+
+pub mod judge;
+mod truth;
+pub mod verdict;

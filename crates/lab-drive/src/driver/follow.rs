@@ -1,0 +1,70 @@
+//! A request whose answer names a stream: the stream is asked for next, and what it brings is the request's answer.
+//!
+//! So is a search asked: one request begins it, and its packets come under the address that its answer names.
+
+use crate::check::judge::Judge;
+use crate::protocol::fault::Fault;
+use crate::protocol::link::Link;
+use crate::protocol::scan::Scan;
+use crate::protocol::{Exchange, Wire};
+use crate::scenario::ResultUnit;
+use meridian_lab_results::record::{Outcome, Record};
+
+/// Asks, and follows the answer where the request says so. The user's wait is one: the request was sent when the first was, its
+/// first byte is that of the first answer, its results are those of the stream, and so is its status once there is one.
+pub async fn ask(link: &mut Link, judge: &Judge, of: &mut Exchange<'_>) -> Result<(), Fault> {
+    let Some(pointer) = judge.follow() else { return link.ask(of).await };
+    let Exchange { question, unit, record, scan, clock } = of;
+    let mut answer = Scan::default();
+    answer.reset(&ResultUnit::Body, true);
+    let mut first = Exchange { question, unit: &ResultUnit::Body, record, scan: &mut answer, clock };
+    link.ask(&mut first).await?;
+    if !matches!(record.status, 200..=299) {
+        // A refusal, and the status says which.
+        scan.retry_after = answer.retry_after;
+        return Ok(());
+    }
+    let json = serde_json::from_slice::<serde_json::Value>(answer.body.as_deref().unwrap_or_default()).ok();
+    let named = json.as_ref().and_then(|json| json.pointer(pointer)?.as_str());
+    let Some(path) = named.and_then(path_of) else {
+        let detail = format!("the answer names no stream at {pointer}").into();
+        return Err(Fault { outcome: Outcome::Unsound, detail });
+    };
+    let (question, mut stream) = (question.get(path), Record::default());
+    let followed = link.ask(&mut Exchange { question: &question, unit, record: &mut stream, scan, clock }).await;
+    record.resends = record.resends.saturating_add(stream.resends);
+    if stream.status != 0 {
+        record.status = stream.status;
+    }
+    followed
+}
+
+/// Path and query of an address. They are asked for where the request was: load goes nowhere that the scenario does not name.
+fn path_of(address: &str) -> Option<&str> {
+    let path = match address.split_once("://") {
+        Some((_, rest)) if !address.starts_with('/') => &rest[rest.find('/')?..],
+        _ => address,
+    };
+    (path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic())).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_address_its_path_and_query_are_taken() {
+        for (address, path) in [
+            ("http://127.0.0.1:7117/searches/7/packets?after=3", Some("/searches/7/packets?after=3")),
+            ("/searches/7/packets", Some("/searches/7/packets")),
+            ("/x?back=http://a/b", Some("/x?back=http://a/b")),
+            ("http://host", None),
+            ("searches/7", None),
+            ("/a b", None),
+            ("/a\r\nhost: b", None),
+            ("", None),
+        ] {
+            assert_eq!(path_of(address), path, "{address:?}");
+        }
+    }
+}

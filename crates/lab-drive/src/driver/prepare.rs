@@ -1,0 +1,204 @@
+//! All that can be wrong before the first request: addresses, generators, checks, files. Then populations are made from it.
+
+use super::crowd::Crowd;
+use super::replay;
+use super::same::Same;
+use super::seat::Manner;
+use super::shared::Shared;
+use crate::check::judge::Judge;
+use crate::clock::micros;
+use crate::generate::{Form, Mix, Place};
+use crate::protocol::Wire;
+use crate::protocol::address::{Address, addresses};
+use crate::protocol::link::{Link, Links};
+use crate::sample::proc;
+use crate::scenario::{Arrival, Order, Population, Scenario, Target};
+use meridian_lab_results::error::{LabError, Result};
+use meridian_lab_results::record::Phase;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// A scenario whose files are read and whose targets are there.
+#[derive(Debug)]
+pub struct Prepared {
+    /// Addresses, by target.
+    pub targets: Vec<Vec<Address>>,
+    /// Checks, by request.
+    pub judges: Rc<[Judge]>,
+    /// Whether every arrival waits for answers.
+    pub all_closed: bool,
+    /// Whether an arrival ends by itself, so that the clock does not say when the load ends.
+    pub any_ends: bool,
+    /// By population, the lines that it replays.
+    lines: Vec<Vec<replay::Line>>,
+}
+
+/// How long a target may take to take a connection, handshakes included, before the load begins.
+const REACHABLE: Duration = Duration::from_secs(5);
+/// Descriptors that the lab needs beside its connections.
+const OWN_DESCRIPTORS: u64 = 64;
+
+impl Prepared {
+    /// Reads and checks; nothing has been written yet when it fails.
+    pub fn new(scenario: &Scenario, allowed: &[String]) -> Result<Prepared> {
+        let targets = scenario.target.iter().map(|target| addresses(target, allowed)).collect::<Result<Vec<_>>>()?;
+        for (target, addresses) in scenario.target.iter().zip(&targets) {
+            if addresses.iter().any(|address| address.base != addresses[0].base) {
+                return Err(LabError::scenario(format!("target {}: its addresses differ in their path", target.name)));
+            }
+        }
+        let log = scenario.log();
+        let requests = scenario.request.iter().chain(&log);
+        let judges: Vec<Judge> = requests.map(Judge::new).collect::<Result<_, _>>().map_err(LabError::scenario)?;
+        let lines = scenario.population.iter().map(|population| match &population.arrival {
+            Arrival::Replay { file, .. } => replay::read(file).map_err(LabError::scenario),
+            _ => Ok(Vec::new()),
+        });
+        let prepared = Prepared {
+            lines: lines.collect::<Result<_>>()?,
+            judges: judges.into(),
+            all_closed: scenario.population.iter().all(|one| matches!(one.arrival, Arrival::Closed { .. })),
+            any_ends: scenario.population.iter().any(|one| one.arrival.ends()),
+            targets,
+        };
+        for (number, population) in scenario.population.iter().enumerate() {
+            for (index, target) in scenario.target.iter().enumerate() {
+                if population.target.as_ref().is_none_or(|own| *own == target.name) {
+                    prepared.mix(scenario, population, number, target, index).map_err(LabError::scenario)?;
+                    let protocol = prepared.targets[index][0].protocol;
+                    for (_, request) in scenario.requests_of(population) {
+                        Link::can_ask(protocol, request).map_err(LabError::scenario)?;
+                    }
+                }
+            }
+        }
+        enough_descriptors(scenario)?;
+        Ok(prepared)
+    }
+
+    fn mix(
+        &self,
+        scenario: &Scenario,
+        population: &Population,
+        number: usize,
+        target: &Target,
+        index: usize,
+    ) -> Result<Mix, String> {
+        let address = &self.targets[index][0];
+        let lines = &self.lines[number];
+        let place = Place { host: &address.authority(), base: &address.base, form: address.protocol.form() };
+        if lines.is_empty() {
+            return Mix::new(scenario, population, target, &place);
+        }
+        if place.form != Form::Http {
+            return Err(format!(
+                "population {}: arrival: an access log is replayed over HTTP, which target {} does not speak",
+                population.name, target.name
+            ));
+        }
+        let lines: Vec<(String, String)> = lines.iter().map(|line| (line.method.clone(), line.path.clone())).collect();
+        Mix::fixed(scenario.request.len(), target, &place, &lines)
+    }
+
+    /// Opens a connection to each address, as far as it goes without a question.
+    pub async fn reach(&self, scenario: &Scenario) -> Result<()> {
+        for (target, addresses) in scenario.target.iter().zip(&self.targets) {
+            for address in addresses {
+                let mut link = Link::new(address);
+                let why = match tokio::time::timeout(REACHABLE, link.open()).await {
+                    Ok(Ok(())) => continue,
+                    Ok(Err(fault)) => fault.detail,
+                    Err(_) if address.tls.is_some() => {
+                        format!("no TLS handshake within {} s", REACHABLE.as_secs()).into()
+                    }
+                    Err(_) => format!("no answer within {} s", REACHABLE.as_secs()).into(),
+                };
+                let (name, place) = (&target.name, address.authority());
+                return Err(LabError::target(format!("target {name}: {place} cannot be reached: {why}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The populations of one stretch of load; those that name no target ask `turn`.
+    pub fn crowds(&self, scenario: &Scenario, shared: &Rc<Shared>, turn: u16) -> Result<Vec<Crowd>, String> {
+        scenario
+            .population
+            .iter()
+            .enumerate()
+            .map(|(number, population)| self.crowd(scenario, shared, turn, number, population))
+            .collect()
+    }
+
+    fn crowd(
+        &self,
+        scenario: &Scenario,
+        shared: &Rc<Shared>,
+        turn: u16,
+        number: usize,
+        population: &Population,
+    ) -> Result<Crowd, String> {
+        let own =
+            population.target.as_ref().and_then(|name| scenario.target.iter().position(|target| target.name == *name));
+        let index = own.unwrap_or(usize::from(turn));
+        let target = scenario.target.get(index).ok_or("there is no such target")?;
+        let others: BTreeSet<&String> =
+            scenario.requests_of(population).filter_map(|(_, request)| request.check.same_as.as_ref()).collect();
+        let others = others.into_iter().filter_map(|name| {
+            let at = scenario.target.iter().position(|target| target.name == *name)?;
+            // A target need not be compared with itself when it is its turn.
+            (at != index).then(|| Rc::new(Same::new(name, Link::new(&self.targets[at][0]))))
+        });
+        let manner = Manner {
+            target: u16::try_from(index).map_err(|_| "there are too many targets")?,
+            population: u16::try_from(number).map_err(|_| "there are too many populations")?,
+            patience: micros(population.patience_s.unwrap_or(target.timeout_s)),
+            retry: population.retry.clone(),
+            limits: scenario.limits.clone(),
+            ends: population.arrival.ends(),
+            same_as: others.collect(),
+            waits: matches!(population.arrival, Arrival::Closed { .. }),
+            beside: RefCell::default(),
+        };
+        let again = u64::from(shared.plan.phase == Phase::Again);
+        Ok(Crowd {
+            shared: Rc::clone(shared),
+            manner: Rc::new(manner),
+            arrival: population.arrival.clone(),
+            mix: RefCell::new(self.mix(scenario, population, number, target, index)?),
+            links: Links::new(self.targets[index].clone(), target.streams as usize),
+            connections: population.connections,
+            // The target is left out, so that A and B are asked the same.
+            seed: (scenario.seed, [u64::from(self.round(scenario, shared.trial)), number as u64, again]),
+            lines: self.lines[number].clone(),
+        })
+    }
+
+    /// Which round of turns a trial is in: targets of one round are asked the same questions.
+    fn round(&self, scenario: &Scenario, trial: u16) -> u16 {
+        match scenario.trials.order {
+            Order::Given => trial % scenario.trials.repeats.max(1),
+            _ => trial / u16::try_from(scenario.target.len()).unwrap_or(1).max(1),
+        }
+    }
+}
+
+fn enough_descriptors(scenario: &Scenario) -> Result<()> {
+    // Users that share connections need fewer; the target with the most users to one sets no bound for the others.
+    let shared = scenario.target.iter().map(|target| if target.http2 { target.streams } else { 1 }).min().unwrap_or(1);
+    let connections = |population: &Population| match population.arrival {
+        Arrival::Closed { users, .. } => u64::from(users.div_ceil(shared)),
+        // Opened one by one as they are needed: a run that needs more says so by itself.
+        _ => 0,
+    };
+    let needed: u64 = scenario.population.iter().map(connections).sum();
+    match proc::descriptors_allowed() {
+        Some(allowed) if needed + OWN_DESCRIPTORS > allowed => Err(LabError::scenario(format!(
+            "{needed} connections need as many descriptors, and this process may have {allowed}: raise it with ulimit -n {}",
+            needed + OWN_DESCRIPTORS
+        ))),
+        _ => Ok(()),
+    }
+}

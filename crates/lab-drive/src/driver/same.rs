@@ -1,0 +1,133 @@
+//! "Same answer?": another target is asked what one target has answered, one question at a time, unhurried.
+//!
+//! That is nobody's wait: the answer has ended. Where arrivals do not wait for answers it goes on beside them, and an
+//! answer for which the other target has no time is not compared, and says so; a user who waits for answers waits for
+//! the comparison too, and thinks then.
+
+use super::shared::Shared;
+use crate::check::judge::Judge;
+use crate::clock::Clock;
+use crate::generate::Question;
+use crate::protocol::link::Link;
+use crate::protocol::scan::Scan;
+use crate::protocol::{Exchange, Wire};
+use crate::scenario::Limits;
+use meridian_lab_results::record::{Outcome, Record};
+use std::cell::Cell;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// Longest wait for the other target, and for its turn to be asked.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where the answers that wait for the other target hold so many bytes, no more do.
+const HELD_MOST: usize = 64 << 20;
+
+/// What an answer holds beside its body.
+const AROUND: usize = 1 << 10;
+
+/// The other target.
+#[derive(Debug)]
+pub struct Same {
+    name: String,
+    link: Mutex<Link>,
+    seen: Cell<u32>,
+    held: Cell<usize>,
+}
+
+/// A sound answer whose record waits for what the other target says.
+#[derive(Debug)]
+pub struct Comparison {
+    /// What was asked.
+    pub question: Question,
+    /// What was answered.
+    pub scan: Scan,
+    /// The record so far.
+    pub record: Record,
+}
+
+/// What a comparison makes of a record, where the answers are not alike.
+type Verdict = (Outcome, String);
+
+impl Same {
+    /// Ready to ask `name` over a link.
+    pub fn new(name: &str, link: Link) -> Same {
+        Same { name: name.to_owned(), link: Mutex::new(link), seen: Cell::new(0), held: Cell::new(0) }
+    }
+
+    /// Whether this sound answer is one of those that are compared with this target.
+    pub fn is_due(&self, judge: &Judge) -> bool {
+        let Some((_, every)) = judge.same_as().filter(|(target, _)| *target == self.name) else { return false };
+        let seen = self.seen.get();
+        self.seen.set(seen.wrapping_add(1));
+        seen.is_multiple_of(every)
+    }
+
+    /// Asks the same, writes an unsound outcome where the answers differ, and keeps the record. The other side's
+    /// failure is no fault of this one, but an answer that could not be compared does not count as sound either.
+    pub async fn settle(&self, shared: &Shared, mut comparison: Comparison, limits: &Limits) {
+        let bytes = AROUND + comparison.scan.body.as_ref().map_or(0, Vec::len);
+        let verdict = if self.held.get() >= HELD_MOST {
+            Err(self.left_out("too many answers wait for it"))
+        } else {
+            self.held.set(self.held.get() + bytes);
+            let abort = shared.stop.abort.notified();
+            let verdict = if shared.stop.is_aborted() {
+                Err(self.left_out(ENDED))
+            } else {
+                tokio::select! {
+                    biased;
+                    () = abort => Err(self.left_out(ENDED)),
+                    verdict = self.ask(shared, &comparison) => verdict,
+                }
+            };
+            self.held.set(self.held.get() - bytes);
+            verdict
+        };
+        if let Err((outcome, detail)) = verdict {
+            comparison.record.outcome = outcome;
+            comparison.record.detail = Some(detail);
+        }
+        shared.keep(comparison.record, limits);
+    }
+
+    async fn ask(&self, shared: &Shared, of: &Comparison) -> Result<(), Verdict> {
+        let (name, Comparison { question, scan, record }) = (&self.name, of);
+        let Some(judge) = shared.judges.get(usize::from(record.request)) else { return Ok(()) };
+        let Ok(mut link) = tokio::time::timeout(PATIENCE, self.link.lock()).await else {
+            return Err(self.left_out("it is a minute behind"));
+        };
+        let mut other = Scan::default();
+        other.reset(judge.unit(), true);
+        let (mut theirs, clock) = (Record::default(), Clock::start());
+        let mut exchange =
+            Exchange { question, unit: judge.unit(), record: &mut theirs, scan: &mut other, clock: &clock };
+        let asked = tokio::time::timeout(PATIENCE, link.ask(&mut exchange)).await;
+        let detail = match asked {
+            Ok(Ok(())) => {
+                other.end(clock.now());
+                if theirs.status != record.status {
+                    format!("{name} answered with another status")
+                } else if judge.same(scan, &other) {
+                    return Ok(());
+                } else {
+                    format!("{name} answered differently")
+                }
+            }
+            Ok(Err(fault)) => format!("{name} could not be compared with: {}", fault.detail),
+            Err(_) => {
+                link.abandon();
+                format!("{name} could not be compared with: no answer within a minute")
+            }
+        };
+        Err((Outcome::Unsound, detail))
+    }
+
+    /// The answer is as sound as the other checks found it.
+    fn left_out(&self, why: &str) -> Verdict {
+        (Outcome::Sound, format!("not compared with {}: {why}", self.name))
+    }
+}
+
+/// Why nothing is compared any more.
+const ENDED: &str = "the run was ended first";

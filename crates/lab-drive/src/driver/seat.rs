@@ -1,0 +1,223 @@
+//! A seat: one user's connection, patience and persistence.
+
+use super::follow;
+use super::same::{Comparison, Same};
+use super::shared::Shared;
+use crate::clock::micros;
+use crate::generate::Question;
+use crate::protocol::fault::Fault;
+use crate::protocol::link::Link;
+use crate::protocol::scan::Scan;
+use crate::protocol::{Exchange, Wire};
+use crate::scenario::{Limits, ResultUnit, Retry};
+use meridian_lab_results::record::{Micros, Outcome, Record};
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use tokio::sync::futures::OwnedNotified;
+use tokio::task::JoinSet;
+use tokio::time::Sleep;
+
+/// A question with its due time.
+#[derive(Debug)]
+pub struct Job {
+    /// When it is due.
+    pub intended: Micros,
+    /// Its number.
+    pub n: u32,
+    /// The question.
+    pub question: Question,
+}
+
+/// What all seats of a population have in common.
+#[derive(Debug)]
+pub struct Manner {
+    /// Index of the target.
+    pub target: u16,
+    /// Index of the population.
+    pub population: u16,
+    /// When its users give up.
+    pub patience: Micros,
+    /// What they do then.
+    pub retry: Retry,
+    /// The run's limits.
+    pub limits: Limits,
+    /// Whether the arrival ends by itself.
+    pub ends: bool,
+    /// Those who are asked the same.
+    pub same_as: Vec<Rc<Same>>,
+    /// Whether a user waits for answers: then for their comparison too.
+    pub waits: bool,
+    /// Comparisons beside arrivals that do not wait.
+    pub beside: RefCell<JoinSet<()>>,
+}
+
+impl Manner {
+    /// Who is asked the same as a sound answer was, where it is its turn.
+    fn other(&self, shared: &Shared, record: &Record) -> Option<&Rc<Same>> {
+        let judge = shared.judges.get(usize::from(record.request)).filter(|_| record.outcome == Outcome::Sound)?;
+        self.same_as.iter().find(|same| same.is_due(judge))
+    }
+
+    /// Compares beside the load.
+    fn compare(&self, shared: Rc<Shared>, same: Rc<Same>, comparison: Comparison) {
+        let limits = self.limits.clone();
+        let mut beside = self.beside.borrow_mut();
+        // What has ended makes room.
+        while beside.try_join_next().is_some() {}
+        beside.spawn_local(async move { same.settle(&shared, comparison, &limits).await });
+    }
+
+    /// Comes back when all comparisons have ended; nobody must ask any more.
+    pub async fn compared(&self) {
+        let mut beside = self.beside.take();
+        while beside.join_next().await.is_some() {}
+    }
+}
+
+/// A seat of a population.
+pub struct Seat {
+    shared: Rc<Shared>,
+    manner: Rc<Manner>,
+    user: u32,
+    link: Link,
+    scan: Scan,
+    timer: Pin<Box<Sleep>>,
+    abort: Pin<Box<OwnedNotified>>,
+}
+
+enum End {
+    Answer(Result<(), Fault>),
+    Patience,
+    Abort,
+}
+
+impl Seat {
+    /// A seat; its connection opens with the first question.
+    pub fn new(shared: Rc<Shared>, manner: Rc<Manner>, user: u32, link: Link) -> Seat {
+        let abort = Box::pin(std::sync::Arc::clone(&shared.stop.abort).notified_owned());
+        let timer = Box::pin(tokio::time::sleep(std::time::Duration::ZERO));
+        Seat { shared, manner, user, link, scan: Scan::default(), timer, abort }
+    }
+
+    /// Asks until it is answered, or the user has enough. Answers when the last try ended, or its comparison where the
+    /// user waits for that.
+    pub async fn serve(&mut self, job: Job) -> Micros {
+        let (shared, manner) = (Rc::clone(&self.shared), Rc::clone(&self.manner));
+        let mut intended = job.intended;
+        let mut attempt = 0_u8;
+        let mut wait = manner.retry.wait_s;
+        loop {
+            let mut record = Record {
+                trial: shared.trial,
+                phase: shared.plan.phase_of(intended, manner.ends),
+                target: manner.target,
+                population: manner.population,
+                request: job.question.request,
+                user: self.user,
+                n: job.n,
+                attempt,
+                intended,
+                first_intended: (attempt > 0).then_some(job.intended),
+                ..Record::default()
+            };
+            self.scan.retry_after = None;
+            let is_whole = self.ask(&job.question, &mut record).await;
+            let ended = record.done.unwrap_or(intended);
+            let useful = matches!(record.outcome, Outcome::Sound | Outcome::Partial);
+            if is_whole && let Some(same) = manner.other(&shared, &record) {
+                let comparison = Comparison { question: job.question, scan: std::mem::take(&mut self.scan), record };
+                if manner.waits {
+                    same.settle(&shared, comparison, &manner.limits).await;
+                    return shared.clock.now();
+                }
+                manner.compare(Rc::clone(&shared), Rc::clone(same), comparison);
+                return ended;
+            }
+            shared.keep(record, &manner.limits);
+            let again = manner.retry.forever || attempt < manner.retry.times;
+            let told = self.scan.retry_after.filter(|_| manner.retry.after).unwrap_or_default();
+            let next = ended + micros(wait.max(f64::from(told)));
+            if useful || !again || (next >= shared.plan.end && !manner.ends) || !shared.until(next).await {
+                return ended;
+            }
+            attempt = attempt.saturating_add(1);
+            intended = next;
+            wait *= if manner.retry.factor > 0.0 { manner.retry.factor } else { 1.0 };
+        }
+    }
+
+    /// Asks once; whether a whole answer came.
+    async fn ask(&mut self, question: &Question, record: &mut Record) -> bool {
+        let shared = &self.shared;
+        let give_up = record.intended + self.manner.patience;
+        if shared.clock.now() >= give_up {
+            record.outcome = Outcome::NotSent;
+            record.detail = Some("every connection was taken until patience ended".to_owned());
+            record.done = Some(give_up);
+            return false;
+        }
+        if shared.stop.is_aborted() {
+            record.outcome = Outcome::NotSent;
+            record.detail = Some("the run was ended first".to_owned());
+            record.done = Some(shared.clock.now());
+            return false;
+        }
+        let Some(judge) = shared.judges.get(usize::from(question.request)) else { return false };
+        self.scan.reset(judge.unit(), judge.needs_body());
+        record.in_flight = shared.in_flight.get();
+        shared.in_flight.set(record.in_flight + 1);
+        self.timer.as_mut().reset(shared.clock.instant(give_up));
+        let mut of =
+            Exchange { question, unit: judge.unit(), record: &mut *record, scan: &mut self.scan, clock: &shared.clock };
+        let end = tokio::select! {
+            biased;
+            answer = follow::ask(&mut self.link, judge, &mut of) => End::Answer(answer),
+            () = self.timer.as_mut() => End::Patience,
+            () = self.abort.as_mut() => End::Abort,
+        };
+        let now = shared.clock.now();
+        shared.in_flight.set(shared.in_flight.get() - 1);
+        record.done = Some(now);
+        let is_whole = matches!(end, End::Answer(Ok(())));
+        if is_whole {
+            self.scan.end(now);
+        }
+        record.first_result = self.scan.first;
+        record.last_result = self.scan.last;
+        record.packets = self.scan.packets;
+        record.results = self.scan.results;
+        record.bytes = self.scan.bytes;
+        match end {
+            End::Answer(Ok(())) => {
+                judge.judge(question.path(), &self.scan, record);
+                // Nothing is a result of an answer that is none.
+                if !matches!(record.status, 0 | 101 | 200..=299) {
+                    (record.first_result, record.last_result, record.results, record.packets) = (None, None, 0, 0);
+                }
+            }
+            End::Answer(Err(fault)) => {
+                let partial = fault.outcome == Outcome::Failed && record.results > 0;
+                record.outcome = if partial { Outcome::Partial } else { fault.outcome };
+                record.detail = Some(fault.detail.into_owned());
+            }
+            // A stream of events without an end is listened to for as long as the user wants.
+            End::Patience if *judge.unit() == ResultUnit::Event && self.scan.packets > 0 => {
+                self.link.abandon();
+                record.outcome = Outcome::Sound;
+            }
+            End::Patience => {
+                self.link.abandon();
+                record.outcome = Outcome::TimedOut;
+                record.detail = Some("patience ended first".to_owned());
+            }
+            End::Abort => {
+                self.link.abandon();
+                self.abort = Box::pin(std::sync::Arc::clone(&shared.stop.abort).notified_owned());
+                record.outcome = Outcome::TimedOut;
+                record.detail = Some("the run was ended first".to_owned());
+            }
+        }
+        is_whole
+    }
+}

@@ -1,0 +1,206 @@
+//! What every seat of a stretch of load shares. One thread: cells, no locks.
+
+use super::recorder::Recorder;
+use super::schedule::Plan;
+use crate::check::judge::Judge;
+use crate::clock::Clock;
+use crate::protocol::fault::GARBAGE;
+use crate::scenario::Limits;
+use hdrhistogram::Histogram;
+use meridian_lab_results::record::{Micros, Outcome, Record};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// State of one trial's load.
+#[derive(Debug)]
+pub struct Shared {
+    /// The trial's number.
+    pub trial: u16,
+    /// The trial's clock.
+    pub clock: Clock,
+    /// The phases of this stretch.
+    pub plan: Plan,
+    /// Checks, by request.
+    pub judges: Rc<[Judge]>,
+    /// Where records go.
+    pub recorder: Rc<Recorder>,
+    /// Counts over the whole run.
+    pub counts: Rc<Counts>,
+    /// Requests in flight.
+    pub in_flight: Cell<u32>,
+    /// Whether and why the run is to end.
+    pub stop: Rc<Stop>,
+}
+
+/// Counts over the whole run.
+#[derive(Debug)]
+pub struct Counts {
+    /// First tries that were due.
+    pub arrivals: Cell<u64>,
+    /// Records written.
+    pub done: Cell<u64>,
+    /// Records that did not end sound.
+    pub not_sound: Cell<u64>,
+    /// Records that failed.
+    pub failed: Cell<u64>,
+    /// Requests that the lab's own machine had no port or descriptor for.
+    pub no_socket: Cell<u64>,
+    /// Answers that were not of the protocol, and what was said of the last of them.
+    pub garbage: RefCell<(u64, String)>,
+    /// Lateness of the lab itself, microseconds.
+    pub late: RefCell<Histogram<u64>>,
+}
+
+/// So many answers, all of them garbage, end a run.
+const GARBAGE_MOST: u64 = 100;
+
+impl Counts {
+    /// All zero.
+    pub fn new() -> Counts {
+        #[expect(clippy::expect_used, reason = "the bounds are constants")]
+        let mut late = Histogram::<u64>::new_with_bounds(1, 1 << 24, 3).expect("constant bounds are sound");
+        late.auto(true);
+        let zero = || Cell::new(0);
+        Counts {
+            arrivals: zero(),
+            done: zero(),
+            not_sound: zero(),
+            failed: zero(),
+            no_socket: zero(),
+            garbage: RefCell::default(),
+            late: late.into(),
+        }
+    }
+
+    /// What is wrong with a target that never said anything of its protocol: whoever drives it has the wrong address.
+    pub fn only_garbage(&self) -> Option<String> {
+        let garbage = self.garbage.borrow();
+        let (count, last) = &*garbage;
+        (*count > 0 && *count == self.done.get()).then(|| format!("{last} ({count} of {count} times)"))
+    }
+
+    /// Counts how late the lab was.
+    pub fn late_by(&self, late: Micros) {
+        // It resizes itself, so that recording cannot fail.
+        let _ = self.late.borrow_mut().record(u64::try_from(late).unwrap_or(0));
+    }
+}
+
+/// The end of a run before its time.
+#[derive(Debug, Default)]
+pub struct Stop {
+    why: RefCell<Option<String>>,
+    patient: Cell<bool>,
+    aborted: Cell<bool>,
+    asked: Notify,
+    /// Wakes those who wait for answers that nobody waits for any more.
+    pub abort: Arc<Notify>,
+}
+
+impl Stop {
+    /// Asks the load to end soon: no more arrivals, and what is in flight has a moment to end.
+    pub fn ask(&self, why: impl Into<String>) {
+        self.why.borrow_mut().get_or_insert_with(|| why.into());
+        self.patient.set(false);
+        self.asked.notify_waiters();
+    }
+
+    /// Asks the load to end: no more arrivals, but those that came are served as ever.
+    pub fn enough(&self, why: impl Into<String>) {
+        if !self.is_asked() {
+            self.patient.set(true);
+            self.why.borrow_mut().get_or_insert_with(|| why.into());
+            self.asked.notify_waiters();
+        }
+    }
+
+    /// Whether those who came are served as ever.
+    pub fn is_patient(&self) -> bool {
+        self.patient.get()
+    }
+
+    /// Gives up what is in flight.
+    pub fn give_up(&self) {
+        self.aborted.set(true);
+        self.abort.notify_waiters();
+    }
+
+    /// Whether everything has been given up.
+    pub fn is_aborted(&self) -> bool {
+        self.aborted.get()
+    }
+
+    /// Whether the load is to end.
+    pub fn is_asked(&self) -> bool {
+        self.why.borrow().is_some()
+    }
+
+    /// Why.
+    pub fn why(&self) -> Option<String> {
+        self.why.borrow().clone()
+    }
+
+    /// Comes back when the load is to end.
+    pub async fn asked(&self) {
+        let asked = self.asked.notified();
+        if !self.is_asked() {
+            asked.await;
+        }
+    }
+}
+
+impl Shared {
+    /// Waits for a moment; false where the load is to end instead.
+    pub async fn until(&self, at: Micros) -> bool {
+        if at > self.clock.now() {
+            tokio::select! {
+                biased;
+                () = self.stop.asked() => {}
+                () = self.clock.until(at) => {}
+            }
+        }
+        !self.stop.is_asked()
+    }
+
+    /// Counts an arrival, the last of which may be the one that a limit allows.
+    pub fn arrive(&self, limits: &Limits) {
+        let arrivals = self.counts.arrivals.get() + 1;
+        self.counts.arrivals.set(arrivals);
+        if arrivals == limits.requests {
+            self.stop.enough(format!("the limit of {arrivals} requests was reached"));
+        }
+    }
+
+    /// Keeps a record.
+    pub fn keep(&self, record: Record, limits: &Limits) {
+        let counts = &self.counts;
+        counts.done.set(counts.done.get() + 1);
+        if record.outcome != Outcome::Sound {
+            counts.not_sound.set(counts.not_sound.get() + 1);
+        }
+        if record.outcome == Outcome::NotSent
+            && record.detail.as_deref().is_some_and(|detail| detail.starts_with("no "))
+        {
+            counts.no_socket.set(counts.no_socket.get() + 1);
+        }
+        if record.outcome == Outcome::Failed {
+            counts.failed.set(counts.failed.get() + 1);
+            if let Some(detail) = record.detail.as_deref().filter(|detail| detail.starts_with(GARBAGE)) {
+                let garbage = counts.garbage.borrow().0 + 1;
+                *counts.garbage.borrow_mut() = (garbage, detail.to_owned());
+                if garbage == GARBAGE_MOST && garbage == counts.done.get() {
+                    self.stop.ask(detail);
+                }
+            }
+            if counts.failed.get() == limits.errors {
+                self.stop.ask(format!("the limit of {} failed requests was reached", limits.errors));
+            }
+        }
+        self.recorder.push(record);
+        if self.recorder.is_broken() {
+            self.stop.ask("results cannot be written");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The lab as its own limit: what is done to its thread is seen, and makes the run void. Descriptors are in `crates/cli/tests/lab.rs`, because a
+//! limit of theirs is the whole process's.
+
+use super::*;
+use meridian_lab_results::folder::Watched;
+
+/// Why a run was void whose thread is kept from its work at each report of progress, and what the lab saw.
+fn hindered(arrival: &str, limits: &str, hinder: fn()) -> (Vec<String>, Watched) {
+    let server = serve(|_, _, stream| ok(stream));
+    let dir = tempfile::tempdir().expect("a folder");
+    let text = scenario(&server.url, arrival, &format!("[phases]\nmeasured_s = 2\n[limits]\n{limits}\n"));
+    let parsed = Scenario::parse(&text, "t", &[]).expect("a scenario");
+    let options = Options { out: dir.path().join("run"), ..Options::default() };
+    let outcome = run(&parsed, &options, &mut |_| hinder()).expect("runs");
+    (outcome.run.void, outcome.run.lab)
+}
+
+const OPEN: &str = "kind = \"constant\"\nrate = 200";
+const CLOSED: &str = "kind = \"closed\"\nusers = 2\nthink_s = 0.01";
+/// Of other limits than those that are looked at.
+const CALM: &str = "other_load = 1e3";
+
+#[test]
+fn a_loop_that_is_held_up_is_late_whether_arrivals_have_a_schedule_or_not() {
+    for arrival in [OPEN, CLOSED] {
+        let (void, seen) = hindered(arrival, CALM, || std::thread::sleep(Duration::from_millis(300)));
+        assert_eq!(void.len(), 1, "{void:?}");
+        assert!(void[0].starts_with("the lab was late"), "{void:?}");
+        // Held up for 300 of every 500 ms: the longest wait is that long.
+        assert!(seen.late_max_ms > 250.0 && seen.late_p99_ms > 100.0, "{seen:?}");
+        let (void, _) = hindered(arrival, &format!("late_ms = 1e6\n{CALM}"), || ());
+        assert!(void.is_empty(), "{void:?}");
+    }
+}
+
+#[test]
+fn a_thread_that_has_no_time_left_is_the_limit() {
+    let spin = || {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(495) {
+            std::hint::spin_loop();
+        }
+    };
+    let (void, seen) = hindered(CLOSED, "late_ms = 1e6\nother_load = 0.01", spin);
+    // All of its time is either worked or, on a busy machine, waited for, or taken by the host.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    assert!(seen.driver_cpu + seen.driver_starved + seen.steal * cores > 0.9, "{seen:?}");
+    let own = ["the lab's own core was the limit", "the lab waited for a processor", "the host took"];
+    assert!(void.iter().any(|why| own.iter().any(|own| why.starts_with(own))), "{void:?} {seen:?}");
+    // Open arrivals wait busily for their time: that is no limit.
+    let (void, seen) = hindered(OPEN, &format!("late_ms = 1e6\n{CALM}"), || ());
+    assert!(void.is_empty() && seen.arrivals == 400, "{void:?} {seen:?}");
+}

@@ -1,0 +1,61 @@
+//! Why an exchange did not come to an answer: few sentences, so that a report can count them.
+
+use meridian_lab_results::record::Outcome;
+use std::borrow::Cow;
+use std::io::{Error, ErrorKind};
+
+/// Why an exchange did not come to an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What the record says.
+    pub outcome: Outcome,
+    /// Why: one of few sentences.
+    pub detail: Cow<'static, str>,
+}
+
+/// What a connection says that the other side has closed.
+pub const CLOSED: &str = "the connection was closed";
+
+/// How every wire begins to say that what came is not of its protocol.
+pub const GARBAGE: &str = "the answer is not ";
+
+impl Fault {
+    /// The transport or the protocol failed.
+    pub fn failed(detail: impl Into<Cow<'static, str>>) -> Fault {
+        Fault { outcome: Outcome::Failed, detail: detail.into() }
+    }
+
+    /// The server turned the request away on purpose.
+    pub fn refused(detail: impl Into<Cow<'static, str>>) -> Fault {
+        Fault { outcome: Outcome::Refused, detail: detail.into() }
+    }
+
+    /// No connection came about. A port or a descriptor that this machine has not left is the lab's limit; all else is the
+    /// target's.
+    pub fn not_connected(error: &Error) -> Fault {
+        // EMFILE, ENFILE, EADDRNOTAVAIL of Linux.
+        let own = match error.raw_os_error() {
+            Some(24 | 23) => Some("no descriptor was left for a connection"),
+            Some(99) => Some("no local port was left for a connection"),
+            _ => None,
+        };
+        if let Some(detail) = own {
+            return Fault { outcome: Outcome::NotSent, detail: detail.into() };
+        }
+        Fault::failed(match error.kind() {
+            ErrorKind::ConnectionRefused => "the connection was refused",
+            ErrorKind::TimedOut => "connecting timed out",
+            ErrorKind::ConnectionReset => "the connection was reset",
+            ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "the host cannot be reached",
+            _ => "connecting failed",
+        })
+    }
+
+    /// A connection broke while it was used.
+    pub fn broken(error: &Error) -> Fault {
+        Fault::failed(match error.kind() {
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => CLOSED,
+            _ => "the connection failed",
+        })
+    }
+}

@@ -1,0 +1,190 @@
+//! HTTP/1.1, the hot path: one connection, one request at a time, no allocation for an answer that is like the last.
+
+use super::address::Address;
+use super::body::{Chunk, Framing};
+use super::fault::{CLOSED, Fault};
+use super::stream::Stream;
+use crate::protocol::{Exchange, Wire};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncReadExt;
+
+/// Bytes of an answer that are taken at once; heads must fit.
+const BUFFER: usize = 16 << 10;
+
+/// Header lines of an answer.
+const HEADERS: usize = 64;
+
+/// Servers close idle connections after 5 s at the earliest (Apache httpd, Node.js), and any time after: what is sent then may
+/// be lost.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// A connection, opened when it is first needed and again when it was lost.
+#[derive(Debug)]
+pub struct Http {
+    address: Address,
+    stream: Option<Stream>,
+    /// When the last answer on it had ended.
+    used: Instant,
+    buffer: Box<[u8]>,
+    filled: usize,
+}
+
+/// What the head of an answer says.
+#[derive(Debug)]
+struct Head {
+    length: usize,
+    status: u16,
+    framing: Framing,
+    keep: bool,
+    retry_after: Option<u32>,
+}
+
+impl Http {
+    /// A connection to be.
+    pub fn new(address: Address) -> Http {
+        Http { address, stream: None, used: Instant::now(), buffer: vec![0; BUFFER].into(), filled: 0 }
+    }
+
+    async fn once(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+        let Exchange { question, record, scan, clock, .. } = of;
+        self.open().await?;
+        let Some(stream) = &mut self.stream else { return Err(Fault::failed(CLOSED)) };
+        self.filled = 0;
+        record.was_sent(clock.now());
+        stream.send(&question.bytes).await?;
+        let head = loop {
+            if self.filled > 0
+                && let Some(head) = head(&self.buffer[..self.filled], question.bytes.starts_with(b"HEAD "))?
+            {
+                if head.status >= 200 {
+                    break head;
+                }
+                // An interim answer (100, 103): the real one follows, maybe at once.
+                self.buffer.copy_within(head.length..self.filled, 0);
+                self.filled -= head.length;
+                continue;
+            }
+            if self.filled == self.buffer.len() {
+                return Err(Fault::failed("the head of the answer is larger than 16 KiB"));
+            }
+            read(stream, &mut self.buffer, &mut self.filled).await?;
+            record.first_byte.get_or_insert_with(|| clock.now());
+        };
+        record.status = head.status;
+        scan.retry_after = head.retry_after;
+        let mut framing = head.framing;
+        let mut now = clock.now();
+        let mut at = head.length;
+        loop {
+            if at < self.filled {
+                let fed = framing
+                    .feed(&self.buffer[at..self.filled], |bytes| scan.take(bytes, now))
+                    .map_err(Fault::failed)?;
+                at += fed.used;
+            }
+            if framing.is_whole() {
+                break;
+            }
+            (at, self.filled) = (0, 0);
+            match read(stream, &mut self.buffer, &mut self.filled).await {
+                Ok(()) => now = clock.now(),
+                Err(fault) if fault.detail == CLOSED && framing == Framing::Close => break,
+                Err(fault) if fault.detail == CLOSED => return Err(Fault::failed("the answer broke off")),
+                Err(fault) => return Err(fault),
+            }
+        }
+        let keep = head.keep && framing != Framing::Close && at == self.filled;
+        if !keep {
+            self.stream = None;
+        }
+        self.used = Instant::now();
+        Ok(())
+    }
+}
+
+impl Wire for Http {
+    async fn open(&mut self) -> Result<(), Fault> {
+        if self.stream.is_none() {
+            self.stream = Some(Stream::open(&self.address).await?);
+        }
+        Ok(())
+    }
+
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+        // A request that may not be sent twice must not be lost to a connection that the server closed while it was idle, or
+        // is about to close.
+        let too_old = !may_be_repeated(&of.question.bytes) && self.used.elapsed() > IDLE;
+        self.stream.take_if(|stream| too_old || stream.has_ended());
+        let reused = self.stream.is_some();
+        let outcome = self.once(of).await;
+        if outcome.is_err() {
+            self.stream = None;
+        }
+        // A server may close an idle connection at any time (RFC 9112, section 9.3.1): that is no failure of this request. What is
+        // sent again is counted (`resends`): the server may have taken the first copy before it closed.
+        let stale =
+            reused && of.record.first_byte.is_none() && matches!(&outcome, Err(fault) if fault.detail == CLOSED);
+        if stale && may_be_repeated(&of.question.bytes) {
+            let outcome = self.once(of).await;
+            if outcome.is_err() {
+                self.stream = None;
+            }
+            return outcome;
+        }
+        outcome
+    }
+
+    fn abandon(&mut self) {
+        self.stream = None;
+    }
+}
+
+fn may_be_repeated(question: &[u8]) -> bool {
+    question.starts_with(b"GET ") || question.starts_with(b"HEAD ")
+}
+
+async fn read(stream: &mut Stream, buffer: &mut [u8], filled: &mut usize) -> Result<(), Fault> {
+    match stream.read(&mut buffer[*filled..]).await {
+        Ok(0) => Err(Fault::failed(CLOSED)),
+        Ok(n) => {
+            *filled += n;
+            Ok(())
+        }
+        Err(e) => Err(Fault::broken(&e)),
+    }
+}
+
+fn head(bytes: &[u8], of_head_request: bool) -> Result<Option<Head>, Fault> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut answer = httparse::Response::new(&mut headers);
+    let length = match answer.parse(bytes) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(_) => return Err(Fault::failed("the answer is not HTTP")),
+    };
+    let status = answer.code.unwrap_or(0);
+    let mut keep = answer.version == Some(1);
+    let mut retry_after = None;
+    let mut framing = Framing::Close;
+    for header in answer.headers.iter() {
+        if header.name.eq_ignore_ascii_case("content-length") && framing == Framing::Close {
+            let length = std::str::from_utf8(header.value).ok().and_then(|text| text.trim().parse().ok());
+            framing = Framing::Length(length.ok_or_else(|| Fault::failed("the answer's Content-Length is no number"))?);
+        } else if header.name.eq_ignore_ascii_case("transfer-encoding") && ends_with(header.value, b"chunked") {
+            framing = Framing::Chunked(Chunk::Size(0, 0));
+        } else if header.name.eq_ignore_ascii_case("connection") {
+            keep = if keep { !ends_with(header.value, b"close") } else { ends_with(header.value, b"keep-alive") };
+        } else if status >= 400 && header.name.eq_ignore_ascii_case("retry-after") {
+            retry_after = std::str::from_utf8(header.value).ok().and_then(|text| text.trim().parse().ok());
+        }
+    }
+    if of_head_request || status < 200 || status == 204 || status == 304 {
+        framing = Framing::Length(0);
+    }
+    Ok(Some(Head { length, status, framing, keep, retry_after }))
+}
+
+fn ends_with(value: &[u8], word: &[u8]) -> bool {
+    let value = value.trim_ascii_end();
+    value.len() >= word.len() && value[value.len() - word.len()..].eq_ignore_ascii_case(word)
+}

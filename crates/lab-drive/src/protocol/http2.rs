@@ -1,0 +1,239 @@
+//! HTTP/2 (RFC 9113): a question is a stream, and many users share a connection.
+//!
+//! Not by hand: flow control and header compression are the protocol, and the library shows what happens as it happens.
+
+use super::address::Address;
+use super::fault::{CLOSED, Fault};
+use super::stream::Stream;
+use crate::generate::Question;
+use crate::protocol::{Exchange, Wire};
+use h2::client::{Connection, SendRequest};
+use h2::{Ping, Reason};
+use http::{Request, Uri};
+use std::rc::Rc;
+use tokio::sync::Mutex;
+
+/// Room for one stream, and for all of a connection, before the server must wait: enough that a load is not of waiting.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 16 << 20;
+
+/// Header lines of a request.
+const HEADERS: usize = 64;
+
+/// Connections that may end before they have taken a question, until it counts as refused. A server that takes few streams on each
+/// (nginx: `keepalive_requests`) turns many users of a connection back more than once.
+const CONNECTIONS_MOST: usize = 16;
+
+/// A connection that users share, opened when it is first needed and again when it was lost.
+#[derive(Debug)]
+pub struct Line {
+    address: Address,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    sender: Option<SendRequest<bytes::Bytes>>,
+    /// Connections so far, so that only the one that failed is given up.
+    opened: u64,
+}
+
+/// One user's streams.
+#[derive(Debug)]
+pub struct Http2 {
+    line: Rc<Line>,
+}
+
+impl Line {
+    /// A connection to be.
+    pub fn new(address: Address) -> Rc<Line> {
+        Rc::new(Line { address, held: Mutex::default() })
+    }
+
+    /// A handle for one stream, the number of its connection, and whether that had been open before.
+    async fn sender(&self) -> Result<(SendRequest<bytes::Bytes>, u64, bool), Fault> {
+        let mut held = self.held.lock().await;
+        if let Some(sender) = &held.sender {
+            return Ok((sender.clone(), held.opened, true));
+        }
+        let (sender, connection) = connect(&self.address).await?;
+        // It ends with the last handle; what goes wrong shows at the streams.
+        drop(tokio::task::spawn_local(connection));
+        held.opened += 1;
+        held.sender = Some(sender.clone());
+        Ok((sender, held.opened, false))
+    }
+
+    async fn lost(&self, number: u64) {
+        let mut held = self.held.lock().await;
+        if held.opened == number {
+            held.sender = None;
+        }
+    }
+}
+
+async fn connect(address: &Address) -> Result<(SendRequest<bytes::Bytes>, Connection<Stream, bytes::Bytes>), Fault> {
+    let stream = Stream::open(address).await?;
+    if address.tls.is_some() && stream.alpn() != Some(b"h2") {
+        return Err(Fault::failed("TLS: the server does not speak HTTP/2"));
+    }
+    let mut builder = h2::client::Builder::new();
+    // Until the server has said how many streams it allows, one: it refuses those that it does not.
+    builder.enable_push(false).initial_max_send_streams(1);
+    builder.initial_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
+    builder.handshake(stream).await.map_err(|e| fault(&e))
+}
+
+impl Http2 {
+    /// A user of a connection.
+    pub fn new(line: Rc<Line>) -> Http2 {
+        Http2 { line }
+    }
+
+    /// Asks once, and says of a failure whether asking again is no second request.
+    async fn once(&self, of: &mut Exchange<'_>) -> Result<(), (Fault, Again)> {
+        let (sender, number, reused) = self.line.sender().await.map_err(|fault| (fault, Again::No))?;
+        let answered = stream(sender, &self.line.address, of).await;
+        let Err(wrong) = answered else { return Ok(()) };
+        match wrong {
+            Wrong::Request(detail) => Err((Fault::failed(detail), Again::No)),
+            // The stream failed, and the connection goes on.
+            Wrong::Protocol(error) if error.is_reset() => Err((fault(&error), Again::No)),
+            Wrong::Protocol(error) => {
+                self.line.lost(number).await;
+                Err((fault(&error), again(&error, reused, of)))
+            }
+        }
+    }
+}
+
+/// Whether a question that a connection was lost with may be asked again, as the same request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// It may have been done.
+    No,
+    /// The connection had been good and was lost before anything of an answer came, and the question was not sent or changes nothing: a server
+    /// may close an idle connection at any time. Once, because the next is new.
+    Stale,
+    /// The server ends the connection in good order and says that it has not looked at this stream.
+    NotTaken,
+}
+
+fn again(error: &h2::Error, reused: bool, of: &Exchange<'_>) -> Again {
+    if of.record.first_byte.is_some() {
+        return Again::No;
+    }
+    // GOAWAY (RFC 9113, section 6.8): streams above the last one that it names were not and will not be processed. The library gives this error
+    // to those only, and to what was not sent yet; those below go on to their end.
+    if error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR) {
+        return Again::NotTaken;
+    }
+    let harmless = of.record.sent.is_none() || matches!(of.question.method(), b"GET" | b"HEAD");
+    if reused && harmless { Again::Stale } else { Again::No }
+}
+
+impl Wire for Http2 {
+    async fn open(&mut self) -> Result<(), Fault> {
+        let (sender, mut connection) = connect(&self.line.address).await?;
+        let mut pings = connection.ping_pong().ok_or_else(|| Fault::failed("the connection failed"))?;
+        // Whoever answers a ping speaks HTTP/2; the opening alone is not answered.
+        let answered = tokio::select! {
+            _ = connection => false,
+            pong = pings.ping(Ping::opaque()) => pong.is_ok(),
+        };
+        drop(sender);
+        if answered { Ok(()) } else { Err(Fault::failed("the server does not speak HTTP/2")) }
+    }
+
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+        let (mut stale, mut turned_back) = (false, 0);
+        loop {
+            let Err((fault, again)) = self.once(of).await else { return Ok(()) };
+            match again {
+                Again::NotTaken if turned_back + 1 < CONNECTIONS_MOST => turned_back += 1,
+                Again::NotTaken => {
+                    return Err(Fault::refused("the server ended every connection before it took the request"));
+                }
+                Again::Stale if !stale => stale = true,
+                Again::Stale | Again::No => return Err(fault),
+            }
+        }
+    }
+
+    fn abandon(&mut self) {
+        // The stream was reset when its exchange was dropped; the connection is others' too.
+    }
+}
+
+/// Why a stream did not come to an answer.
+enum Wrong {
+    /// The question cannot be asked like this.
+    Request(&'static str),
+    /// The other side, or the way there.
+    Protocol(h2::Error),
+}
+
+impl From<h2::Error> for Wrong {
+    fn from(error: h2::Error) -> Wrong {
+        Wrong::Protocol(error)
+    }
+}
+
+async fn stream(sender: SendRequest<bytes::Bytes>, address: &Address, of: &mut Exchange<'_>) -> Result<(), Wrong> {
+    let Exchange { question, record, scan, clock, .. } = of;
+    let request = head(question, address).ok_or(Wrong::Request("the request cannot be put as one of HTTP/2"))?;
+    // Waits for as long as the server allows no further stream.
+    let mut sender = sender.ready().await?;
+    record.was_sent(clock.now());
+    let body = question.body();
+    let (answer, mut upload) = sender.send_request(request, body.is_empty())?;
+    if !body.is_empty() {
+        upload.send_data(bytes::Bytes::copy_from_slice(body), true)?;
+    }
+    let answer = answer.await?;
+    record.first_byte.get_or_insert_with(|| clock.now());
+    record.status = answer.status().as_u16();
+    if record.status >= 400 {
+        let told = answer.headers().get(http::header::RETRY_AFTER);
+        scan.retry_after = told.and_then(|seconds| seconds.to_str().ok()?.trim().parse().ok());
+    }
+    let mut download = answer.into_body();
+    while let Some(piece) = download.data().await {
+        let piece = piece?;
+        scan.take(&piece, clock.now());
+        download.flow_control().release_capacity(piece.len())?;
+    }
+    Ok(())
+}
+
+/// The head of a question, which is written as one of HTTP/1.1.
+fn head(question: &Question, address: &Address) -> Option<Request<()>> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut read = httparse::Request::new(&mut headers);
+    read.parse(&question.bytes[..question.body_at]).ok()?;
+    let host = read.headers.iter().find(|header| header.name.eq_ignore_ascii_case("host"))?;
+    let uri = Uri::builder()
+        .scheme(if address.tls.is_some() { "https" } else { "http" })
+        .authority(host.value)
+        .path_and_query(read.path?)
+        .build();
+    let mut request = Request::builder().method(read.method?).uri(uri.ok()?);
+    for header in read.headers.iter().filter(|header| !header.name.eq_ignore_ascii_case("host")) {
+        // Names are lower case in HTTP/2 (RFC 9113, section 8.2), which the type sees to.
+        request = request.header(header.name, header.value);
+    }
+    request.body(()).ok()
+}
+
+fn fault(error: &h2::Error) -> Fault {
+    if let Some(io) = error.get_io() {
+        return Fault::broken(io);
+    }
+    match error.reason() {
+        Some(Reason::REFUSED_STREAM | Reason::ENHANCE_YOUR_CALM) => Fault::refused("the server refused the stream"),
+        Some(Reason::NO_ERROR) => Fault::failed(CLOSED),
+        Some(reason) if error.is_reset() => Fault::failed(format!("the stream was reset: {reason}")),
+        Some(reason) => Fault::failed(format!("the connection was ended: {reason}")),
+        None => Fault::failed("the connection failed"),
+    }
+}

@@ -1,0 +1,52 @@
+//! Protocols: what a target speaks, as a client of it. One file each; [`link`] chooses among them.
+
+pub mod address;
+mod body;
+pub mod fault;
+mod http;
+mod http2;
+pub mod link;
+mod nats;
+mod postgres;
+mod resp;
+pub mod scan;
+mod stream;
+mod tls;
+mod trust;
+mod websocket;
+
+use crate::clock::Clock;
+use crate::generate::Question;
+use crate::scenario::ResultUnit;
+use fault::Fault;
+use meridian_lab_results::record::Record;
+use scan::Scan;
+
+/// One question on its way: what is asked, and where what happens is written as it happens, so that an exchange that is given
+/// up keeps what had come until then.
+#[derive(Debug)]
+pub struct Exchange<'a> {
+    /// What is asked.
+    pub question: &'a Question,
+    /// What counts as a result.
+    pub unit: &'a ResultUnit,
+    /// Times and status.
+    pub record: &'a mut Record,
+    /// The answer's results.
+    pub scan: &'a mut Scan,
+    /// The trial's clock.
+    pub clock: &'a Clock,
+}
+
+/// A connection of some protocol: one question, one answer, at a time. It opens when it is first needed, and again when it was
+/// lost. An exchange may be dropped at any await: [`Wire::abandon`] follows.
+pub trait Wire {
+    /// Opens the connection as far as it goes without a question: to see, before a load, whether the target is there.
+    async fn open(&mut self) -> Result<(), Fault>;
+
+    /// Sends a question and reads its answer.
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault>;
+
+    /// Forgets the connection: the answer that is on its way is nobody's.
+    fn abandon(&mut self);
+}

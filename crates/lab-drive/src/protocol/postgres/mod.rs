@@ -1,0 +1,121 @@
+//! PostgreSQL's wire (protocol 3), with the extended query: a request's body is a statement, its placeholders are parameters, rows
+//! are results.
+//!
+//! A connection prepares each statement when it first asks it and binds it from then on, as applications with a pool do;
+//! parameters and columns go as text, so that the server decides what they are.
+
+mod message;
+mod session;
+
+use crate::protocol::address::Address;
+use crate::protocol::fault::{CLOSED, Fault};
+use crate::protocol::{Exchange, Wire};
+use crate::scenario::{Request, ResultUnit};
+use message::Complaint;
+use session::{Session, complaint};
+
+/// A connection, opened when it is first needed and again when it was lost.
+#[derive(Debug)]
+pub struct Postgres {
+    address: Address,
+    session: Option<Session>,
+    out: Vec<u8>,
+}
+
+impl Postgres {
+    /// A connection to be.
+    pub fn new(address: Address) -> Postgres {
+        Postgres { address, session: None, out: Vec::new() }
+    }
+
+    /// What is asked must be a statement.
+    pub fn can_ask(request: &Request) -> Result<(), String> {
+        let name = &request.name;
+        if request.body.as_deref().is_none_or(|body| body.trim().is_empty()) {
+            return Err(format!(
+                "request {name}: over postgres:// the body is the statement: expected one such as \"select 1\""
+            ));
+        }
+        match request.result {
+            ResultUnit::Body | ResultUnit::Line => Ok(()),
+            _ => Err(format!("request {name}: result: over postgres:// expected \"body\" or \"line\" (rows)")),
+        }
+    }
+
+    /// The messages that ask: prepare where that is still to be done, bind, execute, and end of the question.
+    fn write(&mut self, of: &Exchange<'_>, is_prepared: bool) {
+        let question = of.question;
+        let name = format!("q{}\0", question.request);
+        self.out.clear();
+        if !is_prepared {
+            message::put(&mut self.out, b'P', &[name.as_bytes(), question.statement(), &[0], &[0; 2]]);
+        }
+        // An unnamed portal, parameters all as text, columns all as text.
+        message::put(&mut self.out, b'B', &[&[0], name.as_bytes(), &[0; 2], question.body(), &[0; 2]]);
+        message::put(&mut self.out, b'E', &[&[0], &[0; 4]]);
+        message::put(&mut self.out, b'S', &[]);
+    }
+}
+
+impl Wire for Postgres {
+    async fn open(&mut self) -> Result<(), Fault> {
+        if self.session.is_none() {
+            self.session = Some(Session::open(&self.address).await?);
+        }
+        Ok(())
+    }
+
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+        self.open().await?;
+        // Only a whole answer leaves a session that can be asked again.
+        let Some(mut session) = self.session.take() else { return Err(Fault::failed(CLOSED)) };
+        self.write(of, session.prepared.contains(&of.question.request));
+        let Exchange { question, record, scan, clock, .. } = of;
+        record.sent = Some(clock.now());
+        session.stream.send(&self.out).await?;
+        let mut wrong = None;
+        let mut ready = false;
+        while !ready {
+            if let Err(fault) = session.read().await {
+                // A server that ends a session says why before it closes.
+                return Err(wrong.unwrap_or(fault));
+            }
+            let now = clock.now();
+            record.first_byte.get_or_insert(now);
+            let mut used = 0;
+            while let Some(message) = message::next(&session.buffer[used..]).map_err(Fault::failed)? {
+                used += message.length;
+                match message.kind {
+                    // A row, as one of a query or of COPY … TO STDOUT.
+                    b'D' => scan.row(message.body.len(), now, |text| line(message.body, text)),
+                    b'd' => scan.row(message.body.len(), now, |text| text.extend_from_slice(message.body)),
+                    b'1' => drop(session.prepared.insert(question.request)),
+                    b'E' => wrong = Some(complaint(&Complaint::read(message.body))),
+                    b'Z' => ready = true,
+                    b'G' | b'W' => return Err(Fault::failed("COPY … FROM STDIN is not spoken: expected an insert")),
+                    // Bound, closed, complete, empty, notices, notifications, parameters, descriptions, the frame of a COPY.
+                    b'2' | b'3' | b'C' | b'I' | b'N' | b'A' | b'S' | b'n' | b'T' | b't' | b's' | b'H' | b'c' => {}
+                    _ => return Err(Fault::failed("the answer is not PostgreSQL's")),
+                }
+            }
+            session.buffer.drain(..used);
+        }
+        self.session = Some(session);
+        wrong.map_or(Ok(()), Err)
+    }
+
+    fn abandon(&mut self) {
+        self.session = None;
+    }
+}
+
+/// A row as checks see it: columns between tabs, a line end, null as nothing.
+fn line(row: &[u8], text: &mut Vec<u8>) {
+    for (at, column) in message::columns(row).enumerate() {
+        if at > 0 {
+            text.push(b'\t');
+        }
+        text.extend_from_slice(column.unwrap_or_default());
+    }
+    text.push(b'\n');
+}

@@ -1,0 +1,280 @@
+//! Results in a body while it streams: how many, the first when, the last when.
+
+use crate::scenario::ResultUnit;
+use meridian_lab_results::record::Micros;
+
+/// Most bytes of a body that are kept for checks, and of one event of a stream.
+pub const BODY_MOST: usize = 64 << 20;
+
+/// Counts the results of one answer.
+#[derive(Debug, Default)]
+pub struct Scan {
+    unit: ResultUnit,
+    /// First result's time.
+    pub first: Option<Micros>,
+    /// Last result's time.
+    pub last: Option<Micros>,
+    /// Packets that carried results.
+    pub packets: u32,
+    /// Results.
+    pub results: u64,
+    /// Bytes of the body.
+    pub bytes: u64,
+    /// What the last packet said of the whole, where it was a search's.
+    pub state: Option<State>,
+    /// The body, where it is kept.
+    pub body: Option<Vec<u8>>,
+    /// The body was larger than what is kept.
+    pub too_large: bool,
+    /// Seconds after which one who was turned away may come again, as the answer says.
+    pub retry_after: Option<u32>,
+    line_open: bool,
+    matched: usize,
+    line: Vec<u8>,
+    event: Vec<u8>,
+}
+
+/// How a search says that it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Every source answered.
+    Complete,
+    /// Some did.
+    Partial,
+    /// None did.
+    Absent,
+}
+
+const FEATURE: &[u8] = b"\"Feature\"";
+
+impl Scan {
+    /// Ready for the next answer; buffers are kept.
+    pub fn reset(&mut self, unit: &ResultUnit, keep_body: bool) {
+        let (mut line, mut event) = (std::mem::take(&mut self.line), std::mem::take(&mut self.event));
+        line.clear();
+        event.clear();
+        let body = keep_body.then(|| {
+            let mut body = self.body.take().unwrap_or_default();
+            body.clear();
+            body
+        });
+        *self = Scan { unit: unit.clone(), line, event, body, ..Scan::default() };
+    }
+
+    /// Takes the next bytes of a body.
+    pub fn take(&mut self, bytes: &[u8], now: Micros) {
+        self.bytes += bytes.len() as u64;
+        if let Some(body) = &mut self.body {
+            if body.len() + bytes.len() <= BODY_MOST {
+                body.extend_from_slice(bytes);
+            } else {
+                self.too_large = true;
+            }
+        }
+        match self.unit {
+            ResultUnit::Body => {
+                self.first.get_or_insert(now);
+            }
+            ResultUnit::Line => self.lines(bytes, now),
+            ResultUnit::Feature => self.features(bytes, now),
+            ResultUnit::Event | ResultUnit::Packet => self.events(bytes, now),
+        }
+    }
+
+    /// The body has ended.
+    pub fn end(&mut self, now: Micros) {
+        match self.unit {
+            ResultUnit::Body if self.bytes > 0 && self.packets == 0 => {
+                self.results = 1;
+                self.last = Some(now);
+            }
+            ResultUnit::Line if self.line_open => self.found(1, now),
+            ResultUnit::Event | ResultUnit::Packet => self.events(b"\n\n", now),
+            _ => {}
+        }
+        if self.packets == 0 && matches!(self.unit, ResultUnit::Body | ResultUnit::Line | ResultUnit::Feature) {
+            self.packets = u32::from(self.results > 0);
+        }
+    }
+
+    /// One message of a WebSocket. Checks look at the last.
+    pub fn message(&mut self, text: &[u8], now: Micros) {
+        self.bytes += text.len() as u64;
+        if let Some(body) = &mut self.body {
+            body.clear();
+            body.extend_from_slice(text);
+        }
+        match self.unit {
+            ResultUnit::Packet => self.packet(text, now),
+            _ => self.one_packet(now),
+        }
+    }
+
+    /// More of a reply that counts its own results: so many so far, in so many more bytes.
+    pub fn elements(&mut self, count: u64, bytes: usize, now: Micros) {
+        self.bytes += bytes as u64;
+        if count > 0 {
+            self.results = 0;
+            self.found(count, now);
+        }
+    }
+
+    /// One row of an answer that comes in rows, of so many bytes; `text` writes it where checks look at the whole.
+    pub fn row(&mut self, bytes: usize, now: Micros, text: impl FnOnce(&mut Vec<u8>)) {
+        self.bytes += bytes as u64;
+        if let Some(body) = &mut self.body {
+            if body.len() + bytes <= BODY_MOST {
+                text(body);
+            } else {
+                self.too_large = true;
+            }
+        }
+        match self.unit {
+            ResultUnit::Body => {
+                self.first.get_or_insert(now);
+            }
+            _ => self.found(1, now),
+        }
+    }
+
+    fn found(&mut self, count: u64, now: Micros) {
+        self.results += count;
+        self.first.get_or_insert(now);
+        self.last = Some(now);
+    }
+
+    fn one_packet(&mut self, now: Micros) {
+        self.packets += 1;
+        self.found(1, now);
+    }
+
+    fn lines(&mut self, bytes: &[u8], now: Micros) {
+        let mut count = 0;
+        for byte in bytes {
+            match byte {
+                b'\n' => count += u64::from(std::mem::take(&mut self.line_open)),
+                // The record separator of RFC 8142 and blanks are no content.
+                b'\r' | b' ' | 0x1e => {}
+                _ => self.line_open = true,
+            }
+        }
+        if count > 0 {
+            self.found(count, now);
+        }
+    }
+
+    fn features(&mut self, bytes: &[u8], now: Micros) {
+        let mut count = 0;
+        for byte in bytes {
+            self.matched = match *byte {
+                b if b == FEATURE[self.matched] => self.matched + 1,
+                // The text's only repetition is its quote.
+                b'"' => 1,
+                _ => 0,
+            };
+            if self.matched == FEATURE.len() {
+                count += 1;
+                self.matched = 0;
+            }
+        }
+        if count > 0 {
+            self.found(count, now);
+        }
+    }
+
+    /// Events of a Server-Sent Events stream: lines `data: …`, a blank line ends each.
+    fn events(&mut self, mut bytes: &[u8], now: Micros) {
+        while let Some(at) = bytes.iter().position(|byte| *byte == b'\n') {
+            self.keep_line(&bytes[..at]);
+            bytes = &bytes[at + 1..];
+            let line = std::mem::take(&mut self.line);
+            let text = line.strip_suffix(b"\r").unwrap_or(&line);
+            if text.is_empty() {
+                if !self.event.is_empty() {
+                    let mut event = std::mem::take(&mut self.event);
+                    match self.unit {
+                        ResultUnit::Packet => self.packet(&event, now),
+                        _ => self.one_packet(now),
+                    }
+                    event.clear();
+                    self.event = event;
+                }
+            } else if let Some(data) = text.strip_prefix(b"data:")
+                && self.event.len() + data.len() < BODY_MOST
+            {
+                if !self.event.is_empty() {
+                    self.event.push(b'\n');
+                }
+                self.event.extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
+            }
+            self.line = line;
+            self.line.clear();
+        }
+        self.keep_line(bytes);
+    }
+
+    fn keep_line(&mut self, bytes: &[u8]) {
+        if self.line.len() + bytes.len() <= BODY_MOST {
+            self.line.extend_from_slice(bytes);
+        } else {
+            self.too_large = true;
+        }
+    }
+
+    /// A packet of a search (API.md, "Result packets of a search").
+    fn packet(&mut self, text: &[u8], now: Micros) {
+        let Ok(packet) = serde_json::from_slice::<serde_json::Value>(text) else { return };
+        match packet["kind"].as_str() {
+            Some("results") => {
+                self.packets += 1;
+                self.found(packet["features"].as_array().map_or(0, Vec::len) as u64, now);
+            }
+            Some("complete") => {
+                self.state = match packet["state"].as_str() {
+                    Some("complete") => Some(State::Complete),
+                    Some("absent") => Some(State::Absent),
+                    _ => Some(State::Partial),
+                };
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn scan(unit: ResultUnit, pieces: &[&[u8]]) -> Scan {
+        let mut scan = Scan::default();
+        scan.reset(&unit, false);
+        for (now, piece) in pieces.iter().enumerate() {
+            scan.take(piece, now as Micros);
+        }
+        scan.end(pieces.len() as Micros);
+        scan
+    }
+
+    #[test]
+    fn packets_of_a_search_are_counted_and_its_last_word_is_believed() {
+        let stream = b"data: {\"kind\":\"results\",\"features\":[1,2]}\n\n: ping\n\nevent: x\ndata: {\"kind\":\"provider\"}\n\ndata: {\"kind\":\"complete\",\"state\":\"partial\"}\n\n";
+        let scan = scan(ResultUnit::Packet, &[&stream[..30], &stream[30..]]);
+        assert_eq!((scan.packets, scan.results, scan.state), (1, 2, Some(State::Partial)));
+        assert_eq!(scan.first, Some(1));
+    }
+
+    proptest! {
+        #[test]
+        fn counts_do_not_depend_on_how_the_body_was_cut(
+            lines in prop::collection::vec(prop::sample::select(vec!["", "a", "{\"type\":\"Feature\"}", "\"\"Feature\"", "\"Feature"]), 0..20),
+            cut in 1..7_usize,
+        ) {
+            let text = lines.join("\n");
+            let pieces: Vec<&[u8]> = text.as_bytes().chunks(cut).collect();
+            let full = lines.iter().filter(|line| !line.is_empty()).count() as u64;
+            prop_assert_eq!(scan(ResultUnit::Line, &pieces).results, full);
+            prop_assert_eq!(scan(ResultUnit::Feature, &pieces).results, text.matches("\"Feature\"").count() as u64);
+        }
+    }
+}

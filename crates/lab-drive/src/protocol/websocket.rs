@@ -1,0 +1,241 @@
+//! WebSocket (RFC 6455), as a client that listens: each question opens a stream, its messages are packets.
+//!
+//! By hand, for the sake of many: a stream costs one small buffer, so that ten thousand of them fit where a general library's
+//! buffers alone would take a gigabyte. Extensions are not offered.
+
+use super::address::Address;
+use super::fault::Fault;
+use super::scan::BODY_MOST;
+use super::stream::Stream;
+use crate::generate::Question;
+use crate::protocol::{Exchange, Wire};
+use crate::scenario::ResultUnit;
+use meridian_lab_results::record::Record;
+use tokio::io::AsyncReadExt;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+/// Streams to be.
+#[derive(Debug)]
+pub struct WebSocket {
+    address: Address,
+    buffer: Vec<u8>,
+    message: Vec<u8>,
+}
+
+/// Room for what comes at once; it grows where a message is larger.
+const BUFFER: usize = 2 << 10;
+
+/// The example of RFC 6455, section 1.3: the key keeps caches from answering, and there is none here.
+const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+
+/// A frame from a server.
+#[derive(Debug, PartialEq, Eq)]
+struct Frame {
+    last: bool,
+    code: u8,
+    payload: std::ops::Range<usize>,
+}
+
+const CONTINUATION: u8 = 0;
+const BINARY: u8 = 2;
+const CLOSE: u8 = 8;
+const PING: u8 = 9;
+const PONG: u8 = 10;
+
+impl WebSocket {
+    /// A stream to be.
+    pub fn new(address: Address) -> WebSocket {
+        WebSocket { address, buffer: Vec::new(), message: Vec::new() }
+    }
+
+    async fn read(&mut self, stream: &mut Stream) -> Result<(), Fault> {
+        if self.buffer.len() == self.buffer.capacity() {
+            self.buffer.reserve(BUFFER);
+        }
+        match stream.read_buf(&mut self.buffer).await {
+            Ok(0) => Err(Fault::failed("the stream broke off")),
+            Ok(_) => Ok(()),
+            Err(e) => Err(Fault::broken(&e)),
+        }
+    }
+
+    /// Where the head of the answer ends, once it is there; writes the status.
+    fn upgraded(&self, record: &mut Record) -> Result<Option<usize>, Fault> {
+        let mut headers = [httparse::EMPTY_HEADER; 64];
+        let mut answer = httparse::Response::new(&mut headers);
+        let end = match answer.parse(&self.buffer) {
+            Ok(httparse::Status::Complete(end)) => end,
+            Ok(httparse::Status::Partial) if self.buffer.len() < 16 << 10 => return Ok(None),
+            _ => return Err(Fault::failed("the answer is not HTTP")),
+        };
+        record.status = answer.code.unwrap_or(0);
+        let accepts = |header: &httparse::Header<'_>| {
+            header.name.eq_ignore_ascii_case("sec-websocket-accept")
+                && header.value.trim_ascii() == derive_accept_key(KEY.as_bytes()).as_bytes()
+        };
+        if record.status == 101 && !answer.headers.iter().any(accepts) {
+            return Err(Fault::failed("the answer agrees to something else than a WebSocket"));
+        }
+        Ok(Some(end))
+    }
+}
+
+impl Wire for WebSocket {
+    async fn open(&mut self) -> Result<(), Fault> {
+        // A stream begins with its question: that it could is all there is to see.
+        Stream::open(&self.address).await.map(drop)
+    }
+
+    /// Opens a stream and listens to it: until it ends, a search says that it is complete, or (where a result is a body) the
+    /// first message has come.
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+        let Exchange { question, unit, record, scan, clock } = of;
+        self.buffer.clear();
+        self.message.clear();
+        let mut stream = Stream::open(&self.address).await?;
+        record.sent = Some(clock.now());
+        stream.send(&upgrade(question)).await?;
+        loop {
+            self.read(&mut stream).await?;
+            record.first_byte.get_or_insert_with(|| clock.now());
+            if let Some(end) = self.upgraded(record)? {
+                self.buffer.drain(..end);
+                break;
+            }
+        }
+        if record.status != 101 {
+            // The answer is a refusal, and the status says which.
+            return Ok(());
+        }
+        if !question.body().is_empty() {
+            stream.send(&frame_of(1, question.body())).await?;
+        }
+        loop {
+            let mut used = 0;
+            while let Some(frame) = next_frame(&self.buffer[used..]).map_err(Fault::failed)? {
+                let payload = used + frame.payload.start..used + frame.payload.end;
+                used = payload.end;
+                let payload = &self.buffer[payload];
+                match frame.code {
+                    CLOSE => return Ok(()),
+                    PING => stream.send(&frame_of(PONG, payload)).await?,
+                    PONG => {}
+                    CONTINUATION..=BINARY => {
+                        if self.message.len() + payload.len() > BODY_MOST {
+                            return Err(Fault::failed("a message is larger than 64 MiB"));
+                        }
+                        if frame.last && self.message.is_empty() {
+                            scan.message(payload, clock.now());
+                        } else {
+                            self.message.extend_from_slice(payload);
+                            if frame.last {
+                                scan.message(&self.message, clock.now());
+                                self.message.clear();
+                            }
+                        }
+                        if frame.last && (scan.state.is_some() || **unit == ResultUnit::Body) {
+                            // What the other side makes of a farewell does not matter any more.
+                            let _ = stream.send(&frame_of(CLOSE, &1000_u16.to_be_bytes())).await;
+                            return Ok(());
+                        }
+                    }
+                    _ => return Err(Fault::failed("a frame of an unknown kind came")),
+                }
+            }
+            self.buffer.drain(..used);
+            self.read(&mut stream).await?;
+        }
+    }
+
+    fn abandon(&mut self) {
+        // Its stream ended with the exchange.
+    }
+}
+
+/// The question's head as one that asks for a WebSocket: its path and headers, as a GET. The body goes as the first message.
+fn upgrade(question: &Question) -> Vec<u8> {
+    let head = question.get(question.path());
+    let mut out = head.bytes.strip_suffix(b"\r\n").unwrap_or(&head.bytes).to_vec();
+    out.extend_from_slice(
+        format!(
+            "connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: {KEY}\r\n\r\n"
+        )
+        .as_bytes(),
+    );
+    out
+}
+
+/// The first frame of what has come, where it is whole.
+fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, &'static str> {
+    let [first, second, ..] = bytes else { return Ok(None) };
+    if second & 0x80 != 0 {
+        return Err("the server masked a frame");
+    }
+    if first & 0x70 != 0 {
+        return Err("the server used an extension that was not offered");
+    }
+    let (length, start) = match second & 0x7f {
+        126 => match bytes.get(2..4) {
+            Some(long) => (long.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)), 4),
+            None => return Ok(None),
+        },
+        127 => match bytes.get(2..10) {
+            Some(long) => (long.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)), 10),
+            None => return Ok(None),
+        },
+        short => (u64::from(short), 2),
+    };
+    let length =
+        usize::try_from(length).ok().filter(|length| *length <= BODY_MOST).ok_or("a frame is larger than 64 MiB")?;
+    let payload = start..start + length;
+    Ok((bytes.len() >= payload.end).then_some(Frame { last: first & 0x80 != 0, code: first & 0x0f, payload }))
+}
+
+/// A whole frame of a client. It must be masked; the mask is there against proxies that misread, and zero is one.
+fn frame_of(code: u8, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x80 | code];
+    match payload.len() {
+        short @ 0..=125 => out.push(0x80 | u8::try_from(short).unwrap_or(0)),
+        long => match u16::try_from(long) {
+            Ok(long) => {
+                out.push(0x80 | 126);
+                out.extend_from_slice(&long.to_be_bytes());
+            }
+            Err(_) => {
+                out.push(0x80 | 127);
+                out.extend_from_slice(&(long as u64).to_be_bytes());
+            }
+        },
+    }
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(payload);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_frame_is_found_once_it_is_whole_and_says_what_was_sent(length in prop::sample::select(vec![0, 1, 125, 126, 127, 65_535, 65_536, 70_000_usize]), last: bool, cut in 0..100_usize) {
+            let mut wire = vec![u8::from(last) << 7 | 1];
+            match length {
+                0..=125 => wire.push(length as u8),
+                126..=65_535 => { wire.push(126); wire.extend_from_slice(&(length as u16).to_be_bytes()); }
+                _ => { wire.push(127); wire.extend_from_slice(&(length as u64).to_be_bytes()); }
+            }
+            let start = wire.len();
+            wire.resize(start + length, b'x');
+            prop_assert_eq!(next_frame(&wire), Ok(Some(Frame { last, code: 1, payload: start..start + length })));
+            let short = wire.len() - 1 - cut % wire.len();
+            prop_assert_eq!(next_frame(&wire[..short]), Ok(None));
+        }
+
+        #[test]
+        fn any_bytes_are_a_frame_or_a_mistake_or_too_few(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            let _ = next_frame(&bytes);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! The scenario: who asks what, how often, and what a sound answer is, in one TOML file.
+//!
+//! A first scenario needs three tables:
+//!
+//! ```toml
+//! [target]
+//! url = "http://127.0.0.1:7117"
+//!
+//! [arrival]
+//! kind = "constant"
+//! rate = 100                      # a second
+//!
+//! [request]
+//! path = "/collections/quakes/items?limit=10"
+//! ```
+//!
+//! All else has a default. [`Scenario::load`] reads a file, lays `--set` over it, fills in what was left out and checks the
+//! whole; the resolved form is written beside the results and can be run again as it is.
+
+mod arrival;
+mod beside;
+mod check;
+mod generator;
+mod objective;
+mod read;
+mod sampler;
+mod target;
+
+pub use arrival::{Arrival, Think};
+pub(crate) use beside::anchored;
+pub use check::Check;
+pub use generator::Generator;
+pub use objective::{Metric, Objective};
+pub use sampler::Sampler;
+pub use target::Target;
+
+use meridian_lab_results::error::{LabError, Result};
+pub(crate) use read::mistake;
+use read::one_or_many;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A workload. Times are seconds, named so.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What reports call it; the file's name where it is left out.
+    #[serde(default)]
+    pub name: String,
+    /// Everything drawn at random follows from it.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// The arrival process of a scenario with one population; `[[population]]` holds it where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival: Option<Arrival>,
+    /// When the load begins, what of it is counted, and when it ends.
+    #[serde(default)]
+    pub phases: Phases,
+    /// How often, and in which order targets take turns.
+    #[serde(default)]
+    pub trials: Trials,
+    /// When to stop early.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Which servers; `[target]` for one, `[[target]]` for several.
+    #[serde(deserialize_with = "one_or_many")]
+    pub target: Vec<Target>,
+    /// What is asked; several make a mix by their weights.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub request: Vec<Request>,
+    /// Named sources of values for `{name}` in paths and bodies.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub generate: BTreeMap<String, Generator>,
+    /// Who asks; one population named `users` with the scenario's arrival where it is left out.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub population: Vec<Population>,
+    /// What is read from the target's machine while it runs.
+    #[serde(default, deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub sampler: Vec<Sampler>,
+    /// What must hold for the run to end with exit code 0.
+    #[serde(default, deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub objective: Vec<Objective>,
+}
+
+/// The parts of a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Phases {
+    /// Wait before the load of each trial until its target is idle by its own metric; a target's own goes before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_idle: Option<WaitIdle>,
+    /// Load before anything is counted.
+    pub warm_up_s: f64,
+    /// Load that is counted. Arrivals that end by themselves (burst, onoff, replay) last until they are through instead.
+    pub measured_s: f64,
+    /// Load after what is counted, so that the last measured requests do not end in peace.
+    pub cool_down_s: f64,
+    /// Pause after the load before the first measurement is repeated.
+    pub again_after_s: f64,
+    /// Length of that repeat; 0: none.
+    pub again_s: f64,
+    /// How the target begins, for the reader: `cold` or `warm`. The lab cannot make it so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<Start>,
+}
+
+impl Default for Phases {
+    fn default() -> Self {
+        Phases {
+            wait_idle: None,
+            warm_up_s: 0.0,
+            measured_s: 10.0,
+            cool_down_s: 0.0,
+            again_after_s: 0.0,
+            again_s: 0.0,
+            start: None,
+        }
+    }
+}
+
+/// Whether the target's caches were filled before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Start {
+    /// Just started, nothing read.
+    Cold,
+    /// Has answered the like before.
+    Warm,
+}
+
+/// When a target counts as idle.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitIdle {
+    /// Where its metrics are, in the Prometheus text form.
+    pub url: String,
+    /// The metric, labels included where they matter; the sum over all series of that name.
+    pub metric: String,
+    /// Idle while the metric is at most this.
+    pub at_most: f64,
+    /// It must be so for this long.
+    #[serde(default = "one_second")]
+    pub for_s: f64,
+    /// Give up after this long.
+    #[serde(default = "five_minutes")]
+    pub limit_s: f64,
+}
+
+/// Repeats.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Trials {
+    /// Trials of each target.
+    pub repeats: u16,
+    /// In which order targets take turns.
+    pub order: Order,
+    /// Pause between trials.
+    pub pause_s: f64,
+}
+
+impl Default for Trials {
+    fn default() -> Self {
+        Trials { repeats: 1, order: Order::Alternate, pause_s: 0.0 }
+    }
+}
+
+/// The order of trials over targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// A A B B.
+    Given,
+    /// A B A B: drift of the machine falls on both alike.
+    Alternate,
+    /// Drawn from the seed.
+    Shuffled,
+}
+
+/// When to stop early; 0 means no limit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Seconds over all trials.
+    pub total_s: f64,
+    /// Requests over all trials.
+    pub requests: u64,
+    /// Requests that failed, over all trials.
+    pub errors: u64,
+    /// Largest 99th percentile of lateness of the lab itself before the run counts as void.
+    pub late_ms: f64,
+    /// Largest share of the machine's time used by others, or stolen by the host, before the run counts as void.
+    pub other_load: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { total_s: 0.0, requests: 0, errors: 0, late_ms: 10.0, other_load: 0.05 }
+    }
+}
+
+/// One thing to ask.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// What reports call it; its path where it is left out.
+    #[serde(default)]
+    pub name: String,
+    /// HTTP method.
+    #[serde(default = "get")]
+    pub method: String,
+    /// Path and query, with `{name}` or `{name.field}` of `[generate.name]`.
+    #[serde(default = "root")]
+    pub path: String,
+    /// Its share of the mix.
+    #[serde(default = "weight_one")]
+    pub weight: f64,
+    /// Body, with the same placeholders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+    /// Headers beside the target's, with the same placeholders.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// What counts as one result in the answer's body.
+    #[serde(default)]
+    pub result: ResultUnit,
+    /// JSON pointer (RFC 6901) of an address in the answer, such as `/packets`: what stands there is asked for next, and is the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow: Option<String>,
+    /// What a sound answer is.
+    #[serde(default)]
+    pub check: Check,
+}
+
+/// What counts as one result in the body of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResultUnit {
+    /// The whole body, where it is not empty.
+    #[default]
+    Body,
+    /// Each line that is not empty (NDJSON, CSV, RFC 8142 text sequences), each row of a PostgreSQL server, each element of a
+    /// Redis reply.
+    #[serde(alias = "row")]
+    Line,
+    /// Each GeoJSON feature: occurrences of `"Feature"`.
+    Feature,
+    /// Each event of a Server-Sent Events stream, or each message of a WebSocket.
+    Event,
+    /// Each packet of kind `results` of a search, until the packet of kind `complete`, whose `state` is believed.
+    Packet,
+}
+
+/// A group of users that is recorded apart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Population {
+    /// What reports call it.
+    pub name: String,
+    /// Its arrival process.
+    pub arrival: Arrival,
+    /// The target it asks; all of the trial's where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The requests of its mix, by name; all where it is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<String>,
+    /// When its users give up; the target's time limit where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience_s: Option<f64>,
+    /// Most connections at once of an open arrival; what comes beyond waits for one, and counts as not sent when its
+    /// patience ends first.
+    #[serde(default = "thousand")]
+    pub connections: usize,
+    /// What its users do after an answer that is of no use.
+    #[serde(default)]
+    pub retry: Retry,
+}
+
+/// Trying again after an answer that is of no use (anything but sound or partial).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retry {
+    /// Tries beyond the first.
+    pub times: u8,
+    /// Try until it works or the load ends.
+    pub forever: bool,
+    /// Pause before the second try.
+    pub wait_s: f64,
+    /// Each pause is this many times the last; 0 counts as 1.
+    pub factor: f64,
+    /// No pause is shorter than the seconds of the answer's `Retry-After`.
+    pub after: bool,
+}
+
+fn one() -> u64 {
+    1
+}
+fn one_second() -> f64 {
+    1.0
+}
+fn five_minutes() -> f64 {
+    300.0
+}
+fn get() -> String {
+    "GET".to_owned()
+}
+fn root() -> String {
+    "/".to_owned()
+}
+fn weight_one() -> f64 {
+    1.0
+}
+fn thousand() -> usize {
+    1000
+}
+
+impl Request {
+    /// A request with nothing but a method and a path, as an access log has it.
+    pub(crate) fn plain(method: &str, path: &str) -> Request {
+        Request {
+            name: path.to_owned(),
+            method: method.to_owned(),
+            path: path.to_owned(),
+            weight: 1.0,
+            body: None,
+            headers: BTreeMap::new(),
+            result: ResultUnit::Body,
+            follow: None,
+            check: Check::default(),
+        }
+    }
+}
+
+/// What the requests of access logs are called.
+pub(crate) const LOG: &str = "replay";
+
+impl Scenario {
+    /// The request that stands for the lines of access logs, where one is replayed: a line is checked by its status
+    /// alone. Its index is the one behind those of `request`.
+    pub(crate) fn log(&self) -> Option<Request> {
+        let replays = self.population.iter().any(|population| population.arrival.is_replay());
+        replays.then(|| Request { name: LOG.to_owned(), ..Request::plain("GET", "/") })
+    }
+
+    /// What samples of a target's processes are called.
+    pub(crate) fn sampled_as(&self, target: &Target) -> String {
+        if self.target.len() == 1 { "target".to_owned() } else { format!("target {}", target.name) }
+    }
+
+    /// The resolved form, as TOML that [`Scenario::parse`] reads.
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string(self).map_err(|e| LabError::scenario(format!("the scenario cannot be written: {e}")))
+    }
+}
+
+mod resolve;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+//! `lab breakpoint`: up to which load do the objectives hold, and how does it fail beyond?
+//!
+//! Each step is a whole run of the scenario ([`meridian_lab_drive::driver`]) with its own seed, from an idle target: after a pause, and after the
+//! scenario's `wait_idle` where it has one. [`search`] chooses the loads and knows nothing of servers; [`measure`]
+//! reads back what a step left; [`sustain`] says up to which rate no backlog grows; [`verdict`] says what all steps together show. The folder holds every step's results folder, so
+//! that any of them can be looked at as a run of its own.
+
+mod load;
+mod measure;
+pub mod search;
+mod show;
+mod sustain;
+mod verdict;
+
+#[cfg(test)]
+mod tests;
+
+pub use load::Load;
+pub use measure::{Failed, Step};
+pub use show::report;
+pub use sustain::Backlog;
+pub use verdict::{Conclusion, Found, Shape, ShapeKind};
+
+use meridian_lab_drive::driver;
+use meridian_lab_drive::scenario::{Metric, Objective, Scenario};
+use meridian_lab_results::error::{LabError, Result};
+use search::{End, Next, Plan, Purpose, Search};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// What a search is given beside its scenario.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The folder to be.
+    pub out: PathBuf,
+    /// Public hosts to which load may be sent.
+    pub allow_public: Vec<String>,
+    /// Ends the search when notified, as Ctrl-C does.
+    pub interrupt: Option<Arc<Notify>>,
+    /// The population whose load is searched, where there are several.
+    pub population: Option<String>,
+    /// The first load; the scenario's own where it is left out.
+    pub from: Option<f64>,
+    /// The greatest load to try.
+    pub most: Option<f64>,
+    /// What a step up multiplies the load by.
+    pub factor: f64,
+    /// Half the width of the interval, as a share of the breakpoint, that is narrow enough.
+    pub within: f64,
+    /// Most steps.
+    pub steps: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            out: PathBuf::new(),
+            allow_public: Vec::new(),
+            interrupt: None,
+            population: None,
+            from: None,
+            most: None,
+            factor: 2.0,
+            within: 0.05,
+            steps: 40,
+        }
+    }
+}
+
+/// Fresh trials at each end of a narrow interval.
+const CONFIRM: u32 = 2;
+/// Void steps in a row after which the machine counts as unfit.
+const VOID_MOST: u32 = 3;
+/// Pause between steps where the scenario has none (`trials.pause_s`).
+const PAUSE_S: f64 = 1.0;
+/// Attempts to reach a target that was there before, and the pause between two.
+const REACH: (u32, f64) = (5, 3.0);
+/// The objectives of a scenario that has none: a second is about what keeps a user's train of thought (Miller 1968).
+const OBJECTIVES: [(Metric, Option<f64>, Option<f64>); 2] =
+    [(Metric::P95Ms, Some(1_000.0), None), (Metric::SoundShare, None, Some(0.99))];
+
+/// Searches the breakpoint and leaves a folder. `progress` hears of each step when it has ended.
+pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Step)) -> Result<Found> {
+    let load = Load::of(scenario, options.population.as_deref())?;
+    let scenario = prepared(scenario)?;
+    let plan = plan(&scenario, load, options)?;
+    let folder = Folder::create(&options.out, &scenario.to_toml()?)?;
+    let started = jiff::Timestamp::now().to_string();
+    let mut steps: Vec<Step> = Vec::new();
+    let (mut voids, mut again, mut ended) = (0, None, None);
+    let most = plan.bounds.1;
+    let mut search = Search::new(plan);
+    let conclusion = loop {
+        let next = match (again.take(), ended) {
+            (Some((value, purpose)), _) => Next::Try(value, purpose),
+            (None, None) => search.choose(),
+            (None, Some(end)) => Next::End(end),
+        };
+        let (value, purpose) = match next {
+            Next::Try(value, purpose) => (value, purpose),
+            Next::End(end) => {
+                // The objectives' edge is as well known as it will be; what is left of the steps goes to what can be sustained.
+                let more = load.is_rate() && steps.len() < options.steps;
+                let raised = steps.iter().filter(|step| step.purpose == Purpose::Sustain).count();
+                ended = Some(end);
+                match sustain::next(&steps, most, raised).filter(|_| more) {
+                    Some(value) => (value, Purpose::Sustain),
+                    None => break Conclusion::from(end),
+                }
+            }
+        };
+        if !steps.is_empty() && paused(&scenario, options.interrupt.as_ref()) {
+            break ended.map_or(Conclusion::Interrupted, Conclusion::from);
+        }
+        let n = u32::try_from(steps.len() + 1).unwrap_or(u32::MAX);
+        let mut stepped = scenario.clone();
+        load.set(&mut stepped, value);
+        stepped.seed = scenario.seed.wrapping_add(u64::from(n));
+        stepped.name = format!("{} at {value} {}", scenario.name, load.unit());
+        let name = format!("steps/{n:02}-{value}");
+        let Some(outcome) = driven(&stepped, options, &folder.partial.join(&name), steps.is_empty())? else {
+            break ended.map_or(Conclusion::Gone, Conclusion::from);
+        };
+        let step = measure::step(&folder.partial, &name, &outcome, (load, value), (n, purpose, stepped.seed))?;
+        progress(&step);
+        let interrupted = step.cut_short.as_deref() == Some("interrupted");
+        let void = !step.void.is_empty();
+        if !void && !interrupted && purpose != Purpose::Sustain {
+            search.told(value, step.held);
+        }
+        steps.push(step);
+        if interrupted {
+            break ended.map_or(Conclusion::Interrupted, Conclusion::from);
+        }
+        // A void step says nothing: the same load again, as long as the machine may come to rest.
+        voids = if void { voids + 1 } else { 0 };
+        if voids >= VOID_MOST {
+            break ended.map_or(Conclusion::Void, Conclusion::from);
+        }
+        if void {
+            again = Some((value, purpose));
+        }
+    };
+    let found = verdict::found(&scenario, load, options, (conclusion, search.estimate().ok()), started, steps);
+    folder.finish(&found)?;
+    Ok(found)
+}
+
+/// The scenario as every step runs it: one trial of one target, with objectives.
+fn prepared(scenario: &Scenario) -> Result<Scenario> {
+    let mut scenario = scenario.clone();
+    let turns = scenario.population.iter().any(|population| population.target.is_none());
+    if turns && scenario.target.len() > 1 {
+        return Err(LabError::scenario(
+            "there are several targets that take turns: expected one, as each has its own breakpoint \
+             (or a target for each population)",
+        ));
+    }
+    scenario.trials.repeats = 1;
+    scenario.phases.again_s = 0.0;
+    if scenario.objective.is_empty() {
+        let objective = |(metric, at_most, at_least)| Objective {
+            metric,
+            at_most,
+            at_least,
+            population: None,
+            request: None,
+            target: None,
+        };
+        scenario.objective = OBJECTIVES.map(objective).to_vec();
+    }
+    Ok(scenario)
+}
+
+fn plan(scenario: &Scenario, load: Load, options: &Options) -> Result<Plan> {
+    let wrong = |option: &str, value: f64, expected: &str| {
+        Err(LabError::scenario(format!("{option} {value}: expected {expected}")))
+    };
+    let (from, most) = (options.from.unwrap_or_else(|| load.value(scenario)), options.most.unwrap_or(load.most()));
+    if !(from > 0.0 && from <= load.most()) {
+        return wrong("--from", from, &format!("a load above 0 and at most {}", load.most()));
+    }
+    if !(most >= from && most <= load.most()) {
+        return wrong("--most", most, &format!("a load from {from} to {}", load.most()));
+    }
+    if !(options.factor >= 1.05 && options.factor <= 100.0) {
+        return wrong("--factor", options.factor, "a number from 1.05 to 100");
+    }
+    if !(options.within >= 0.005 && options.within <= 0.5) {
+        return wrong("--within", options.within, "a share from 0.005 to 0.5, such as 0.05 for plus or minus 5 %");
+    }
+    let least = if load.whole() { 1.0 } else { from / 1_000.0 };
+    let (factor, within) = (options.factor, options.within);
+    Ok(Plan {
+        from,
+        bounds: (least, most),
+        factor,
+        within,
+        confirm: CONFIRM,
+        trials: options.steps,
+        whole: load.whole(),
+    })
+}
+
+/// One run; `None` where a target that was there before can no longer be reached.
+fn driven(scenario: &Scenario, options: &Options, out: &Path, first: bool) -> Result<Option<driver::Outcome>> {
+    let (allow_public, interrupt) = (options.allow_public.clone(), options.interrupt.clone());
+    let options = driver::Options { out: out.to_owned(), allow_public, interrupt: interrupt.clone(), live: None };
+    for _ in 0..REACH.0 {
+        match driver::run(scenario, &options, &mut |_| ()) {
+            Err(LabError::Target(_)) if !first => {
+                if slept(REACH.1, interrupt.as_ref()) {
+                    break;
+                }
+            }
+            other => return other.map(Some),
+        }
+    }
+    Ok(None)
+}
+
+fn paused(scenario: &Scenario, interrupt: Option<&Arc<Notify>>) -> bool {
+    let pause = scenario.trials.pause_s;
+    slept(if pause > 0.0 { pause } else { PAUSE_S }, interrupt)
+}
+
+/// Sleeps; true where it was interrupted.
+fn slept(seconds: f64, interrupt: Option<&Arc<Notify>>) -> bool {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return false };
+    let interrupt = interrupt.cloned().unwrap_or_default();
+    runtime.block_on(async {
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs_f64(seconds)) => false,
+            Ok(()) = tokio::signal::ctrl_c() => true,
+            () = interrupt.notified() => true,
+        }
+    })
+}
+
+impl From<End> for Conclusion {
+    fn from(end: End) -> Self {
+        match end {
+            End::Found => Conclusion::Found,
+            End::Trials => Conclusion::Wide,
+            End::Above => Conclusion::Above,
+            End::Below => Conclusion::Below,
+        }
+    }
+}
+
+/// The folder in the making; dropped before it is whole, it leaves nothing.
+struct Folder {
+    place: PathBuf,
+    partial: PathBuf,
+}
+
+impl Folder {
+    fn create(place: &Path, scenario: &str) -> Result<Folder> {
+        if place.is_file() || std::fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_some()) {
+            let shown = place.display();
+            return Err(LabError::scenario(format!("{shown}: is there already: expected a new folder for results")));
+        }
+        let mut name = place.file_name().map_or_else(|| "breakpoint".into(), std::ffi::OsStr::to_owned);
+        name.push(".partial");
+        let folder = Folder { place: place.to_owned(), partial: place.with_file_name(name) };
+        let partial = &folder.partial;
+        if partial.exists() {
+            std::fs::remove_dir_all(partial).map_err(|e| broken(partial, &e))?;
+        }
+        std::fs::create_dir_all(partial.join("steps")).map_err(|e| broken(partial, &e))?;
+        std::fs::write(partial.join("scenario.toml"), scenario).map_err(|e| broken(partial, &e))?;
+        Ok(folder)
+    }
+
+    fn finish(self, found: &Found) -> Result<()> {
+        found.write(&self.partial)?;
+        show::report(&self.partial)?;
+        if self.place.exists() {
+            std::fs::remove_dir(&self.place).map_err(|e| broken(&self.place, &e))?;
+        }
+        std::fs::rename(&self.partial, &self.place).map_err(|e| broken(&self.place, &e))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // After `finish` the name is no longer there.
+        let _ = std::fs::remove_dir_all(&self.partial);
+    }
+}
+
+fn broken(path: &Path, error: &dyn std::fmt::Display) -> LabError {
+    LabError::results(format!("{}: results cannot be written: {error}", path.display()))
+}

@@ -1,0 +1,380 @@
+//! What all steps of a search show: the breakpoint, how sure it is, what failed first and how.
+
+use super::search::narrowness;
+use super::{Load, Options, Step, sustain};
+use meridian_lab_drive::scenario::Scenario;
+use meridian_lab_results::error::{LabError, Result};
+use meridian_lab_results::record::Outcome;
+use meridian_lab_results::stats::Estimate;
+use meridian_lab_results::stats::mode::Mode;
+use meridian_lab_results::stats::usl::{self, Law, Point};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Version of `breakpoint.json`.
+const FORMAT_VERSION: u32 = 1;
+/// The file's name.
+const FILE: &str = "breakpoint.json";
+/// A percentile that is so many times as long past the breakpoint as before it breaks abruptly.
+const ABRUPT: f64 = 3.0;
+/// A server whose answers fall below this share of its best under more load gives way.
+const GIVES_WAY: f64 = 0.9;
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Conclusion {
+    /// The interval is as narrow as was asked, and was seen again from fresh.
+    Found,
+    /// There is an interval, wider than was asked.
+    Wide,
+    /// The greatest load held.
+    Above,
+    /// The least load failed.
+    Below,
+    /// The lab or the machine was the limit.
+    Void,
+    /// It was interrupted.
+    Interrupted,
+    /// The target could no longer be reached.
+    Gone,
+}
+
+/// `breakpoint.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// Version of the file's form.
+    pub format_version: u32,
+    /// Version of the program.
+    pub program: String,
+    /// The scenario's name.
+    pub name: String,
+    /// When it began (RFC 3339).
+    pub started: String,
+    /// When it ended.
+    pub ended: String,
+    /// What the load counts.
+    pub unit: String,
+    /// Whether the load is a rate, so that what comes out can be held against it.
+    pub is_rate: bool,
+    /// How the search ended.
+    pub conclusion: Conclusion,
+    /// The answer in words.
+    pub sentence: String,
+    /// The load at which the objectives fail as often as not, and where it lies with 95 % confidence; null where one side was not seen.
+    pub breakpoint: Option<Estimate>,
+    /// Half of the interval over its middle.
+    pub within: Option<f64>,
+    /// What was asked for.
+    pub wanted_within: f64,
+    /// The rate up to which no backlog grows, however long the load lasts, with 95 % confidence; null where the load is no rate, or no
+    /// backlog grew.
+    #[serde(default)]
+    pub sustainable: Option<Estimate>,
+    /// Length of the measured phase of a step, in seconds: the breakpoint is one of steps of that length.
+    #[serde(default)]
+    pub measured_s: f64,
+    /// The objective that failed first.
+    pub objective: Option<String>,
+    /// How it fails.
+    pub shape: Option<Shape>,
+    /// The greatest load that held, of all steps.
+    pub most_held: Option<f64>,
+    /// The scalability law through throughput over users, where users were the load and there are points enough.
+    pub law: Option<Law>,
+    /// Every step.
+    pub steps: Vec<Step>,
+}
+
+/// How a service fails past its breakpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Shape {
+    /// In one word.
+    pub kind: ShapeKind,
+    /// The percentile leaps at the breakpoint.
+    pub abrupt: bool,
+    /// More load makes it answer less.
+    pub gives_way: bool,
+    /// In words.
+    pub words: String,
+}
+
+/// What happens to requests past the breakpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShapeKind {
+    /// Each waits longer than the one before.
+    Queue,
+    /// They take longer, all alike.
+    Slower,
+    /// They are turned away.
+    Refusing,
+    /// They get nothing in time.
+    TimingOut,
+    /// They get errors.
+    Failing,
+    /// They get answers that are not right or not whole.
+    Unsound,
+    /// They could not be sent for want of connections.
+    NotSent,
+}
+
+pub(super) fn found(
+    scenario: &Scenario,
+    load: Load,
+    options: &Options,
+    (conclusion, breakpoint): (Conclusion, Option<Estimate>),
+    started: String,
+    steps: Vec<Step>,
+) -> Found {
+    let most_held = sound(&steps).filter(|step| step.held).map(|step| step.load).max_by(f64::total_cmp);
+    let mut found = Found {
+        format_version: FORMAT_VERSION,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        name: scenario.name.clone(),
+        started,
+        ended: jiff::Timestamp::now().to_string(),
+        unit: load.unit().to_owned(),
+        is_rate: load.is_rate(),
+        conclusion,
+        sentence: String::new(),
+        within: breakpoint.as_ref().map(narrowness),
+        wanted_within: options.within,
+        sustainable: if load.is_rate() { sustain::edge(&steps) } else { None },
+        measured_s: scenario.phases.measured_s,
+        objective: first_to_fail(&steps),
+        shape: breakpoint.and_then(|at| shape(&steps, at, load)),
+        breakpoint,
+        most_held,
+        law: if load.closed() { law(&steps) } else { None },
+        steps,
+    };
+    found.sentence = sentence(&found);
+    found
+}
+
+/// Steps that say something about the target.
+fn sound(steps: &[Step]) -> impl Iterator<Item = &Step> {
+    steps.iter().filter(|step| step.void.is_empty() && step.cut_short.as_deref() != Some("interrupted"))
+}
+
+/// The objective that failed in most steps, of those at the least loads that failed.
+fn first_to_fail(steps: &[Step]) -> Option<String> {
+    let least = sound(steps).filter(|step| !step.held).map(|step| step.load).min_by(f64::total_cmp)?;
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for failed in sound(steps).filter(|step| step.load <= least * 1.25).flat_map(|step| &step.failed) {
+        *counts.entry(&failed.objective).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(_, n)| *n).map(|(objective, _)| objective.to_owned())
+}
+
+/// The failing step nearest to the breakpoint, and what the others show around it.
+fn shape(steps: &[Step], at: Estimate, load: Load) -> Option<Shape> {
+    let failing = sound(steps).filter(|step| !step.held && step.load >= at.value);
+    let near = failing.min_by(|a, b| a.load.total_cmp(&b.load))?;
+    let before = sound(steps).filter(|step| step.held && step.load <= at.value);
+    let before = before.max_by(|a, b| a.load.total_cmp(&b.load));
+    let (mut kind, mut words) = of_requests(near);
+    // Near the edge a queue may be too short to be told from noise; further out it is not.
+    let further = sound(steps).filter(|step| step.load > near.load && step.load <= near.load * 2.0 + 1.0);
+    let growing = |step: &&Step| step.mode == Mode::Growing && step.growth_ms.is_some();
+    if let Some(step) =
+        further.min_by(|a, b| a.load.total_cmp(&b.load)).filter(growing).filter(|_| kind == ShapeKind::Slower)
+    {
+        (kind, words) = of_requests(step);
+    }
+    let times = |step: &Step| step.p95_ms.map_or_else(|| "for ever".to_owned(), |ms| format!("{ms:.3} ms"));
+    let mut abrupt = false;
+    if let Some(before) = before {
+        abrupt = match (before.p95_ms, near.p95_ms) {
+            (Some(before), Some(near)) => near >= before * ABRUPT,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        let how = if abrupt { "abruptly" } else { "by and by" };
+        words += &format!(
+            " It breaks {how}: 95 % wait at most {} at {}, {} at {}.",
+            times(before),
+            before.load,
+            times(near),
+            near.load
+        );
+    }
+    let best = sound(steps).map(|step| step.sound_per_s).fold(0.0, f64::max);
+    let furthest = sound(steps).max_by(|a, b| a.load.total_cmp(&b.load)).filter(|step| step.load > at.high)?;
+    let gives_way = furthest.sound_per_s < best * GIVES_WAY && !load.ends();
+    if !load.ends() {
+        let (out, how) = (furthest.sound_per_s, if gives_way { "it gives way" } else { "it keeps up its work" });
+        words += &format!(
+            " Under more load {how}: at {}, {out:.1} sound answers a second, {best:.1} at best.",
+            furthest.load
+        );
+    }
+    Some(Shape { kind, abrupt, gives_way, words })
+}
+
+fn of_requests(step: &Step) -> (ShapeKind, String) {
+    let all: u64 = step.outcomes.values().sum();
+    let share = |outcomes: &[Outcome]| -> f64 {
+        let n: u64 = outcomes.iter().filter_map(|outcome| step.outcomes.get(outcome.name())).sum();
+        n as f64 / all.max(1) as f64
+    };
+    let kinds = [
+        (ShapeKind::Refusing, share(&[Outcome::Refused]), "are turned away"),
+        (ShapeKind::TimingOut, share(&[Outcome::TimedOut, Outcome::Absent]), "get nothing in time"),
+        (ShapeKind::Failing, share(&[Outcome::Failed]), "get an error"),
+        (
+            ShapeKind::Unsound,
+            share(&[Outcome::Unsound, Outcome::Partial]),
+            "get an answer that is not right or not whole",
+        ),
+        (ShapeKind::NotSent, share(&[Outcome::NotSent]), "cannot be sent for want of connections"),
+    ];
+    let at = step.load;
+    match kinds.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some((kind, share, words)) if share > 0.005 => {
+            (kind, format!("At {at}, {:.1} % of requests {words}.", share * 100.0))
+        }
+        _ => match (step.mode, step.growth_ms) {
+            (Mode::Growing, Some(growth)) => (
+                ShapeKind::Queue,
+                format!("A queue builds up: at {at} each request waits {growth:.3} ms longer than the one before."),
+            ),
+            (Mode::Stall, _) => {
+                let longest = step.stalls.iter().map(|stall| stall.length_s).fold(0.0, f64::max);
+                (ShapeKind::Slower, format!("At {at} it stalls: for {longest:.1} s nothing is answered."))
+            }
+            _ => (ShapeKind::Slower, format!("At {at} answers take longer, all along alike.")),
+        },
+    }
+}
+
+fn law(steps: &[Step]) -> Option<Law> {
+    let points = sound(steps).filter(|step| step.sound_per_s > 0.0);
+    let points: Vec<Point> =
+        points.map(|step| Point { n: step.load, throughput: step.sound_per_s, sd: None }).collect();
+    usl::fit(&points).ok()
+}
+
+fn sentence(found: &Found) -> String {
+    let unit = &found.unit;
+    let objective = found.objective.as_deref().unwrap_or("an objective");
+    let interval = |at: &Estimate| {
+        let within = narrowness(at) * 100.0;
+        format!(
+            "{} {unit} ({} to {} with 95 % confidence, ±{within:.1} %)",
+            short(at.value),
+            short(at.low),
+            short(at.high)
+        )
+    };
+    let so_far = || match (&found.breakpoint, found.most_held) {
+        (Some(at), _) => format!(" By what was seen the breakpoint lies at {}.", interval(at)),
+        (None, Some(most)) => format!(" It held up to {most} {unit}."),
+        (None, None) => String::new(),
+    };
+    let mut text = match (found.conclusion, &found.breakpoint) {
+        (Conclusion::Found, Some(at)) => {
+            format!("The breakpoint lies at {}. Beyond it, \"{objective}\" fails first.", interval(at))
+        }
+        (Conclusion::Wide, Some(at)) => format!(
+            "The breakpoint lies at {}, wider than the ±{:.1} % that were asked for: steps at the same load did not agree, or there \
+             were too few. \"{objective}\" fails first.",
+            interval(at),
+            found.wanted_within * 100.0
+        ),
+        (Conclusion::Above, _) => {
+            format!("Every load held, up to {} {unit}: the breakpoint lies above.", found.most_held.unwrap_or_default())
+        }
+        (Conclusion::Below, _) => {
+            let least = sound(&found.steps).map(|step| step.load).fold(f64::INFINITY, f64::min);
+            format!("Every load failed, down to {least} {unit}: \"{objective}\" does not hold even there.")
+        }
+        (Conclusion::Void, _) => {
+            let why = found.steps.last().map(|step| step.void.join("; ")).unwrap_or_default();
+            format!("The search was given up, because this machine was not fit to measure: {why}.{}", so_far())
+        }
+        (Conclusion::Interrupted, _) => format!("The search was interrupted.{}", so_far()),
+        (Conclusion::Gone, _) => {
+            let last = found.steps.last().map_or(0.0, |step| step.load);
+            format!("After {last} {unit} the target could no longer be reached.{}", so_far())
+        }
+        (Conclusion::Found | Conclusion::Wide, None) => "There were too few steps for a breakpoint.".to_owned(),
+    };
+    text += &sustain::words(found);
+    if let Some(shape) = &found.shape {
+        text.push(' ');
+        text += &shape.words;
+    }
+    if let Some(law) = &found.law {
+        text.push(' ');
+        text += &law.words();
+        // What a law says that does not fit is not worth a word.
+        if law.fits() {
+            text += &match law.peak_n {
+                Some(peak) => format!(
+                    " By it throughput is greatest at {} users, {:.1} a second.",
+                    short(peak),
+                    law.throughput(peak)
+                ),
+                None => " By it throughput has no peak within what was tried.".to_owned(),
+            };
+        }
+    }
+    text
+}
+
+/// Four digits.
+pub(super) fn short(x: f64) -> String {
+    let digits = (3.0 - x.abs().max(1e-9).log10().floor()).clamp(0.0, 9.0) as usize;
+    let text = format!("{x:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+impl Found {
+    /// Whether the breakpoint is known as well as was asked.
+    pub fn is_good(&self) -> bool {
+        self.conclusion == Conclusion::Found
+    }
+
+    /// Whether every load up to `least` is known to hold, and to be sustained where the load is a rate whose edge is known.
+    pub fn holds_at(&self, least: f64) -> bool {
+        if self.sustainable.is_some_and(|edge| edge.low < least) {
+            return false;
+        }
+        match (&self.breakpoint, self.conclusion) {
+            (Some(at), Conclusion::Found | Conclusion::Wide) => at.low >= least,
+            (None, Conclusion::Above) => self.most_held.is_some_and(|most| most >= least),
+            _ => false,
+        }
+    }
+
+    /// Reads a search's folder.
+    pub fn open(dir: &Path) -> Result<Found> {
+        let shown = dir.display();
+        let text = std::fs::read_to_string(dir.join(FILE))
+            .map_err(|e| LabError::results(format!("{shown}: not the folder of a breakpoint search: {FILE}: {e}")))?;
+        let damaged = |e: &dyn std::fmt::Display| LabError::results(format!("{shown}: {FILE} is damaged: {e}"));
+        let loose: serde_json::Value = serde_json::from_str(&text).map_err(|e| damaged(&e))?;
+        match loose["format_version"].as_u64() {
+            Some(version) if version > u64::from(FORMAT_VERSION) => Err(LabError::results(format!(
+                "{shown}: its format version is {version}, this program reads up to {FORMAT_VERSION}: a newer meridian reads it"
+            ))),
+            Some(_) => serde_json::from_value(loose).map_err(|e| damaged(&e)),
+            None => Err(damaged(&"format_version is missing")),
+        }
+    }
+
+    /// Whether a folder is that of a search.
+    pub fn is_in(dir: &Path) -> bool {
+        dir.join(FILE).is_file()
+    }
+
+    pub(super) fn write(&self, dir: &Path) -> Result<()> {
+        let path = dir.join(FILE);
+        let mut text = serde_json::to_vec_pretty(self).map_err(|e| LabError::results(format!("{FILE}: {e}")))?;
+        text.push(b'\n');
+        std::fs::write(&path, text).map_err(|e| super::broken(&path, &e))
+    }
+}

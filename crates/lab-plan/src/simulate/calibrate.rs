@@ -1,0 +1,318 @@
+//! Calibration: a few numbers of a scenario are moved until the simulation shows the figures that were measured.
+//!
+//! The figures stand in a file of trials, each with the settings under which it was measured. Trials marked `fit` are what
+//! the numbers are moved by; the others are only foretold, so that the reader sees how far the model carries. The loss is
+//! the mean square of the logarithm of simulated over measured, in units of each figure's tolerance.
+//! Figures are medians over seeds, and every trial of numbers sees the same seeds (common random numbers), which keeps
+//! the loss smooth enough for the simplex method (Nelder and Mead 1965) over the logarithms of the numbers.
+
+use super::{Scenario, measured, settings};
+use meridian_lab_results::stats::{percentile, simplex, student};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// A file of measured figures.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figures {
+    /// Where the figures come from.
+    pub source: String,
+    /// Groups that are fitted one by one: a scenario's tables, for example. A file without groups is one group.
+    pub fit: Vec<Fit>,
+    /// What was measured.
+    pub trial: Vec<Measured>,
+}
+
+/// Numbers that are moved together.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fit {
+    /// The group's name, as trials name it.
+    pub group: String,
+    /// Dotted keys of the numbers to move.
+    pub parameters: Vec<String>,
+    /// Seeds over which a figure's median is taken.
+    pub seeds: u32,
+}
+
+/// One trial that was measured.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// Its name in the table of residuals.
+    pub name: String,
+    /// The group it belongs to.
+    pub group: String,
+    /// Whether numbers are moved by it; otherwise it is only foretold.
+    #[serde(default)]
+    pub fit: bool,
+    /// A results folder (relative to the file of figures) that takes the place of `figures` and of `arrival.…` in `set`.
+    #[serde(default)]
+    pub results: Option<PathBuf>,
+    /// Dotted keys and their values under which it was measured.
+    #[serde(default)]
+    pub set: BTreeMap<String, Value>,
+    /// What was measured, by the names of [`Scenario::figures`].
+    #[serde(default)]
+    pub figures: BTreeMap<String, f64>,
+    /// How far off the mean may be by chance alone, as a standard deviation of its logarithm, where a results folder tells.
+    #[serde(skip)]
+    pub chance: Option<f64>,
+    /// How far off, as a share, a figure may be for the same loss: 0.1 where it is not named. A figure that varies from trial
+    /// to trial by itself deserves more.
+    #[serde(default)]
+    pub tolerance: BTreeMap<String, f64>,
+}
+
+/// A figure beside its simulation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Residual {
+    /// The trial.
+    pub trial: String,
+    /// The figure.
+    pub figure: String,
+    /// Whether it was used for the fit.
+    pub fit: bool,
+    /// As published.
+    pub measured: f64,
+    /// The share by which it may be off for a loss of one.
+    pub tolerance: f64,
+    /// What the seeds give; none where it never occurred.
+    pub simulated: Option<Spread>,
+}
+
+/// A figure over seeds: its distribution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// A tenth lies at or below it.
+    pub p10: f64,
+    /// Nine tenths lie at or below it.
+    pub p90: f64,
+    /// The least.
+    pub least: f64,
+    /// The greatest.
+    pub greatest: f64,
+    /// Seeds in which it occurred, of so many.
+    pub seeds: [u32; 2],
+}
+
+impl Spread {
+    fn of(mut values: Vec<f64>, seeds: u32) -> Option<Spread> {
+        values.sort_by(f64::total_cmp);
+        let at = |q| percentile::of_sorted(&values, q);
+        let seeds = [u32::try_from(values.len()).unwrap_or(seeds), seeds];
+        Some(Spread {
+            median: median(&values)?,
+            p10: at(0.1)?,
+            p90: at(0.9)?,
+            least: at(0.0)?,
+            greatest: at(1.0)?,
+            seeds,
+        })
+    }
+}
+
+impl Residual {
+    /// Simulated over measured, minus one.
+    pub fn error(&self) -> Option<f64> {
+        Some(self.simulated?.median / self.measured - 1.0)
+    }
+}
+
+/// The outcome of a calibration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Calibrated {
+    /// The numbers found, by key.
+    pub parameters: Vec<(String, f64)>,
+    /// Every figure of the group, used or only foretold.
+    pub residuals: Vec<Residual>,
+    /// How far off the trials that were fitted to may be by chance alone, as a standard deviation of logarithms.
+    pub chance: f64,
+}
+
+impl Calibrated {
+    /// How far off the calibration may be, with 95 % confidence, as a share: the simulated figures against the measured ones (Student's t
+    /// over as many as are left after the numbers that were fitted), and what the measured ones may be off by chance. `None` where there are
+    /// no more figures than numbers, so that nothing is left to tell.
+    pub fn error(&self) -> Option<f64> {
+        let offs = self
+            .residuals
+            .iter()
+            .map(|residual| residual.simulated.map_or(MISSING, |of| (of.median / residual.measured).ln()));
+        let degrees = self.residuals.len().checked_sub(self.parameters.len()).filter(|left| *left > 0)?;
+        let model = student(degrees) * (offs.map(|off| off * off).sum::<f64>() / degrees as f64).sqrt();
+        Some(model.hypot(1.96 * self.chance).exp() - 1.0)
+    }
+
+    /// The scenario with the numbers found.
+    pub fn laid(&self, scenario: &Table) -> Result<Table, String> {
+        let mut table = scenario.clone();
+        for (key, value) in &self.parameters {
+            settings::set(&mut table, key, Value::Float(*value))?;
+        }
+        Ok(table)
+    }
+}
+
+/// Where a figure never occurred in the simulation, it counts as wrong by a factor of e.
+const MISSING: f64 = 1.0;
+/// Seeds over which figures are taken where nothing says how many.
+const SEEDS: u32 = 5;
+/// The tolerance of a figure that names none.
+const TOLERANCE: f64 = 0.1;
+
+impl Figures {
+    /// Reads a file of figures and the results folders that it names, relative to `place`. The error is a sentence.
+    pub fn read(text: &str, place: &Path) -> Result<Figures, String> {
+        let mut figures: Figures = toml::from_str(text).map_err(super::sentence)?;
+        for trial in &mut figures.trial {
+            let Some(results) = &trial.results else { continue };
+            let seen = measured::read(&place.join(results)).map_err(|e| format!("trial {:?}: {e}", trial.name))?;
+            trial.chance = seen.chance;
+            for (key, value) in seen.set {
+                trial.set.entry(key).or_insert(value);
+            }
+            for (name, value) in seen.figures {
+                trial.figures.entry(name).or_insert(value);
+            }
+        }
+        for trial in &figures.trial {
+            if !figures.fit.iter().any(|fit| fit.group == trial.group) {
+                return Err(format!("trial {:?}: no [[fit]] has the group {:?}", trial.name, trial.group));
+            }
+            let positive = |values: &BTreeMap<String, f64>| values.values().all(|x| x.is_finite() && *x > 0.0);
+            if trial.figures.is_empty() {
+                return Err(format!(
+                    "trial {:?}: expected figures, or the results folder that they are taken from",
+                    trial.name
+                ));
+            }
+            if !(positive(&trial.figures) && positive(&trial.tolerance)) {
+                return Err(format!("trial {:?}: expected figures and tolerances above 0", trial.name));
+            }
+        }
+        match figures.fit.iter().find(|fit| fit.seeds == 0 || fit.parameters.is_empty()) {
+            Some(fit) => Err(format!("fit {:?}: expected at least one seed and one parameter", fit.group)),
+            None => Ok(figures),
+        }
+    }
+
+    /// One results folder as a group of its own, by which `parameters` are moved.
+    pub fn of_folder(dir: &Path, parameters: &[String]) -> Result<Figures, String> {
+        if parameters.is_empty() {
+            return Err(
+                "expected --fit with a number of the scenario to move, such as --fit stage.answer.service.mean_s"
+                    .to_owned(),
+            );
+        }
+        let seen = measured::read(dir).map_err(|e| e.to_string())?;
+        let name = dir.file_name().map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
+        let fit = Fit { group: "run".to_owned(), parameters: parameters.to_vec(), seeds: SEEDS };
+        let trial = Measured {
+            name,
+            group: "run".to_owned(),
+            fit: true,
+            results: None,
+            set: seen.set,
+            figures: seen.figures,
+            chance: seen.chance,
+            tolerance: BTreeMap::new(),
+        };
+        Ok(Figures { source: dir.display().to_string(), fit: vec![fit], trial: vec![trial] })
+    }
+
+    /// Every figure of a group beside its simulation by the scenario as it stands.
+    pub fn residuals(&self, fit: &Fit, scenario: &Table) -> Result<Vec<Residual>, String> {
+        self.compare(fit, scenario, false)
+    }
+
+    /// Moves the group's numbers for at most `evaluations` sets of simulations.
+    pub fn calibrate(&self, fit: &Fit, scenario: &Table, evaluations: usize) -> Result<Calibrated, String> {
+        let start: Vec<f64> = fit
+            .parameters
+            .iter()
+            .map(|key| match settings::number(scenario, key)? {
+                x if x > 0.0 => Ok(x.ln()),
+                x => Err(format!("{key} = {x}: a number to be fitted starts above 0")),
+            })
+            .collect::<Result<_, String>>()?;
+        let mut failure = None;
+        let mut loss = |point: &[f64]| match self.loss(fit, scenario, point) {
+            Ok(loss) => loss,
+            Err(error) => {
+                failure.get_or_insert(error);
+                f64::INFINITY
+            }
+        };
+        let best = if evaluations == 0 { start } else { simplex::least(&start, 0.15, evaluations, &mut loss) };
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let found = moved(fit, scenario, &best)?;
+        let parameters = fit.parameters.iter().cloned().zip(best.iter().map(|x| rounded(x.exp()))).collect();
+        // Trials do not depend on each other: their chances go together by squares.
+        let chances = self.trial.iter().filter(|trial| trial.fit && trial.group == fit.group).map(|trial| trial.chance);
+        let chances: Vec<f64> = chances.flatten().collect();
+        let chance = chances.iter().map(|sd| sd * sd).sum::<f64>().sqrt() / chances.len().max(1) as f64;
+        Ok(Calibrated { parameters, residuals: self.compare(fit, &found, false)?, chance })
+    }
+
+    fn loss(&self, fit: &Fit, scenario: &Table, point: &[f64]) -> Result<f64, String> {
+        let residuals = self.compare(fit, &moved(fit, scenario, point)?, true)?;
+        let squares = residuals.iter().map(|residual| {
+            let off = residual.simulated.map_or(MISSING, |found| (found.median / residual.measured).ln());
+            (off / residual.tolerance).powi(2)
+        });
+        Ok(squares.sum::<f64>() / residuals.len().max(1) as f64)
+    }
+
+    fn compare(&self, fit: &Fit, scenario: &Table, only_fit: bool) -> Result<Vec<Residual>, String> {
+        let mut out = Vec::new();
+        for trial in self.trial.iter().filter(|trial| trial.group == fit.group && (trial.fit || !only_fit)) {
+            let mut runs = Vec::new();
+            for seed in 1..=fit.seeds {
+                let mut table = scenario.clone();
+                for (key, value) in &trial.set {
+                    settings::set(&mut table, key, value.clone())?;
+                }
+                settings::set(&mut table, "seed", Value::Integer(i64::from(seed)))?;
+                runs.push(Scenario::of(table)?.figures());
+            }
+            for (figure, measured) in &trial.figures {
+                let values = runs.iter().filter_map(|run| run.get(figure.as_str()).copied()).collect();
+                let simulated = Spread::of(values, fit.seeds);
+                let tolerance = trial.tolerance.get(figure).copied().unwrap_or(TOLERANCE);
+                let (trial, figure, fit) = (trial.name.clone(), figure.clone(), trial.fit);
+                out.push(Residual { trial, figure, fit, measured: *measured, tolerance, simulated });
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// The middle of sorted values; between the two middle ones where there is an even number.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let n = sorted.len();
+    Some((sorted.get(n.checked_sub(1)? / 2)? + sorted.get(n / 2)?) / 2.0)
+}
+
+fn moved(fit: &Fit, scenario: &Table, point: &[f64]) -> Result<Table, String> {
+    let mut table = scenario.clone();
+    for (key, x) in fit.parameters.iter().zip(point) {
+        settings::set(&mut table, key, Value::Float(rounded(x.exp())))?;
+    }
+    Ok(table)
+}
+
+/// Four digits: what is printed is what was simulated.
+pub(super) fn rounded(x: f64) -> f64 {
+    if x == 0.0 || !x.is_finite() {
+        return x;
+    }
+    let scale = 10f64.powi(3 - x.abs().log10().floor() as i32);
+    (x * scale).round() / scale
+}

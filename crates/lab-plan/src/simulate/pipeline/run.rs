@@ -1,0 +1,323 @@
+//! One trial of a pipeline, event by event.
+
+use super::{Each, Pipeline};
+use crate::simulate::agenda::{Agenda, Micros, micros};
+use crate::simulate::draw::Times;
+use meridian_lab_results::random::SeededRng;
+use meridian_model::policy::queue::{Class, Patience, Queues, Taken};
+use std::time::Duration;
+
+/// What happened to each request, and how much work it was.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Trial {
+    /// Start of each request.
+    pub starts: Vec<Micros>,
+    /// When its result packets were delivered, in order of time; empty where none was.
+    pub packets: Vec<Vec<Micros>>,
+    /// Jobs that were done.
+    pub jobs: u64,
+    /// Jobs that were dropped for their age.
+    pub dropped: u64,
+    /// Calls of outside sources that were made.
+    pub calls: u64,
+    /// Workers that died.
+    pub deaths: u64,
+    /// Jobs that were lost because their worker crashed.
+    pub lost: u64,
+    /// Time for which workers were held, summed over them.
+    pub held: Micros,
+    /// When the last job ended.
+    pub end: Micros,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Job {
+    request: u32,
+    stage: u8,
+    source: u16,
+    packets: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Worker {
+    Idle,
+    /// Calls of the source that are still to come after the one that runs.
+    Busy {
+        job: Job,
+        calls_left: u32,
+    },
+    Dead,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Arrive(u32),
+    Poll(Life),
+    Done(Life),
+    Crash(Life),
+    Restart(u32),
+}
+
+/// A worker between two crashes: what was due in the life before does not happen in the next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Life {
+    worker: u32,
+    number: u32,
+}
+
+struct Step {
+    class: Class,
+    each: Each,
+    service: Times,
+    calls_source: bool,
+    timeout: Option<Duration>,
+    deadline: Option<Micros>,
+}
+
+struct Supplier {
+    calls: u32,
+    call: Times,
+    packets: u32,
+}
+
+struct Machine {
+    agenda: Agenda<Event>,
+    rng: SeededRng,
+    steps: Vec<Step>,
+    suppliers: Vec<Supplier>,
+    queues: Queues<Job>,
+    workers: Vec<Worker>,
+    /// Of each worker how many lives it had before this one.
+    lives: Vec<u32>,
+    poll: Micros,
+    drop: Micros,
+    death: Option<super::Death>,
+    crash: Option<super::Crash>,
+    outstanding: u64,
+    to_come: u64,
+    trial: Trial,
+}
+
+/// Runs a checked pipeline to its end: all requests have arrived and no job is left (or no worker).
+pub fn run(pipeline: &Pipeline) -> Trial {
+    let mut machine = Machine::new(pipeline);
+    while let Some(event) = machine.agenda.take() {
+        machine.happen(event);
+        if machine.to_come == 0 && machine.outstanding == 0 {
+            break;
+        }
+    }
+    machine.trial.end = machine.agenda.now();
+    machine.trial
+}
+
+impl Machine {
+    fn new(pipeline: &Pipeline) -> Machine {
+        let step = |stage: &super::Stage| Step {
+            class: Class::from_name(&stage.queue).unwrap_or(Class::Default),
+            each: stage.each,
+            service: stage.service,
+            calls_source: stage.calls_source,
+            timeout: stage.timeout_s.map(|s| Duration::from_micros(micros(s))),
+            deadline: stage.deadline_s.map(micros),
+        };
+        let mut machine = Machine {
+            agenda: Agenda::default(),
+            rng: SeededRng::new(pipeline.seed),
+            steps: pipeline.stage.iter().map(step).collect(),
+            suppliers: suppliers(pipeline),
+            // A simulated queue is bounded by the requests of its scenario, which has a limit.
+            queues: Queues::new(usize::MAX),
+            workers: vec![Worker::Idle; pipeline.workers as usize],
+            lives: vec![0; pipeline.workers as usize],
+            poll: micros(pipeline.poll_s).max(1),
+            drop: micros(pipeline.drop_s),
+            death: pipeline.worker_death.then_some(pipeline.death),
+            crash: pipeline.crash,
+            outstanding: 0,
+            to_come: pipeline.arrival.requests(),
+            trial: Trial::default(),
+        };
+        let submit = micros(pipeline.arrival.submit_s);
+        for (n, start) in pipeline.arrival.starts().map(micros).enumerate() {
+            machine.trial.starts.push(start);
+            machine.agenda.at(start + submit, Event::Arrive(n as u32));
+        }
+        machine.trial.packets.resize(machine.trial.starts.len(), Vec::new());
+        for worker in 0..pipeline.workers {
+            let phase = micros(machine.rng.fraction() * pipeline.poll_s);
+            machine.agenda.at(phase, Event::Poll(machine.life(worker)));
+            machine.plan_crash(worker);
+        }
+        machine
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive(request) => {
+                self.to_come -= 1;
+                self.make(0, Job { request, stage: 0, source: 0, packets: 0 });
+            }
+            Event::Poll(life) if self.is_now(life) => self.look(life.worker),
+            Event::Done(life) if self.is_now(life) => self.done(life.worker),
+            Event::Crash(life) if self.is_now(life) => self.crash(life.worker),
+            Event::Poll(_) | Event::Done(_) | Event::Crash(_) => {}
+            Event::Restart(worker) => {
+                self.workers[worker as usize] = Worker::Idle;
+                self.plan_crash(worker);
+                self.look(worker);
+            }
+        }
+    }
+
+    fn life(&self, worker: u32) -> Life {
+        Life { worker, number: self.lives[worker as usize] }
+    }
+
+    fn is_now(&self, life: Life) -> bool {
+        self.life(life.worker) == life
+    }
+
+    fn plan_crash(&mut self, worker: u32) {
+        if let Some(crash) = self.crash {
+            let after = micros(self.rng.exponential(crash.every_s));
+            self.agenda.after(after, Event::Crash(self.life(worker)));
+        }
+    }
+
+    /// A worker ends in the middle of whatever it does, with its job.
+    fn crash(&mut self, worker: u32) {
+        let Some(crash) = self.crash else { return };
+        self.trial.deaths += 1;
+        if matches!(self.workers[worker as usize], Worker::Busy { .. }) {
+            self.outstanding -= 1;
+            self.trial.lost += 1;
+        }
+        self.die(worker);
+        self.agenda.after(micros(crash.restart_s), Event::Restart(worker));
+    }
+
+    fn die(&mut self, worker: u32) {
+        self.workers[worker as usize] = Worker::Dead;
+        self.lives[worker as usize] += 1;
+    }
+
+    /// Makes the jobs of a stage out of the job before.
+    fn make(&mut self, stage: usize, before: Job) {
+        let Some(step) = self.steps.get(stage) else {
+            // Past the last stage a job's packets are with the user.
+            let now = self.agenda.now();
+            let packets = &mut self.trial.packets[before.request as usize];
+            packets.extend(std::iter::repeat_n(now, before.packets as usize));
+            return;
+        };
+        let patience = match (step.timeout, step.deadline) {
+            (Some(limit), _) => Patience::SinceCreation(limit),
+            (None, Some(limit)) => {
+                let begun = self.trial.starts[before.request as usize];
+                Patience::Deadline(Duration::from_micros(begun + limit))
+            }
+            (None, None) => Patience::Endless,
+        };
+        let copies = match step.each {
+            Each::Job => 1,
+            Each::Source => self.suppliers.len() as u32,
+            Each::Packet => before.packets,
+        };
+        let (each, class, created) = (step.each, step.class, Duration::from_micros(self.agenda.now()));
+        for copy in 0..copies {
+            let mut job = Job { stage: stage as u8, ..before };
+            match each {
+                Each::Job => {}
+                Each::Source => job.source = copy as u16,
+                Each::Packet => job.packets = 1,
+            }
+            if self.queues.push(class, created, patience, job).is_ok() {
+                self.outstanding += 1;
+            }
+        }
+    }
+
+    /// A free worker looks for a job.
+    fn look(&mut self, worker: u32) {
+        match self.queues.take(Duration::from_micros(self.agenda.now())) {
+            None => {
+                self.workers[worker as usize] = Worker::Idle;
+                self.agenda.after(self.poll, Event::Poll(self.life(worker)));
+            }
+            Some(Taken::Due(job)) => self.begin(worker, job),
+            Some(Taken::Expired(_)) => self.drop(worker),
+        }
+    }
+
+    fn begin(&mut self, worker: u32, job: Job) {
+        let step = &self.steps[job.stage as usize];
+        let mut time = step.service.draw(&mut self.rng);
+        let mut calls_left = 0;
+        if step.calls_source {
+            let supplier = &self.suppliers[job.source as usize];
+            if supplier.calls > 0 {
+                self.trial.calls += 1;
+                time += supplier.call.draw(&mut self.rng);
+                calls_left = supplier.calls - 1;
+            }
+        }
+        self.trial.held += time;
+        self.workers[worker as usize] = Worker::Busy { job, calls_left };
+        self.agenda.after(time, Event::Done(self.life(worker)));
+    }
+
+    fn done(&mut self, worker: u32) {
+        let Worker::Busy { mut job, calls_left } = self.workers[worker as usize] else { return };
+        let stage = job.stage as usize;
+        let mut goes_on = true;
+        if self.steps[stage].calls_source {
+            let supplier = &self.suppliers[job.source as usize];
+            job.packets = supplier.packets;
+            goes_on = supplier.calls > 0;
+        }
+        if goes_on {
+            self.make(stage + 1, job);
+        }
+        if calls_left > 0 {
+            let time = self.suppliers[job.source as usize].call.draw(&mut self.rng);
+            self.trial.calls += 1;
+            self.trial.held += time;
+            self.workers[worker as usize] = Worker::Busy { job, calls_left: calls_left - 1 };
+            self.agenda.after(time, Event::Done(self.life(worker)));
+            return;
+        }
+        self.outstanding -= 1;
+        self.trial.jobs += 1;
+        self.look(worker);
+    }
+
+    /// A job's patience had ended; its worker may die of it.
+    fn drop(&mut self, worker: u32) {
+        self.outstanding -= 1;
+        self.trial.dropped += 1;
+        if let Some(death) = self.death.filter(|death| self.rng.chance(death.probability)) {
+            self.trial.deaths += 1;
+            self.die(worker);
+            if !self.rng.chance(death.for_good) {
+                self.agenda.after(micros(death.restart_s), Event::Restart(worker));
+            }
+            return;
+        }
+        self.workers[worker as usize] = Worker::Idle;
+        self.agenda.after(self.drop, Event::Poll(self.life(worker)));
+    }
+}
+
+fn suppliers(pipeline: &Pipeline) -> Vec<Supplier> {
+    let mut out = Vec::new();
+    for source in &pipeline.source {
+        for i in 0..source.count {
+            let place = if source.count > 1 { f64::from(i) / f64::from(source.count - 1) * 2.0 - 1.0 } else { 0.0 };
+            let mean_s = source.call.mean_s * (1.0 + source.call.spread * place);
+            let call = Times { mean_s, cv: source.call.cv };
+            out.push(Supplier { calls: source.calls, call, packets: source.packets });
+        }
+    }
+    out
+}

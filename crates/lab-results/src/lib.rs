@@ -1,0 +1,25 @@
+//! Results of load: what is measured, what the numbers mean, and how they are shown.
+//!
+//! # One record, two makers
+//! All rests on one row per request, [`record::Record`]. A real run and a simulation write the same rows into the same
+//! results folder, so that analysis, comparison, cost and report know nothing of where they came from.
+//!
+//! # Words
+//! A *trial* is one run of a workload from idle to idle. A *KPI* is a number that a user feels: time to first result, time to last
+//! result, completeness. The *mode* is how a trial went over time: flat, growing, timing out.
+//!
+//! # Where to start reading
+//! [`record`] is the row, [`folder`] writes and reads them; [`stats`] says what numbers mean, [`compare`] sets two runs side by
+//! side, [`report`] shows one, with the plots of [`picture`].
+
+pub mod atomic;
+pub mod compare;
+pub mod error;
+pub mod folder;
+pub mod picture;
+pub mod random;
+pub mod record;
+pub mod report;
+pub mod stats;
+
+pub use error::LabError;

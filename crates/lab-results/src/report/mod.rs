@@ -1,0 +1,76 @@
+//! `lab report`: a results folder as one page and a folder of pictures.
+//!
+//! The page is for a person with ten seconds: the first paragraph says how it went, the pictures show why. It is one file that
+//! works from a disk, without scripts and without anything from outside; `pictures/` holds the same pictures as SVG and PNG.
+
+mod again;
+mod digest;
+mod growing;
+mod modes;
+pub mod page;
+mod pictures;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use crate::atomic;
+use crate::error::{LabError, Result};
+use crate::folder;
+use crate::picture::png;
+use digest::Digest;
+pub use growing::Growing;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Most samples that pictures are drawn from.
+const SAMPLES_MAX: usize = 200_000;
+
+/// How a page of a report looks, for pages beside it.
+pub fn style() -> &'static str {
+    page::STYLE
+}
+
+/// What was written.
+#[derive(Debug)]
+pub struct Report {
+    /// The page.
+    pub page: PathBuf,
+    /// Folder of the pictures.
+    pub pictures: PathBuf,
+    /// The first paragraph: how it went, in words.
+    pub words: String,
+}
+
+/// Writes `report.html` and `pictures/` into a results folder.
+///
+/// # Errors
+/// Where the folder cannot be read, is of a newer form, or cannot be written to.
+pub fn write(dir: &Path) -> Result<Report> {
+    let results = folder::open(dir)?;
+    let mut digest = Digest::new();
+    for batch in results.records()? {
+        batch?.iter().for_each(|record| digest.add(record));
+    }
+    let mut samples = Vec::new();
+    for batch in results.samples()? {
+        samples.extend(batch?);
+        samples.truncate(SAMPLES_MAX);
+    }
+    let pictures = pictures::all(&results.run, &digest, &samples);
+    let folder = dir.join("pictures");
+    let failed =
+        |path: &Path, e: std::io::Error| LabError::results(format!("{}: cannot be written: {e}", path.display()));
+    fs::create_dir_all(&folder).map_err(|e| failed(&folder, e))?;
+    for picture in &pictures {
+        let svg = picture.plot.svg();
+        let bytes = png(&svg).map_err(|e| LabError::results(format!("{}: {e}", picture.name)))?;
+        for (extension, content) in [("svg", svg.as_bytes()), ("png", &bytes)] {
+            let path = folder.join(format!("{}.{extension}", picture.name));
+            atomic::write(&path, content).map_err(|e| failed(&path, e))?;
+        }
+    }
+    let page = dir.join("report.html");
+    page::write(&page, &page::html(&results, &digest, &pictures))?;
+    Ok(Report { page, pictures: folder, words: words::first_paragraph(&results.run, &digest) })
+}

@@ -1,0 +1,169 @@
+//! The report as one page that needs nothing from outside.
+
+use super::digest::Digest;
+use super::pictures::Picture;
+use super::words;
+use crate::atomic;
+use crate::error::{LabError, Result};
+use crate::folder::{Group, Quantiles, Results};
+use crate::picture::{Unit, escaped, label};
+use crate::record::{Outcome, Phase};
+use std::fmt::Write;
+use std::path::Path;
+
+pub(super) const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#24292f;background:#fff;max-width:1000px;margin:2em auto;\
+padding:0 1em}h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}.first{font-size:1.12em}.void{border-left:4px solid #d55e00;\
+padding:.3em 1em;background:#fdf3ec}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.85em}\
+th,td{padding:.25em .5em;text-align:right;vertical-align:top;white-space:pre-line;border-bottom:1px solid #e3e6ea}th:first-child,td:first-child{text-align:left}\
+svg{max-width:100%;height:auto}figure{margin:1.2em 0}figcaption{color:#57606a;font-size:.9em}pre{background:#f6f8fa;\
+padding:1em;overflow:auto;font-size:.85em}.scroll{overflow-x:auto}";
+
+/// The page.
+pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> String {
+    let run = &results.run;
+    let mut out = head(&run.name, &words::first_paragraph(run, digest));
+    if !run.void.is_empty() {
+        out.push_str("<div class=\"void\"><p><strong>This run is void</strong>:</p><ul>");
+        for why in &run.void {
+            let _ = write!(out, "<li>{}</li>", escaped(why));
+        }
+        out.push_str("</ul></div>");
+    }
+    let (header, rows) = words::table(run, digest);
+    table(&mut out, &header, &rows);
+    out.push_str(
+        "<p>In brackets: where a percentile lies with 95 % confidence, by repeats where there are several trials, otherwise by the \
+         order of the answers of the one, which supposes that neighbours do not depend on each other.</p>",
+    );
+    by_request(&mut out, results);
+    reasons(&mut out, digest);
+    for picture in pictures {
+        figure(&mut out, &picture.plot.svg(), &picture.caption);
+    }
+    let _ = write!(
+        out,
+        "<h2>How it was measured</h2><p>Begun {}, ended {}, by meridian {}.{} Latency runs from the time at which a request was \
+         intended. The lab itself: {:.0} % of a core in the thread that sends, {:.3} % of sends more than a millisecond late.</p>\
+         <details><summary>The scenario, resolved</summary><pre>{}</pre></details></html>",
+        escaped(&run.started),
+        escaped(&run.ended),
+        escaped(&run.program),
+        start(&results.scenario),
+        run.lab.driver_cpu * 100.0,
+        run.lab.late_over_1ms_share * 100.0,
+        escaped_block(&results.scenario)
+    );
+    out
+}
+
+/// How the target began, where the scenario says so.
+fn start(scenario: &str) -> String {
+    let phases = toml::from_str::<toml::Table>(scenario).ok().and_then(|mut table| table.remove("phases"));
+    let start = phases.as_ref().and_then(|phases| phases.get("start")?.as_str());
+    start.map_or_else(String::new, |start| format!(" The target began {}.", escaped(start)))
+}
+
+/// Each request of a mix by itself, as the summary has it.
+fn by_request(out: &mut String, results: &Results) {
+    let run = &results.run;
+    if run.requests.len() < 2 {
+        return;
+    }
+    // A summary that cannot be read leaves out its table, not the report.
+    let groups: Vec<Group> = serde_json::from_value(results.summary.clone()).unwrap_or_default();
+    let rows: Vec<Vec<String>> = groups
+        .iter()
+        .filter(|group| group.phase == Phase::Measured.name())
+        .map(|group| {
+            let mut name = vec![group.request.as_str()];
+            name.extend((run.populations.len() > 1).then_some(group.population.as_str()));
+            name.extend((run.targets.len() > 1).then_some(group.target.as_str()));
+            let sound = group.outcomes.get(Outcome::Sound.name()).copied().unwrap_or(0);
+            let ms = |ms: f64| if sound > 0 { label(ms * 1e3, Unit::Micros) } else { "–".to_owned() };
+            let Quantiles { p50, p95, p99, max, .. } = group.latency_ms;
+            vec![
+                name.join(", "),
+                words::count(group.arrivals),
+                words::count(sound),
+                format!("{:.1}", group.sound_per_s),
+                ms(p50),
+                ms(p95),
+                ms(p99),
+                ms(max),
+                words::count(group.results),
+                label(group.bytes as f64, Unit::Bytes),
+            ]
+        })
+        .collect();
+    if !rows.is_empty() {
+        out.push_str("<h2>By request</h2>");
+        let header =
+            ["", "requests", "sound", "sound a second", "p50", "p95", "p99", "most", "results in all", "bytes in all"];
+        table(out, &header, &rows);
+    }
+}
+
+/// Why answers were not sound, the most frequent first.
+pub(super) fn reasons(out: &mut String, digest: &Digest) {
+    if digest.reasons.is_empty() {
+        return;
+    }
+    out.push_str("<h2>What went wrong</h2>");
+    let mut reasons: Vec<_> = digest.reasons.iter().collect();
+    reasons.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    let rows: Vec<_> = reasons.into_iter().take(20).map(|(why, n)| vec![why.clone(), words::count(*n)]).collect();
+    table(out, &["reason", "requests"], &rows);
+}
+
+/// The beginning of a page: its title, and what a reader should know after ten seconds.
+pub fn head(title: &str, first_paragraph: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+         <title>{title}: report</title><style>{STYLE}</style><h1>{title}</h1><p class=\"first\">{}</p>",
+        escaped(first_paragraph)
+    )
+}
+
+/// A drawing and what one should see in it.
+pub fn figure(out: &mut String, svg: &str, caption: &str) {
+    let _ = write!(out, "<figure>{svg}<figcaption>{}</figcaption></figure>", escaped(caption));
+}
+
+/// A paragraph.
+pub fn paragraph(out: &mut String, text: &str) {
+    let _ = write!(out, "<p>{}</p>", escaped(text));
+}
+
+/// The end of a page.
+pub fn tail(out: &mut String, title: &str, text: &str) {
+    let _ = write!(out, "<h2>{}</h2><p>{}</p></html>", escaped(title), escaped(text));
+}
+
+/// Writes a page.
+pub fn write(page: &Path, html: &str) -> Result<()> {
+    atomic::write(page, html.as_bytes())
+        .map_err(|e| LabError::results(format!("{}: cannot be written: {e}", page.display())))
+}
+
+/// Rows under a header.
+pub fn table(out: &mut String, header: &[&str], rows: &[Vec<String>]) {
+    out.push_str("<div class=\"scroll\"><table><tr>");
+    for cell in header {
+        let _ = write!(out, "<th>{}</th>", escaped(cell));
+    }
+    out.push_str("</tr>");
+    for row in rows {
+        out.push_str("<tr>");
+        for cell in row {
+            let _ = write!(out, "<td>{}</td>", escaped(cell));
+        }
+        out.push_str("</tr>");
+    }
+    out.push_str("</table></div>");
+}
+
+/// As [`escaped`], with its lines kept.
+fn escaped_block(text: &str) -> String {
+    text.lines().map(escaped).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,364 @@
+//! How a trial went over time: flat, growing, or timing out (Turner 2019), and whether it stalled meanwhile.
+
+pub use super::stall::Stall;
+use super::{slope, stall};
+use crate::record::{Micros, Outcome, Phase, Record};
+use serde::{Deserialize, Serialize};
+
+/// The mode of a trial, or of a stretch of it; the later, the worse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// The wait stays what it is.
+    Flat,
+    /// Nothing was answered for a while, though requests waited.
+    Stall,
+    /// Each request waits longer than the one before.
+    Growing,
+    /// Requests get nothing.
+    TimingOut,
+}
+
+impl Mode {
+    /// In words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Flat => "flat",
+            Mode::Stall => "stall",
+            Mode::Growing => "growing",
+            Mode::TimingOut => "timing out",
+        }
+    }
+}
+
+/// What a user felt of one request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Felt {
+    /// The request's number.
+    pub n: u32,
+    /// Which try.
+    pub attempt: u8,
+    /// When it was due.
+    pub intended: Micros,
+    /// Time to the first result, or to the end of a sound answer without one; none where nothing came.
+    pub wait: Option<Micros>,
+    /// When that came.
+    pub answered: Option<Micros>,
+}
+
+impl Felt {
+    /// Of a measured request. What was refused or never sent is left out, because it did not wait.
+    pub fn of(record: &Record) -> Option<Felt> {
+        let waited = record.phase == Phase::Measured && !matches!(record.outcome, Outcome::Refused | Outcome::NotSent);
+        let Record { n, attempt, intended, .. } = *record;
+        let wait = record.to_something();
+        waited.then(|| Felt { n, attempt, intended, wait, answered: wait.map(|wait| record.wanted() + wait) })
+    }
+
+    pub(super) fn due_s(&self) -> f64 {
+        self.intended as f64 / 1e6
+    }
+
+    /// Number and seconds of the wait.
+    fn point(&self) -> Option<(f64, f64)> {
+        Some((f64::from(self.n), self.wait? as f64 / 1e6))
+    }
+}
+
+/// A run of requests that got nothing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Burst {
+    /// The last request before it that got something (0: none).
+    pub after_n: u32,
+    /// When the first request of the run was intended, in seconds of the trial.
+    pub start_s: f64,
+    /// Requests that got nothing.
+    pub lost: u32,
+    /// Seconds to the first result of the request after the run: the level at which it starts again.
+    pub restart_s: Option<f64>,
+}
+
+/// Requests one after the other that went alike.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stretch {
+    /// How they went.
+    pub mode: Mode,
+    /// The first of them.
+    pub from_n: u32,
+    /// How many there are.
+    pub requests: u32,
+    /// When the first of them was due, in seconds of the trial.
+    pub start_s: f64,
+    /// When the first of the next stretch was due, or the last of all.
+    pub end_s: f64,
+    /// Growth of the wait in seconds per request, where it grows.
+    pub growth: Option<slope::Line>,
+}
+
+/// A trial read as a whole, and stretch by stretch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Course {
+    /// The worst mode that it came to as a whole.
+    pub mode: Mode,
+    /// Growth of the time to the first result, in seconds per request, before the first request that got nothing.
+    pub growth: Option<slope::Line>,
+    /// The first request that got nothing.
+    pub first_failure: Option<u32>,
+    /// Runs of requests that got nothing.
+    pub bursts: Vec<Burst>,
+    /// Times without any answer, though requests waited.
+    pub stalls: Vec<Stall>,
+    /// What it went through, without gaps.
+    pub stretches: Vec<Stretch>,
+}
+
+/// Blocks in which answered requests are read for breaks: their medians, so that a few slow answers make none.
+const BLOCKS: usize = 60;
+/// Blocks between two breaks, at least.
+const SHORTEST: usize = 6;
+/// A break is where two lines leave less than this share of the squares that one line leaves.
+const BETTER: f64 = 0.5;
+/// One line that misses the blocks by less than this share of their mean is good enough.
+const NEAR: f64 = 0.05;
+
+/// Reads the measured requests of one trial and population. A request got nothing where no result came and the answer was not a
+/// sound one that holds none; what was refused or never sent is left out, because it did not wait. Growth is claimed where its interval lies above zero and it adds at least a
+/// tenth of the first waits over the trial, or over a stretch of it: less is not felt.
+pub fn of(records: &[Record]) -> Course {
+    course(records.iter().filter_map(Felt::of).collect())
+}
+
+/// The same of what is kept of records.
+pub fn course(mut felt: Vec<Felt>) -> Course {
+    felt.sort_by_key(|one| (one.n, one.attempt));
+    let first_failure = felt.iter().find(|one| one.wait.is_none()).map(|one| one.n);
+    let stalls = stall::of(&felt);
+    // What a stall held up says nothing of growth: it would tilt the line.
+    let caught = stall::caught(&felt, &stalls);
+    let flowing = felt.iter().zip(&caught).take_while(|(one, _)| one.wait.is_some()).filter(|(_, caught)| !**caught);
+    let flowing: Vec<(f64, f64)> = flowing.filter_map(|(one, _)| one.point()).collect();
+    let growth = slope::fit_in_order(&flowing);
+    let mode = match (first_failure, grows(growth, &flowing)) {
+        (Some(_), _) => Mode::TimingOut,
+        (None, true) => Mode::Growing,
+        (None, false) if !stalls.is_empty() => Mode::Stall,
+        (None, false) => Mode::Flat,
+    };
+    Course { mode, growth, first_failure, bursts: bursts(&felt), stretches: stretches(&felt, &caught), stalls }
+}
+
+fn grows(line: Option<slope::Line>, points: &[(f64, f64)]) -> bool {
+    line.zip(points.first()).is_some_and(|(line, (x, _))| {
+        let first = line.intercept + line.slope.value * x;
+        line.slope.low > 0.0 && line.slope.value * points.len() as f64 > 0.1 * first
+    })
+}
+
+fn stretches(felt: &[Felt], caught: &[bool]) -> Vec<Stretch> {
+    let mut out: Vec<Stretch> = Vec::new();
+    let both: Vec<(Felt, bool)> = felt.iter().copied().zip(caught.iter().copied()).collect();
+    for part in both.chunk_by(|a, b| (a.0.wait.is_some(), a.1) == (b.0.wait.is_some(), b.1)) {
+        let run: Vec<Felt> = part.iter().map(|(one, _)| *one).collect();
+        if part[0].1 {
+            out.push(stall::stretch(&run));
+            continue;
+        }
+        let points: Vec<(f64, f64)> = run.iter().filter_map(Felt::point).collect();
+        // Of a run that got nothing there is no point, and so no break.
+        let mut from = 0;
+        for to in breaks(&points).into_iter().chain([run.len()]) {
+            let line = points.get(from..to).and_then(slope::fit_in_order);
+            let mode = match points.get(from..to) {
+                None => Mode::TimingOut,
+                Some(points) if grows(line, points) => Mode::Growing,
+                Some(_) => Mode::Flat,
+            };
+            let requests = u32::try_from(to - from).unwrap_or(u32::MAX);
+            match out.last_mut() {
+                // Whether one level follows another is no matter of growth.
+                Some(last) if last.mode == Mode::Flat && mode == Mode::Flat => last.requests += requests,
+                _ => out.push(Stretch {
+                    mode,
+                    from_n: run[from].n,
+                    requests,
+                    start_s: run[from].due_s(),
+                    end_s: 0.0,
+                    growth: line.filter(|_| mode == Mode::Growing),
+                }),
+            }
+            from = to;
+        }
+    }
+    let ends: Vec<f64> = out.iter().skip(1).map(|next| next.start_s).chain(felt.last().map(Felt::due_s)).collect();
+    out.iter_mut().zip(ends).for_each(|(stretch, end)| stretch.end_s = end);
+    out
+}
+
+/// Where the wait begins to go another way: places in the points.
+fn breaks(points: &[(f64, f64)]) -> Vec<usize> {
+    let size = points.len().div_ceil(BLOCKS).max(1);
+    let blocks: Vec<(f64, f64)> = points
+        .chunks(size)
+        .map(|block| {
+            let mut waits: Vec<f64> = block.iter().map(|point| point.1).collect();
+            waits.sort_by(f64::total_cmp);
+            (block.iter().map(|point| point.0).sum::<f64>() / block.len() as f64, waits[waits.len() / 2])
+        })
+        .collect();
+    let mut out = Vec::new();
+    divide(&blocks, 0, &mut out);
+    out.iter().map(|at| at * size).collect()
+}
+
+/// Divides blocks in two where that helps, and each half again.
+fn divide(blocks: &[(f64, f64)], from: usize, out: &mut Vec<usize>) {
+    if blocks.len() < 2 * SHORTEST {
+        return;
+    }
+    let whole = rest(blocks);
+    let mean = blocks.iter().map(|block| block.1).sum::<f64>() / blocks.len() as f64;
+    if (whole / blocks.len() as f64).sqrt() < NEAR * mean {
+        return;
+    }
+    let places = SHORTEST..=blocks.len() - SHORTEST;
+    let left = places.map(|at| (at, rest(&blocks[..at]) + rest(&blocks[at..])));
+    if let Some((at, left)) = left.min_by(|a, b| a.1.total_cmp(&b.1))
+        && left < BETTER * whole
+    {
+        divide(&blocks[..at], from, out);
+        out.push(from + at);
+        divide(&blocks[at..], from + at, out);
+    }
+}
+
+/// The sum of squares that the least-squares line leaves.
+fn rest(points: &[(f64, f64)]) -> f64 {
+    slope::fit(points)
+        .map_or(0.0, |line| points.iter().map(|(x, y)| (y - line.intercept - line.slope.value * x).powi(2)).sum())
+}
+
+fn bursts(felt: &[Felt]) -> Vec<Burst> {
+    let mut out: Vec<Burst> = Vec::new();
+    let (mut after_n, mut open) = (0, false);
+    for one in felt {
+        match (one.point(), open) {
+            (Some((_, restart)), true) => {
+                open = false;
+                if let Some(burst) = out.last_mut() {
+                    burst.restart_s = Some(restart);
+                }
+                after_n = one.n;
+            }
+            (Some(_), false) => after_n = one.n,
+            (None, true) => {
+                if let Some(burst) = out.last_mut() {
+                    burst.lost += 1;
+                }
+            }
+            (None, false) => {
+                open = true;
+                out.push(Burst { after_n, start_s: one.due_s(), lost: 1, restart_s: None });
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_is_told_stretch_by_stretch() {
+        let mut rng = crate::random::SeededRng::new(1);
+        // Flat at 50 ms up to request 300, then 5 ms more with each, then nothing, then flat again.
+        let mut record = |n: u32| {
+            let noise = 0.95 + 0.1 * rng.fraction();
+            let wait_ms = match n {
+                ..=300 => Some(50.0),
+                301..=500 => Some(50.0 + 5.0 * f64::from(n - 300)),
+                501..=530 => None,
+                _ => Some(80.0),
+            };
+            let intended = i64::from(n) * 10_000;
+            let first_result = wait_ms.map(|ms| intended + (ms * noise * 1e3) as i64);
+            let outcome = if first_result.is_some() { Outcome::Sound } else { Outcome::TimedOut };
+            Record { n, intended, first_result, outcome, ..Record::default() }
+        };
+        let records: Vec<Record> = (1..=600).map(&mut record).collect();
+        let course = of(&records);
+        let modes: Vec<Mode> = course.stretches.iter().map(|stretch| stretch.mode).collect();
+        assert_eq!(modes, [Mode::Flat, Mode::Growing, Mode::TimingOut, Mode::Flat], "{:?}", course.stretches);
+        let growing = &course.stretches[1];
+        assert!((280..=320).contains(&growing.from_n), "{growing:?}");
+        assert!((growing.growth.unwrap().slope.value / 0.005 - 1.0).abs() < 0.1, "{growing:?}");
+        // They follow each other without gaps, and what is lost has its exact place.
+        assert_eq!((growing.end_s, course.stretches[2].start_s, course.stretches[2].end_s), (5.01, 5.01, 5.31));
+        assert_eq!(
+            (course.stretches[3].from_n, course.stretches[3].requests, course.stretches[3].end_s),
+            (531, 70, 6.0)
+        );
+        assert_eq!(course.stretches.iter().map(|stretch| stretch.requests).sum::<u32>(), 600);
+        let burst = Burst { after_n: 500, start_s: 5.01, lost: 30, restart_s: course.bursts[0].restart_s };
+        assert_eq!((&course.bursts[..], course.first_failure), (&[burst][..], Some(501)));
+        // One line is one stretch, however straight it is.
+        assert_eq!(of(&records[320..500]).stretches.len(), 1);
+        assert!(of(&[]).stretches.is_empty());
+    }
+
+    /// Waits of neighbours are alike where there is a queue: of 60 with four fifths of the load that they bear a line through independent
+    /// points would have some twenty-three grow.
+    #[test]
+    fn a_queue_that_holds_is_not_said_to_grow() {
+        let grow = |more: f64| {
+            let of_seed = |seed: u64| {
+                let mut rng = crate::random::SeededRng::new(seed);
+                let mut exponential = |mean: f64| -mean * (1.0 - rng.fraction()).ln();
+                let (mut wait, mut due, mut records) = (0.0_f64, 0.0, Vec::new());
+                for n in 0..2_600_u32 {
+                    let service = exponential(0.8);
+                    if n >= 2_000 {
+                        let took = wait + service + more * f64::from(n - 2_000);
+                        let at = |s: f64| (s * 1e6) as i64;
+                        records.push(Record {
+                            n,
+                            intended: at(due),
+                            first_result: Some(at(due + took)),
+                            ..Record::default()
+                        });
+                    }
+                    let pause = exponential(1.0);
+                    due += pause;
+                    wait = (wait + service - pause).max(0.0);
+                }
+                of(&records).mode
+            };
+            (1..=60).filter(|seed| of_seed(*seed) == Mode::Growing).count()
+        };
+        assert!(grow(0.0) <= 10, "{} of 60", grow(0.0));
+        assert!(grow(0.05) >= 55, "{} of 60", grow(0.05));
+    }
+
+    #[test]
+    fn what_was_refused_or_never_sent_did_not_wait() {
+        let sound = |n: u32| Record { n, first_result: Some(1_000_000), ..Record::default() };
+        let mut records: Vec<Record> = (1..=10).map(sound).collect();
+        records[4] = Record { n: 5, outcome: Outcome::Refused, ..Record::default() };
+        records[5] = Record { n: 6, outcome: Outcome::NotSent, ..Record::default() };
+        assert_eq!((of(&records).mode, of(&records).bursts.len()), (Mode::Flat, 0));
+        records[9] = Record { n: 10, outcome: Outcome::TimedOut, ..Record::default() };
+        let course = of(&records);
+        assert_eq!((course.mode, course.first_failure), (Mode::TimingOut, Some(10)));
+        assert_eq!((course.bursts[0].after_n, course.bursts[0].restart_s), (9, None));
+        assert_eq!(of(&[]).mode, Mode::Flat);
+    }
+
+    #[test]
+    fn a_sound_answer_that_holds_nothing_is_not_nothing() {
+        let empty = |n: u32| Record { n, done: Some(1_000_000), ..Record::default() };
+        let mut records: Vec<Record> = (1..=10).map(empty).collect();
+        assert_eq!((of(&records).mode, of(&records).first_failure), (Mode::Flat, None));
+        records[3].outcome = Outcome::Failed;
+        assert_eq!((of(&records).mode, of(&records).first_failure), (Mode::TimingOut, Some(4)));
+    }
+}
