@@ -76,12 +76,14 @@ scripts/need.sh pg_lsclusters=postgresql nginx=nginx-light nats-server=nats-serv
 make --no-print-directory web || exit 1
 
 step 0.2 "format" cargo fmt --all --check
+step 0.1 "commits: subjects of at most 72 characters" scripts/commit_subjects.sh
 step 0.1 "crates: arrows point down" python3 tests/arrows.py
 step 3 "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 step 1 "cargo doc without warnings" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 counted 8 "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
 step 4 "dependencies: licences, bans, sources, advisories" deny
 step 0.3 "web: types" npm --prefix web run --silent check
+step 0.3 "web: ESLint" npm --prefix web run --silent lint
 step 1 "differential: a live server against an oracle" env MERIDIAN_BUILT=1 scripts/differential_test.sh --seed 1 --rounds 12
 step 1 "readers: DuckDB and pyarrow on the files of a live server" env MERIDIAN_BUILT=1 scripts/readers_test.sh
 step 0.5 "CQL2: the standard's abstract tests" env MERIDIAN_BUILT=1 scripts/cql2_test.sh

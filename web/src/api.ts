@@ -24,7 +24,7 @@ export async function problemOf(response: Response): Promise<Problem> {
   const title = response.status === 429 || response.status === 503 ? 'The server is busy' : `The server answered ${response.status}`;
   try {
     const body = JSON.parse(text) as Record<string, unknown>;
-    const word = (key: string): string => (typeof body[key] === 'string' ? (body[key] as string) : '');
+    const word = (key: string): string => (typeof body[key] === 'string' ? body[key] : '');
     return new Problem(word('title') || title, word('detail'), response.status, word('field'));
   } catch {
     return new Problem(title, text.length < 200 && !text.startsWith('<') ? text.trim() : '', response.status, '');

@@ -2,7 +2,7 @@
 // totals and table up to date and writes the view to the address.
 import type { Feature } from 'geojson';
 import * as api from './api';
-import { barsOf, type Group } from './bars';
+import { barsOf } from './bars';
 import { $, copyLink, fonts, make, wireSkip } from './dom';
 import * as guide from './guide';
 import { EMPTY_VIEW, fromHash, MEASURES, toHash, type Measure, type View } from './hash';
@@ -323,7 +323,7 @@ function loadTotals(): void {
   $('count').classList.add('stale');
   run('totals', async (signal) => {
     const functions = field ? ['count', ...MEASURES.map((m) => `${m}(${field})`)] : ['count'];
-    const [group = { count: 0 } as Group] = await api.aggregate(id, functions, params(question()), signal);
+    const [group = { count: 0 }] = await api.aggregate(id, functions, params(question()), signal);
     $('count').textContent = formatCount(group.count);
     $('count').classList.remove('stale');
     $('count-word').textContent = group.count === 1 ? 'event' : 'events';
@@ -332,7 +332,7 @@ function loadTotals(): void {
     stats.replaceChildren(
       ...MEASURES.map((measure) => {
         const cell = make('div');
-        const value = group[`${measure}(${field})`];
+        const value = group[`${measure}(${field})`] as number | string | null | undefined;
         cell.append(make('dt', '', MEASURE_NAMES[measure]), make('dd', '', formatValue(value), { 'data-measure': measure, title: String(value ?? '') }));
         return cell;
       }),

@@ -102,7 +102,7 @@ export class MapView {
       // A tile that is no longer wanted is not an error.
       if (error instanceof Error && error.name === 'AbortError') return;
       const { status, body } = error as Partial<AJAXError>;
-      if (status && body) void problemOf(new Response(body, { status })).then(events.failed);
+      if (status && body) void problemOf(new Response(body, { status })).then((problem) => events.failed(problem));
       else events.failed(new Problem('A part of the map could not be loaded', error.message, 0, ''));
     });
     this.draw = new Draw(this.map, {
@@ -236,7 +236,7 @@ export class MapView {
   private overlay(change: Partial<Overlays>): void {
     this.overlays = { ...this.overlays, ...change };
     if (!this.ready) return;
-    for (const [name, data] of Object.entries(change)) this.map.getSource<GeoJSONSource>(name)?.setData(data);
+    for (const [name, data] of Object.entries(change)) void this.map.getSource<GeoJSONSource>(name)?.setData(data);
   }
 
   /** Marks one event and shows `content` beside it; null takes mark and popup away. */
@@ -276,7 +276,7 @@ export class MapView {
       this.map.easeTo({ center: [...at], zoom: this.map.getZoom() + 2, duration: 500 });
       return;
     }
-    const id: unknown = hit.properties['@id'] ?? hit.properties['id'] ?? hit.id;
+    const id = (hit.properties['@id'] ?? hit.properties['id'] ?? hit.id) as string | number | null | undefined;
     if (id === undefined || id === null) return;
     this.events.clicked(String(id), at);
   }

@@ -11,8 +11,7 @@ export function formatProperty(value: unknown, exact = false): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'number') return exact ? String(value) : Number.isInteger(value) ? String(value) : formatValue(value);
   if (Array.isArray(value)) return value.join(', ');
-  if (typeof value === 'object') return JSON.stringify(value);
-  return String(value);
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** Where to point at an event: its place, or the middle of its line or first ring. */

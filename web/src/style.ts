@@ -129,7 +129,8 @@ export function eventColor(palette: Palette, scale: FieldScale | null): Expressi
   const { field, stops } = scale;
   const pairs = stops.flatMap((stop, i) => [stop, palette.ramp[i]]);
   const value: ExpressionSpecification = ['to-number', ['get', field], stops[0]];
-  return ['case', ['has', field], ['interpolate', ['linear'], value, ...pairs] as unknown as ExpressionSpecification, palette.none];
+  const ramp = ['interpolate', ['linear'], value, ...pairs] as unknown as ExpressionSpecification;
+  return ['case', ['has', field], ramp, palette.none];
 }
 
 /** What the events layer shows. */
