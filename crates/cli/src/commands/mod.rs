@@ -7,6 +7,7 @@ pub mod copied;
 pub mod create;
 pub mod export;
 pub mod files;
+#[cfg_attr(not(feature = "lab"), path = "lab_absent.rs")]
 pub mod lab;
 pub mod provider;
 pub mod query;
