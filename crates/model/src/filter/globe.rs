@@ -18,8 +18,12 @@ pub const SHAPE_ERROR_M: f64 = 1e-3;
 /// haversine hardly moves with the distance: an ulp of it is up to 0.3 m there, and less than a tenth of a
 /// millimetre farther off.
 fn slack(distance: f64) -> f64 {
+    2.0 * SHAPE_ERROR_M + rounding(distance)
+}
+
+fn rounding(distance: f64) -> f64 {
     let antipodal = distance > PI * EARTH_RADIUS_M - 10_000.0;
-    2.0 * SHAPE_ERROR_M + if antipodal { 0.5 } else { 1e-9 * distance }
+    if antipodal { 0.5 } else { 1e-9 * distance }
 }
 
 /// A lower bound in metres of the distance from a place in degrees to anything in the spatial part of a box; never
@@ -72,7 +76,7 @@ fn box_distance(lon: f64, lat: f64, bounds: &Bounds) -> f64 {
 /// Distance in metres from a place in degrees to the nearest point of a geometry, 0 inside a polygon, to
 /// [`SHAPE_ERROR_M`]. Infinite for a geometry without positions.
 pub fn distance_to_geometry_m(lon: f64, lat: f64, geometry: &Geometry<f64>) -> f64 {
-    let mut search = Search { at: Coord { x: lon, y: lat }, eye: unit_vector(lon, lat), best: f64::INFINITY };
+    let mut search = Search::from(Coord { x: lon, y: lat });
     search.geometry(geometry);
     search.best
 }
@@ -82,12 +86,18 @@ struct Search {
     at: Coord<f64>,
     eye: [f64; 3],
     best: f64,
+    /// Pieces looked at: what the search has cost.
+    pieces: u32,
 }
 
 /// Halvings of an edge: each makes a piece stray a quarter as far, so 30 is far more than the world needs.
 const HALVINGS_MAX: u32 = 30;
 
 impl Search {
+    fn from(at: Coord<f64>) -> Search {
+        Search { at, eye: unit_vector(at.x, at.y), best: f64::INFINITY, pieces: 0 }
+    }
+
     fn geometry(&mut self, geometry: &Geometry<f64>) {
         match geometry {
             Geometry::Point(p) => self.point(p.0),
@@ -135,6 +145,7 @@ impl Search {
     }
 
     fn piece(&mut self, a: (Coord<f64>, [f64; 3]), b: (Coord<f64>, [f64; 3]), halvings: u32) {
+        self.pieces += 1;
         let (d_lon, d_lat) = ((b.0.x - a.0.x).abs().to_radians(), (b.0.y - a.0.y).abs().to_radians());
         let length = d_lon + d_lat;
         // The piece as a curve of its parameter has a geodesic acceleration of at most 2 |sin lat| d_lon length (from
@@ -151,6 +162,9 @@ impl Search {
                 return;
             }
         }
+        if self.is_beyond(a.0, b.0) {
+            return;
+        }
         let middle = Coord { x: 0.5 * (a.0.x + b.0.x), y: 0.5 * (a.0.y + b.0.y) };
         let middle = (middle, unit_vector(middle.x, middle.y));
         // The half whose end is nearer first, so that the other is more often skipped.
@@ -161,6 +175,22 @@ impl Search {
             self.piece(middle, b, halvings - 1);
             self.piece(a, middle, halvings - 1);
         }
+    }
+}
+
+impl Search {
+    /// Whether the box of a piece lies no nearer than what was found. Along a parallel, seen from a pole, all pieces are
+    /// equally far: their chords alone would rule none of them out before it is halved to the end.
+    fn is_beyond(&self, a: Coord<f64>, b: Coord<f64>) -> bool {
+        let bounds = Bounds {
+            west: a.x.min(b.x),
+            east: a.x.max(b.x),
+            south: a.y.min(b.y),
+            north: a.y.max(b.y),
+            ..Bounds::WORLD
+        };
+        let nearest = box_distance(self.at.x, self.at.y, &bounds);
+        nearest + rounding(nearest) >= self.best
     }
 }
 
@@ -187,4 +217,23 @@ fn dot(a: &[f64; 3], b: &[f64; 3]) -> f64 {
 
 fn cross(a: &[f64; 3], b: &[f64; 3]) -> [f64; 3] {
     [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parallel_is_not_halved_to_the_end_for_an_eye_at_a_pole() {
+        for (lat, edge) in [(90.0, 60.0), (-90.0, 60.0), (90.0, -89.99), (89.999, 71.0), (90.0, 0.0)] {
+            for slant in [0.0, 1e-9, 1e-4] {
+                let mut search = Search::from(Coord { x: 12.0, y: lat });
+                search.geometry(&Geometry::LineString(vec![(-170.0, edge), (170.0, edge + slant)].into()));
+                assert!(search.pieces < 20_000, "{lat}, {edge}, {slant}: {} pieces", search.pieces);
+                let exact = distance_m(12.0, lat, 12.0, edge);
+                let wide = 0.6 + slant * 120_000.0;
+                assert!((search.best - exact).abs() < wide, "{lat}, {edge}: {} and {exact}", search.best);
+            }
+        }
+    }
 }
