@@ -250,12 +250,12 @@ mod tests {
             async move { call(request, Duration::from_millis(ms), most, &room).await }
         };
         let one = ask(&known, 60_000, most).await.expect("an answer");
-        assert_eq!((one.bytes.len(), room.held()), (40_000, 40 << 10));
+        assert_eq!((one.bytes.len(), room.held()), (40_000, 40_000));
         for url in [&known, &grows] {
             let failure = ask(url, 300, most).await.expect_err("no room");
             let said = failure.why.contains("search.answer_bytes_total");
             assert!(said && failure.refused && !failure.late && !failure.source_is_broken, "{failure:?}");
-            assert_eq!(room.held(), 40 << 10, "what was refused holds nothing");
+            assert_eq!(room.held(), 40_000, "what was refused holds nothing");
         }
         let waits = tokio::spawn(ask(&known, 60_000, most));
         tokio::time::sleep(Duration::from_millis(100)).await;
