@@ -1,6 +1,7 @@
 // The HTTP API, as far as the page uses it. Every address is on the page's own origin.
 import type { Feature, FeatureCollection } from 'geojson';
 import type { Group } from './bars';
+import type * as Contract from './contract';
 
 /** A refusal or failure in the server's words (RFC 9457), or in ours when it did not answer. */
 export class Problem extends Error {
@@ -80,19 +81,9 @@ export interface Schema {
   readonly times: readonly string[];
 }
 
-interface CollectionJson {
-  id: string;
-  title?: string;
-  description?: string;
-  extent?: { spatial?: { bbox?: number[][] }; temporal?: { interval?: (string | null)[][] } };
-  itemCount?: number;
-  numberMatched?: number;
-}
-
-function collectionOf(json: CollectionJson): Collection {
-  const box = json.extent?.spatial?.bbox?.[0];
-  const bbox = box && (box.length === 6 ? [box[0], box[1], box[3], box[4]] : box);
-  const [start, last] = (json.extent?.temporal?.interval?.[0] ?? []).map((text) => (text ? Date.parse(text) : null));
+function collectionOf(json: Contract.Collection): Collection {
+  const bbox = json.extent?.spatial?.bbox[0];
+  const [start, last] = (json.extent?.temporal?.interval[0] ?? []).map((text) => (text ? Date.parse(text) : null));
   // Where events go on without end the histogram ends today; where they have no beginning, a year before the end.
   const end = last === null ? Math.max(Date.now(), start ?? 0) : last;
   const from = start === null && end !== undefined ? end - 365 * 86_400_000 : start;
@@ -100,9 +91,9 @@ function collectionOf(json: CollectionJson): Collection {
     id: json.id,
     title: json.title || json.id,
     description: json.description ?? '',
-    bbox: bbox?.length === 4 && bbox.every(Number.isFinite) ? (bbox as [number, number, number, number]) : null,
+    bbox: bbox ?? null,
     interval: typeof from === 'number' && from <= end ? [from, end] : null,
-    count: json.itemCount ?? json.numberMatched ?? null,
+    count: json.itemCount ?? null,
   };
 }
 
@@ -154,12 +145,12 @@ function schemaOf(json: { properties?: Record<string, PropertyJson> }): Schema {
 export const collectionPath = (id: string): string => `/collections/${encodeURIComponent(id)}`;
 
 export async function collections(signal: AbortSignal): Promise<Collection[]> {
-  const json = await get<{ collections?: CollectionJson[] }>('/collections?f=json', signal);
-  return (json.collections ?? []).map(collectionOf);
+  const json = await get<Contract.CollectionList>('/collections?f=json', signal);
+  return json.collections.map(collectionOf);
 }
 
 export async function collection(id: string, signal: AbortSignal): Promise<Collection> {
-  return collectionOf(await get<CollectionJson>(`${collectionPath(id)}?f=json`, signal));
+  return collectionOf(await get<Contract.Collection>(`${collectionPath(id)}?f=json`, signal));
 }
 
 export async function schema(id: string, signal: AbortSignal): Promise<Schema> {
@@ -179,10 +170,6 @@ export interface Page {
   readonly next: string | null;
 }
 
-interface PageJson extends FeatureCollection {
-  links?: { rel?: string; href?: string }[];
-}
-
 export function itemsPath(id: string, query: URLSearchParams, limit: number): string {
   const all = new URLSearchParams(query);
   all.set('limit', String(limit));
@@ -191,7 +178,7 @@ export function itemsPath(id: string, query: URLSearchParams, limit: number): st
 }
 
 export async function page(path: string, signal: AbortSignal): Promise<Page> {
-  const json = await get<PageJson>(path, signal, 'application/geo+json');
+  const json = await get<Omit<Contract.FeatureCollection, 'features'> & FeatureCollection>(path, signal, 'application/geo+json');
   const href = json.links?.find((link) => link.rel === 'next')?.href;
   // Behind a proxy the server may not know its public name, and a foreign address must never be followed:
   // only path and query count.

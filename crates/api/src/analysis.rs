@@ -1,5 +1,6 @@
 //! `/aggregate` and `/density`: numbers over events.
 
+use crate::contract::ExplainedGroups;
 use crate::entry::Path;
 use crate::groups;
 use crate::items;
@@ -65,9 +66,11 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
         let (answer, schema) = (&read.value, &read.head.schema);
         let encoding = Instant::now();
         let bytes = if explain {
-            let mut account = items::explain_document(&read.head, &answer.stats);
-            account["groups"] = answer.groups.len().into();
-            serde_json::to_vec(&account).map_err(Problem::internal)?
+            let explained = ExplainedGroups {
+                account: items::account(&read.head, &answer.stats),
+                groups: Some(answer.groups.len() as u64),
+            };
+            serde_json::to_vec(&explained).map_err(Problem::internal)?
         } else {
             let mut out = Vec::with_capacity(64 + 96 * answer.groups.len());
             match format {
@@ -113,7 +116,8 @@ pub async fn density(State(state): State<AppState>, Path(name): Path<String>, co
         let answer = &read.value;
         let encoding = Instant::now();
         let bytes = if explain {
-            serde_json::to_vec(&items::explain_document(&read.head, &answer.stats)).map_err(Problem::internal)?
+            let explained = ExplainedGroups { account: items::account(&read.head, &answer.stats), groups: None };
+            serde_json::to_vec(&explained).map_err(Problem::internal)?
         } else {
             let mut out = Vec::with_capacity(128 + 4 * answer.counts.len());
             let [west, south, east, north] = bbox;

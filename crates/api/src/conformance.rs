@@ -1,5 +1,6 @@
 //! Which parts of which standards this server keeps to.
 
+use crate::contract::Conformance;
 use crate::html;
 use crate::links;
 use crate::params::Params;
@@ -8,7 +9,6 @@ use crate::problem::Result;
 use crate::request::Context;
 use crate::respond;
 use axum::response::Response;
-use serde_json::json;
 
 /// Conformance classes, each promised by a test.
 pub const CLASSES: &[&str] = &[
@@ -57,10 +57,9 @@ pub async fn get(context: Context) -> Result<Response> {
         let trail = [("Meridian", "/".to_owned())];
         return Ok(respond::html(html::page("Conformance", &trail, &format!("<ul>{items}</ul>"))));
     }
-    let url = context.url("/conformance");
-    let document = json!({
-        "conformsTo": CLASSES,
-        "links": links::self_and_alternates(&url, format, PAGES, "application/json"),
-    });
+    let document = Conformance {
+        conforms_to: CLASSES,
+        links: links::self_and_alternates(&context.url("/conformance"), format, PAGES, "application/json"),
+    };
     respond::json("application/json", &document)
 }

@@ -1,5 +1,6 @@
 //! `/collections/{c}/files`: the GeoParquet files of a collection, for programs on the same machine.
 
+use crate::contract::Files;
 use crate::entry::Path;
 use crate::params::Params;
 use crate::problem::Result;
@@ -11,7 +12,6 @@ use crate::stream;
 use axum::extract::State;
 use axum::response::Response;
 use meridian_model::time;
-use serde_json::json;
 use std::path;
 
 /// `POST /collections/{c}/files`: brings everything to rest, and lists the files that hold exactly what the collection
@@ -39,14 +39,12 @@ pub async fn post(State(state): State<AppState>, Path(name): Path<String>, conte
                     if local { absolute(path) } else { root.map_or_else(|| absolute(path), |root| within(root, path)) }
                 })
                 .collect();
-        let mut document = json!({
-            "snapshot": files.seq.to_id(),
-            "files": paths,
-            "keptUntil": time::format_instant(files.kept_until),
-        });
-        if !local {
-            document["relativeTo"] = json!("the data folder of the server");
-        }
+        let document = Files {
+            snapshot: files.seq.to_id(),
+            files: paths,
+            kept_until: time::format_instant(files.kept_until),
+            relative_to: (!local).then_some("the data folder of the server"),
+        };
         let mut response = respond::json("application/json", &document)?;
         respond::insert(response.headers_mut(), respond::SNAPSHOT.clone(), &files.seq.to_id());
         Ok(response)

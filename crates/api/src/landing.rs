@@ -1,5 +1,6 @@
 //! The landing page: where every client starts.
 
+use crate::contract::Landing;
 use crate::html;
 use crate::links::{self, OPENAPI_30, OPENAPI_31, link};
 use crate::params::Params;
@@ -10,7 +11,6 @@ use crate::respond;
 use crate::state::AppState;
 use axum::extract::State;
 use axum::response::Response;
-use serde_json::json;
 
 const TITLE: &str = "Meridian";
 const DESCRIPTION: &str = "Events in space and time: search, aggregate and map them.";
@@ -37,7 +37,7 @@ pub async fn get(State(state): State<AppState>, context: Context) -> Result<Resp
         link(context.url("/map"), "related", "text/html", "The map"),
         link(context.url("/search"), "related", "text/html", "Searches"),
     ]);
-    respond::json("application/json", &json!({ "title": TITLE, "description": DESCRIPTION, "links": links }))
+    respond::json("application/json", &Landing { title: TITLE, description: DESCRIPTION, links })
 }
 
 fn page(collections: &[String]) -> String {

@@ -18,6 +18,7 @@ mod body;
 mod collections;
 mod config;
 mod conformance;
+mod contract;
 mod doors;
 mod entry;
 mod files;

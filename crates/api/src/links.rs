@@ -1,7 +1,8 @@
 //! Links, as every OGC resource carries them.
 
+use crate::contract::Link;
 use crate::params::format::Format;
-use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// Link relation of a collection's queryables.
 pub const REL_QUERYABLES: &str = "http://www.opengis.net/def/rel/ogc/1.0/queryables";
@@ -26,8 +27,13 @@ pub const OPENAPI_31: &str = "application/vnd.oai.openapi+json;version=3.1";
 pub const MVT: &str = "application/vnd.mapbox-vector-tile";
 
 /// One link.
-pub fn link(href: impl Into<String>, rel: &str, media_type: &str, title: &str) -> Value {
-    json!({ "href": href.into(), "rel": rel, "type": media_type, "title": title })
+pub fn link(
+    href: impl Into<String>,
+    rel: &'static str,
+    media_type: &'static str,
+    title: impl Into<Cow<'static, str>>,
+) -> Link {
+    Link { href: href.into(), rel: rel.into(), media_type: media_type.into(), title: title.into(), templated: None }
 }
 
 /// A URL with `name=value` added to its query.
@@ -45,7 +51,7 @@ pub fn escape(text: &str) -> String {
 }
 
 /// `self` and `alternate` links of a resource that is served in several formats.
-pub fn self_and_alternates(url: &str, chosen: Format, offered: &[Format], json_type: &str) -> Vec<Value> {
+pub fn self_and_alternates(url: &str, chosen: Format, offered: &[Format], json_type: &'static str) -> Vec<Link> {
     let media_type = |f: Format| if f == Format::Json { json_type } else { f.link_type() };
     let bare = without(url, "f");
     offered
@@ -54,7 +60,7 @@ pub fn self_and_alternates(url: &str, chosen: Format, offered: &[Format], json_t
             let rel = if f == chosen { "self" } else { "alternate" };
             let href = if f == chosen { url.to_owned() } else { with(&bare, "f", f.word()) };
             let title = if f == chosen { "This document".to_owned() } else { format!("This document as {}", f.word()) };
-            link(href, rel, media_type(f), &title)
+            link(href, rel, media_type(f), title)
         })
         .collect()
 }
@@ -77,8 +83,8 @@ mod tests {
         assert_eq!(without("http://h/items?f=html", "f"), "http://h/items");
         assert_eq!(with("http://h/items", "token", "a b&c"), "http://h/items?token=a%20b%26c");
         let links = self_and_alternates(url, Format::Html, &[Format::Json, Format::Html], "application/json");
-        assert_eq!(links[0]["href"], "http://h/items?limit=5&f=json");
-        assert_eq!(links[1]["type"], "text/html");
-        assert_eq!((&links[1]["rel"], &links[1]["href"]), (&json!("self"), &json!(url)));
+        assert_eq!(links[0].href, "http://h/items?limit=5&f=json");
+        assert_eq!(links[1].media_type, "text/html");
+        assert_eq!((&*links[1].rel, links[1].href.as_str()), ("self", url));
     }
 }

@@ -1,5 +1,6 @@
 //! What operators and their machines ask: metrics, health, version.
 
+use crate::contract::{Health, Version};
 use crate::metrics::{counter, gauge};
 use crate::problem::{Kind, Problem, Result};
 use crate::respond;
@@ -8,7 +9,6 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use meridian_model::policy::queue::Class;
-use serde_json::json;
 use std::sync::atomic::Ordering;
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -189,7 +189,7 @@ fn store_metrics(state: &AppState, out: &mut String) {
 
 /// `GET /healthz`
 pub async fn health() -> Result<Response> {
-    respond::json("application/json", &json!({ "status": "ok" }))
+    respond::json("application/json", &Health { status: "ok" })
 }
 
 /// `GET /readyz`
@@ -210,7 +210,7 @@ pub async fn ready(State(state): State<AppState>) -> Result<Response> {
         collections.iter().filter_map(|c| c.stats().refuses.map(|why| format!("{}: {why}", c.name()))).collect();
     let damaged: Vec<String> = state.backend.damaged(&state.config.tenant).iter().map(ToString::to_string).collect();
     let problem = match (damaged.len(), refusing.len()) {
-        (0, 0) => return respond::json("application/json", &json!({ "status": "ready" })),
+        (0, 0) => return respond::json("application/json", &Health { status: "ready" }),
         (0, _) => Problem::new(Kind::Overloaded, "some collections take no writes"),
         (_, 0) => Problem::new(Kind::Damaged, "some collections are damaged; the others are served"),
         _ => Problem::new(Kind::Damaged, "some collections are damaged, and some take no writes"),
@@ -224,5 +224,5 @@ pub async fn ready(State(state): State<AppState>) -> Result<Response> {
 
 /// `GET /version`
 pub async fn version() -> Result<Response> {
-    respond::json("application/json", &json!({ "name": "meridian", "version": env!("CARGO_PKG_VERSION") }))
+    respond::json("application/json", &Version { name: "meridian", version: env!("CARGO_PKG_VERSION") })
 }

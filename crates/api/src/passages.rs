@@ -1,5 +1,6 @@
 //! `/tracks`: which objects passed, and when each was first and last seen.
 
+use crate::contract::{TrackSummary, Tracks};
 use crate::entry::Path;
 use crate::links;
 use crate::params::Params;
@@ -18,7 +19,7 @@ use axum::response::Response;
 use meridian_backend::At;
 use meridian_model::time;
 use meridian_query::{ByValue, Passage, Passages};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// `GET /collections/{c}/tracks`
@@ -51,11 +52,11 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
             let next = links::with(&links::without(&url, "after"), "after", &text_of(&last.object));
             page_links.push(links::link(next, "next", Format::Json.media_type(), "The next objects"));
         }
-        let document = json!({
-            "tracks": answer.passages.iter().map(document).collect::<Vec<_>>(),
-            "numberReturned": answer.passages.len(),
-            "links": page_links,
-        });
+        let document = Tracks {
+            tracks: answer.passages.iter().map(summary).collect(),
+            number_returned: answer.passages.len() as u64,
+            links: page_links,
+        };
         let bytes = serde_json::to_vec(&document).map_err(Problem::internal)?;
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -68,19 +69,14 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
     .await
 }
 
-fn document(passage: &Passage) -> Value {
+fn summary(passage: &Passage) -> TrackSummary {
     let object = match &passage.object {
         ByValue::Int(n) => Value::from(*n),
         other => Value::from(text_of(other)),
     };
     let open = |t: i64| t == i64::MIN || t == i64::MAX;
     let instant = |t: i64| (!open(t)).then(|| time::format_instant(t));
-    json!({
-        "object": object,
-        "count": passage.count,
-        "first": instant(passage.first),
-        "last": instant(passage.last),
-    })
+    TrackSummary { object, count: passage.count, first: instant(passage.first), last: instant(passage.last) }
 }
 
 fn text_of(object: &ByValue) -> String {

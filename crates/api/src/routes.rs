@@ -22,12 +22,10 @@ pub const TAGS: &[(&str, &str)] = &[
     ("Pages", "Pages for people."),
 ];
 
-const PAGE: &[(&str, &str)] = &[("application/json", "Document"), ("text/html", "Page")];
-const PROBLEM_FREE_JSON: &[(&str, &str)] = &[("application/json", "Document")];
 const EVENTS: &[(&str, &str)] = &[
     // One feature is the answer to `track`, JSON that to `explain`.
     ("application/geo+json", "Features"),
-    ("application/json", "Document"),
+    ("application/json", "ExplainedItems"),
     ("text/html", "Page"),
     ("text/csv", "Text"),
     ("application/x-ndjson", "Text"),
@@ -61,6 +59,20 @@ const SCHEMA_BODY: Taken = Taken {
     description: "What the collection holds: a JSON Schema, or a SimpleFeatureType spec such as `name:String,dtg:Date,*geom:Point:srid=4326`.",
     takes: &[("application/schema+json", "JsonSchema"), ("application/json", "JsonSchema"), ("text/plain", "Text")],
 };
+
+/// A document of the contract as JSON.
+macro_rules! json {
+    ($component:literal) => {
+        &[("application/json", $component)]
+    };
+}
+
+/// A document of the contract as JSON, and a page for people.
+macro_rules! json_or_page {
+    ($component:literal) => {
+        &[("application/json", $component), ("text/html", "Page")]
+    };
+}
 
 /// What a route needs, in the words of the table.
 macro_rules! access {
@@ -104,21 +116,21 @@ macro_rules! route {
 /// Every route.
 pub const ROUTES: &[Route] = &[
     route!(GET "/", open, Interactive, Handler::of(landing::get);
-        "getLandingPage" "Capabilities" "The landing page", &["f"], None, 200 "Links to everything else.", PAGE),
+        "getLandingPage" "Capabilities" "The landing page", &["f"], None, 200 "Links to everything else.", json_or_page!("Landing")),
     route!(GET "/conformance", open, Interactive, Handler::of(conformance::get);
-        "getConformance" "Capabilities" "The conformance classes", &["f"], None, 200 "URIs of the classes.", PAGE),
+        "getConformance" "Capabilities" "The conformance classes", &["f"], None, 200 "URIs of the classes.", json_or_page!("Conformance")),
     route!(GET "/api", open, Interactive, Handler::of(openapi::get_30);
         "getApi" "Capabilities" "This description, as OpenAPI 3.0", &["f"], None, 200 "The document.", &[("application/vnd.oai.openapi+json;version=3.0", "Document"), ("text/html", "Page")]),
     route!(GET "/openapi.json", open, Interactive, Handler::of(openapi::get_31);
         "getOpenApi" "Capabilities" "This description, as OpenAPI 3.1", &[], None, 200 "The document.", &[("application/vnd.oai.openapi+json;version=3.1", "Document")]),
     route!(GET "/collections", read Collection, Interactive, Handler::of(collections::list);
-        "getCollections" "Collections" "The collections", &["f"], None, 200 "Every collection with its extent and links.", PAGE),
+        "getCollections" "Collections" "The collections", &["f"], None, 200 "Every collection with its extent and links.", json_or_page!("CollectionList")),
     route!(GET "/collections/{c}", read Collection, Interactive, Handler::of(collections::get);
-        "getCollection" "Collections" "One collection", &["f"], None, 200 "Its extent, systems of coordinates, settings and links.", PAGE),
+        "getCollection" "Collections" "One collection", &["f"], None, 200 "Its extent, systems of coordinates, settings and links.", json_or_page!("Collection")),
     route!(PUT "/collections/{c}", manage Collection, Write, Handler::of(collections::put);
-        "createCollection" "Collections" "Make a collection, or change the settings of one that is there", &["durability", "retention", "retention_bytes", "confirm"], Some(SCHEMA_BODY), 201 "The collection is made.", PROBLEM_FREE_JSON),
+        "createCollection" "Collections" "Make a collection, or change the settings of one that is there", &["durability", "retention", "retention_bytes", "confirm"], Some(SCHEMA_BODY), 201 "The collection is made.", json!("Collection")),
     route!(PATCH "/collections/{c}", manage Collection, Write, Handler::of(collections::patch);
-        "updateCollection" "Collections" "Change settings, add optional fields", &["confirm"], Some(Taken { description: "What changes; what is not named stays.", takes: &[("application/merge-patch+json", "Settings"), ("application/json", "Settings")] }), 200 "The collection as it now is.", PROBLEM_FREE_JSON),
+        "updateCollection" "Collections" "Change settings, add optional fields", &["confirm"], Some(Taken { description: "What changes; what is not named stays.", takes: &[("application/merge-patch+json", "Settings"), ("application/json", "Settings")] }), 200 "The collection as it now is.", json!("Collection")),
     route!(DELETE "/collections/{c}", manage Collection, Write, Handler::of(collections::delete);
         "deleteCollection" "Collections" "Remove a collection with all its events", &[], None, 204 "It is gone.", &[]),
     route!(GET "/collections/{c}/schema", read Collection, Interactive, Handler::of(collections::schema);
@@ -140,25 +152,25 @@ pub const ROUTES: &[Route] = &[
     route!(DELETE "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::delete);
         "deleteFeature" "Events" "Delete an event", &[], None, 204 "It is gone.", &[]),
     route!(POST "/collections/{c}/files", read Collection, Write, Handler::of(files::post);
-        "listFiles" "Collections" "Bring all events into GeoParquet files, and list these", &["timeout", "Meridian-Timeout"], None, 200 "The files, the snapshot that they show, and until when they stay.", PROBLEM_FREE_JSON),
+        "listFiles" "Collections" "Bring all events into GeoParquet files, and list these", &["timeout", "Meridian-Timeout"], None, 200 "The files, the snapshot that they show, and until when they stay.", json!("Files")),
     route!(GET "/collections/{c}/aggregate", read Collection, Interactive, Handler::of(analysis::aggregate);
-        "getAggregate" "Analysis" "Count, sum, avg, min, max; by window of time, by field", &["f-table", "function", "window", "zone", "empty", "by", "bbox", "bbox-crs", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "timeout", "Meridian-Timeout", "queryable"], None, 200 "One group for each window and value.", &[("application/json", "Aggregate"), ("text/csv", "Text")]),
+        "getAggregate" "Analysis" "Count, sum, avg, min, max; by window of time, by field", &["f-table", "function", "window", "zone", "empty", "by", "bbox", "bbox-crs", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "timeout", "Meridian-Timeout", "queryable"], None, 200 "One group for each window and value.", &[("application/json", "AggregateAnswer"), ("text/csv", "Text")]),
     route!(GET "/collections/{c}/density", read Collection, Interactive, Handler::of(analysis::density);
-        "getDensity" "Analysis" "Counts on a grid", &["f-json", "bbox", "bbox-crs", "width", "height", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "timeout", "Meridian-Timeout", "queryable"], None, 200 "Counts row by row from the north-west.", &[("application/json", "Density")]),
+        "getDensity" "Analysis" "Counts on a grid", &["f-json", "bbox", "bbox-crs", "width", "height", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "timeout", "Meridian-Timeout", "queryable"], None, 200 "Counts row by row from the north-west.", &[("application/json", "DensityAnswer")]),
     route!(GET "/collections/{c}/tracks", read Collection, Interactive, Handler::of(passages::get);
         "getTracks" "Analysis" "Which objects passed, and when each was first and last seen", &["f-json", "bbox", "bbox-crs", "datetime", "limit", "after", "filter", "filter-lang", "filter-crs", "near", "radius", "timeout", "Meridian-Timeout", "queryable"], None, 200 "A page of objects in order of their names, each with the number of its events that match.", &[("application/json", "Tracks")]),
     route!(GET "/collections/{c}/stream", read Collection, Stream, Handler::of(live::get);
         "followEvents" "Events" "Events as they are acknowledged: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["bbox", "bbox-crs", "crs", "datetime", "near", "radius", "filter", "filter-lang", "filter-crs", "properties", "when", "after", "Last-Event-ID"], None, 200 "Events with their positions, for as long as the stream lasts.", &[("text/event-stream", "Text")]),
     route!(GET "/collections/{c}/tiles", read Collection, Interactive, Handler::of(tiles::list);
-        "meridian.collection.vector.getTileSetsList" "Tiles" "The vector tilesets of a collection", &["f"], None, 200 "Tilesets, with a TileJSON-like description.", PAGE),
+        "meridian.collection.vector.getTileSetsList" "Tiles" "The vector tilesets of a collection", &["f"], None, 200 "Tilesets, with a TileJSON-like description.", json_or_page!("TileSetList")),
     route!(GET "/collections/{c}/tiles/{tileMatrixSetId}", read Collection, Interactive, Handler::of(tiles::tileset);
-        "meridian.collection.vector.getTileSet" "Tiles" "One vector tileset", &["f"], None, 200 "The tileset.", PAGE),
+        "meridian.collection.vector.getTileSet" "Tiles" "One vector tileset", &["f"], None, 200 "The tileset.", json_or_page!("TileSet")),
     route!(GET "/collections/{c}/tiles/{tileMatrixSetId}/{tileMatrix}/{tileRow}/{tileCol}", read Collection, Interactive, Handler::of(tiles::tile);
         "meridian.collection.vector.getTile" "Tiles" "One vector tile (row before column)", TILE, None, 200 "The tile.", &[("application/vnd.mapbox-vector-tile", "Binary")]),
     route!(GET "/tileMatrixSets", open, Interactive, Handler::of(tilesets::list);
-        "meridian.getTileMatrixSetsList" "Tiles" "The tile matrix sets", &["f"], None, 200 "Their list.", PAGE),
+        "meridian.getTileMatrixSetsList" "Tiles" "The tile matrix sets", &["f"], None, 200 "Their list.", json_or_page!("TileMatrixSetList")),
     route!(GET "/tileMatrixSets/{tileMatrixSetId}", open, Interactive, Handler::of(tilesets::definition);
-        "meridian.getTileMatrixSet" "Tiles" "One tile matrix set", &["f"], None, 200 "Its definition.", PAGE),
+        "meridian.getTileMatrixSet" "Tiles" "One tile matrix set", &["f"], None, 200 "Its definition.", json_or_page!("TileMatrixSet")),
     route!(GET "/api/v0/places", read Collection, Interactive, Handler::of(places::list);
         "listPlaces" "Places" "All places, 25 a page", &["p"], None, 200 "A page of places.", &[("application/json", "Places")]),
     route!(POST "/api/v0/places", write Collection, Write, Handler::of(places::create);
@@ -176,35 +188,35 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/api/v0/places/near/{latitude}/{longitude}/{radiusKm}", read Collection, Interactive, Handler::Near;
         "nearPlacesWithin" "Places" "Places within a radius of at most 50 km, nearest first", &["p"], None, 200 "A page of places with their distance in km.", &[("application/json", "Places")]),
     route!(POST "/searches", read Search, Write, Handler::of(searches::post);
-        "startSearch" "Searches" "Ask Meridian's collections and outside sources at once" , &["Meridian-Timeout"], Some(Taken { description: "A question: keywords, a place, an author; see docs/searches.md.", takes: &[("application/json", "Question")] }), 202 "It runs: its id, whom it asks, and where its packets come.", PROBLEM_FREE_JSON),
+        "startSearch" "Searches" "Ask Meridian's collections and outside sources at once" , &["Meridian-Timeout"], Some(Taken { description: "A question: keywords, a place, an author; see docs/searches.md.", takes: &[("application/json", "Question")] }), 202 "It runs: its id, whom it asks, and where its packets come.", json!("SearchAnswer")),
     route!(GET "/searches/{id}", read Search, Interactive, Handler::of(searches::get);
-        "getSearch" "Searches" "How a search stands", &[], None, 200 "Its state, and that of each provider.", PROBLEM_FREE_JSON),
+        "getSearch" "Searches" "How a search stands", &[], None, 200 "Its state, and that of each provider.", json!("SearchAnswer")),
     route!(DELETE "/searches/{id}", read Search, Interactive, Handler::of(searches::delete);
         "stopSearch" "Searches" "Stop a search", &[], None, 204 "It is stopped.", &[]),
     route!(GET "/searches/{id}/packets", read Search, Stream, Handler::of(searches::packets::get);
         "getPackets" "Searches" "The packets of a search as they come: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, the last of them `complete`.", &[("text/event-stream", "Text")]),
     route!(POST "/saved-searches", write SavedSearch, Write, Handler::of(searches::saved::post);
-        "saveSearch" "Searches" "Save a search: it stands from now on" , &[], Some(Taken { description: "A name, a question, a webhook, seconds between polls of outside sources; see docs/saved-searches.md.", takes: &[("application/json", "SavedSearch")] }), 201 "It stands: its id, and where its packets come.", PROBLEM_FREE_JSON),
+        "saveSearch" "Searches" "Save a search: it stands from now on" , &[], Some(Taken { description: "A name, a question, a webhook, seconds between polls of outside sources; see docs/saved-searches.md.", takes: &[("application/json", "SavedSearch")] }), 201 "It stands: its id, and where its packets come.", json!("SavedSearchAnswer")),
     route!(GET "/saved-searches", read SavedSearch, Interactive, Handler::of(searches::saved::list);
-        "getSavedSearches" "Searches" "The saved searches", &["limit", "after"], None, 200 "A page of them in order of their ids.", PROBLEM_FREE_JSON),
+        "getSavedSearches" "Searches" "The saved searches", &["limit", "after"], None, 200 "A page of them in order of their ids.", json!("SavedSearchList")),
     route!(GET "/saved-searches/{id}", read SavedSearch, Interactive, Handler::of(searches::saved::get);
-        "getSavedSearch" "Searches" "How a saved search stands", &[], None, 200 "The question, what was sent, how its webhook and its polls go.", PROBLEM_FREE_JSON),
+        "getSavedSearch" "Searches" "How a saved search stands", &[], None, 200 "The question, what was sent, how its webhook and its polls go.", json!("SavedSearchAnswer")),
     route!(DELETE "/saved-searches/{id}", write SavedSearch, Interactive, Handler::of(searches::saved::delete);
         "deleteSavedSearch" "Searches" "Delete a saved search", &[], None, 204 "It is gone.", &[]),
     route!(GET "/saved-searches/{id}/packets", read SavedSearch, Stream, Handler::of(searches::saved::stream);
         "getSavedPackets" "Searches" "The packets of a saved search as they come: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, for as long as it stands.", &[("text/event-stream", "Text")]),
     route!(GET "/providers", read Server, Reserved, Handler::of(searches::providers);
-        "getProviders" "Searches" "Whom a search can ask, and how they have been", &[], None, 200 "Names, breakers, budgets.", PROBLEM_FREE_JSON),
+        "getProviders" "Searches" "Whom a search can ask, and how they have been", &[], None, 200 "Names, breakers, budgets.", json!("ProviderList")),
     route!(POST "/backup", manage Server, Reserved, Handler::of(backup::post);
         "backup" "Operation" "Everything, as it is at one position of each collection, as a tar for a backup folder", &["timeout", "Meridian-Timeout"], Some(Taken { description: "What the folder holds already: `{\"have\": {NAME: CRC32C}}`; without it everything is sent.", takes: &[("application/json", "Backup")] }), 200 "New files, then `BACKUP`, which says what belongs together; without it there is no backup.", &[("application/x-tar", "Binary")]),
     route!(GET "/metrics", read Server, Reserved, Handler::of(operation::metrics);
         "getMetrics" "Operation" "Counters in the Prometheus text format", &[], None, 200 "The counters.", &[("text/plain", "Text")]),
     route!(GET "/healthz", open, Reserved, Handler::of(operation::health);
-        "getHealth" "Operation" "Whether the process lives", &[], None, 200 "It does.", PROBLEM_FREE_JSON),
+        "getHealth" "Operation" "Whether the process lives", &[], None, 200 "It does.", json!("Health")),
     route!(GET "/readyz", open, Reserved, Handler::of(operation::ready);
-        "getReady" "Operation" "Whether the server takes requests", &[], None, 200 "It does; 503 while it stops or when its store is damaged.", PROBLEM_FREE_JSON),
+        "getReady" "Operation" "Whether the server takes requests", &[], None, 200 "It does; 503 while it stops or when its store is damaged.", json!("Health")),
     route!(GET "/version", open, Reserved, Handler::of(operation::version);
-        "getVersion" "Operation" "Name and version", &[], None, 200 "Both.", PROBLEM_FREE_JSON),
+        "getVersion" "Operation" "Name and version", &[], None, 200 "Both.", json!("Version")),
     route!(GET "/map", open, Interactive, Handler::of(pages::map);
         "getMap" "Pages" "The map", &[], None, 200 "The page.", &[("text/html", "Page")]),
     route!(GET "/search", open, Interactive, Handler::of(pages::search);

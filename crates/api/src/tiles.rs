@@ -1,5 +1,6 @@
 //! `/collections/{c}/tiles`: the events as vector tiles.
 
+use crate::contract::TileSetList;
 use crate::entry::Path;
 use crate::html;
 use crate::items;
@@ -19,7 +20,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_backend::{At, Collection};
 use meridian_query::{Tile, TileKind};
-use serde_json::json;
 use std::time::Duration;
 
 /// Whether a tile draws events or counts them.
@@ -37,10 +37,10 @@ pub async fn list(State(state): State<AppState>, Path(name): Path<String>, conte
         return Ok(respond::html(html::page("Vector tiles", &trail(&name), &body)));
     }
     let url = context.this_url();
-    let document = json!({
-        "tilesets": [tilesets::tileset(&context, &name, &collection.schema(), bbox(&*collection), false)],
-        "links": links::self_and_alternates(&url, format, PAGES, "application/json"),
-    });
+    let document = TileSetList {
+        tilesets: vec![tilesets::tileset(&context, &name, &collection.schema(), bbox(&*collection), false)],
+        links: links::self_and_alternates(&url, format, PAGES, "application/json"),
+    };
     respond::json("application/json", &document)
 }
 

@@ -1,5 +1,8 @@
 //! The one tile matrix set, and the descriptions of tilesets on it (OGC API - Tiles part 1, 2-D TMS 2.0).
 
+use crate::contract::{
+    BoundingBox, Layer, Link, TileMatrix, TileMatrixSet, TileMatrixSetItem, TileMatrixSetList, TileSet, VectorLayer,
+};
 use crate::entry::Path;
 use crate::html;
 use crate::links::{self, MVT, link};
@@ -45,16 +48,10 @@ pub async fn list(context: Context) -> Result<Response> {
         return Ok(respond::html(html::page("Tile matrix sets", &[("Meridian", "/".to_owned())], &body)));
     }
     let url = context.url(&format!("/tileMatrixSets/{WEB_MERCATOR_QUAD}"));
-    let document = json!({
-        "tileMatrixSets": [{
-            "id": WEB_MERCATOR_QUAD,
-            "title": "Google Maps Compatible for the World",
-            "uri": WEB_MERCATOR_QUAD_URI,
-            "crs": Crs::Epsg3857.uri(),
-            "links": [link(url, links::REL_TILING_SCHEME, "application/json", "Its definition")],
-        }],
-        "links": links::self_and_alternates(&context.url("/tileMatrixSets"), format, PAGES, "application/json"),
-    });
+    let document = TileMatrixSetList {
+        tile_matrix_sets: vec![item(vec![link(url, links::REL_TILING_SCHEME, "application/json", "Its definition")])],
+        links: links::self_and_alternates(&context.url("/tileMatrixSets"), format, PAGES, "application/json"),
+    };
     respond::json("application/json", &document)
 }
 
@@ -80,32 +77,36 @@ pub async fn definition(context: Context, Path(id): Path<String>) -> Result<Resp
         let trail = [("Meridian", "/".to_owned()), ("Tile matrix sets", "/tileMatrixSets".to_owned())];
         return Ok(respond::html(html::page(WEB_MERCATOR_QUAD, &trail, &body)));
     }
-    let matrices: Vec<Value> = (0..=ZOOM_MAX)
-        .map(|z| {
-            json!({
-                "id": z.to_string(),
-                "scaleDenominator": scale(z),
-                "cellSize": scale(z) * 0.000_28,
-                "cornerOfOrigin": "topLeft",
-                "pointOfOrigin": [-HALF_SIDE_M, HALF_SIDE_M],
-                "matrixWidth": 1u64 << z,
-                "matrixHeight": 1u64 << z,
-                "tileWidth": 256,
-                "tileHeight": 256,
-            })
-        })
-        .collect();
-    let document = json!({
-        "id": WEB_MERCATOR_QUAD,
-        "title": "Google Maps Compatible for the World",
-        "uri": WEB_MERCATOR_QUAD_URI,
-        "crs": Crs::Epsg3857.uri(),
-        "orderedAxes": ["X", "Y"],
-        "wellKnownScaleSet": "http://www.opengis.net/def/wkss/OGC/1.0/GoogleMapsCompatible",
-        "tileMatrices": matrices,
-        "links": links::self_and_alternates(&context.url(&format!("/tileMatrixSets/{id}")), format, PAGES, "application/json"),
-    });
+    let matrix = |zoom: u8| TileMatrix {
+        id: zoom.to_string(),
+        scale_denominator: scale(zoom),
+        cell_size: scale(zoom) * 0.000_28,
+        corner_of_origin: "topLeft",
+        point_of_origin: [-HALF_SIDE_M, HALF_SIDE_M],
+        matrix_width: 1 << zoom,
+        matrix_height: 1 << zoom,
+        tile_width: 256,
+        tile_height: 256,
+    };
+    let url = context.url(&format!("/tileMatrixSets/{id}"));
+    let document = TileMatrixSet {
+        item: item(links::self_and_alternates(&url, format, PAGES, "application/json")),
+        ordered_axes: ["X", "Y"],
+        well_known_scale_set: "http://www.opengis.net/def/wkss/OGC/1.0/GoogleMapsCompatible",
+        tile_matrices: (0..=ZOOM_MAX).map(matrix).collect(),
+    };
     respond::json("application/json", &document)
+}
+
+/// The tile matrix set by its name.
+fn item(links: Vec<Link>) -> TileMatrixSetItem {
+    TileMatrixSetItem {
+        id: WEB_MERCATOR_QUAD,
+        title: "Google Maps Compatible for the World",
+        uri: WEB_MERCATOR_QUAD_URI,
+        crs: Crs::Epsg3857.uri(),
+        links,
+    }
 }
 
 fn scale(zoom: u8) -> f64 {
@@ -113,45 +114,50 @@ fn scale(zoom: u8) -> f64 {
 }
 
 /// Describes the vector tileset of a collection. `bbox` is that of its events.
-pub fn tileset(context: &Context, collection: &str, schema: &Schema, bbox: Option<[f64; 4]>, whole: bool) -> Value {
+pub fn tileset(context: &Context, collection: &str, schema: &Schema, bbox: Option<[f64; 4]>, whole: bool) -> TileSet {
     let root = format!("/collections/{}/tiles", links::escape(collection));
     let tiles = context.url(&format!("{root}/{WEB_MERCATOR_QUAD}/{{tileMatrix}}/{{tileRow}}/{{tileCol}}"));
     let itself = context.url(&format!("{root}/{WEB_MERCATOR_QUAD}"));
-    let mut item = link(tiles, "item", MVT, "The tiles");
-    item["templated"] = json!(true);
-    let mut document = json!({
-        "title": schema.title.as_deref().unwrap_or(collection),
-        "dataType": "vector",
-        "crs": Crs::Epsg3857.uri(),
-        "tileMatrixSetId": WEB_MERCATOR_QUAD,
-        "tileMatrixSetURI": WEB_MERCATOR_QUAD_URI,
-        "links": [
+    let tiles = Link { templated: Some(true), ..link(tiles, "item", MVT, "The tiles") };
+    let scheme = context.url(&format!("/tileMatrixSets/{WEB_MERCATOR_QUAD}"));
+    let described = TileSet {
+        title: schema.title.as_deref().unwrap_or(collection).to_owned(),
+        data_type: "vector",
+        crs: Crs::Epsg3857.uri(),
+        tile_matrix_set_id: WEB_MERCATOR_QUAD,
+        tile_matrix_set_uri: WEB_MERCATOR_QUAD_URI,
+        links: vec![
             link(itself, "self", "application/json", "This tileset"),
-            link(context.url(&format!("/tileMatrixSets/{WEB_MERCATOR_QUAD}")), links::REL_TILING_SCHEME, "application/json", "Its tile matrix set"),
-            item,
+            link(scheme, links::REL_TILING_SCHEME, "application/json", "Its tile matrix set"),
+            tiles,
         ],
-    });
-    if let Some([west, south, east, north]) = bbox {
-        document["boundingBox"] =
-            json!({ "lowerLeft": [west, south], "upperRight": [east, north], "crs": Crs::Crs84.uri() });
+        bounding_box: bbox.map(|[west, south, east, north]| BoundingBox {
+            lower_left: [west, south],
+            upper_right: [east, north],
+            crs: Crs::Crs84.uri(),
+        }),
+        ..TileSet::default()
+    };
+    if !whole {
+        return described;
     }
-    if whole {
-        document["layers"] = json!([{ "id": collection, "dataType": "vector" }]);
+    TileSet {
+        layers: vec![Layer { id: collection.to_owned(), data_type: "vector" }],
         // What map clients ask for under the name of TileJSON; their {x} is the column, their {y} the row.
-        document["tilejson"] = json!("3.0.0");
-        document["tiles"] = json!([context.url(&format!("{root}/{WEB_MERCATOR_QUAD}/{{z}}/{{y}}/{{x}}"))]);
-        document["minzoom"] = json!(0);
-        document["maxzoom"] = json!(ZOOM_MAX);
-        document["bounds"] = json!(bbox.unwrap_or(MERCATOR_BOUNDS));
-        document["vector_layers"] = json!([{
-            "id": collection,
-            "description": schema.description.as_deref().unwrap_or_default(),
-            "minzoom": 0,
-            "maxzoom": ZOOM_MAX,
-            "fields": fields(schema),
-        }]);
+        tilejson: Some("3.0.0"),
+        tiles: vec![context.url(&format!("{root}/{WEB_MERCATOR_QUAD}/{{z}}/{{y}}/{{x}}"))],
+        minzoom: Some(0),
+        maxzoom: Some(ZOOM_MAX),
+        bounds: Some(bbox.unwrap_or(MERCATOR_BOUNDS)),
+        vector_layers: vec![VectorLayer {
+            id: collection.to_owned(),
+            description: schema.description.clone().unwrap_or_default(),
+            minzoom: 0,
+            maxzoom: ZOOM_MAX,
+            fields: fields(schema),
+        }],
+        ..described
     }
-    document
 }
 
 /// The properties of a layer, by the words of TileJSON for their types.

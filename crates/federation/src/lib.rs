@@ -29,6 +29,7 @@ mod search;
 mod searches;
 mod settings;
 mod shape;
+mod status;
 mod supervise;
 pub mod words;
 
@@ -43,6 +44,7 @@ pub use question::{Location, Media, Priority, Question};
 pub use search::{Search, State, Tally};
 pub use searches::{Refusal, Searches};
 pub use settings::Settings;
+pub use status::{LegStatus, ProviderStatus, SearchStatus};
 #[cfg(any(test, feature = "testing"))]
 pub use supervise::faults;
 pub use supervise::supervise;

@@ -12,11 +12,12 @@ use crate::pipeline::Seen;
 use crate::provider::Provider;
 use crate::question::Question;
 use crate::settings::Settings;
+use crate::status::{LegStatus, SearchStatus};
 use meridian_admission::ByteBudget;
 use meridian_query::CancelFlag;
 use parking_lot::Mutex;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
@@ -369,35 +370,28 @@ impl Search {
     }
 
     /// How it stands, for `GET /searches/{id}`.
-    pub fn status(&self) -> Value {
+    pub fn status(&self) -> SearchStatus {
         let ledger = self.ledger.lock();
-        let providers: Map<String, Value> = ledger
-            .entries
-            .iter()
-            .map(|(name, entry)| {
-                let (state, detail) =
-                    entry.state.as_ref().map_or(("asked", ""), |(state, detail)| (state.word(), detail.as_str()));
-                let mut told = json!({"state": state, "detail": detail, "results": entry.results, "ms": entry.ms});
-                if entry.more {
-                    told["more"] = true.into();
-                }
-                (name.clone(), told)
-            })
-            .collect();
-        let mut status = json!({
-            "search": self.id,
-            "state": if ledger.sealed { ledger.word() } else { "running" },
-            "deadline_ms": self.question.deadline.as_millis() as u64,
-            "result_packets": ledger.result_packets,
-            "results": ledger.entries.values().map(|entry| entry.results).sum::<u64>(),
-            "providers": providers,
-        });
+        let leg = |entry: &Entry| {
+            let (state, detail) =
+                entry.state.as_ref().map_or(("asked", ""), |(state, detail)| (state.word(), detail.as_str()));
+            LegStatus { state, detail: detail.to_owned(), results: entry.results, ms: entry.ms, more: entry.more }
+        };
         // Where an address was found, among others.
-        if let Some(Area::Circle { lon, lat, radius_m }) = self.question.area() {
-            status["near"] = json!([lon, lat]);
-            status["radius"] = json!(radius_m);
+        let circle = match self.question.area() {
+            Some(Area::Circle { lon, lat, radius_m }) => Some(([*lon, *lat], *radius_m)),
+            _ => None,
+        };
+        SearchStatus {
+            search: self.id.clone(),
+            state: if ledger.sealed { ledger.word() } else { "running" },
+            deadline_ms: self.question.deadline.as_millis() as u64,
+            result_packets: ledger.result_packets,
+            results: ledger.entries.values().map(|entry| entry.results).sum(),
+            providers: ledger.entries.iter().map(|(name, entry)| (name.clone(), leg(entry))).collect(),
+            near: circle.map(|(near, _)| near),
+            radius: circle.map(|(_, radius)| radius),
         }
-        status
     }
 }
 

@@ -13,6 +13,7 @@ use crate::provider::{Http, Outside, Own, Provider, locate};
 use crate::question::{Location, Question};
 use crate::search::{Search, Tally};
 use crate::settings::Settings;
+use crate::status::ProviderStatus;
 use crate::supervise::supervise;
 use meridian_admission::ByteBudget;
 use meridian_backend::{Backend, Clock, Random, StoreError};
@@ -21,7 +22,7 @@ use meridian_model::policy::queue::Class;
 use meridian_query::{CancelFlag, Control, QueryError};
 use parking_lot::Mutex;
 use retry_schedule::RetrySchedule;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -427,18 +428,15 @@ impl Searches {
     }
 
     /// All providers and how they have been, for `GET /providers`.
-    pub fn providers(&self) -> Value {
+    pub fn providers(&self) -> Vec<ProviderStatus> {
         let of = |provider: &Arc<dyn Provider>| {
-            let mut one = Map::from_iter([
-                ("name".to_owned(), json!(provider.name())),
-                ("title".to_owned(), json!(provider.title())),
-            ]);
-            if let Value::Object(report) = provider.report() {
-                one.extend(report.into_iter().filter(|(_, value)| !value.is_null()));
-            }
-            Value::Object(one)
+            let report = match provider.report() {
+                Value::Object(report) => report.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+                _ => Map::new(),
+            };
+            ProviderStatus { name: provider.name().to_owned(), title: provider.title().to_owned(), report }
         };
-        json!({ "providers": self.providers.values().map(of).collect::<Vec<_>>() })
+        self.providers.values().map(of).collect()
     }
 }
 

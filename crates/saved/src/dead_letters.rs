@@ -4,10 +4,10 @@
 //! Each letter stands in one line for all until it is dropped, with its saved search or alone. Whoever holds a [`WebhookState`] may
 //! lock the line, and never the other way round.
 
+use super::status::{DeadLetterReport, WebhookReport};
 use meridian_model::time;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
@@ -69,17 +69,23 @@ impl WebhookState {
     }
 
     /// How it goes, for `GET /saved-searches`; with the dead letters themselves where they are wanted.
-    pub(crate) fn report(&self, url: &str, letters: bool) -> Value {
-        let mut report = json!({"url": url, "next_packet": self.next, "sent": self.sent, "lost": self.lost,
-            "dead": self.dead, "failing": self.failing});
-        if letters {
-            let letter = |letter: &DeadLetter| {
-                let packet: Value = serde_json::from_str(&letter.packet).unwrap_or_default();
-                json!({"seq": letter.seq, "at": letter.at, "tries": letter.tries, "why": letter.why, "packet": packet})
-            };
-            report["dead_letters"] = self.letters.iter().map(letter).collect();
+    pub(crate) fn report(&self, url: &str, letters: bool) -> WebhookReport {
+        let letter = |letter: &DeadLetter| DeadLetterReport {
+            seq: letter.seq,
+            at: letter.at.clone(),
+            tries: letter.tries,
+            why: letter.why.clone(),
+            packet: serde_json::from_str(&letter.packet).unwrap_or_default(),
+        };
+        WebhookReport {
+            url: url.to_owned(),
+            next_packet: self.next,
+            sent: self.sent,
+            lost: self.lost,
+            dead: self.dead,
+            failing: self.failing.clone(),
+            dead_letters: letters.then(|| self.letters.iter().map(letter).collect()),
         }
-        report
     }
 }
 
@@ -221,9 +227,9 @@ mod tests {
     /// How many packets were given up, and the numbers of those that are kept.
     fn told(webhook_state: &Mutex<WebhookState>) -> (u64, Vec<u64>) {
         let report = webhook_state.lock().report("https://example.org/", true);
-        let letters = report["dead_letters"].as_array().expect("letters");
-        let seqs = letters.iter().map(|letter| letter["seq"].as_u64().expect("a number"));
-        (report["dead"].as_u64().expect("a number"), seqs.collect())
+        let letters = report.dead_letters.expect("letters");
+        let seqs = letters.iter().map(|letter| letter.seq);
+        (report.dead, seqs.collect())
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod registry;
 mod retention;
 mod search;
 mod settings;
+mod status;
 mod webhook;
 
 #[cfg(test)]
@@ -33,4 +34,5 @@ pub use definition::{Definition, Webhook};
 pub use registry::{SavedFigures, SavedSearches};
 pub use search::SavedSearch;
 pub use settings::{SavedSettings, WebhookSettings};
+pub use status::{DeadLetterReport, PollReport, SavedSearchStatus, WebhookReport};
 pub use webhook::signature;

@@ -12,6 +12,7 @@ use super::poll::{self, PollSchedule};
 use super::retention::PacketRetention;
 use super::search::{Counts, Polled, SavedSearch};
 use super::settings::SavedSettings;
+use super::status::SavedSearchStatus;
 use super::webhook::WebhookClient;
 use meridian_backend::{Backend, Clock, Random, Records, StoreError};
 use meridian_federation::Searches;
@@ -19,7 +20,6 @@ use meridian_federation::delivery::Outbox;
 use meridian_federation::supervise;
 use meridian_model::{Fences, Invalid};
 use parking_lot::{Mutex, RwLock};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -294,12 +294,12 @@ impl SavedSearches {
     }
 
     /// How a saved search stands, with the dead letters of its webhook.
-    pub fn status(&self, search: &SavedSearch) -> Value {
+    pub fn status(&self, search: &SavedSearch) -> SavedSearchStatus {
         search.status(self.dropped(), true)
     }
 
     /// How saved searches stand, in order of their names: at most `limit` after this one; and whether there are more.
-    pub fn list(&self, after: &str, limit: usize) -> (Vec<Value>, bool) {
+    pub fn list(&self, after: &str, limit: usize) -> (Vec<SavedSearchStatus>, bool) {
         let registry = self.registry.lock();
         let mut rest = registry.all.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
         let some: Vec<Arc<SavedSearch>> = rest.by_ref().take(limit).map(|(_, entry)| entry.search.clone()).collect();

@@ -3,11 +3,12 @@
 use super::dead_letters::WebhookState;
 use super::definition::Definition;
 use super::retention::PacketRetention;
+use super::status::{PollReport, SavedSearchStatus};
 use meridian_federation::delivery::Outbox;
 use meridian_model::{When, time};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -218,33 +219,35 @@ impl SavedSearch {
     }
 
     /// How it stands; `dropped` events were not looked at since the server started.
-    pub(crate) fn status(&self, dropped: u64, letters: bool) -> Value {
-        let (first, next, lost) = self.outbox.numbers();
-        let mut status = json!({ "id": self.id });
-        let unseen = dropped.saturating_sub(self.counts.dropped_before.load(Ordering::Relaxed))
-            + self.counts.left_out.load(Ordering::Relaxed);
-        if let Value::Object(members) = &mut status {
-            members.extend(self.definition.shown());
-            for (name, value) in [
-                ("created", time::format_instant(self.created).into()),
-                ("results", self.counts.results.load(Ordering::Relaxed).into()),
-                ("first_packet", first.into()),
-                ("next_packet", next.into()),
-                ("lost_packets", lost.into()),
-                ("dropped_events", unseen.into()),
-            ] {
-                members.insert(name.to_owned(), value);
-            }
-            if let (Some(webhook_state), Some(webhook)) = (&self.webhook_state, &self.definition.webhook) {
-                members.insert("webhook".to_owned(), webhook_state.lock().report(webhook.url.as_str(), letters));
-            }
-            if self.definition.poll.is_some() {
-                let polled = self.polled.lock();
-                let report = json!({"count": polled.polls, "last": polled.last.map(time::format_instant),
-                    "providers": polled.states, "failing": polled.failing});
-                members.insert("polls".to_owned(), report);
-            }
+    pub(crate) fn status(&self, dropped: u64, letters: bool) -> SavedSearchStatus {
+        let (first_packet, next_packet, lost_packets) = self.outbox.numbers();
+        let unseen = dropped.saturating_sub(self.counts.dropped_before.load(Ordering::Relaxed));
+        let mut definition = self.definition.shown();
+        // What is said of the webhook takes the place of how it was defined.
+        definition.remove("webhook");
+        let webhook = self.webhook_state.as_ref().zip(self.definition.webhook.as_ref());
+        SavedSearchStatus {
+            id: self.id.clone(),
+            created: time::format_instant(self.created),
+            results: self.counts.results.load(Ordering::Relaxed),
+            first_packet,
+            next_packet,
+            lost_packets,
+            dropped_events: unseen + self.counts.left_out.load(Ordering::Relaxed),
+            webhook: webhook.map(|(state, webhook)| state.lock().report(webhook.url.as_str(), letters)),
+            polls: self.definition.poll.map(|_| self.polled.lock().report()),
+            definition,
         }
-        status
+    }
+}
+
+impl Polled {
+    fn report(&self) -> PollReport {
+        PollReport {
+            count: self.polls,
+            last: self.last.map(time::format_instant),
+            providers: self.states.clone(),
+            failing: self.failing.clone(),
+        }
     }
 }

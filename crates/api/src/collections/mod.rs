@@ -3,6 +3,7 @@
 mod settings;
 
 use crate::body;
+use crate::contract::{Collection as Described, CollectionList, CollectionStatus, Extent, Spatial, Temporal};
 use crate::doors::types;
 use crate::entry::Path;
 use crate::html;
@@ -23,7 +24,7 @@ use axum::response::{IntoResponse, Response};
 use meridian_backend::{Collection, CollectionStats, Damaged, Settings, StoreError};
 use meridian_model::schema::validate_name;
 use meridian_model::{Bounds, Invalid, Mode, Schema, schema_json, schema_spec, time};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 pub(crate) use settings::retention_text;
 
 const SCHEMA_JSON: &str = "application/schema+json";
@@ -40,16 +41,16 @@ pub async fn list(State(state): State<AppState>, context: Context) -> Result<Res
         let shown: Vec<_> = collections.iter().map(|c| (c.name().to_owned(), c.schema(), c.stats())).collect();
         return Ok(respond::html(html::collections::list(&shown, &damaged)));
     }
-    let described: Vec<Value> = collections
+    let described = collections
         .iter()
         .map(|c| describe(&context, c.as_ref()))
         .chain(damaged.iter().map(|damaged| describe_damaged(&context, damaged)))
         .collect();
-    let document = json!({
-        "links": links::self_and_alternates(&context.url("/collections"), format, PAGES, "application/json"),
-        "crs": crs::Crs::ALL.map(|c| c.uri()),
-        "collections": described,
-    });
+    let document = CollectionList {
+        collections: described,
+        crs: crs::Crs::ALL.map(|c| c.uri()).to_vec(),
+        links: links::self_and_alternates(&context.url("/collections"), format, PAGES, "application/json"),
+    };
     respond::json("application/json", &document)
 }
 
@@ -210,7 +211,7 @@ fn read_schema(headers: &HeaderMap, bytes: &[u8]) -> Result<Schema> {
 }
 
 /// The description of a collection.
-fn describe(context: &Context, collection: &dyn Collection) -> Value {
+fn describe(context: &Context, collection: &dyn Collection) -> Described {
     let (schema, stats, settings) = (collection.schema(), collection.stats(), collection.settings());
     let name = collection.name();
     let root = context.url(&path(name));
@@ -231,69 +232,50 @@ fn describe(context: &Context, collection: &dyn Collection) -> Value {
         links.push(link(format!("{root}/tiles"), links::REL_TILESETS_VECTOR, "application/json", "Vector tiles"));
         links.push(link(format!("{root}/density"), "related", "application/json", "Counts on a grid"));
     }
-    let mut document = json!({
-        "id": name,
-        "title": schema.title.as_deref().unwrap_or(name),
-        "itemType": "feature",
-        "crs": crs::Crs::ALL.map(|c| c.uri()),
-        "storageCrs": crs::Crs::Crs84.uri(),
-        "itemCount": stats.events,
-        "bytes": stats.bytes + stats.memory_bytes,
-        "durability": settings.durability,
-        "links": links,
-    });
-    if let Some(description) = &schema.description {
-        document["description"] = json!(description);
+    Described {
+        id: name.to_owned(),
+        title: schema.title.as_deref().unwrap_or(name).to_owned(),
+        description: schema.description.clone(),
+        status: None,
+        item_type: Some("feature"),
+        crs: crs::Crs::ALL.map(|c| c.uri()).to_vec(),
+        storage_crs: Some(crs::Crs::Crs84.uri()),
+        extent: extent(&schema, &stats),
+        item_count: Some(stats.events),
+        bytes: Some(stats.bytes + stats.memory_bytes),
+        durability: Some(settings.durability),
+        mode: (schema.mode == Mode::Latest).then_some("latest"),
+        retention: settings.retention.map(retention_text),
+        retention_bytes: settings.retention_bytes,
+        refuses_writes: stats.refuses,
+        links,
     }
-    if let Some(extent) = extent(&schema, &stats) {
-        document["extent"] = extent;
-    }
-    if schema.mode == Mode::Latest {
-        document["mode"] = json!("latest");
-    }
-    if let Some(retention) = settings.retention {
-        document["retention"] = json!(retention_text(retention));
-    }
-    if let Some(bytes) = settings.retention_bytes {
-        document["retention_bytes"] = json!(bytes);
-    }
-    if let Some(why) = &stats.refuses {
-        document["refusesWrites"] = json!(why);
-    }
-    document
 }
 
 /// A collection that cannot be opened: its name, and why.
-fn describe_damaged(context: &Context, damaged: &Damaged) -> Value {
+fn describe_damaged(context: &Context, damaged: &Damaged) -> Described {
     let root = context.url(&path(&damaged.name));
-    json!({
-        "id": damaged.name,
-        "title": damaged.name,
-        "status": "damaged",
-        "description": damaged.to_string(),
-        "links": [link(root, "self", "application/json", "Why it is not served")],
-    })
+    Described {
+        id: damaged.name.clone(),
+        title: damaged.name.clone(),
+        status: Some(CollectionStatus::Damaged),
+        description: Some(damaged.to_string()),
+        links: vec![link(root, "self", "application/json", "Why it is not served")],
+        ..Described::default()
+    }
 }
 
 /// Where and when the events are. Deleted events that are still on disk count.
-fn extent(schema: &Schema, stats: &CollectionStats) -> Option<Value> {
+fn extent(schema: &Schema, stats: &CollectionStats) -> Option<Extent> {
     let bounds: Bounds = stats.bounds?;
-    let mut extent = json!({});
-    if schema.geometry.is_some() && !bounds.is_nowhere() {
-        extent["spatial"] = json!({
-            "bbox": [[bounds.west, bounds.south, bounds.east, bounds.north]],
-            "crs": crs::Crs::Crs84.uri(),
-        });
-    }
-    if schema.has_time() {
-        let end = |at: i64| match at {
-            i64::MIN | i64::MAX => Value::Null,
-            at => json!(time::format_instant(at)),
-        };
-        extent["temporal"] = json!({
-            "interval": [[end(bounds.start), end(bounds.end)]],
-            "trs": "http://www.opengis.net/def/uom/ISO-8601/0/Gregorian",
-        });
-    }
-    extent.as_object().is_some_and(|e| !e.is_empty()).then_some(extent)
+    let spatial = (schema.geometry.is_some() && !bounds.is_nowhere()).then(|| Spatial {
+        bbox: [[bounds.west, bounds.south, bounds.east, bounds.north]],
+        crs: crs::Crs::Crs84.uri(),
+    });
+    let end = |at: i64| (at != i64::MIN && at != i64::MAX).then(|| time::format_instant(at));
+    let temporal = schema.has_time().then(|| Temporal {
+        interval: [[end(bounds.start), end(bounds.end)]],
+        trs: "http://www.opengis.net/def/uom/ISO-8601/0/Gregorian",
+    });
+    (spatial.is_some() || temporal.is_some()).then_some(Extent { spatial, temporal })
 }

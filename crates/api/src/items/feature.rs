@@ -61,10 +61,11 @@ pub async fn get(
         let home = format!("/collections/{}", links::escape(&name));
         let mut list = links::self_and_alternates(&context.this_url(), format, PAGES, Format::Json.media_type());
         list.push(link(context.url(&home), "collection", "application/json", "The collection"));
+        let list = serde_json::to_vec(&list).map_err(Problem::internal)?;
         let mut out = Vec::with_capacity(1024);
         writer.rows(&batch, &[seq]).feature_with(0, &mut out, |out| {
             out.extend_from_slice(b",\"links\":");
-            out.extend_from_slice(Value::from(list).to_string().as_bytes());
+            out.extend_from_slice(&list);
         });
         stream::finished(&shared, headers, out)
     })

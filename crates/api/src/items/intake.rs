@@ -1,5 +1,6 @@
 //! What a request says of its body beside the events: the reference system, and whether what cannot be kept may be left out.
 
+use crate::contract::LeftOut;
 use crate::params::crs::{self, Crs};
 use crate::problem::{Problem, Result};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -51,13 +52,6 @@ impl Intake {
         let left_out = LeftOut { heights: report.heights_dropped, ids: report.ids_dropped };
         self.lenient.then_some(left_out)
     }
-}
-
-/// Events that were taken without something of theirs.
-#[derive(Debug, Clone, Copy, serde::Serialize)]
-pub(super) struct LeftOut {
-    heights: u64,
-    ids: u64,
 }
 
 fn is_lenient(headers: &HeaderMap) -> bool {

@@ -9,7 +9,7 @@ pub(crate) mod room;
 mod track;
 pub mod write;
 
-pub(crate) use explain::document as explain_document;
+pub(crate) use explain::account;
 
 use crate::entry::Path;
 use crate::params::Params;

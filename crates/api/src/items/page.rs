@@ -1,6 +1,7 @@
 //! Pages of events: GeoJSON with links, and HTML.
 
 use super::{Asked, ask, fields_of, head, next_token, pace};
+use crate::contract::{Missing, PageTail};
 use crate::html;
 use crate::links::{self, link};
 use crate::params::format::{EVENTS, Format};
@@ -17,7 +18,6 @@ use meridian_formats::FeatureWriter;
 use meridian_model::filter::Predicate;
 use meridian_model::time;
 use meridian_query::{Control, Hits, Order};
-use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -99,18 +99,14 @@ impl Page {
         }
         let home = context.url(&format!("/collections/{}", links::escape(collection.name())));
         links.push(link(home, "collection", "application/json", "The collection"));
-        let mut tail = json!({
-            "links": links,
-            "timeStamp": time::format_instant(state.now()),
-            "numberReturned": returned,
-        });
-        if let Some(matched) = matched(asked, collection.as_ref(), rows.as_ref(), *returned, token.is_some(), control)?
-        {
-            tail["numberMatched"] = matched.into();
-        }
-        if !head.missing.is_empty() {
-            tail["missing"] = missing(head);
-        }
+        let matched = matched(asked, collection.as_ref(), rows.as_ref(), *returned, token.is_some(), control)?;
+        let tail = PageTail {
+            links,
+            time_stamp: time::format_instant(state.now()),
+            number_returned: *returned as u64,
+            number_matched: matched,
+            missing: missing(head),
+        };
         let text = serde_json::to_vec(&tail).map_err(Problem::internal)?;
         out.push(b']');
         out.push(b',');
@@ -174,8 +170,8 @@ fn matched(
 }
 
 /// What an answer lacks because files are damaged.
-fn missing(head: &Head) -> Value {
-    head.missing.iter().map(|p| json!({ "detail": p.detail })).collect()
+fn missing(head: &Head) -> Vec<Missing> {
+    head.missing.iter().map(|problem| Missing { detail: problem.detail.clone() }).collect()
 }
 
 /// A page for people.

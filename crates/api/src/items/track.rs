@@ -1,6 +1,7 @@
 //! `track=OBJECT`: one object's events as a line.
 
 use super::Asked;
+use crate::contract;
 use crate::params::Params;
 use crate::params::crs::Crs;
 use crate::params::format::Format;
@@ -63,12 +64,12 @@ pub(super) async fn answer(
             "type": "Feature",
             "id": track.object,
             "geometry": geometry(&answer.points, asked.crs),
-            "properties": {
-                "object": track.object,
-                "events": answer.events,
-                "start": times.first(),
-                "end": times.last(),
-                "times": times,
+            "properties": contract::Track {
+                object: track.object.clone(),
+                events: answer.events,
+                start: times.first().cloned(),
+                end: times.last().cloned(),
+                times,
             },
             "links": [crate::links::link(url, "self", Format::Json.media_type(), "This document")],
         });

@@ -1,8 +1,9 @@
 //! Writing events: `POST /items`, and deletion by filter.
 
-use super::intake::{Intake, LeftOut};
+use super::intake::Intake;
 use super::{known, room, take_question};
 use crate::body::{self, Received};
+use crate::contract::{Deleted, LeftOut, Written as Receipt};
 use crate::doors::types;
 use crate::entry::{Lease, Path};
 use crate::links;
@@ -26,8 +27,7 @@ use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, Report, Watc
 use meridian_model::seq::BATCH_EVENTS_MAX;
 use meridian_model::{Batch, Invalid, Schema};
 use meridian_query::{Control, QueryError};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -131,17 +131,6 @@ async fn large(
     Ok((told, append.await.map_err(refuse)?))
 }
 
-/// What a write came to, as its client is told.
-#[derive(Serialize)]
-struct Receipt {
-    written: u64,
-    replaced: u64,
-    duplicates: u64,
-    position: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    left_out: Option<LeftOut>,
-}
-
 /// A body as a write.
 struct Read {
     write: Write,
@@ -198,9 +187,9 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
         let at = At { seq: None, history: question.history };
         let deleted = collection.delete_matching(&question.predicate, at, control);
         let deleted = deleted.map_err(|partial| partial_problem(&*collection, partial))?;
-        let document = json!({ "deleted": deleted.deleted, "position": deleted.position.to_string() });
+        let document = Deleted { deleted: deleted.deleted, position: deleted.position.to_string() };
         let mut response = respond::json("application/json", &document)?;
-        respond::insert(response.headers_mut(), respond::POSITION.clone(), &deleted.position.to_string());
+        respond::insert(response.headers_mut(), respond::POSITION.clone(), &document.position);
         Ok(response)
     })
     .await

@@ -1,6 +1,7 @@
 //! Parameters, schemas and responses that operations refer to.
 
 use super::bodies;
+use crate::contract;
 use crate::params::crs;
 use crate::params::format::{EVENTS, Format, GROUPS, PAGES};
 use serde_json::{Map, Value, json};
@@ -193,122 +194,26 @@ fn words(formats: &[Format]) -> Vec<&'static str> {
     formats.iter().map(|f| f.word()).collect()
 }
 
+/// An answer that is one of several documents.
+fn one_of(names: [&str; 2]) -> Value {
+    json!({ "anyOf": names.map(|name| json!({ "$ref": format!("#/components/schemas/{name}") })) })
+}
+
 fn schemas() -> Value {
-    let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
-    let mut schemas = json!({
-        "Text": { "type": "string" },
-        "Page": { "type": "string" },
-        "Binary": { "type": "string", "format": "binary" },
-        "Document": { "type": "object" },
-        "Problem": {
-            "type": "object",
-            "required": ["type", "title", "status", "detail"],
-            "properties": {
-                "type": { "type": "string", "format": "uri-reference" },
-                "title": { "type": "string" },
-                "status": { "type": "integer" },
-                "detail": { "type": "string" },
-                "field": { "type": "string", "description": "The parameter or property to blame." },
-                "line": { "type": "integer", "description": "The line to blame, from 1." },
-                "errors": {
-                    "type": "array",
-                    "maxItems": 100,
-                    "items": { "type": "object", "properties": { "line": { "type": "integer" }, "field": { "type": "string" }, "detail": { "type": "string" } } }
-                }
-            }
-        },
-        "Link": {
-            "type": "object",
-            "required": ["href", "rel"],
-            "properties": { "href": { "type": "string" }, "rel": { "type": "string" }, "type": { "type": "string" }, "title": { "type": "string" } }
-        },
-        "Feature": {
-            "type": "object",
-            "required": ["type", "geometry", "properties"],
-            "properties": {
-                "type": { "type": "string", "enum": ["Feature"] },
-                "id": { "type": "string" },
-                "geometry": { "type": ["object", "null"] },
-                "properties": { "type": "object" },
-                "links": { "type": "array", "items": reference("Link") }
-            }
-        },
-        "FeatureCollection": {
-            "type": "object",
-            "required": ["type", "features"],
-            "properties": {
-                "type": { "type": "string", "enum": ["FeatureCollection"] },
-                "features": { "type": "array", "items": reference("Feature") },
-                "links": { "type": "array", "items": reference("Link") },
-                "timeStamp": { "type": "string", "format": "date-time" },
-                "numberMatched": { "type": "integer", "minimum": 0 },
-                "numberReturned": { "type": "integer", "minimum": 0 }
-            }
-        },
-        "Features": { "oneOf": [reference("Feature"), reference("FeatureCollection")] },
-        "Written": {
-            "type": "object",
-            "required": ["written", "replaced", "duplicates", "position"],
-            "properties": {
-                "written": { "type": "integer" },
-                "replaced": { "type": "integer" },
-                "duplicates": { "type": "integer", "description": "Events of a batch whose key was known already." },
-                "position": { "type": "string" }
-            }
-        },
-        "Deleted": { "type": "object", "properties": { "deleted": { "type": "integer" }, "position": { "type": "string" } } },
-        "Tracks": {
-            "type": "object",
-            "properties": {
-                "tracks": {
-                    "type": "array",
-                    "items": { "type": "object", "properties": { "object": {}, "count": { "type": "integer" }, "first": { "type": "string", "format": "date-time" }, "last": { "type": "string", "format": "date-time" } } }
-                },
-                "numberReturned": { "type": "integer" },
-                "links": { "type": "array", "items": { "type": "object" } }
-            }
-        },
-        "Aggregate": {
-            "type": "object",
-            "properties": {
-                "groups": {
-                    "type": "array",
-                    "items": { "type": "object", "properties": { "window": { "type": "string" }, "by": {}, "count": { "type": "integer" } }, "additionalProperties": true }
-                }
-            }
-        },
-        "Density": {
-            "type": "object",
-            "properties": {
-                "bbox": { "type": "array", "items": { "type": "number" } },
-                "width": { "type": "integer" },
-                "height": { "type": "integer" },
-                "counts": { "type": "array", "items": { "type": "integer" } }
-            }
-        },
-        "Place": {
-            "type": "object",
-            "required": ["name", "latitude", "longitude"],
-            "properties": {
-                "id": { "type": "string" },
-                "name": { "type": "string" },
-                "address": { "type": "string" },
-                "city": { "type": "string" },
-                "state": { "type": "string" },
-                "zipCode": { "type": "string" },
-                "telephoneNumber": { "type": "string" },
-                "latitude": { "type": "number" },
-                "longitude": { "type": "number" },
-                "distance": { "type": "number", "description": "Kilometres, in near answers." }
-            }
-        },
-        "Places": {
-            "type": "object",
-            "properties": { "totalPlaces": { "type": "integer" }, "places": { "type": "array", "items": reference("Place") } }
-        }
-    });
-    if let Value::Object(schemas) = &mut schemas {
-        schemas.extend(bodies::schemas());
-    }
-    schemas
+    let mut schemas = contract::components();
+    // What has no type here: texts, bytes, and documents whose form another standard defines.
+    schemas.extend(
+        [
+            ("Text", json!({ "type": "string" })),
+            ("Page", json!({ "type": "string" })),
+            ("Binary", json!({ "type": "string", "format": "binary" })),
+            ("Document", json!({ "type": "object" })),
+            ("Features", one_of(["Feature", "FeatureCollection"])),
+            ("AggregateAnswer", one_of(["Aggregate", "ExplainedGroups"])),
+            ("DensityAnswer", one_of(["Density", "ExplainedGroups"])),
+        ]
+        .map(|(name, schema)| (name.to_owned(), schema)),
+    );
+    schemas.extend(bodies::schemas());
+    Value::Object(schemas)
 }

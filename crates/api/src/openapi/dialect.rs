@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-/// Rewrites every schema within for OpenAPI 3.0: `type: [x, "null"]` becomes `type: x` with `nullable`.
+/// Rewrites every schema within for OpenAPI 3.0: `type: [x, "null"]` becomes `type: x` with `nullable`, `const` an `enum`
+/// of one, and a schema that is `true` an empty one.
 pub fn lower(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -13,6 +14,16 @@ pub fn lower(value: &mut Value) {
             {
                 members.insert("type".to_owned(), kind.clone());
                 members.insert("nullable".to_owned(), json!(true));
+            }
+            if let Some(only) = members.get("const").filter(|only| !only.is_object()).cloned() {
+                members.remove("const");
+                members.insert("enum".to_owned(), json!([only]));
+            }
+            if let Some(Value::Object(properties)) = members.get_mut("properties") {
+                properties.values_mut().filter(|schema| **schema == true).for_each(|schema| *schema = json!({}));
+            }
+            if members.get("items").is_some_and(|schema| *schema == true) {
+                members.insert("items".to_owned(), json!({}));
             }
             members.values_mut().for_each(lower);
         }
@@ -24,6 +35,16 @@ pub fn lower(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_only_the_newer_dialect_has_is_put_in_words_of_the_older() {
+        let mut schema =
+            json!({"properties": {"a": true, "const": {"const": 1}}, "items": true, "additionalProperties": true});
+        lower(&mut schema);
+        let expected =
+            json!({"properties": {"a": {}, "const": {"enum": [1]}}, "items": {}, "additionalProperties": true});
+        assert_eq!(schema, expected);
+    }
 
     #[test]
     fn types_with_null_become_nullable() {

@@ -182,6 +182,20 @@ mod tests {
     }
 
     #[test]
+    fn the_document_that_the_pages_types_come_from_is_this_one() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+        let written =
+            serde_json::to_string_pretty(&document(Version::V31, "http://localhost:7117", &[])).unwrap() + "\n";
+        if std::env::var_os("MERIDIAN_WRITE_DOCS").is_some() {
+            std::fs::write(&path, &written).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        let hint =
+            "docs/openapi.json is not what the types say: MERIDIAN_WRITE_DOCS=1 cargo test --workspace --lib openapi";
+        assert!(found == written, "{hint}; then npm --prefix web run contract");
+    }
+
+    #[test]
     fn every_reference_resolves_and_every_operation_is_whole() {
         for version in [Version::V30, Version::V31] {
             let document = document(version, "http://localhost", &collections());

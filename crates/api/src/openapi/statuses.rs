@@ -9,7 +9,7 @@ pub const MORE: &[(&str, u16, &str, Media)] = &[
         "createCollection",
         200,
         "The collection was there already, with this very schema; it has the settings that are named.",
-        &[("application/json", "Document")],
+        &[("application/json", "Collection")],
     ),
     ("replaceFeature", 201, "The event is created; `Location` names it.", &[]),
     ("meridian.collection.vector.getTile", 204, "The tile has no events.", &[]),

@@ -6,6 +6,7 @@ pub mod packets;
 pub mod saved;
 
 use crate::body;
+use crate::contract::{ProviderList, SearchAnswer};
 use crate::entry::Path;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
@@ -44,9 +45,7 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     let (search, joined) =
         state.searches.start(&question, &asker, context.arrived).await.map_err(|e| refused(e, &state))?;
     let (status, stream) = addresses(&context, &search.id);
-    let mut answer = search.status();
-    answer["packets"] = stream.into();
-    answer["joined"] = joined.into();
+    let answer = SearchAnswer { status: search.status(), packets: stream, joined: Some(joined) };
     let mut response = respond::json("application/json", &answer)?;
     *response.status_mut() = StatusCode::ACCEPTED;
     respond::insert(response.headers_mut(), header::LOCATION, &status);
@@ -65,8 +64,8 @@ fn asker(context: &Context) -> String {
 /// `GET /searches/{id}`
 pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let mut answer = find(&state, &id)?.status();
-    answer["packets"] = addresses(&context, &id).1.into();
+    let status = find(&state, &id)?.status();
+    let answer = SearchAnswer { status, packets: addresses(&context, &id).1, joined: None };
     respond::json("application/json", &answer)
 }
 
@@ -81,7 +80,7 @@ pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, conte
 /// `GET /providers`
 pub async fn providers(State(state): State<AppState>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    respond::json("application/json", &state.searches.providers())
+    respond::json("application/json", &ProviderList { providers: state.searches.providers() })
 }
 
 /// The search of this name, or 404.

@@ -2,7 +2,9 @@
 
 use super::{packets, refused};
 use crate::body;
+use crate::contract::{SavedSearchAnswer, SavedSearchList};
 use crate::entry::Path;
+use crate::links::link;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
@@ -13,8 +15,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
-use meridian_saved::SavedSearch;
-use serde_json::{Value, json};
+use meridian_saved::{SavedSearch, SavedSearchStatus};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Saved searches on a page where the request names no number, and at most.
@@ -49,16 +51,16 @@ pub async fn list(State(state): State<AppState>, context: Context) -> Result<Res
     let after = params.take("after").unwrap_or_default();
     params.finish()?;
     let (list, more) = state.saved.list(&after, limit);
-    let last = list.last().and_then(|last| last["id"].as_str()).filter(|_| more);
-    let next = last.map(|id| context.url(&format!("/saved-searches?limit={limit}&after={id}")));
-    let links: Vec<Value> =
-        next.into_iter().map(|href| json!({"rel": "next", "type": "application/json", "href": href})).collect();
-    let list: Vec<Value> = list.into_iter().map(|status| shown(&context, status)).collect();
-    let mut answer = json!({ "numberReturned": list.len(), "saved_searches": list, "links": links });
-    let damaged = state.saved.damaged();
-    if !damaged.is_empty() {
-        answer["damaged"] = json!(damaged);
-    }
+    let next = list.last().filter(|_| more).map(|last| {
+        let href = context.url(&format!("/saved-searches?limit={limit}&after={}", last.id));
+        link(href, "next", "application/json", "The next saved searches")
+    });
+    let answer = SavedSearchList {
+        number_returned: list.len() as u64,
+        saved_searches: list.into_iter().map(|status| shown(&context, status)).collect(),
+        links: next.into_iter().collect(),
+        damaged: state.saved.damaged(),
+    };
     respond::json("application/json", &answer)
 }
 
@@ -100,8 +102,7 @@ fn address(context: &Context, id: &str) -> String {
 }
 
 /// How one stands, and where its packets come.
-fn shown(context: &Context, mut status: Value) -> Value {
-    let id = status["id"].as_str().unwrap_or_default();
-    status["packets"] = format!("{}/packets", address(context, id)).into();
-    status
+fn shown(context: &Context, status: SavedSearchStatus) -> SavedSearchAnswer {
+    let packets = format!("{}/packets", address(context, &status.id));
+    SavedSearchAnswer { status, packets }
 }

@@ -116,7 +116,7 @@ async fn of_too_much_the_newest_is_told_and_that_the_rest_is_not() {
         assert_eq!((gap["kind"].as_str(), gap["state"].as_str()), (Some("provider"), Some("error")), "{gap}");
         assert!(gap["detail"].as_str().unwrap().starts_with("3 events of \"events\""), "{gap}");
         assert_eq!(told(&mut reader, expected.len()).await, expected);
-        assert_eq!(saved.status(&search)["dropped_events"], 3);
+        assert_eq!(json!(saved.status(&search))["dropped_events"], 3);
     }
     assert_eq!(saved.figures().events.1, 3);
     stop(&saved).await;

@@ -66,7 +66,7 @@ async fn a_webhook_that_fails_for_a_day_costs_one_packet_and_what_there_is_no_ro
     }
     let hours = begun.elapsed().as_secs_f64() / 3_600.0;
     assert!((22.0..24.0).contains(&hours) && tried < 50, "{tried} calls in {hours} hours");
-    let report = || saved.status(&search)["webhook"].clone();
+    let report = || json!(saved.status(&search))["webhook"].clone();
     until("the letter is kept", || report()["dead"] == 1).await;
     let letter = report()["dead_letters"][0].clone();
     assert_eq!((letter["seq"].as_u64(), letter["tries"].as_u64()), (Some(0), Some(tried)), "{letter}");

@@ -203,14 +203,14 @@ async fn there_are_no_more_than_may_be_and_no_providers_that_are_not_there() {
     assert!(matches!(refused, Err(Refusal::TooManySaved { most: 2 })));
     let (some, more) = saved.list("", 1);
     assert_eq!((some.len(), more), (1, true));
-    let (rest, more) = saved.list(some[0]["id"].as_str().unwrap(), 10);
+    let (rest, more) = saved.list(&some[0].id, 10);
     assert_eq!((rest.len(), more), (1, false));
     for (asked, part) in [
         (json!({"keywords": "a", "providers": ["bing"]}), "not on here"),
         (json!({"keywords": "a", "poll_s": 60}), "nobody to poll"),
         (json!({"address": "Lyon"}), "no collection"),
     ] {
-        saved.delete(rest[0]["id"].as_str().unwrap()).await.expect("deleted or gone");
+        saved.delete(&rest[0].id).await.expect("deleted or gone");
         let refused = saved.create(&asked).await.expect_err("refused").to_string();
         assert!(refused.contains(part), "{refused}");
     }
@@ -356,7 +356,7 @@ async fn what_a_webhook_never_takes_becomes_a_dead_letter() {
             tokio::time::timeout(PATIENCE, calls.recv()).await.expect("in time").expect("a call");
         }
     }
-    let report = || saved.status(&search)["webhook"].clone();
+    let report = || json!(saved.status(&search))["webhook"].clone();
     let all_dead = async {
         while report()["dead"] != 2 {
             tokio::task::yield_now().await;
@@ -369,7 +369,7 @@ async fn what_a_webhook_never_takes_becomes_a_dead_letter() {
     assert!(before["failing"].as_str().unwrap().contains("500"), "{before}");
     assert_eq!(figures.webhooks, (0, 6, 2));
     stop(&saved).await;
-    let shown = |saved: &SavedSearches| saved.status(&saved.get(&search.id).unwrap())["webhook"].clone();
+    let shown = |saved: &SavedSearches| json!(saved.status(&saved.get(&search.id).unwrap()))["webhook"].clone();
     let again = world.open();
     let after = shown(&again);
     assert_eq!((&after["dead"], &after["dead_letters"]), (&before["dead"], &before["dead_letters"]));
@@ -398,12 +398,12 @@ async fn a_name_that_leads_to_a_private_address_is_not_called() {
     let named = saved.create(&asked(&url.replace("127.0.0.1", "localhost"))).await.expect("made");
     world.write(&[("title", "flood")], 0, (0.0, 0.0));
     let given_up = async {
-        while saved.status(&named)["webhook"]["dead"] != 1 {
+        while json!(saved.status(&named))["webhook"]["dead"] != 1 {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(PATIENCE, given_up).await.expect("in time");
-    let report = saved.status(&named)["webhook"].clone();
+    let report = json!(saved.status(&named))["webhook"].clone();
     assert!(report["dead_letters"][0]["why"].as_str().unwrap().contains("private address"), "{report}");
     assert!(calls.try_recv().is_err(), "nobody was called");
     stop(&saved).await;

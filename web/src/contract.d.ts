@@ -1,0 +1,1349 @@
+// From docs/openapi.json: `npm run contract` writes it anew.
+
+export type Features = Feature | FeatureCollection;
+export type AggregateAnswer = Aggregate | ExplainedGroups;
+export type DensityAnswer = Density | ExplainedGroups;
+
+export interface Contract {
+  Landing: Landing;
+  Link: Link;
+  Conformance: Conformance;
+  Health: Health;
+  Version: Version;
+  Problem: Problem;
+  Mistake: Mistake;
+  CollectionList: CollectionList;
+  Collection: Collection;
+  Extent: Extent;
+  Spatial: Spatial;
+  Temporal: Temporal;
+  Files: Files;
+  Feature: Feature;
+  FeatureCollection: FeatureCollection;
+  Missing: Missing;
+  Written: Written;
+  LeftOut: LeftOut;
+  Deleted: Deleted;
+  Aggregate: Aggregate;
+  Group: Group;
+  Density: Density;
+  Tracks: Tracks;
+  TrackSummary: TrackSummary;
+  ExplainedItems: ExplainedItems;
+  ExplainedGroups: ExplainedGroups;
+  TileMatrixSetList: TileMatrixSetList;
+  TileMatrixSetItem: TileMatrixSetItem;
+  TileMatrixSet: TileMatrixSet;
+  TileMatrix: TileMatrix;
+  TileSetList: TileSetList;
+  TileSet: TileSet;
+  BoundingBox: BoundingBox;
+  Layer: Layer;
+  VectorLayer: VectorLayer;
+  Place: Place;
+  Places: Places;
+  SearchAnswer: SearchAnswer;
+  LegStatus: LegStatus;
+  SavedSearchAnswer: SavedSearchAnswer;
+  WebhookReport: WebhookReport;
+  DeadLetterReport: DeadLetterReport;
+  PollReport: PollReport;
+  SavedSearchList: SavedSearchList;
+  ProviderList: ProviderList;
+  ProviderStatus: ProviderStatus;
+  Features: Features;
+  AggregateAnswer: AggregateAnswer;
+  DensityAnswer: DensityAnswer;
+  Question: Question;
+  SavedSearch: SavedSearch;
+  JsonSchema: JsonSchema;
+  Settings: Settings;
+  Patch: Patch;
+  Backup: Backup;
+}
+/**
+ * Where every client starts.
+ */
+export interface Landing {
+  /**
+   * Name of the server.
+   */
+  title: string;
+  /**
+   * What it does.
+   */
+  description: string;
+  /**
+   * Everything else.
+   */
+  links: Link[];
+}
+/**
+ * A link, as every OGC resource carries them (RFC 8288).
+ */
+export interface Link {
+  /**
+   * Address.
+   */
+  href: string;
+  /**
+   * Relation.
+   */
+  rel: string;
+  /**
+   * Media type of what is there.
+   */
+  type: string;
+  /**
+   * What is there, in words.
+   */
+  title: string;
+  /**
+   * Whether the address has variables.
+   */
+  templated?: boolean;
+}
+/**
+ * Conformance classes.
+ */
+export interface Conformance {
+  /**
+   * Their URIs.
+   */
+  conformsTo: string[];
+  /**
+   * This document in other formats.
+   */
+  links: Link[];
+}
+/**
+ * That the server is there, or ready.
+ */
+export interface Health {
+  /**
+   * `ok` or `ready`.
+   */
+  status: string;
+}
+/**
+ * The program.
+ */
+export interface Version {
+  /**
+   * Its name.
+   */
+  name: string;
+  /**
+   * Its version.
+   */
+  version: string;
+}
+/**
+ * A refusal or failure (RFC 9457). Members of their own name what was refused: limits, ids, positions.
+ */
+export interface Problem {
+  /**
+   * URI of the kind of problem.
+   */
+  type: string;
+  /**
+   * The kind in words.
+   */
+  title: string;
+  /**
+   * HTTP status.
+   */
+  status: number;
+  /**
+   * What is wrong, and what was expected.
+   */
+  detail: string;
+  /**
+   * The parameter or property to blame.
+   */
+  field?: string;
+  /**
+   * The line to blame, from 1.
+   */
+  line?: number;
+  /**
+   * All mistakes of a body, at most 100.
+   */
+  errors?: Mistake[];
+  [k: string]: unknown;
+}
+/**
+ * One mistake of a body.
+ */
+export interface Mistake {
+  /**
+   * What is wrong.
+   */
+  detail: string;
+  /**
+   * The property to blame.
+   */
+  field?: string;
+  /**
+   * The line to blame, from 1.
+   */
+  line?: number;
+}
+/**
+ * All collections.
+ */
+export interface CollectionList {
+  /**
+   * Each of them.
+   */
+  collections: Collection[];
+  /**
+   * Systems of coordinates that all of them are served in.
+   */
+  crs: string[];
+  /**
+   * This document in other formats.
+   */
+  links: Link[];
+}
+/**
+ * A collection.
+ */
+export interface Collection {
+  /**
+   * Its name.
+   */
+  id: string;
+  /**
+   * Its title; its name where it has none.
+   */
+  title: string;
+  /**
+   * What it is about, or why it is not served.
+   */
+  description?: string;
+  /**
+   * How a collection is.
+   */
+  status?: 'damaged';
+  /**
+   * `feature`.
+   */
+  itemType?: string;
+  /**
+   * Systems of coordinates that it is served in.
+   */
+  crs?: string[];
+  /**
+   * The system that it is stored in.
+   */
+  storageCrs?: string;
+  extent?: Extent;
+  /**
+   * Events that the newest snapshot sees.
+   */
+  itemCount?: number;
+  /**
+   * Bytes on disk and in memory.
+   */
+  bytes?: number;
+  /**
+   * What an acknowledged event survives.
+   */
+  durability?: 'ephemeral' | 'local' | 'replicated';
+  /**
+   * `latest` where it shows only the newest event of each object.
+   */
+  mode?: string;
+  /**
+   * Age from which events are dropped (ISO 8601 duration).
+   */
+  retention?: string;
+  /**
+   * Bytes from which the oldest events are dropped.
+   */
+  retention_bytes?: number;
+  /**
+   * Why it takes no writes.
+   */
+  refusesWrites?: string;
+  /**
+   * What can be asked of it.
+   */
+  links: Link[];
+}
+/**
+ * Where and when events are. Deleted events that are still on disk count.
+ */
+export interface Extent {
+  spatial?: Spatial;
+  temporal?: Temporal;
+}
+/**
+ * Where events are.
+ */
+export interface Spatial {
+  /**
+   * One box: west, south, east, north.
+   *
+   * @minItems 1
+   * @maxItems 1
+   */
+  bbox: [[number, number, number, number]];
+  /**
+   * Its system of coordinates.
+   */
+  crs: string;
+}
+/**
+ * When events are.
+ */
+export interface Temporal {
+  /**
+   * One interval; null for an open end.
+   *
+   * @minItems 1
+   * @maxItems 1
+   */
+  interval: [[string | null, string | null]];
+  /**
+   * Its calendar.
+   */
+  trs: string;
+}
+/**
+ * The files of a collection at one snapshot.
+ */
+export interface Files {
+  /**
+   * The snapshot.
+   */
+  snapshot: string;
+  /**
+   * Their paths.
+   */
+  files: string[];
+  /**
+   * When they may go at the earliest.
+   */
+  keptUntil: string;
+  /**
+   * What the paths are relative to; nothing where they are absolute.
+   */
+  relativeTo?: string;
+}
+/**
+ * One event as GeoJSON (RFC 7946).
+ */
+export interface Feature {
+  /**
+   * `Feature`.
+   */
+  type: 'Feature';
+  /**
+   * Its id. A body may leave it out, and may give a number.
+   */
+  id?: string;
+  /**
+   * A geometry, or null.
+   */
+  geometry: {
+    [k: string]: unknown;
+  } | null;
+  /**
+   * Values by their names.
+   */
+  properties: {
+    [k: string]: unknown;
+  };
+  /**
+   * Metres from the place that was asked for.
+   */
+  distance?: number;
+  /**
+   * Where it is.
+   */
+  links?: Link[];
+}
+/**
+ * Events as GeoJSON.
+ */
+export interface FeatureCollection {
+  /**
+   * `FeatureCollection`.
+   */
+  type: 'FeatureCollection';
+  /**
+   * The events.
+   */
+  features: Feature[];
+  /**
+   * This page in other formats, and the next one.
+   */
+  links?: Link[];
+  /**
+   * When the answer was made.
+   */
+  timeStamp?: string;
+  /**
+   * Events of this page.
+   */
+  numberReturned?: number;
+  /**
+   * Events of all pages, where that is known.
+   */
+  numberMatched?: number;
+  /**
+   * What may be missing because files are damaged.
+   */
+  missing?: Missing[];
+}
+/**
+ * Something that is missing.
+ */
+export interface Missing {
+  /**
+   * What is damaged.
+   */
+  detail: string;
+}
+/**
+ * What became of a write.
+ */
+export interface Written {
+  /**
+   * Events stored.
+   */
+  written: number;
+  /**
+   * Events that they took the place of.
+   */
+  replaced: number;
+  /**
+   * Events of a batch whose key was known already.
+   */
+  duplicates: number;
+  /**
+   * Position of the write in the log.
+   */
+  position: string;
+  left_out?: LeftOut;
+}
+/**
+ * Events that were taken without something of theirs.
+ */
+export interface LeftOut {
+  /**
+   * Events taken without their heights.
+   */
+  heights: number;
+  /**
+   * Events taken without their ids.
+   */
+  ids: number;
+}
+/**
+ * What became of a deletion.
+ */
+export interface Deleted {
+  /**
+   * Events that are gone.
+   */
+  deleted: number;
+  /**
+   * Position of the deletion in the log.
+   */
+  position: string;
+}
+/**
+ * An aggregate.
+ */
+export interface Aggregate {
+  /**
+   * Its groups, in order of window and value.
+   */
+  groups: Group[];
+}
+/**
+ * One group.
+ */
+export interface Group {
+  /**
+   * Start of its window.
+   */
+  window?: string;
+  /**
+   * Value of the property that is grouped by.
+   */
+  by?: {
+    [k: string]: unknown;
+  };
+  /**
+   * Events in it.
+   */
+  count: number;
+  [k: string]: unknown;
+}
+/**
+ * Counts on a grid.
+ */
+export interface Density {
+  /**
+   * Its box: west, south, east, north.
+   *
+   * @minItems 4
+   * @maxItems 4
+   */
+  bbox: [number, number, number, number];
+  /**
+   * Columns.
+   */
+  width: number;
+  /**
+   * Rows.
+   */
+  height: number;
+  /**
+   * Events of each cell, row by row from the north-west.
+   */
+  counts: number[];
+}
+/**
+ * Objects that passed.
+ */
+export interface Tracks {
+  /**
+   * Each of them.
+   */
+  tracks: TrackSummary[];
+  /**
+   * Objects of this page.
+   */
+  numberReturned: number;
+  /**
+   * This page, and the next one.
+   */
+  links: Link[];
+}
+/**
+ * When an object was seen.
+ */
+export interface TrackSummary {
+  /**
+   * The object: a number or a text.
+   */
+  object: {
+    [k: string]: unknown;
+  };
+  /**
+   * Its events.
+   */
+  count: number;
+  /**
+   * First instant; null where it is open.
+   */
+  first: string | null;
+  /**
+   * Last instant; null where it is open.
+   */
+  last: string | null;
+}
+/**
+ * What a question for events cost.
+ */
+export interface ExplainedItems {
+  /**
+   * The snapshot that was read.
+   */
+  snapshot: string;
+  /**
+   * Rows of the snapshot, dead ones included.
+   */
+  rows: number;
+  /**
+   * Memory trees and segments.
+   */
+  parts: number;
+  /**
+   * Of these, the ones whose bounds ruled them out.
+   */
+  parts_pruned: number;
+  /**
+   * Tree nodes visited.
+   */
+  nodes_visited: number;
+  /**
+   * Tree nodes left out with all their events.
+   */
+  nodes_pruned: number;
+  /**
+   * Tree nodes taken whole.
+   */
+  nodes_whole: number;
+  /**
+   * Blocks read.
+   */
+  blocks_read: number;
+  /**
+   * Blocks at the edge of the question.
+   */
+  edge_blocks: number;
+  /**
+   * Events tested one by one.
+   */
+  events_tested: number;
+  /**
+   * Events found to match, before any limit.
+   */
+  events_matched: number;
+  /**
+   * Milliseconds of planning.
+   */
+  plan_ms: number;
+  /**
+   * Milliseconds of scanning.
+   */
+  scan_ms: number;
+  /**
+   * Events of the page.
+   */
+  events_returned: number;
+  /**
+   * How it was answered, a sentence each.
+   */
+  plan: string[];
+}
+/**
+ * What an aggregate or a density cost.
+ */
+export interface ExplainedGroups {
+  /**
+   * The snapshot that was read.
+   */
+  snapshot: string;
+  /**
+   * Rows of the snapshot, dead ones included.
+   */
+  rows: number;
+  /**
+   * Memory trees and segments.
+   */
+  parts: number;
+  /**
+   * Of these, the ones whose bounds ruled them out.
+   */
+  parts_pruned: number;
+  /**
+   * Tree nodes visited.
+   */
+  nodes_visited: number;
+  /**
+   * Tree nodes left out with all their events.
+   */
+  nodes_pruned: number;
+  /**
+   * Tree nodes taken whole.
+   */
+  nodes_whole: number;
+  /**
+   * Blocks read.
+   */
+  blocks_read: number;
+  /**
+   * Blocks at the edge of the question.
+   */
+  edge_blocks: number;
+  /**
+   * Events tested one by one.
+   */
+  events_tested: number;
+  /**
+   * Events found to match, before any limit.
+   */
+  events_matched: number;
+  /**
+   * Milliseconds of planning.
+   */
+  plan_ms: number;
+  /**
+   * Milliseconds of scanning.
+   */
+  scan_ms: number;
+  /**
+   * Groups of the answer.
+   */
+  groups?: number;
+}
+/**
+ * The tile matrix sets.
+ */
+export interface TileMatrixSetList {
+  /**
+   * Each of them.
+   */
+  tileMatrixSets: TileMatrixSetItem[];
+  /**
+   * This document in other formats.
+   */
+  links: Link[];
+}
+/**
+ * A tile matrix set by its name.
+ */
+export interface TileMatrixSetItem {
+  /**
+   * Its name.
+   */
+  id: string;
+  /**
+   * Its title.
+   */
+  title: string;
+  /**
+   * Its URI.
+   */
+  uri: string;
+  /**
+   * Its system of coordinates.
+   */
+  crs: string;
+  /**
+   * Its definition.
+   */
+  links: Link[];
+}
+/**
+ * A tile matrix set.
+ */
+export interface TileMatrixSet {
+  /**
+   * Its name.
+   */
+  id: string;
+  /**
+   * Its title.
+   */
+  title: string;
+  /**
+   * Its URI.
+   */
+  uri: string;
+  /**
+   * Its system of coordinates.
+   */
+  crs: string;
+  /**
+   * Its definition.
+   */
+  links: Link[];
+  /**
+   * Order of the coordinates.
+   *
+   * @minItems 2
+   * @maxItems 2
+   */
+  orderedAxes: [string, string];
+  /**
+   * URI of its well-known set of scales.
+   */
+  wellKnownScaleSet: string;
+  /**
+   * The grid of each zoom level.
+   */
+  tileMatrices: TileMatrix[];
+}
+/**
+ * The grid of a zoom level.
+ */
+export interface TileMatrix {
+  /**
+   * The zoom level.
+   */
+  id: string;
+  /**
+   * Scale for a pixel of 0.28 mm.
+   */
+  scaleDenominator: number;
+  /**
+   * Metres of a pixel.
+   */
+  cellSize: number;
+  /**
+   * `topLeft`.
+   */
+  cornerOfOrigin: string;
+  /**
+   * That corner in metres.
+   *
+   * @minItems 2
+   * @maxItems 2
+   */
+  pointOfOrigin: [number, number];
+  /**
+   * Tiles on a side.
+   */
+  matrixWidth: number;
+  /**
+   * Tiles on a side.
+   */
+  matrixHeight: number;
+  /**
+   * Pixels of a tile.
+   */
+  tileWidth: number;
+  /**
+   * Pixels of a tile.
+   */
+  tileHeight: number;
+}
+/**
+ * The tilesets of a collection.
+ */
+export interface TileSetList {
+  /**
+   * Each of them.
+   */
+  tilesets: TileSet[];
+  /**
+   * This document in other formats.
+   */
+  links: Link[];
+}
+/**
+ * A tileset. Asked for alone it is TileJSON as well.
+ */
+export interface TileSet {
+  /**
+   * Its title.
+   */
+  title: string;
+  /**
+   * `vector`.
+   */
+  dataType: string;
+  /**
+   * Its system of coordinates.
+   */
+  crs: string;
+  /**
+   * Name of its tile matrix set.
+   */
+  tileMatrixSetId: string;
+  /**
+   * URI of its tile matrix set.
+   */
+  tileMatrixSetURI: string;
+  /**
+   * Its tiles, and what they are on.
+   */
+  links: Link[];
+  boundingBox?: BoundingBox;
+  /**
+   * Its layers.
+   */
+  layers?: Layer[];
+  /**
+   * Version of TileJSON.
+   */
+  tilejson?: string;
+  /**
+   * Addresses of its tiles.
+   */
+  tiles?: string[];
+  /**
+   * Min zoom level.
+   */
+  minzoom?: number;
+  /**
+   * Max zoom level.
+   */
+  maxzoom?: number;
+  /**
+   * West, south, east, north in degrees.
+   *
+   * @minItems 4
+   * @maxItems 4
+   */
+  bounds?: [number, number, number, number];
+  /**
+   * Its layers in the words of TileJSON.
+   */
+  vector_layers?: VectorLayer[];
+}
+/**
+ * Where the events of a tileset are.
+ */
+export interface BoundingBox {
+  /**
+   * West and south.
+   *
+   * @minItems 2
+   * @maxItems 2
+   */
+  lowerLeft: [number, number];
+  /**
+   * East and north.
+   *
+   * @minItems 2
+   * @maxItems 2
+   */
+  upperRight: [number, number];
+  /**
+   * Their system of coordinates.
+   */
+  crs: string;
+}
+/**
+ * A layer.
+ */
+export interface Layer {
+  /**
+   * Its name.
+   */
+  id: string;
+  /**
+   * `vector`.
+   */
+  dataType: string;
+}
+/**
+ * A layer in the words of TileJSON.
+ */
+export interface VectorLayer {
+  /**
+   * Its name.
+   */
+  id: string;
+  /**
+   * What it is about.
+   */
+  description: string;
+  /**
+   * Min zoom level.
+   */
+  minzoom: number;
+  /**
+   * Max zoom level.
+   */
+  maxzoom: number;
+  /**
+   * Types of its properties by their names.
+   */
+  fields: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * A place.
+ */
+export interface Place {
+  /**
+   * Its id.
+   */
+  id?: string;
+  /**
+   * Its name.
+   */
+  name: string;
+  /**
+   * Street and number.
+   */
+  address?: string;
+  /**
+   * City.
+   */
+  city?: string;
+  /**
+   * State.
+   */
+  state?: string;
+  /**
+   * Postal code.
+   */
+  zipCode?: string;
+  /**
+   * Telephone number.
+   */
+  telephoneNumber?: string;
+  /**
+   * Latitude in degrees.
+   */
+  latitude: number;
+  /**
+   * Longitude in degrees.
+   */
+  longitude: number;
+  /**
+   * Kilometres, in near answers.
+   */
+  distance?: number;
+}
+/**
+ * A page of places.
+ */
+export interface Places {
+  /**
+   * Places in all.
+   */
+  totalPlaces: number;
+  /**
+   * Those of the page.
+   */
+  places: Place[];
+}
+/**
+ * A search as it stands.
+ */
+export interface SearchAnswer {
+  /**
+   * Its name.
+   */
+  search: string;
+  /**
+   * `running`; after its end `complete`, `partial` or `absent`.
+   */
+  state: string;
+  /**
+   * Milliseconds from its arrival to its deadline.
+   */
+  deadline_ms: number;
+  /**
+   * Packets with results.
+   */
+  result_packets: number;
+  /**
+   * Results.
+   */
+  results: number;
+  /**
+   * Providers by their names.
+   */
+  providers: {
+    [k: string]: LegStatus;
+  };
+  /**
+   * Longitude and latitude that are searched around, where an address was found, among others.
+   *
+   * @minItems 2
+   * @maxItems 2
+   */
+  near?: [number, number];
+  /**
+   * Metres around them.
+   */
+  radius?: number;
+  /**
+   * Where its packets come.
+   */
+  packets: string;
+  /**
+   * Whether it was running already, for the same caller and question.
+   */
+  joined?: boolean;
+}
+/**
+ * How a provider stands in a search.
+ */
+export interface LegStatus {
+  /**
+   * `asked`, then how it ended.
+   */
+  state: string;
+  /**
+   * Why it ended so.
+   */
+  detail: string;
+  /**
+   * Results.
+   */
+  results: number;
+  /**
+   * Milliseconds from the arrival of the search to its last result or its end.
+   */
+  ms: number;
+  /**
+   * Whether it may have more than it was asked for.
+   */
+  more?: boolean;
+}
+/**
+ * A saved search as it stands.
+ */
+export interface SavedSearchAnswer {
+  /**
+   * Its name.
+   */
+  id: string;
+  /**
+   * When it was made.
+   */
+  created: string;
+  /**
+   * Results told.
+   */
+  results: number;
+  /**
+   * Number of the first packet that is kept.
+   */
+  first_packet: number;
+  /**
+   * Number of the packet to come.
+   */
+  next_packet: number;
+  /**
+   * Packets that gave way before anybody had taken them.
+   */
+  lost_packets: number;
+  /**
+   * Events that were not matched: too many came at once, or came while no server ran.
+   */
+  dropped_events: number;
+  webhook?: WebhookReport;
+  polls?: PollReport;
+  /**
+   * Where its packets come.
+   */
+  packets: string;
+  [k: string]: unknown;
+}
+/**
+ * How sending to a webhook goes.
+ */
+export interface WebhookReport {
+  /**
+   * Where packets go.
+   */
+  url: string;
+  /**
+   * Number of the packet that is sent next.
+   */
+  next_packet: number;
+  /**
+   * Packets taken.
+   */
+  sent: number;
+  /**
+   * Packets that gave way before they were sent.
+   */
+  lost: number;
+  /**
+   * Packets given up.
+   */
+  dead: number;
+  /**
+   * Why the last call failed, if it did.
+   */
+  failing: string | null;
+  /**
+   * The last packets given up; only where one saved search is asked for.
+   */
+  dead_letters?: DeadLetterReport[];
+}
+/**
+ * A packet given up.
+ */
+export interface DeadLetterReport {
+  /**
+   * Its number.
+   */
+  seq: number;
+  /**
+   * When it was given up.
+   */
+  at: string;
+  /**
+   * Calls made for it.
+   */
+  tries: number;
+  /**
+   * Why the last of them failed.
+   */
+  why: string;
+  /**
+   * The packet.
+   */
+  packet: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * How asking outside providers goes.
+ */
+export interface PollReport {
+  /**
+   * Polls done.
+   */
+  count: number;
+  /**
+   * When the last one was done.
+   */
+  last: string | null;
+  /**
+   * How each provider stood.
+   */
+  providers: {
+    [k: string]: string;
+  };
+  /**
+   * Why the last poll could not begin.
+   */
+  failing: string | null;
+}
+/**
+ * A page of saved searches.
+ */
+export interface SavedSearchList {
+  /**
+   * Saved searches of this page.
+   */
+  numberReturned: number;
+  /**
+   * Each of them.
+   */
+  saved_searches: SavedSearchAnswer[];
+  /**
+   * The next page.
+   */
+  links: Link[];
+  /**
+   * Records that were damaged: their names, and what is wrong or was done.
+   */
+  damaged?: {
+    [k: string]: string;
+  };
+}
+/**
+ * The providers, Meridian's own collections among them.
+ */
+export interface ProviderList {
+  /**
+   * Each of them.
+   */
+  providers: ProviderStatus[];
+}
+/**
+ * A provider: what it takes, and how it has been.
+ */
+export interface ProviderStatus {
+  /**
+   * Its name in questions and packets.
+   */
+  name: string;
+  /**
+   * Its title.
+   */
+  title: string;
+  [k: string]: unknown;
+}
+/**
+ * One of `keywords`, a place and `author` must be there; see docs/searches.md.
+ */
+export interface Question {
+  keywords?: string;
+  /**
+   * @minItems 2
+   * @maxItems 2
+   */
+  near?: [number, number];
+  /**
+   * Metres.
+   */
+  radius?: number;
+  /**
+   * @minItems 4
+   * @maxItems 4
+   */
+  bbox?: [number, number, number, number];
+  polygon?: {
+    type: 'Polygon';
+    coordinates: unknown[];
+  };
+  address?: string;
+  author?: string;
+  providers?: string[];
+  /**
+   * RFC 3339, or a date: that whole day in UTC.
+   */
+  start?: string;
+  /**
+   * RFC 3339, or a date: that whole day in UTC.
+   */
+  end?: string;
+  media?: 'images' | 'videos';
+  /**
+   * Two letters (ISO 639-1), or `any`.
+   */
+  language?: string;
+  limit?: number;
+  /**
+   * Milliseconds.
+   */
+  timeout?: number;
+  priority?: 'quick' | 'background';
+  when?: ('enter' | 'inside' | 'exit')[];
+  keep?: {
+    collection?: string;
+    hours?: number;
+  };
+}
+export interface SavedSearch {
+  name?: string;
+  question?: Question;
+  webhook?: {
+    url: string;
+    secret?: string;
+  };
+  /**
+   * Seconds between polls of outside providers.
+   */
+  poll_s?: number;
+}
+/**
+ * A JSON Schema with x-ogc-role and x-meridian-… members.
+ */
+export interface JsonSchema {
+  type?: 'object';
+  title?: string;
+  description?: string;
+  properties: {
+    [k: string]: {};
+  };
+  required?: string[];
+  additionalProperties?: boolean;
+  'x-meridian-mode'?: 'history' | 'latest';
+  /**
+   * ISO 8601 duration.
+   */
+  'x-meridian-time-unit'?: string;
+}
+export interface Settings {
+  /**
+   * ISO 8601 duration; null for ever.
+   */
+  retention?: string | null;
+  /**
+   * Bytes of events; null without limit.
+   */
+  retention_bytes?: number | null;
+  /**
+   * New optional fields, as in a JSON Schema.
+   */
+  properties?: {
+    [k: string]: {};
+  };
+}
+/**
+ * A JSON Merge Patch (RFC 7396) of the event as GeoJSON.
+ */
+export interface Patch {
+  geometry?: {} | null;
+  properties?: {};
+}
+export interface Backup {
+  /**
+   * Files that the folder has, with their checksums (CRC32C).
+   */
+  have?: {
+    [k: string]: number;
+  };
+}
