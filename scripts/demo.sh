@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-meridian=${MERIDIAN:-target/release/meridian}
+meridian=${MERIDIAN:-target/demo/meridian}
 data=${DATA:-demo-data}
 port=${PORT:-7117}
 
