@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Whoever answers.
+/// What answers requests.
 pub struct Client {
     server: Server,
     /// Where a folder is served by this process.
@@ -78,7 +78,7 @@ impl Own {
     fn open(folder: &Path) -> Result<(Own, String), Failure> {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::at(folder), seams.clone()).map_err(Failure::of_folder)?);
-        // Nobody waits behind this request, so nothing but the user ends it.
+        // No other request waits behind this one, so only the user ends it.
         let patient = Duration::from_secs(7 * 86_400);
         let mut config = ServerConfig {
             timeout_default: patient,

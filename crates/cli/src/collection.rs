@@ -138,7 +138,7 @@ impl Place {
 
     /// Takes back a collection that was made here and into which nothing was written.
     ///
-    /// Nobody else writes into a folder. On a server somebody may have by now: there it stays, and `false` says so.
+    /// A folder has no other writer. On a server another client may have written: then it stays, and the answer is `false`.
     pub fn unmake(&mut self) -> Result<bool, Failure> {
         match &mut self.inner {
             Inner::Folder { store, collection } => {

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_long};
 use std::path::Path;
 use std::time::Duration;
 
-/// Memory in bytes that this process may use: the machine's, or the least limit of the control groups that it is in.
+/// Memory in bytes that this process may use: the machine's, or the smallest limit of the control groups that it is in.
 /// `None` where neither can be told.
 pub fn memory() -> Option<u64> {
     let whole = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
@@ -52,7 +52,7 @@ fn total_of(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The least limit of the group in a line of `/proc/self/cgroup`, and of those above it: `0::PATH` of version 2, or
+/// The smallest limit of the group in a line of `/proc/self/cgroup`, and of those above it: `0::PATH` of version 2, or
 /// `NUMBER:memory:PATH` of version 1.
 fn limit_of(root: &Path, line: &str) -> Option<u64> {
     let mut parts = line.splitn(3, ':').skip(1);

@@ -8,7 +8,7 @@
 /// Microseconds from the start of the trial.
 pub type Micros = i64;
 
-/// One request: who asked, when it should have been, was and ended, and what came of it.
+/// One request: its user, when it was due, sent and ended, and its outcome.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Record {
     /// Which repeat of the workload, from 0.
@@ -84,7 +84,7 @@ impl Record {
     }
 
     /// Time a user waited until there was something, or until it was sure that there is nothing: to the first result, or to the end of a sound
-    /// answer without one. `None` where he got nothing.
+    /// answer without one. `None` where there was none.
     pub fn to_something(&self) -> Option<Micros> {
         self.to_first_result().or_else(|| self.latency().filter(|_| self.outcome == Outcome::Sound))
     }

@@ -53,7 +53,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     count!("search.images.top", "Most labels of an image.", images.top, 1, 20),
     Setting {
         key: "search.images.at_least",
-        help: "Least score of a label, from 0 to 1.",
+        help: "Min score of a label, from 0 to 1.",
         get: |c| Value::Float(c.images.at_least),
         set: |c, v| {
             let least = number(v).filter(|n| (0.0..=1.0).contains(n)).ok_or("expected a number from 0 to 1")?;

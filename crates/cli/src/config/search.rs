@@ -1,4 +1,4 @@
-//! The settings of `[search]`: searches, those that stand, and whom they ask and call.
+//! The settings of `[search]`: searches, saved searches, sources and webhooks.
 
 use super::setting::{GIB, KIB, MIB, Setting, TIB, size, text, within};
 use crate::units;
@@ -75,7 +75,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     count!(
         "search.saved_catch_up",
-        "Events of a collection that came while nobody looked and are looked at after a start.",
+        "Events of a collection that are matched after a start, of those that came while no server ran.",
         server.saved.catch_up,
         0,
         100_000_000
@@ -103,7 +103,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     duration!(
         "search.poll_least",
-        "Least time between two polls of a saved search.",
+        "Min time between two polls of a saved search.",
         server.saved.poll_least,
         "1s",
         "31d"

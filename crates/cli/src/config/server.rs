@@ -85,7 +85,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     count!(
         "store.rest_rows_min",
-        "Least events of a segment that becomes GeoParquet without being asked for.",
+        "Min events of a segment that becomes GeoParquet by itself.",
         store.rest_rows_min,
         1,
         u64::from(u32::MAX)
@@ -121,8 +121,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     size!("ingest.body_bytes_total", "Most bytes of bodies held at once.", server.body_bytes_total, MIB, TIB),
     duration!("ingest.body_stall", "Longest silence within a body; then 408.", server.body_stall, "1s", "1h"),
-    duration!("ingest.body_grace", "Time before the least speed of a body counts.", server.body_grace, "1s", "1h"),
-    size!("ingest.body_rate_min", "Least average speed of a body in bytes a second.", server.body_rate_min, 0, GIB),
+    duration!("ingest.body_grace", "Time before the min speed of a body counts.", server.body_grace, "1s", "1h"),
+    size!("ingest.body_rate_min", "Min average speed of a body in bytes a second.", server.body_rate_min, 0, GIB),
     count!("requests.connections_max", "Most connections held at once.", server.connections_max, 1, 1_000_000),
     count!("requests.running_max", "Most requests worked on at once.", server.requests_running_max, 1, 100_000),
     count!(
@@ -162,7 +162,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     size!(
         "answers.rate_min",
-        "Least speed at which a client takes a streamed answer, in bytes a second; a slower one is let go.",
+        "Min speed at which a client reads a streamed answer, in bytes a second; a slower one is disconnected.",
         server.answer_rate_min,
         0,
         GIB

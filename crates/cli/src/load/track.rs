@@ -87,7 +87,7 @@ struct Track {
     object: Value,
     points: Vec<(f64, f64)>,
     times: Option<(i64, i64)>,
-    /// Least and greatest (numbers) or first (others) value of each field of the positions.
+    /// Min and max (numbers) or first (others) value of each field of the positions.
     values: Vec<(Value, Value)>,
 }
 

@@ -1,5 +1,5 @@
 //! Checks: whether an answer is sound, and whether objectives hold.
 
-pub mod judge;
+pub mod checker;
+pub mod objectives;
 mod truth;
-pub mod verdict;

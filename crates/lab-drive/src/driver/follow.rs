@@ -2,23 +2,23 @@
 //!
 //! So is a search asked: one request begins it, and its packets come under the address that its answer names.
 
-use crate::check::judge::Judge;
-use crate::protocol::fault::Fault;
-use crate::protocol::link::Link;
+use crate::check::checker::Checker;
+use crate::protocol::connection::Connection;
+use crate::protocol::fault::ExchangeError;
 use crate::protocol::scan::Scan;
-use crate::protocol::{Exchange, Wire};
+use crate::protocol::{Client, Exchange};
 use crate::scenario::ResultUnit;
 use meridian_lab_results::record::{Outcome, Record};
 
 /// Asks, and follows the answer where the request says so. The user's wait is one: the request was sent when the first was, its
 /// first byte is that of the first answer, its results are those of the stream, and so is its status once there is one.
-pub async fn ask(link: &mut Link, judge: &Judge, of: &mut Exchange<'_>) -> Result<(), Fault> {
-    let Some(pointer) = judge.follow() else { return link.ask(of).await };
+pub async fn ask(connection: &mut Connection, judge: &Checker, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
+    let Some(pointer) = judge.follow() else { return connection.ask(of).await };
     let Exchange { question, unit, record, scan, clock } = of;
     let mut answer = Scan::default();
     answer.reset(&ResultUnit::Body, true);
     let mut first = Exchange { question, unit: &ResultUnit::Body, record, scan: &mut answer, clock };
-    link.ask(&mut first).await?;
+    connection.ask(&mut first).await?;
     if !matches!(record.status, 200..=299) {
         // A refusal, and the status says which.
         scan.retry_after = answer.retry_after;
@@ -28,10 +28,10 @@ pub async fn ask(link: &mut Link, judge: &Judge, of: &mut Exchange<'_>) -> Resul
     let named = json.as_ref().and_then(|json| json.pointer(pointer)?.as_str());
     let Some(path) = named.and_then(path_of) else {
         let detail = format!("the answer names no stream at {pointer}").into();
-        return Err(Fault { outcome: Outcome::Unsound, detail });
+        return Err(ExchangeError { outcome: Outcome::Unsound, detail });
     };
     let (question, mut stream) = (question.get(path), Record::default());
-    let followed = link.ask(&mut Exchange { question: &question, unit, record: &mut stream, scan, clock }).await;
+    let followed = connection.ask(&mut Exchange { question: &question, unit, record: &mut stream, scan, clock }).await;
     record.resends = record.resends.saturating_add(stream.resends);
     if stream.status != 0 {
         record.status = stream.status;

@@ -1,14 +1,14 @@
 //! The report while it grows, on loopback: a page that asks for itself again every two seconds until the run has ended.
 //!
-//! It is served from a thread of its own, one reader at a time, and drawn when somebody asks. Drawing takes processor time of the
-//! lab's machine: who looks for the last percent of a server does not look at this meanwhile.
+//! It is served from a thread of its own, one reader at a time, and drawn on request. Drawing takes processor time of the
+//! lab's machine, so a run at a server's limit should do without.
 
 use super::Progress;
 use meridian_lab_results::error::{LabError, Result};
 use meridian_lab_results::folder::Run;
 use meridian_lab_results::picture::escaped;
 use meridian_lab_results::record::Record;
-use meridian_lab_results::report::{Growing, style};
+use meridian_lab_results::report::{LivePage, style};
 use parking_lot::Mutex;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -22,7 +22,7 @@ pub struct Live {
     /// Held for a moment only: the thread that sends writes it.
     now: Mutex<(Run, Progress)>,
     /// Held while pictures are drawn: the thread that writes to disk may wait for it, and there is room before that one.
-    report: Mutex<Growing>,
+    report: Mutex<LivePage>,
     ended: AtomicBool,
 }
 
@@ -137,7 +137,7 @@ fn answer(mut stream: TcpStream, address: SocketAddr, page: &str, live: &Live) -
         }
     }
     let asked = String::from_utf8_lossy(&asked).to_ascii_lowercase();
-    // A name that somebody else points here (DNS rebinding) is none of ours.
+    // A foreign name that points here (DNS rebinding) is refused.
     let ours = [format!("\r\nhost: {address}\r\n"), format!("\r\nhost: localhost:{}\r\n", address.port())];
     let (status, body) = match asked.split(' ').nth(1) {
         _ if !ours.iter().any(|host| asked.contains(host)) => ("403 Forbidden", "not from here".to_owned()),

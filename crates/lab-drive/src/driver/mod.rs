@@ -1,6 +1,6 @@
 //! Driving a target: from a scenario to a results folder.
 //!
-//! One thread sends and receives ([`crowd`] makes arrivals into jobs, a [`seat`] does them over a [`link`](crate::protocol::link)); a second writes
+//! One thread sends and receives ([`load`] makes arrivals into jobs, a [`virtual_user`] does them over a [`connection`](crate::protocol::connection)); a second writes
 //! rows to disk, a third samples. All that is shared on the first is in cells: there is nothing to lock.
 //!
 //! # Accounting
@@ -8,28 +8,28 @@
 //! arrival process wanted. Latency counts from the intended time, so that a server that stalls cannot hide it by keeping the
 //! lab from asking.
 
-mod crowd;
 mod follow;
 pub mod live;
+mod population;
 mod prepare;
 mod recorder;
 mod replay;
 mod same;
 mod schedule;
-mod seat;
 mod shared;
+mod user;
 mod watch;
 
-pub use crate::check::verdict::Verdict;
+pub use crate::check::objectives::ObjectiveVerdict;
 pub use crate::protocol::address::trust;
 
 use crate::clock::Clock;
 use crate::sample::{Sampling, Service, wait_idle};
 use crate::scenario::{Order, Population, Scenario, WaitIdle};
-use crowd::Crowd;
 use live::Live;
 use meridian_lab_results::error::{LabError, Result};
 use meridian_lab_results::folder::{Group, Run, Trial, Writer};
+use population::PopulationLoad;
 use prepare::Prepared;
 use rand::seq::SliceRandom;
 use recorder::Recorder;
@@ -52,7 +52,7 @@ pub struct Options {
     pub allow_public: Vec<String>,
     /// Ends the run early when notified, as Ctrl-C does.
     pub interrupt: Option<Arc<Notify>>,
-    /// Who is shown the report while it grows.
+    /// The live report, if any.
     pub live: Option<Arc<Live>>,
 }
 
@@ -83,7 +83,7 @@ pub struct Outcome {
     /// `summary.json`.
     pub groups: Vec<Group>,
     /// The objectives.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<ObjectiveVerdict>,
 }
 
 /// Time that answers on their way have to come after an interrupt.
@@ -110,7 +110,7 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Pro
     let (stop, counts, mut run, watch) = driver.into_parts();
     drop(runtime);
     let stalls = recorder.stalls();
-    let recorder = Rc::try_unwrap(recorder).map_err(|_| LabError::results("a seat outlived its trial"))?;
+    let recorder = Rc::try_unwrap(recorder).map_err(|_| LabError::results("a virtual user outlived its trial"))?;
     let writer = recorder.finish()?;
     outcome?;
     if let Some(why) = counts.only_garbage() {
@@ -121,7 +121,7 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Pro
     run.cut_short = stop.why();
     run.lab = watch.seen(&counts, stalls);
     run.void = watch::void(&run.lab, &scenario.limits, prepared.all_closed, counts.no_socket.get());
-    let verdicts = crate::check::verdict::judge(&scenario.objective, writer.summary(), &run);
+    let verdicts = crate::check::objectives::judge(&scenario.objective, writer.summary(), &run);
     let groups = writer.summary().groups(&run);
     writer.finish(&run)?;
     Ok(Outcome { run, groups, verdicts })
@@ -293,15 +293,15 @@ impl<'a> Driver<'a> {
             trial: trial.0,
             clock,
             plan,
-            judges: Rc::clone(&self.prepared.judges),
+            checkers: Rc::clone(&self.prepared.checkers),
             recorder: Rc::clone(&self.recorder),
             counts: Rc::clone(&self.counts),
             in_flight: Cell::new(0),
             stop: Rc::clone(&self.stop),
         });
-        let mut crowds = JoinSet::new();
-        for crowd in self.prepared.crowds(self.scenario, &shared, target).map_err(LabError::scenario)? {
-            crowds.spawn_local(Crowd::run(crowd));
+        let mut loads = JoinSet::new();
+        for load in self.prepared.loads(self.scenario, &shared, target).map_err(LabError::scenario)? {
+            loads.spawn_local(PopulationLoad::run(load));
         }
         let mut probe = JoinSet::new();
         if self.prepared.all_closed {
@@ -314,12 +314,12 @@ impl<'a> Driver<'a> {
         loop {
             let patience = grace.unwrap_or_else(|| tokio::time::Instant::now() + GRACE);
             tokio::select! {
-                done = crowds.join_next() => match done {
+                done = loads.join_next() => match done {
                     None => break,
                     Some(done) => broken |= done.is_err(),
                 },
                 () = self.stop.asked(), if grace.is_none() && !self.stop.is_patient() => {
-                    // Those who came before a limit of requests are served as ever.
+                    // Requests that began before a limit of requests are served to their end.
                     if !self.stop.is_patient() {
                         grace = Some(tokio::time::Instant::now() + GRACE);
                     }
@@ -356,7 +356,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Ctrl-C, or whoever holds the options' handle: once for a clean end, twice for an end at once.
+/// Ctrl-C, or the options' handle: once for a clean end, twice for an end at once.
 async fn interrupted(stop: Rc<Stop>, handle: Option<Arc<Notify>>) {
     let handle = handle.unwrap_or_default();
     loop {

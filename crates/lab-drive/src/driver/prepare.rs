@@ -1,16 +1,16 @@
 //! All that can be wrong before the first request: addresses, generators, checks, files. Then populations are made from it.
 
-use super::crowd::Crowd;
+use super::population::PopulationLoad;
 use super::replay;
 use super::same::Same;
-use super::seat::Manner;
 use super::shared::Shared;
-use crate::check::judge::Judge;
+use super::user::UserProfile;
+use crate::check::checker::Checker;
 use crate::clock::micros;
-use crate::generate::{Form, Mix, Place};
-use crate::protocol::Wire;
+use crate::generate::{Encoding, Endpoint, Mix};
+use crate::protocol::Client;
 use crate::protocol::address::{Address, addresses};
-use crate::protocol::link::{Link, Links};
+use crate::protocol::connection::{Connection, ConnectionPool};
 use crate::sample::proc;
 use crate::scenario::{Arrival, Order, Population, Scenario, Target};
 use meridian_lab_results::error::{LabError, Result};
@@ -26,7 +26,7 @@ pub struct Prepared {
     /// Addresses, by target.
     pub targets: Vec<Vec<Address>>,
     /// Checks, by request.
-    pub judges: Rc<[Judge]>,
+    pub checkers: Rc<[Checker]>,
     /// Whether every arrival waits for answers.
     pub all_closed: bool,
     /// Whether an arrival ends by itself, so that the clock does not say when the load ends.
@@ -51,14 +51,15 @@ impl Prepared {
         }
         let log = scenario.log();
         let requests = scenario.request.iter().chain(&log);
-        let judges: Vec<Judge> = requests.map(Judge::new).collect::<Result<_, _>>().map_err(LabError::scenario)?;
+        let checkers: Vec<Checker> =
+            requests.map(Checker::new).collect::<Result<_, _>>().map_err(LabError::scenario)?;
         let lines = scenario.population.iter().map(|population| match &population.arrival {
             Arrival::Replay { file, .. } => replay::read(file).map_err(LabError::scenario),
             _ => Ok(Vec::new()),
         });
         let prepared = Prepared {
             lines: lines.collect::<Result<_>>()?,
-            judges: judges.into(),
+            checkers: checkers.into(),
             all_closed: scenario.population.iter().all(|one| matches!(one.arrival, Arrival::Closed { .. })),
             any_ends: scenario.population.iter().any(|one| one.arrival.ends()),
             targets,
@@ -69,7 +70,7 @@ impl Prepared {
                     prepared.mix(scenario, population, number, target, index).map_err(LabError::scenario)?;
                     let protocol = prepared.targets[index][0].protocol;
                     for (_, request) in scenario.requests_of(population) {
-                        Link::can_ask(protocol, request).map_err(LabError::scenario)?;
+                        Connection::can_ask(protocol, request).map_err(LabError::scenario)?;
                     }
                 }
             }
@@ -88,26 +89,27 @@ impl Prepared {
     ) -> Result<Mix, String> {
         let address = &self.targets[index][0];
         let lines = &self.lines[number];
-        let place = Place { host: &address.authority(), base: &address.base, form: address.protocol.form() };
+        let endpoint =
+            Endpoint { host: &address.authority(), base: &address.base, encoding: address.protocol.encoding() };
         if lines.is_empty() {
-            return Mix::new(scenario, population, target, &place);
+            return Mix::new(scenario, population, target, &endpoint);
         }
-        if place.form != Form::Http {
+        if endpoint.encoding != Encoding::Http {
             return Err(format!(
                 "population {}: arrival: an access log is replayed over HTTP, which target {} does not speak",
                 population.name, target.name
             ));
         }
         let lines: Vec<(String, String)> = lines.iter().map(|line| (line.method.clone(), line.path.clone())).collect();
-        Mix::fixed(scenario.request.len(), target, &place, &lines)
+        Mix::fixed(scenario.request.len(), target, &endpoint, &lines)
     }
 
     /// Opens a connection to each address, as far as it goes without a question.
     pub async fn reach(&self, scenario: &Scenario) -> Result<()> {
         for (target, addresses) in scenario.target.iter().zip(&self.targets) {
             for address in addresses {
-                let mut link = Link::new(address);
-                let why = match tokio::time::timeout(REACHABLE, link.open()).await {
+                let mut connection = Connection::new(address);
+                let why = match tokio::time::timeout(REACHABLE, connection.open()).await {
                     Ok(Ok(())) => continue,
                     Ok(Err(fault)) => fault.detail,
                     Err(_) if address.tls.is_some() => {
@@ -115,31 +117,31 @@ impl Prepared {
                     }
                     Err(_) => format!("no answer within {} s", REACHABLE.as_secs()).into(),
                 };
-                let (name, place) = (&target.name, address.authority());
-                return Err(LabError::target(format!("target {name}: {place} cannot be reached: {why}")));
+                let (name, endpoint) = (&target.name, address.authority());
+                return Err(LabError::target(format!("target {name}: {endpoint} cannot be reached: {why}")));
             }
         }
         Ok(())
     }
 
     /// The populations of one stretch of load; those that name no target ask `turn`.
-    pub fn crowds(&self, scenario: &Scenario, shared: &Rc<Shared>, turn: u16) -> Result<Vec<Crowd>, String> {
+    pub fn loads(&self, scenario: &Scenario, shared: &Rc<Shared>, turn: u16) -> Result<Vec<PopulationLoad>, String> {
         scenario
             .population
             .iter()
             .enumerate()
-            .map(|(number, population)| self.crowd(scenario, shared, turn, number, population))
+            .map(|(number, population)| self.load(scenario, shared, turn, number, population))
             .collect()
     }
 
-    fn crowd(
+    fn load(
         &self,
         scenario: &Scenario,
         shared: &Rc<Shared>,
         turn: u16,
         number: usize,
         population: &Population,
-    ) -> Result<Crowd, String> {
+    ) -> Result<PopulationLoad, String> {
         let own =
             population.target.as_ref().and_then(|name| scenario.target.iter().position(|target| target.name == *name));
         let index = own.unwrap_or(usize::from(turn));
@@ -149,9 +151,9 @@ impl Prepared {
         let others = others.into_iter().filter_map(|name| {
             let at = scenario.target.iter().position(|target| target.name == *name)?;
             // A target need not be compared with itself when it is its turn.
-            (at != index).then(|| Rc::new(Same::new(name, Link::new(&self.targets[at][0]))))
+            (at != index).then(|| Rc::new(Same::new(name, Connection::new(&self.targets[at][0]))))
         });
-        let manner = Manner {
+        let profile = UserProfile {
             target: u16::try_from(index).map_err(|_| "there are too many targets")?,
             population: u16::try_from(number).map_err(|_| "there are too many populations")?,
             patience: micros(population.patience_s.unwrap_or(target.timeout_s)),
@@ -163,12 +165,12 @@ impl Prepared {
             beside: RefCell::default(),
         };
         let again = u64::from(shared.plan.phase == Phase::Again);
-        Ok(Crowd {
+        Ok(PopulationLoad {
             shared: Rc::clone(shared),
-            manner: Rc::new(manner),
+            profile: Rc::new(profile),
             arrival: population.arrival.clone(),
             mix: RefCell::new(self.mix(scenario, population, number, target, index)?),
-            links: Links::new(self.targets[index].clone(), target.streams as usize),
+            pool: ConnectionPool::new(self.targets[index].clone(), target.streams as usize),
             connections: population.connections,
             // The target is left out, so that A and B are asked the same.
             seed: (scenario.seed, [u64::from(self.round(scenario, shared.trial)), number as u64, again]),

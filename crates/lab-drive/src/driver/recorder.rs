@@ -80,7 +80,7 @@ impl Recorder {
         move |samples| rows.send(Rows::Samples(samples)).is_ok()
     }
 
-    /// Whether the disk has failed: going on would measure what nobody will read.
+    /// Whether the disk has failed: further results would be lost.
     pub fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
     }

@@ -1,16 +1,15 @@
 //! "Same answer?": another target is asked what one target has answered, one question at a time, unhurried.
 //!
-//! That is nobody's wait: the answer has ended. Where arrivals do not wait for answers it goes on beside them, and an
-//! answer for which the other target has no time is not compared, and says so; a user who waits for answers waits for
-//! the comparison too, and thinks then.
+//! The comparison adds to no latency: the answer has ended. Beside open arrivals it runs apart from them, and an answer is
+//! not compared, and says so, where the other target has no time. A closed user waits for it, then thinks.
 
 use super::shared::Shared;
-use crate::check::judge::Judge;
+use crate::check::checker::Checker;
 use crate::clock::Clock;
 use crate::generate::Question;
-use crate::protocol::link::Link;
+use crate::protocol::connection::Connection;
 use crate::protocol::scan::Scan;
-use crate::protocol::{Exchange, Wire};
+use crate::protocol::{Client, Exchange};
 use crate::scenario::Limits;
 use meridian_lab_results::record::{Outcome, Record};
 use std::cell::Cell;
@@ -21,7 +20,7 @@ use tokio::sync::Mutex;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where the answers that wait for the other target hold so many bytes, no more do.
-const HELD_MOST: usize = 64 << 20;
+const HELD_MAX: usize = 64 << 20;
 
 /// What an answer holds beside its body.
 const AROUND: usize = 1 << 10;
@@ -30,7 +29,7 @@ const AROUND: usize = 1 << 10;
 #[derive(Debug)]
 pub struct Same {
     name: String,
-    link: Mutex<Link>,
+    connection: Mutex<Connection>,
     seen: Cell<u32>,
     held: Cell<usize>,
 }
@@ -47,16 +46,16 @@ pub struct Comparison {
 }
 
 /// What a comparison makes of a record, where the answers are not alike.
-type Verdict = (Outcome, String);
+type Finding = (Outcome, String);
 
 impl Same {
-    /// Ready to ask `name` over a link.
-    pub fn new(name: &str, link: Link) -> Same {
-        Same { name: name.to_owned(), link: Mutex::new(link), seen: Cell::new(0), held: Cell::new(0) }
+    /// Ready to ask `name` over a connection.
+    pub fn new(name: &str, connection: Connection) -> Same {
+        Same { name: name.to_owned(), connection: Mutex::new(connection), seen: Cell::new(0), held: Cell::new(0) }
     }
 
     /// Whether this sound answer is one of those that are compared with this target.
-    pub fn is_due(&self, judge: &Judge) -> bool {
+    pub fn is_due(&self, judge: &Checker) -> bool {
         let Some((_, every)) = judge.same_as().filter(|(target, _)| *target == self.name) else { return false };
         let seen = self.seen.get();
         self.seen.set(seen.wrapping_add(1));
@@ -67,7 +66,7 @@ impl Same {
     /// failure is no fault of this one, but an answer that could not be compared does not count as sound either.
     pub async fn settle(&self, shared: &Shared, mut comparison: Comparison, limits: &Limits) {
         let bytes = AROUND + comparison.scan.body.as_ref().map_or(0, Vec::len);
-        let verdict = if self.held.get() >= HELD_MOST {
+        let verdict = if self.held.get() >= HELD_MAX {
             Err(self.left_out("too many answers wait for it"))
         } else {
             self.held.set(self.held.get() + bytes);
@@ -91,10 +90,10 @@ impl Same {
         shared.keep(comparison.record, limits);
     }
 
-    async fn ask(&self, shared: &Shared, of: &Comparison) -> Result<(), Verdict> {
+    async fn ask(&self, shared: &Shared, of: &Comparison) -> Result<(), Finding> {
         let (name, Comparison { question, scan, record }) = (&self.name, of);
-        let Some(judge) = shared.judges.get(usize::from(record.request)) else { return Ok(()) };
-        let Ok(mut link) = tokio::time::timeout(PATIENCE, self.link.lock()).await else {
+        let Some(judge) = shared.checkers.get(usize::from(record.request)) else { return Ok(()) };
+        let Ok(mut connection) = tokio::time::timeout(PATIENCE, self.connection.lock()).await else {
             return Err(self.left_out("it is a minute behind"));
         };
         let mut other = Scan::default();
@@ -102,7 +101,7 @@ impl Same {
         let (mut theirs, clock) = (Record::default(), Clock::start());
         let mut exchange =
             Exchange { question, unit: judge.unit(), record: &mut theirs, scan: &mut other, clock: &clock };
-        let asked = tokio::time::timeout(PATIENCE, link.ask(&mut exchange)).await;
+        let asked = tokio::time::timeout(PATIENCE, connection.ask(&mut exchange)).await;
         let detail = match asked {
             Ok(Ok(())) => {
                 other.end(clock.now());
@@ -116,7 +115,7 @@ impl Same {
             }
             Ok(Err(fault)) => format!("{name} could not be compared with: {}", fault.detail),
             Err(_) => {
-                link.abandon();
+                connection.abandon();
                 format!("{name} could not be compared with: no answer within a minute")
             }
         };
@@ -124,7 +123,7 @@ impl Same {
     }
 
     /// The answer is as sound as the other checks found it.
-    fn left_out(&self, why: &str) -> Verdict {
+    fn left_out(&self, why: &str) -> Finding {
         (Outcome::Sound, format!("not compared with {}: {why}", self.name))
     }
 }

@@ -1,8 +1,8 @@
-//! What every seat of a stretch of load shares. One thread: cells, no locks.
+//! What all users of a stretch of load share. One thread: cells, no locks.
 
 use super::recorder::Recorder;
 use super::schedule::Plan;
-use crate::check::judge::Judge;
+use crate::check::checker::Checker;
 use crate::clock::Clock;
 use crate::protocol::fault::GARBAGE;
 use crate::scenario::Limits;
@@ -23,7 +23,7 @@ pub struct Shared {
     /// The phases of this stretch.
     pub plan: Plan,
     /// Checks, by request.
-    pub judges: Rc<[Judge]>,
+    pub checkers: Rc<[Checker]>,
     /// Where records go.
     pub recorder: Rc<Recorder>,
     /// Counts over the whole run.
@@ -54,7 +54,7 @@ pub struct Counts {
 }
 
 /// So many answers, all of them garbage, end a run.
-const GARBAGE_MOST: u64 = 100;
+const GARBAGE_MAX: u64 = 100;
 
 impl Counts {
     /// All zero.
@@ -74,7 +74,7 @@ impl Counts {
         }
     }
 
-    /// What is wrong with a target that never said anything of its protocol: whoever drives it has the wrong address.
+    /// What is wrong with a target that never said anything of its protocol: its address is wrong.
     pub fn only_garbage(&self) -> Option<String> {
         let garbage = self.garbage.borrow();
         let (count, last) = &*garbage;
@@ -95,7 +95,7 @@ pub struct Stop {
     patient: Cell<bool>,
     aborted: Cell<bool>,
     asked: Notify,
-    /// Wakes those who wait for answers that nobody waits for any more.
+    /// Wakes users that wait for answers when the run is given up.
     pub abort: Arc<Notify>,
 }
 
@@ -116,7 +116,7 @@ impl Stop {
         }
     }
 
-    /// Whether those who came are served as ever.
+    /// Whether requests that began are served to their end.
     pub fn is_patient(&self) -> bool {
         self.patient.get()
     }
@@ -190,7 +190,7 @@ impl Shared {
             if let Some(detail) = record.detail.as_deref().filter(|detail| detail.starts_with(GARBAGE)) {
                 let garbage = counts.garbage.borrow().0 + 1;
                 *counts.garbage.borrow_mut() = (garbage, detail.to_owned());
-                if garbage == GARBAGE_MOST && garbage == counts.done.get() {
+                if garbage == GARBAGE_MAX && garbage == counts.done.get() {
                     self.stop.ask(detail);
                 }
             }

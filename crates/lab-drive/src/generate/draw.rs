@@ -38,7 +38,7 @@ enum Kind {
     Box([f64; 4]),
     /// Places with a scatter in kilometres.
     Places {
-        rows: Arc<[file::Place]>,
+        rows: Arc<[file::PopulatedPlace]>,
         weights: WeightedIndex<f64>,
         scatter: Option<Normal<f64>>,
     },

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// A populated place.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct PopulatedPlace {
     pub(super) name: Arc<str>,
     pub(super) lon: f64,
     pub(super) lat: f64,
@@ -21,7 +21,7 @@ fn read(path: &Path) -> Result<String, String> {
 
 /// The places of a GeoNames dump: tab-separated, name in column 2, latitude 5, longitude 6, population 15
 /// (download.geonames.org/export/dump/readme.txt). Places without people are left out.
-pub(super) fn places(path: &Path) -> Result<Vec<Place>, String> {
+pub(super) fn places(path: &Path) -> Result<Vec<PopulatedPlace>, String> {
     let text = read(path)?;
     let mut places = Vec::new();
     for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty()) {
@@ -35,7 +35,7 @@ pub(super) fn places(path: &Path) -> Result<Vec<Place>, String> {
             ));
         };
         if population > 0.0 && population.is_finite() {
-            places.push(Place { name: columns[1].into(), lon, lat, population });
+            places.push(PopulatedPlace { name: columns[1].into(), lon, lat, population });
         }
     }
     Ok(places)

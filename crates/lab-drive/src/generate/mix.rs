@@ -21,7 +21,7 @@ pub struct Question {
 
 /// How the questions of a protocol are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum Encoding {
     /// As a request of HTTP/1.1: head and body.
     Http,
     /// Path and body as they are.
@@ -32,13 +32,13 @@ pub enum Form {
 
 /// Where questions go, as far as it shows in them.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct Endpoint<'a> {
     /// Host and port.
     pub host: &'a str,
     /// What the target's address has after them.
     pub base: &'a str,
     /// How they are written.
-    pub form: Form,
+    pub encoding: Encoding,
 }
 
 impl Question {
@@ -96,7 +96,7 @@ struct Entry {
     method: String,
     path: Template,
     body: Option<Template>,
-    form: Form,
+    encoding: Encoding,
     /// What lies between path and body: the rest of the head, from ` HTTP/1.1` to before the content length, or a statement.
     middle: Template,
     generators: Vec<usize>,
@@ -110,7 +110,7 @@ impl Mix {
         scenario: &Scenario,
         population: &Population,
         target: &Target,
-        place: &Place<'_>,
+        endpoint: &Endpoint<'_>,
     ) -> Result<Mix, String> {
         let mut sources = Vec::new();
         for (name, generator) in &scenario.generate {
@@ -119,7 +119,7 @@ impl Mix {
         let mut entries = Vec::new();
         let mut weights = Vec::new();
         for (index, request) in scenario.requests_of(population) {
-            entries.push(Entry::new(index, request, target, place, &sources)?);
+            entries.push(Entry::new(index, request, target, endpoint, &sources)?);
             weights.push(request.weight);
         }
         let weights = if entries.len() > 1 {
@@ -138,10 +138,15 @@ impl Mix {
     }
 
     /// A mix of given requests, such as the lines of a log: method and path of each. Their records name `index`.
-    pub fn fixed(index: usize, target: &Target, place: &Place<'_>, lines: &[(String, String)]) -> Result<Mix, String> {
+    pub fn fixed(
+        index: usize,
+        target: &Target,
+        endpoint: &Endpoint<'_>,
+        lines: &[(String, String)],
+    ) -> Result<Mix, String> {
         let entries = lines.iter().map(|(method, path)| {
             let request = Request::plain(method, path);
-            Entry::new(index, &request, target, place, &[])
+            Entry::new(index, &request, target, endpoint, &[])
         });
         let mut mix = Mix {
             entries: entries.collect::<Result<_, _>>()?,
@@ -185,17 +190,17 @@ impl Mix {
         out.extend_from_slice(entry.method.as_bytes());
         out.push(b' ');
         let path_at = out.len();
-        entry.path.render(&self.drawn, entry.form == Form::Http, out);
+        entry.path.render(&self.drawn, entry.encoding == Encoding::Http, out);
         let path = path_at..out.len();
-        entry.middle.render(&self.drawn, entry.form == Form::Http, out);
+        entry.middle.render(&self.drawn, entry.encoding == Encoding::Http, out);
         self.body.clear();
         if let Some(template) = &entry.body {
-            match entry.form {
-                Form::Http | Form::Plain => template.render(&self.drawn, false, &mut self.body),
-                Form::Sql => template.parameters(&self.drawn, &mut self.body),
+            match entry.encoding {
+                Encoding::Http | Encoding::Plain => template.render(&self.drawn, false, &mut self.body),
+                Encoding::Sql => template.parameters(&self.drawn, &mut self.body),
             }
         }
-        if entry.form == Form::Http {
+        if entry.encoding == Encoding::Http {
             if entry.body.is_some() {
                 out.extend_from_slice(format!("content-length: {}\r\n", self.body.len()).as_bytes());
             }
@@ -212,15 +217,15 @@ impl Entry {
         index: usize,
         request: &Request,
         target: &Target,
-        place: &Place<'_>,
+        endpoint: &Endpoint<'_>,
         sources: &[(String, Source)],
     ) -> Result<Entry, String> {
         let named = |e: String| format!("request {}: {e}", request.name);
-        let path = Template::parse(&format!("{}{}", place.base, request.path), sources).map_err(named)?;
+        let path = Template::parse(&format!("{}{}", endpoint.base, request.path), sources).map_err(named)?;
         let body = request.body.as_deref().map(|body| Template::parse(body, sources)).transpose().map_err(named)?;
-        let middle = match (place.form, &body) {
-            (Form::Http, _) => Template::parse(&headers(target, request, place.host), sources).map_err(named)?,
-            (Form::Sql, Some(body)) => Template::plain(body.statement().map_err(named)?),
+        let middle = match (endpoint.encoding, &body) {
+            (Encoding::Http, _) => Template::parse(&headers(target, request, endpoint.host), sources).map_err(named)?,
+            (Encoding::Sql, Some(body)) => Template::plain(body.statement().map_err(named)?),
             _ => Template::default(),
         };
         let templates = [&path, &middle].into_iter().chain(&body);
@@ -233,7 +238,7 @@ impl Entry {
             method: request.method.clone(),
             path,
             body,
-            form: place.form,
+            encoding: endpoint.encoding,
             middle,
             generators,
             ready: None,

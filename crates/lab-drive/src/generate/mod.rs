@@ -10,7 +10,7 @@ mod mix;
 mod template;
 
 pub use draw::{Source, Value};
-pub use mix::{Form, Mix, Place, Question};
+pub use mix::{Encoding, Endpoint, Mix, Question};
 pub use template::Template;
 
 use rand::SeedableRng;

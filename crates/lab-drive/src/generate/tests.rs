@@ -172,9 +172,9 @@ fn polygons_keep_their_names_holes_and_boxes() {
     assert_eq!(row[2], Value::text("0.000000,0.000000,4.000000,4.000000"));
 }
 
-fn mix_of(scenario: &Scenario, form: Form) -> Result<Mix, String> {
-    let place = Place { host: "h:1", base: "/base", form };
-    Mix::new(scenario, &scenario.population[0], &scenario.target[0], &place)
+fn mix_of(scenario: &Scenario, encoding: Encoding) -> Result<Mix, String> {
+    let endpoint = Endpoint { host: "h:1", base: "/base", encoding };
+    Mix::new(scenario, &scenario.population[0], &scenario.target[0], &endpoint)
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_mix_is_asked_by_its_weights() {
     let requests = [request("rare", 1.0), request("often", 3.0), request("never", 0.0)].concat();
     let text = format!("[target]\nurl = \"http://h:1\"\n[arrival]\nkind = \"constant\"\nrate = 1\n{requests}");
     let scenario = Scenario::parse(&text, "t", &[]).expect("reads");
-    let (mut mix, mut random) = (mix_of(&scenario, Form::Http).expect("prepares"), stream(5, &[]));
+    let (mut mix, mut random) = (mix_of(&scenario, Encoding::Http).expect("prepares"), stream(5, &[]));
     let mut counts = [0_u32; 3];
     (0..8_000).for_each(|_| counts[usize::from(mix.next(&mut random).request)] += 1);
     // Five standard deviations of a quarter of 8,000.
@@ -206,14 +206,14 @@ fn placeholders_of_a_statement_are_parameters_and_other_protocols_take_text_as_i
         body = "select * from t where a = {w} and b = 'x' and c = {w.value}"
     "#;
     let scenario = Scenario::parse(text, "t", &[]).expect("reads");
-    let sql = mix_of(&scenario, Form::Sql).expect("prepares").next(&mut stream(1, &[]));
+    let sql = mix_of(&scenario, Encoding::Sql).expect("prepares").next(&mut stream(1, &[]));
     assert_eq!(sql.statement(), b"select * from t where a = $1 and b = 'x' and c = $2");
     assert_eq!(sql.body(), b"\0\x02\0\0\0\x04d'or\0\0\0\x04d'or");
-    let plain = mix_of(&scenario, Form::Plain).expect("prepares").next(&mut stream(1, &[]));
+    let plain = mix_of(&scenario, Encoding::Plain).expect("prepares").next(&mut stream(1, &[]));
     assert_eq!((plain.path(), plain.method(), plain.statement()), ("/base/of.d'or", &b"GET"[..], &b""[..]));
     assert_eq!(plain.body(), b"select * from t where a = d'or and b = 'x' and c = d'or");
     let quoted = Scenario::parse(&text.replace("= {w} and", "= '{w}' and"), "t", &[]).expect("reads");
-    let error = mix_of(&quoted, Form::Sql).expect_err("refused");
+    let error = mix_of(&quoted, Encoding::Sql).expect_err("refused");
     assert!(error.contains("within quotes"), "{error}");
 }
 
@@ -235,7 +235,7 @@ fn requests_are_rendered_with_values_encoded_in_heads_and_plain_in_bodies() {
         body = '{"q":"{w.value}","o":{}}'
     "#;
     let scenario = Scenario::parse(text, "t", &[]).expect("reads");
-    let mut mix = mix_of(&scenario, Form::Http).expect("prepares");
+    let mut mix = mix_of(&scenario, Encoding::Http).expect("prepares");
     let question = mix.next(&mut stream(1, &[]));
     let sent = String::from_utf8(question.bytes.to_vec()).expect("text");
     let body = r#"{"q":"a b&c","o":{}}"#;
@@ -250,7 +250,7 @@ fn requests_are_rendered_with_values_encoded_in_heads_and_plain_in_bodies() {
     assert_eq!(&sent[question.body_at..], body);
     let unknown = text.replace("{w}", "{v}");
     let scenario = Scenario::parse(&unknown, "t", &[]).expect("reads");
-    let error = mix_of(&scenario, Form::Http).expect_err("refused");
+    let error = mix_of(&scenario, Encoding::Http).expect_err("refused");
     assert!(error.contains("[generate.v]"), "{error}");
 }
 

@@ -47,7 +47,7 @@ pub struct SourceFile {
     /// Calls a second beyond which 429 is answered; 0: no limit.
     #[serde(default)]
     pub rate_limit: f64,
-    /// Packets one after another instead of pages: a search's stream, over a WebSocket for whoever asks for one, else as
+    /// Packets one after another instead of pages: a search's stream, over a WebSocket on request, else as
     /// Server-Sent Events.
     #[serde(default)]
     pub stream: Option<StreamFile>,
@@ -173,9 +173,9 @@ fn ten_times() -> f64 {
 }
 
 /// More workers than this are none that wait.
-const WORKERS_MOST: usize = 100_000;
+const WORKERS_MAX: usize = 100_000;
 /// Largest page that is made.
-const PAGE_MOST: u64 = 64 << 20;
+const PAGE_MAX: u64 = 64 << 20;
 
 impl MockFile {
     /// Reads and checks a file, whose paths are relative to its own place; errors name file, line or key, and what was
@@ -232,7 +232,7 @@ impl SourceFile {
         if !(200..=599).contains(&self.error_status) {
             return Err(format!("error_status = {}: expected 200 to 599", self.error_status));
         }
-        if self.pages == 0 || self.items.saturating_mul(self.item_bytes as u64 + 200) > PAGE_MOST {
+        if self.pages == 0 || self.items.saturating_mul(self.item_bytes as u64 + 200) > PAGE_MAX {
             return Err("pages and items: expected at least one page and at most 64 MiB of items on it".to_owned());
         }
         if let Some(stream) = &self.stream {
@@ -241,8 +241,8 @@ impl SourceFile {
             }
             ms("stream.every_ms", stream.every_ms)?;
         }
-        if self.workers > WORKERS_MOST {
-            return Err(format!("workers = {}: expected at most {WORKERS_MOST}, or 0 for no limit", self.workers));
+        if self.workers > WORKERS_MAX {
+            return Err(format!("workers = {}: expected at most {WORKERS_MAX}, or 0 for no limit", self.workers));
         }
         if !(self.rate_limit >= 0.0 && self.rate_limit.is_finite()) {
             return Err(format!("rate_limit = {}: expected calls a second, or 0", self.rate_limit));

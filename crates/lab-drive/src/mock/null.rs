@@ -1,4 +1,4 @@
-//! The null server: the least that an HTTP/1.1 server can do, so that what a run against it shows is the lab's own ceiling.
+//! The null server: the minimum that an HTTP/1.1 server can do, so that what a run against it shows is the lab's own ceiling.
 
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 /// A request's head and body must fit.
-const REQUEST_MOST: usize = 1 << 20;
+const REQUEST_MAX: usize = 1 << 20;
 
 /// Sources, their state, and the log of their calls.
 #[derive(Debug)]
@@ -130,13 +130,13 @@ async fn request(stream: &mut TcpStream, held: &mut Vec<u8>) -> Option<Asked> {
             };
             let (key, length) = (named("sec-websocket-key"), named("content-length"));
             let length = length.and_then(|text| text.parse::<usize>().ok());
-            let end = head.checked_add(length.unwrap_or(0)).filter(|end| *end <= REQUEST_MOST)?;
+            let end = head.checked_add(length.unwrap_or(0)).filter(|end| *end <= REQUEST_MAX)?;
             if held.len() >= end {
                 held.drain(..end);
                 return Some(Asked { path, key });
             }
         }
-        if held.len() > REQUEST_MOST || stream.read_buf(held).await.ok()? == 0 {
+        if held.len() > REQUEST_MAX || stream.read_buf(held).await.ok()? == 0 {
             return None;
         }
     }

@@ -189,7 +189,7 @@ const PIECES: usize = 4_096;
 /// Bytes of each.
 const PIECE: usize = 64;
 
-/// Words that nobody knows, some five letters each, in pieces.
+/// Syllables of made-up words of about five letters.
 static TEXT: LazyLock<String> = LazyLock::new(|| {
     let mut random = stream(0, &[]);
     let mut text = String::with_capacity(PIECES * PIECE);

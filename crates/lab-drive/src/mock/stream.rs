@@ -91,7 +91,7 @@ async fn sent(stream: &mut TcpStream, packets: Packets, every: Duration, key: Op
     }
     let (mut due, last) = (Instant::now(), packets.file.stream.as_ref().map_or(0, |stream| stream.packets));
     for (n, packet) in (0..).zip(packets) {
-        // The last says that these were all; nobody waits for it.
+        // The last says that these were all; no client waits for it.
         if n > 0 && n < last {
             due += every;
             tokio::time::sleep_until(due).await;

@@ -1,7 +1,7 @@
 //! Addresses: from the text of a target to sockets, and the guard that keeps the lab at home.
 
 use super::tls::{Tls, Trusted};
-use crate::generate::Form;
+use crate::generate::Encoding;
 use crate::scenario::{Scenario, Target};
 use meridian_lab_results::error::{LabError, Result};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -26,11 +26,11 @@ pub enum Protocol {
 
 impl Protocol {
     /// How its questions are written.
-    pub fn form(self) -> Form {
+    pub fn encoding(self) -> Encoding {
         match self {
-            Protocol::Http | Protocol::Http2 | Protocol::WebSocket => Form::Http,
-            Protocol::Postgres => Form::Sql,
-            Protocol::Redis | Protocol::Nats => Form::Plain,
+            Protocol::Http | Protocol::Http2 | Protocol::WebSocket => Encoding::Http,
+            Protocol::Postgres => Encoding::Sql,
+            Protocol::Redis | Protocol::Nats => Encoding::Plain,
         }
     }
 
@@ -44,7 +44,7 @@ impl Protocol {
     }
 }
 
-/// Who asks, of whom: what an address says before its host and after it.
+/// User, password and database: what an address says before its host and after it.
 #[derive(Debug, Clone, Default)]
 pub struct Login {
     /// Name (or token).
@@ -97,7 +97,7 @@ pub struct Address {
     pub socket: SocketAddr,
     /// How it is spoken to within TLS, where its scheme says so.
     pub tls: Option<Tls>,
-    /// Who asks.
+    /// The user.
     pub login: Login,
     usual_port: u16,
 }
@@ -260,7 +260,7 @@ fn read_port(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| format!("port {text:?}: expected a number from 1 to 65535"))
 }
 
-/// Loopback, RFC 1918, RFC 4193, link-local: networks that somebody here answers for.
+/// Loopback, RFC 1918, RFC 4193, link-local: private networks.
 fn is_at_home(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),

@@ -6,7 +6,7 @@ use std::io::{Error, ErrorKind};
 
 /// Why an exchange did not come to an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct ExchangeError {
     /// What the record says.
     pub outcome: Outcome,
     /// Why: one of few sentences.
@@ -19,20 +19,20 @@ pub const CLOSED: &str = "the connection was closed";
 /// How every wire begins to say that what came is not of its protocol.
 pub const GARBAGE: &str = "the answer is not ";
 
-impl Fault {
+impl ExchangeError {
     /// The transport or the protocol failed.
-    pub fn failed(detail: impl Into<Cow<'static, str>>) -> Fault {
-        Fault { outcome: Outcome::Failed, detail: detail.into() }
+    pub fn failed(detail: impl Into<Cow<'static, str>>) -> ExchangeError {
+        ExchangeError { outcome: Outcome::Failed, detail: detail.into() }
     }
 
     /// The server turned the request away on purpose.
-    pub fn refused(detail: impl Into<Cow<'static, str>>) -> Fault {
-        Fault { outcome: Outcome::Refused, detail: detail.into() }
+    pub fn refused(detail: impl Into<Cow<'static, str>>) -> ExchangeError {
+        ExchangeError { outcome: Outcome::Refused, detail: detail.into() }
     }
 
     /// No connection came about. A port or a descriptor that this machine has not left is the lab's limit; all else is the
     /// target's.
-    pub fn not_connected(error: &Error) -> Fault {
+    pub fn not_connected(error: &Error) -> ExchangeError {
         // EMFILE, ENFILE, EADDRNOTAVAIL of Linux.
         let own = match error.raw_os_error() {
             Some(24 | 23) => Some("no descriptor was left for a connection"),
@@ -40,9 +40,9 @@ impl Fault {
             _ => None,
         };
         if let Some(detail) = own {
-            return Fault { outcome: Outcome::NotSent, detail: detail.into() };
+            return ExchangeError { outcome: Outcome::NotSent, detail: detail.into() };
         }
-        Fault::failed(match error.kind() {
+        ExchangeError::failed(match error.kind() {
             ErrorKind::ConnectionRefused => "the connection was refused",
             ErrorKind::TimedOut => "connecting timed out",
             ErrorKind::ConnectionReset => "the connection was reset",
@@ -52,8 +52,8 @@ impl Fault {
     }
 
     /// A connection broke while it was used.
-    pub fn broken(error: &Error) -> Fault {
-        Fault::failed(match error.kind() {
+    pub fn broken(error: &Error) -> ExchangeError {
+        ExchangeError::failed(match error.kind() {
             ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => CLOSED,
             _ => "the connection failed",
         })

@@ -2,9 +2,9 @@
 
 use super::address::Address;
 use super::body::{Chunk, Framing};
-use super::fault::{CLOSED, Fault};
+use super::fault::{CLOSED, ExchangeError};
 use super::stream::Stream;
-use crate::protocol::{Exchange, Wire};
+use crate::protocol::{Client, Exchange};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 
@@ -45,10 +45,10 @@ impl Http {
         Http { address, stream: None, used: Instant::now(), buffer: vec![0; BUFFER].into(), filled: 0 }
     }
 
-    async fn once(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+    async fn once(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
         let Exchange { question, record, scan, clock, .. } = of;
         self.open().await?;
-        let Some(stream) = &mut self.stream else { return Err(Fault::failed(CLOSED)) };
+        let Some(stream) = &mut self.stream else { return Err(ExchangeError::failed(CLOSED)) };
         self.filled = 0;
         record.was_sent(clock.now());
         stream.send(&question.bytes).await?;
@@ -65,7 +65,7 @@ impl Http {
                 continue;
             }
             if self.filled == self.buffer.len() {
-                return Err(Fault::failed("the head of the answer is larger than 16 KiB"));
+                return Err(ExchangeError::failed("the head of the answer is larger than 16 KiB"));
             }
             read(stream, &mut self.buffer, &mut self.filled).await?;
             record.first_byte.get_or_insert_with(|| clock.now());
@@ -79,7 +79,7 @@ impl Http {
             if at < self.filled {
                 let fed = framing
                     .feed(&self.buffer[at..self.filled], |bytes| scan.take(bytes, now))
-                    .map_err(Fault::failed)?;
+                    .map_err(ExchangeError::failed)?;
                 at += fed.used;
             }
             if framing.is_whole() {
@@ -89,7 +89,7 @@ impl Http {
             match read(stream, &mut self.buffer, &mut self.filled).await {
                 Ok(()) => now = clock.now(),
                 Err(fault) if fault.detail == CLOSED && framing == Framing::Close => break,
-                Err(fault) if fault.detail == CLOSED => return Err(Fault::failed("the answer broke off")),
+                Err(fault) if fault.detail == CLOSED => return Err(ExchangeError::failed("the answer broke off")),
                 Err(fault) => return Err(fault),
             }
         }
@@ -102,15 +102,15 @@ impl Http {
     }
 }
 
-impl Wire for Http {
-    async fn open(&mut self) -> Result<(), Fault> {
+impl Client for Http {
+    async fn open(&mut self) -> Result<(), ExchangeError> {
         if self.stream.is_none() {
             self.stream = Some(Stream::open(&self.address).await?);
         }
         Ok(())
     }
 
-    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
         // A request that may not be sent twice must not be lost to a connection that the server closed while it was idle, or
         // is about to close.
         let too_old = !may_be_repeated(&of.question.bytes) && self.used.elapsed() > IDLE;
@@ -143,24 +143,24 @@ fn may_be_repeated(question: &[u8]) -> bool {
     question.starts_with(b"GET ") || question.starts_with(b"HEAD ")
 }
 
-async fn read(stream: &mut Stream, buffer: &mut [u8], filled: &mut usize) -> Result<(), Fault> {
+async fn read(stream: &mut Stream, buffer: &mut [u8], filled: &mut usize) -> Result<(), ExchangeError> {
     match stream.read(&mut buffer[*filled..]).await {
-        Ok(0) => Err(Fault::failed(CLOSED)),
+        Ok(0) => Err(ExchangeError::failed(CLOSED)),
         Ok(n) => {
             *filled += n;
             Ok(())
         }
-        Err(e) => Err(Fault::broken(&e)),
+        Err(e) => Err(ExchangeError::broken(&e)),
     }
 }
 
-fn head(bytes: &[u8], of_head_request: bool) -> Result<Option<Head>, Fault> {
+fn head(bytes: &[u8], of_head_request: bool) -> Result<Option<Head>, ExchangeError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut answer = httparse::Response::new(&mut headers);
     let length = match answer.parse(bytes) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(_) => return Err(Fault::failed("the answer is not HTTP")),
+        Err(_) => return Err(ExchangeError::failed("the answer is not HTTP")),
     };
     let status = answer.code.unwrap_or(0);
     let mut keep = answer.version == Some(1);
@@ -169,7 +169,9 @@ fn head(bytes: &[u8], of_head_request: bool) -> Result<Option<Head>, Fault> {
     for header in answer.headers.iter() {
         if header.name.eq_ignore_ascii_case("content-length") && framing == Framing::Close {
             let length = std::str::from_utf8(header.value).ok().and_then(|text| text.trim().parse().ok());
-            framing = Framing::Length(length.ok_or_else(|| Fault::failed("the answer's Content-Length is no number"))?);
+            framing = Framing::Length(
+                length.ok_or_else(|| ExchangeError::failed("the answer's Content-Length is no number"))?,
+            );
         } else if header.name.eq_ignore_ascii_case("transfer-encoding") && ends_with(header.value, b"chunked") {
             framing = Framing::Chunked(Chunk::Size(0, 0));
         } else if header.name.eq_ignore_ascii_case("connection") {

@@ -3,10 +3,10 @@
 //! Not by hand: flow control and header compression are the protocol, and the library shows what happens as it happens.
 
 use super::address::Address;
-use super::fault::{CLOSED, Fault};
+use super::fault::{CLOSED, ExchangeError};
 use super::stream::Stream;
 use crate::generate::Question;
-use crate::protocol::{Exchange, Wire};
+use crate::protocol::{Client, Exchange};
 use h2::client::{Connection, SendRequest};
 use h2::{Ping, Reason};
 use http::{Request, Uri};
@@ -22,7 +22,7 @@ const HEADERS: usize = 64;
 
 /// Connections that may end before they have taken a question, until it counts as refused. A server that takes few streams on each
 /// (nginx: `keepalive_requests`) turns many users of a connection back more than once.
-const CONNECTIONS_MOST: usize = 16;
+const CONNECTIONS_MAX: usize = 16;
 
 /// A connection that users share, opened when it is first needed and again when it was lost.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Line {
     }
 
     /// A handle for one stream, the number of its connection, and whether that had been open before.
-    async fn sender(&self) -> Result<(SendRequest<bytes::Bytes>, u64, bool), Fault> {
+    async fn sender(&self) -> Result<(SendRequest<bytes::Bytes>, u64, bool), ExchangeError> {
         let mut held = self.held.lock().await;
         if let Some(sender) = &held.sender {
             return Ok((sender.clone(), held.opened, true));
@@ -72,10 +72,12 @@ impl Line {
     }
 }
 
-async fn connect(address: &Address) -> Result<(SendRequest<bytes::Bytes>, Connection<Stream, bytes::Bytes>), Fault> {
+async fn connect(
+    address: &Address,
+) -> Result<(SendRequest<bytes::Bytes>, Connection<Stream, bytes::Bytes>), ExchangeError> {
     let stream = Stream::open(address).await?;
     if address.tls.is_some() && stream.alpn() != Some(b"h2") {
-        return Err(Fault::failed("TLS: the server does not speak HTTP/2"));
+        return Err(ExchangeError::failed("TLS: the server does not speak HTTP/2"));
     }
     let mut builder = h2::client::Builder::new();
     // Until the server has said how many streams it allows, one: it refuses those that it does not.
@@ -91,12 +93,12 @@ impl Http2 {
     }
 
     /// Asks once, and says of a failure whether asking again is no second request.
-    async fn once(&self, of: &mut Exchange<'_>) -> Result<(), (Fault, Again)> {
+    async fn once(&self, of: &mut Exchange<'_>) -> Result<(), (ExchangeError, Again)> {
         let (sender, number, reused) = self.line.sender().await.map_err(|fault| (fault, Again::No))?;
         let answered = stream(sender, &self.line.address, of).await;
         let Err(wrong) = answered else { return Ok(()) };
         match wrong {
-            Wrong::Request(detail) => Err((Fault::failed(detail), Again::No)),
+            Wrong::Request(detail) => Err((ExchangeError::failed(detail), Again::No)),
             // The stream failed, and the connection goes on.
             Wrong::Protocol(error) if error.is_reset() => Err((fault(&error), Again::No)),
             Wrong::Protocol(error) => {
@@ -132,27 +134,27 @@ fn again(error: &h2::Error, reused: bool, of: &Exchange<'_>) -> Again {
     if reused && harmless { Again::Stale } else { Again::No }
 }
 
-impl Wire for Http2 {
-    async fn open(&mut self) -> Result<(), Fault> {
+impl Client for Http2 {
+    async fn open(&mut self) -> Result<(), ExchangeError> {
         let (sender, mut connection) = connect(&self.line.address).await?;
-        let mut pings = connection.ping_pong().ok_or_else(|| Fault::failed("the connection failed"))?;
-        // Whoever answers a ping speaks HTTP/2; the opening alone is not answered.
+        let mut pings = connection.ping_pong().ok_or_else(|| ExchangeError::failed("the connection failed"))?;
+        // An answer to a ping shows that the server speaks HTTP/2; the opening alone has no answer.
         let answered = tokio::select! {
             _ = connection => false,
             pong = pings.ping(Ping::opaque()) => pong.is_ok(),
         };
         drop(sender);
-        if answered { Ok(()) } else { Err(Fault::failed("the server does not speak HTTP/2")) }
+        if answered { Ok(()) } else { Err(ExchangeError::failed("the server does not speak HTTP/2")) }
     }
 
-    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
         let (mut stale, mut turned_back) = (false, 0);
         loop {
             let Err((fault, again)) = self.once(of).await else { return Ok(()) };
             match again {
-                Again::NotTaken if turned_back + 1 < CONNECTIONS_MOST => turned_back += 1,
+                Again::NotTaken if turned_back + 1 < CONNECTIONS_MAX => turned_back += 1,
                 Again::NotTaken => {
-                    return Err(Fault::refused("the server ended every connection before it took the request"));
+                    return Err(ExchangeError::refused("the server ended every connection before it took the request"));
                 }
                 Again::Stale if !stale => stale = true,
                 Again::Stale | Again::No => return Err(fault),
@@ -225,15 +227,17 @@ fn head(question: &Question, address: &Address) -> Option<Request<()>> {
     request.body(()).ok()
 }
 
-fn fault(error: &h2::Error) -> Fault {
+fn fault(error: &h2::Error) -> ExchangeError {
     if let Some(io) = error.get_io() {
-        return Fault::broken(io);
+        return ExchangeError::broken(io);
     }
     match error.reason() {
-        Some(Reason::REFUSED_STREAM | Reason::ENHANCE_YOUR_CALM) => Fault::refused("the server refused the stream"),
-        Some(Reason::NO_ERROR) => Fault::failed(CLOSED),
-        Some(reason) if error.is_reset() => Fault::failed(format!("the stream was reset: {reason}")),
-        Some(reason) => Fault::failed(format!("the connection was ended: {reason}")),
-        None => Fault::failed("the connection failed"),
+        Some(Reason::REFUSED_STREAM | Reason::ENHANCE_YOUR_CALM) => {
+            ExchangeError::refused("the server refused the stream")
+        }
+        Some(Reason::NO_ERROR) => ExchangeError::failed(CLOSED),
+        Some(reason) if error.is_reset() => ExchangeError::failed(format!("the stream was reset: {reason}")),
+        Some(reason) => ExchangeError::failed(format!("the connection was ended: {reason}")),
+        None => ExchangeError::failed("the connection failed"),
     }
 }

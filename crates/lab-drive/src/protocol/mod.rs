@@ -1,11 +1,11 @@
-//! Protocols: what a target speaks, as a client of it. One file each; [`link`] chooses among them.
+//! Protocols: what a target speaks, as a client of it. One file each; [`connection`] chooses among them.
 
 pub mod address;
 mod body;
+pub mod connection;
 pub mod fault;
 mod http;
 mod http2;
-pub mod link;
 mod nats;
 mod postgres;
 mod resp;
@@ -18,7 +18,7 @@ mod websocket;
 use crate::clock::Clock;
 use crate::generate::Question;
 use crate::scenario::ResultUnit;
-use fault::Fault;
+use fault::ExchangeError;
 use meridian_lab_results::record::Record;
 use scan::Scan;
 
@@ -39,14 +39,14 @@ pub struct Exchange<'a> {
 }
 
 /// A connection of some protocol: one question, one answer, at a time. It opens when it is first needed, and again when it was
-/// lost. An exchange may be dropped at any await: [`Wire::abandon`] follows.
-pub trait Wire {
+/// lost. An exchange may be dropped at any await: [`Client::abandon`] follows.
+pub trait Client {
     /// Opens the connection as far as it goes without a question: to see, before a load, whether the target is there.
-    async fn open(&mut self) -> Result<(), Fault>;
+    async fn open(&mut self) -> Result<(), ExchangeError>;
 
     /// Sends a question and reads its answer.
-    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault>;
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError>;
 
-    /// Forgets the connection: the answer that is on its way is nobody's.
+    /// Forgets the connection, and with it the answer that is on its way.
     fn abandon(&mut self);
 }

@@ -5,10 +5,10 @@
 //! listens. `PUT` publishes to JetStream, whose acknowledgement is the answer.
 
 use super::address::Address;
-use super::fault::{CLOSED, Fault};
-use super::scan::BODY_MOST;
+use super::fault::{CLOSED, ExchangeError};
+use super::scan::BODY_MAX;
 use super::stream::Stream;
-use crate::protocol::{Exchange, Wire};
+use crate::protocol::{Client, Exchange};
 use crate::scenario::{Request, ResultUnit};
 use serde_json::Value as Json;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,7 +83,7 @@ impl Nats {
 }
 
 impl Session {
-    async fn open(address: &Address) -> Result<Session, Fault> {
+    async fn open(address: &Address) -> Result<Session, ExchangeError> {
         // The server speaks first, in the clear, and then takes a handshake.
         let stream = Stream::plain(address).await?;
         let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
@@ -99,9 +99,9 @@ impl Session {
     }
 
     /// Takes what has come until `wanted` is among it; reads once where it is not.
-    async fn step(&mut self, wanted: impl Fn(&Message<'_>) -> bool) -> Result<Option<()>, Fault> {
+    async fn step(&mut self, wanted: impl Fn(&Message<'_>) -> bool) -> Result<Option<()>, ExchangeError> {
         let mut used = 0;
-        while let Some((message, length)) = next(&self.buffer[used..]).map_err(Fault::failed)? {
+        while let Some((message, length)) = next(&self.buffer[used..]).map_err(ExchangeError::failed)? {
             used += length;
             if let Message::Error(text) = message {
                 return Err(error(text));
@@ -115,34 +115,34 @@ impl Session {
         self.read().await.map(|()| None)
     }
 
-    async fn read(&mut self) -> Result<(), Fault> {
+    async fn read(&mut self) -> Result<(), ExchangeError> {
         self.buffer.reserve(BUFFER);
         match self.stream.read_buf(&mut self.buffer).await {
-            Ok(0) => Err(Fault::failed(CLOSED)),
+            Ok(0) => Err(ExchangeError::failed(CLOSED)),
             Ok(_) => Ok(()),
-            Err(e) => Err(Fault::broken(&e)),
+            Err(e) => Err(ExchangeError::broken(&e)),
         }
     }
 }
 
-impl Wire for Nats {
-    async fn open(&mut self) -> Result<(), Fault> {
+impl Client for Nats {
+    async fn open(&mut self) -> Result<(), ExchangeError> {
         if self.session.is_none() {
             self.session = Some(Session::open(&self.address).await?);
         }
         Ok(())
     }
 
-    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
         let Exchange { question, unit, record, scan, clock } = of;
         let into_stream = question.method() == b"PUT";
         let subject = question.path().trim_start_matches('/');
         if subject.is_empty() || subject.bytes().any(|byte| byte <= b' ') {
-            return Err(Fault::failed("a subject is empty or holds a blank"));
+            return Err(ExchangeError::failed("a subject is empty or holds a blank"));
         }
         self.open().await?;
         // Only a whole answer leaves a connection that can be asked again.
-        let Some(mut session) = self.session.take() else { return Err(Fault::failed(CLOSED)) };
+        let Some(mut session) = self.session.take() else { return Err(ExchangeError::failed(CLOSED)) };
         session.asked += 1;
         let reply_to = format!("{}.{}", session.inbox, session.asked);
         self.out.clear();
@@ -156,7 +156,7 @@ impl Wire for Nats {
             session.read().await?;
             let now = clock.now();
             let (mut used, mut pings) = (0, 0);
-            while let Some((message, length)) = next(&session.buffer[used..]).map_err(Fault::failed)? {
+            while let Some((message, length)) = next(&session.buffer[used..]).map_err(ExchangeError::failed)? {
                 used += length;
                 match message {
                     Message::Ping => pings += 1,
@@ -190,7 +190,7 @@ impl Wire for Nats {
     }
 }
 
-/// What a client says first: who it is, where it listens, and a ping whose answer shows that it was let in.
+/// The first bytes of a client: its credentials, its inbox, and a ping whose answer shows that it was accepted.
 fn introduction(address: &Address, inbox: &str) -> Vec<u8> {
     let mut connect = serde_json::json!({
         "verbose": false, "pedantic": false, "tls_required": address.tls.is_some(), "lang": "rust", "name": "meridian-lab",
@@ -209,11 +209,11 @@ fn introduction(address: &Address, inbox: &str) -> Vec<u8> {
 }
 
 /// What a reply says of the question: a status in its headers, or an acknowledgement of JetStream.
-fn reply(headers: &[u8], payload: &[u8], into_stream: bool) -> Result<(), Fault> {
+fn reply(headers: &[u8], payload: &[u8], into_stream: bool) -> Result<(), ExchangeError> {
     match headers.strip_prefix(b"NATS/1.0 ").and_then(|rest| rest.get(..3)) {
-        Some(b"503") => return Err(Fault::failed("nobody answers to this subject")),
+        Some(b"503") => return Err(ExchangeError::failed("nobody answers to this subject")),
         Some(status) if status.iter().all(u8::is_ascii_digit) => {
-            return Err(Fault::failed(format!("the reply has status {}", String::from_utf8_lossy(status))));
+            return Err(ExchangeError::failed(format!("the reply has status {}", String::from_utf8_lossy(status))));
         }
         _ => {}
     }
@@ -223,19 +223,19 @@ fn reply(headers: &[u8], payload: &[u8], into_stream: bool) -> Result<(), Fault>
     let said = serde_json::from_slice::<Json>(payload).unwrap_or_default();
     match said["error"]["code"].as_u64() {
         // No resources, or not ready.
-        Some(503) => Err(Fault::refused("JetStream has no room")),
+        Some(503) => Err(ExchangeError::refused("JetStream has no room")),
         Some(code) => {
             let text = said["error"]["description"].as_str().unwrap_or("an error");
-            Err(Fault::failed(format!("JetStream answered {code}: {text}")))
+            Err(ExchangeError::failed(format!("JetStream answered {code}: {text}")))
         }
         None if said["stream"].is_string() && said["seq"].is_u64() => Ok(()),
-        None => Err(Fault::failed("the reply is no acknowledgement of JetStream")),
+        None => Err(ExchangeError::failed("the reply is no acknowledgement of JetStream")),
     }
 }
 
-fn error(text: &[u8]) -> Fault {
+fn error(text: &[u8]) -> ExchangeError {
     let text = String::from_utf8_lossy(text);
-    Fault::failed(format!("the server answered {}", text.trim().trim_matches('\'')))
+    ExchangeError::failed(format!("the server answered {}", text.trim().trim_matches('\'')))
 }
 
 /// The first message of what has come with its length, where it is whole.
@@ -265,7 +265,7 @@ fn next(bytes: &[u8]) -> Result<Option<(Message<'_>, usize)>, &'static str> {
                 _ => return Err(ODD),
             };
             let (Some(head), Some(all)) = numbers else { return Err(ODD) };
-            if head > all || all > BODY_MOST {
+            if head > all || all > BODY_MAX {
                 return Err(ODD);
             }
             let Some(whole) = bytes.get(body..body + all + 2) else { return Ok(None) };

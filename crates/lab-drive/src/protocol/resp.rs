@@ -1,10 +1,10 @@
 //! RESP, the protocol of Redis and Tile38 (redis.io/docs/reference/protocol-spec): a command, a reply, one at a time.
 
 use super::address::{Address, Login};
-use super::fault::{CLOSED, Fault};
-use super::scan::BODY_MOST;
+use super::fault::{CLOSED, ExchangeError};
+use super::scan::BODY_MAX;
 use super::stream::Stream;
-use crate::protocol::{Exchange, Wire};
+use crate::protocol::{Client, Exchange};
 use crate::scenario::{Request, ResultUnit};
 use tokio::io::AsyncReadExt;
 
@@ -54,8 +54,8 @@ impl Resp {
     }
 }
 
-impl Wire for Resp {
-    async fn open(&mut self) -> Result<(), Fault> {
+impl Client for Resp {
+    async fn open(&mut self) -> Result<(), ExchangeError> {
         if self.stream.is_none() {
             let mut stream = Stream::open(&self.address).await?;
             sign_in(&self.address.login, &mut stream).await?;
@@ -65,11 +65,11 @@ impl Wire for Resp {
     }
 
     /// Sends the question's body as a command, word by word, and reads the reply.
-    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
         let Exchange { question, unit, record, scan, clock } = of;
         self.open().await?;
         // Only a whole reply leaves a connection that can be asked again.
-        let Some(mut stream) = self.stream.take() else { return Err(Fault::failed(CLOSED)) };
+        let Some(mut stream) = self.stream.take() else { return Err(ExchangeError::failed(CLOSED)) };
         let words: Vec<&[u8]> =
             question.body().split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
         encode(&words, &mut self.command);
@@ -80,13 +80,13 @@ impl Wire for Resp {
         while !reply.is_whole() {
             self.buffer.reserve(BUFFER);
             match stream.read_buf(&mut self.buffer).await {
-                Ok(0) => return Err(Fault::failed(CLOSED)),
+                Ok(0) => return Err(ExchangeError::failed(CLOSED)),
                 Ok(_) => {}
-                Err(e) => return Err(Fault::broken(&e)),
+                Err(e) => return Err(ExchangeError::broken(&e)),
             }
             let now = clock.now();
             record.first_byte.get_or_insert(now);
-            let used = reply.feed(&self.buffer).map_err(Fault::failed)?;
+            let used = reply.feed(&self.buffer).map_err(ExchangeError::failed)?;
             match unit {
                 ResultUnit::Body => scan.take(&self.buffer[..used], now),
                 _ => scan.elements(reply.largest, used, now),
@@ -94,11 +94,11 @@ impl Wire for Resp {
             self.buffer.drain(..used);
         }
         if !self.buffer.is_empty() {
-            return Err(Fault::failed("more came than one reply"));
+            return Err(ExchangeError::failed("more came than one reply"));
         }
         self.stream = Some(stream);
         match reply.error {
-            Some(word) => Err(Fault::failed(format!("the server answered {word}"))),
+            Some(word) => Err(ExchangeError::failed(format!("the server answered {word}"))),
             None => Ok(()),
         }
     }
@@ -108,8 +108,8 @@ impl Wire for Resp {
     }
 }
 
-/// Says who asks, where the address has a name or a password (redis.io/docs/latest/commands/auth).
-async fn sign_in(login: &Login, stream: &mut Stream) -> Result<(), Fault> {
+/// Signs in, where the address has a name or a password (redis.io/docs/latest/commands/auth).
+async fn sign_in(login: &Login, stream: &mut Stream) -> Result<(), ExchangeError> {
     let mut words: Vec<&[u8]> = [&login.user, &login.password].into_iter().flatten().map(String::as_bytes).collect();
     words.retain(|word| !word.is_empty());
     if words.is_empty() {
@@ -122,15 +122,15 @@ async fn sign_in(login: &Login, stream: &mut Stream) -> Result<(), Fault> {
     bytes.clear();
     while !reply.is_whole() {
         match stream.read_buf(&mut bytes).await {
-            Ok(0) => return Err(Fault::failed(CLOSED)),
+            Ok(0) => return Err(ExchangeError::failed(CLOSED)),
             Ok(_) => {}
-            Err(e) => return Err(Fault::broken(&e)),
+            Err(e) => return Err(ExchangeError::broken(&e)),
         }
-        let used = reply.feed(&bytes).map_err(Fault::failed)?;
+        let used = reply.feed(&bytes).map_err(ExchangeError::failed)?;
         bytes.drain(..used);
     }
     match reply.error {
-        Some(word) => Err(Fault::failed(format!("the server lets nobody in by this name and password: {word}"))),
+        Some(word) => Err(ExchangeError::failed(format!("the server refuses this name and password: {word}"))),
         None => Ok(()),
     }
 }
@@ -188,7 +188,7 @@ impl Reply {
             // Minus one is how RESP 2 writes null.
             number
                 .map(|n| u64::try_from(n).unwrap_or(0))
-                .filter(|n| *n <= BODY_MOST as u64)
+                .filter(|n| *n <= BODY_MAX as u64)
                 .ok_or("the answer is not RESP")
         };
         self.pending -= 1;

@@ -4,7 +4,7 @@ use crate::scenario::ResultUnit;
 use meridian_lab_results::record::Micros;
 
 /// Most bytes of a body that are kept for checks, and of one event of a stream.
-pub const BODY_MOST: usize = 64 << 20;
+pub const BODY_MAX: usize = 64 << 20;
 
 /// Counts the results of one answer.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub struct Scan {
     pub body: Option<Vec<u8>>,
     /// The body was larger than what is kept.
     pub too_large: bool,
-    /// Seconds after which one who was turned away may come again, as the answer says.
+    /// `Retry-After` of the answer, seconds.
     pub retry_after: Option<u32>,
     line_open: bool,
     matched: usize,
@@ -65,7 +65,7 @@ impl Scan {
     pub fn take(&mut self, bytes: &[u8], now: Micros) {
         self.bytes += bytes.len() as u64;
         if let Some(body) = &mut self.body {
-            if body.len() + bytes.len() <= BODY_MOST {
+            if body.len() + bytes.len() <= BODY_MAX {
                 body.extend_from_slice(bytes);
             } else {
                 self.too_large = true;
@@ -123,7 +123,7 @@ impl Scan {
     pub fn row(&mut self, bytes: usize, now: Micros, text: impl FnOnce(&mut Vec<u8>)) {
         self.bytes += bytes as u64;
         if let Some(body) = &mut self.body {
-            if body.len() + bytes <= BODY_MOST {
+            if body.len() + bytes <= BODY_MAX {
                 text(body);
             } else {
                 self.too_large = true;
@@ -200,7 +200,7 @@ impl Scan {
                     self.event = event;
                 }
             } else if let Some(data) = text.strip_prefix(b"data:")
-                && self.event.len() + data.len() < BODY_MOST
+                && self.event.len() + data.len() < BODY_MAX
             {
                 if !self.event.is_empty() {
                     self.event.push(b'\n');
@@ -214,7 +214,7 @@ impl Scan {
     }
 
     fn keep_line(&mut self, bytes: &[u8]) {
-        if self.line.len() + bytes.len() <= BODY_MOST {
+        if self.line.len() + bytes.len() <= BODY_MAX {
             self.line.extend_from_slice(bytes);
         } else {
             self.too_large = true;

@@ -1,7 +1,7 @@
 //! The bytes between the lab and a target: TCP, with or without TLS.
 
 use super::address::Address;
-use super::fault::Fault;
+use super::fault::ExchangeError;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -20,21 +20,21 @@ pub enum Stream {
 
 impl Stream {
     /// Connects, and shakes hands where the address wants TLS.
-    pub async fn open(address: &Address) -> Result<Stream, Fault> {
+    pub async fn open(address: &Address) -> Result<Stream, ExchangeError> {
         let plain = Stream::plain(address).await?;
         if address.tls.is_some() { plain.secured(address).await } else { Ok(plain) }
     }
 
     /// Connects, without TLS as yet.
-    pub async fn plain(address: &Address) -> Result<Stream, Fault> {
-        let stream = TcpStream::connect(address.socket).await.map_err(|e| Fault::not_connected(&e))?;
+    pub async fn plain(address: &Address) -> Result<Stream, ExchangeError> {
+        let stream = TcpStream::connect(address.socket).await.map_err(|e| ExchangeError::not_connected(&e))?;
         // Without it the kernel holds a second small write back until the first is acknowledged.
-        stream.set_nodelay(true).map_err(|e| Fault::not_connected(&e))?;
+        stream.set_nodelay(true).map_err(|e| ExchangeError::not_connected(&e))?;
         Ok(Stream::Plain(stream))
     }
 
     /// Shakes hands over a plain connection; one that is secured, or an address that wants none, stays as it is.
-    pub async fn secured(self, address: &Address) -> Result<Stream, Fault> {
+    pub async fn secured(self, address: &Address) -> Result<Stream, ExchangeError> {
         match (self, &address.tls) {
             (Stream::Plain(plain), Some(tls)) => Ok(Stream::Tls(Box::new(tls.shake_hands(plain).await?))),
             (stream, _) => Ok(stream),
@@ -49,7 +49,7 @@ impl Stream {
         }
     }
 
-    /// Whether the other side is known to have closed an idle connection, or has said something that nobody asked for. Within TLS
+    /// Whether the other side is known to have closed an idle connection, or has sent unrequested bytes. Within TLS
     /// nothing is known: what waits there may be a ticket.
     pub fn has_ended(&self) -> bool {
         match self {
@@ -62,7 +62,7 @@ impl Stream {
     }
 
     /// Writes all of it and sees it off.
-    pub async fn send(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    pub async fn send(&mut self, bytes: &[u8]) -> Result<(), ExchangeError> {
         let sent = match self {
             Stream::Plain(stream) => stream.write_all(bytes).await,
             // What TLS has taken may wait in its buffer.
@@ -71,7 +71,7 @@ impl Stream {
                 wrong => wrong,
             },
         };
-        sent.map_err(|e| Fault::broken(&e))
+        sent.map_err(|e| ExchangeError::broken(&e))
     }
 }
 

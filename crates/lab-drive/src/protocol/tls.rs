@@ -1,8 +1,8 @@
 //! TLS: which certificates are believed, and what a handshake that fails says.
 //!
-//! Sessions are not resumed: each connection pays for the whole handshake, as that of a user who comes for the first time does.
+//! Sessions are not resumed: each connection pays for the whole handshake, as a first visit does.
 
-use super::fault::{CLOSED, Fault};
+use super::fault::{CLOSED, ExchangeError};
 use super::trust::Verifier;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
@@ -50,9 +50,9 @@ impl Tls {
     }
 
     /// Makes a connection a secure one.
-    pub async fn shake_hands(&self, plain: TcpStream) -> Result<TlsStream<TcpStream>, Fault> {
+    pub async fn shake_hands(&self, plain: TcpStream) -> Result<TlsStream<TcpStream>, ExchangeError> {
         let shaken = self.connector.connect(self.name.clone(), plain).await;
-        shaken.map_err(|e| Fault::failed(why(&e)))
+        shaken.map_err(|e| ExchangeError::failed(why(&e)))
     }
 }
 
@@ -79,7 +79,7 @@ fn why(error: &std::io::Error) -> Cow<'static, str> {
         }
         // An authority of a trusted one's name with another key shows as a bad signature.
         Error::InvalidCertificate(Cert::UnknownIssuer | Cert::BadSignature) => {
-            "TLS: nobody who is trusted has signed the certificate (ca, or --ca, names a file of those to trust)".into()
+            "TLS: no trusted authority has signed the certificate (ca, or --ca, names a file of trusted ones)".into()
         }
         Error::InvalidCertificate(wrong) => format!("TLS: the certificate is not accepted: {wrong}").into(),
         Error::InvalidMessage(_) => "TLS: the server does not speak it".into(),

@@ -4,11 +4,11 @@
 //! buffers alone would take a gigabyte. Extensions are not offered.
 
 use super::address::Address;
-use super::fault::Fault;
-use super::scan::BODY_MOST;
+use super::fault::ExchangeError;
+use super::scan::BODY_MAX;
 use super::stream::Stream;
 use crate::generate::Question;
-use crate::protocol::{Exchange, Wire};
+use crate::protocol::{Client, Exchange};
 use crate::scenario::ResultUnit;
 use meridian_lab_results::record::Record;
 use tokio::io::AsyncReadExt;
@@ -48,25 +48,25 @@ impl WebSocket {
         WebSocket { address, buffer: Vec::new(), message: Vec::new() }
     }
 
-    async fn read(&mut self, stream: &mut Stream) -> Result<(), Fault> {
+    async fn read(&mut self, stream: &mut Stream) -> Result<(), ExchangeError> {
         if self.buffer.len() == self.buffer.capacity() {
             self.buffer.reserve(BUFFER);
         }
         match stream.read_buf(&mut self.buffer).await {
-            Ok(0) => Err(Fault::failed("the stream broke off")),
+            Ok(0) => Err(ExchangeError::failed("the stream broke off")),
             Ok(_) => Ok(()),
-            Err(e) => Err(Fault::broken(&e)),
+            Err(e) => Err(ExchangeError::broken(&e)),
         }
     }
 
     /// Where the head of the answer ends, once it is there; writes the status.
-    fn upgraded(&self, record: &mut Record) -> Result<Option<usize>, Fault> {
+    fn upgraded(&self, record: &mut Record) -> Result<Option<usize>, ExchangeError> {
         let mut headers = [httparse::EMPTY_HEADER; 64];
         let mut answer = httparse::Response::new(&mut headers);
         let end = match answer.parse(&self.buffer) {
             Ok(httparse::Status::Complete(end)) => end,
             Ok(httparse::Status::Partial) if self.buffer.len() < 16 << 10 => return Ok(None),
-            _ => return Err(Fault::failed("the answer is not HTTP")),
+            _ => return Err(ExchangeError::failed("the answer is not HTTP")),
         };
         record.status = answer.code.unwrap_or(0);
         let accepts = |header: &httparse::Header<'_>| {
@@ -74,21 +74,21 @@ impl WebSocket {
                 && header.value.trim_ascii() == derive_accept_key(KEY.as_bytes()).as_bytes()
         };
         if record.status == 101 && !answer.headers.iter().any(accepts) {
-            return Err(Fault::failed("the answer agrees to something else than a WebSocket"));
+            return Err(ExchangeError::failed("the answer agrees to something else than a WebSocket"));
         }
         Ok(Some(end))
     }
 }
 
-impl Wire for WebSocket {
-    async fn open(&mut self) -> Result<(), Fault> {
+impl Client for WebSocket {
+    async fn open(&mut self) -> Result<(), ExchangeError> {
         // A stream begins with its question: that it could is all there is to see.
         Stream::open(&self.address).await.map(drop)
     }
 
     /// Opens a stream and listens to it: until it ends, a search says that it is complete, or (where a result is a body) the
     /// first message has come.
-    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
         let Exchange { question, unit, record, scan, clock } = of;
         self.buffer.clear();
         self.message.clear();
@@ -112,7 +112,7 @@ impl Wire for WebSocket {
         }
         loop {
             let mut used = 0;
-            while let Some(frame) = next_frame(&self.buffer[used..]).map_err(Fault::failed)? {
+            while let Some(frame) = next_frame(&self.buffer[used..]).map_err(ExchangeError::failed)? {
                 let payload = used + frame.payload.start..used + frame.payload.end;
                 used = payload.end;
                 let payload = &self.buffer[payload];
@@ -121,8 +121,8 @@ impl Wire for WebSocket {
                     PING => stream.send(&frame_of(PONG, payload)).await?,
                     PONG => {}
                     CONTINUATION..=BINARY => {
-                        if self.message.len() + payload.len() > BODY_MOST {
-                            return Err(Fault::failed("a message is larger than 64 MiB"));
+                        if self.message.len() + payload.len() > BODY_MAX {
+                            return Err(ExchangeError::failed("a message is larger than 64 MiB"));
                         }
                         if frame.last && self.message.is_empty() {
                             scan.message(payload, clock.now());
@@ -139,7 +139,7 @@ impl Wire for WebSocket {
                             return Ok(());
                         }
                     }
-                    _ => return Err(Fault::failed("a frame of an unknown kind came")),
+                    _ => return Err(ExchangeError::failed("a frame of an unknown kind came")),
                 }
             }
             self.buffer.drain(..used);
@@ -186,7 +186,7 @@ fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, &'static str> {
         short => (u64::from(short), 2),
     };
     let length =
-        usize::try_from(length).ok().filter(|length| *length <= BODY_MOST).ok_or("a frame is larger than 64 MiB")?;
+        usize::try_from(length).ok().filter(|length| *length <= BODY_MAX).ok_or("a frame is larger than 64 MiB")?;
     let payload = start..start + length;
     Ok((bytes.len() >= payload.end).then_some(Frame { last: first & 0x80 != 0, code: first & 0x0f, payload }))
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Largest page.
-const MOST: u64 = 16 << 20;
+const MAX: u64 = 16 << 20;
 
 /// The body of a page; errors are sentences.
 pub(super) fn page(address: &Address) -> Result<String, String> {
@@ -22,7 +22,7 @@ pub(super) fn page(address: &Address) -> Result<String, String> {
     let head = format!("GET {path} HTTP/1.0\r\nhost: {}\r\nconnection: close\r\n\r\n", address.authority());
     stream.write_all(head.as_bytes()).map_err(wrong)?;
     let mut answer = Vec::new();
-    stream.take(MOST).read_to_end(&mut answer).map_err(wrong)?;
+    stream.take(MAX).read_to_end(&mut answer).map_err(wrong)?;
     let text = String::from_utf8_lossy(&answer);
     let (head, body) =
         text.split_once("\r\n\r\n").ok_or_else(|| format!("{}: the answer is not HTTP", address.authority()))?;

@@ -139,7 +139,7 @@ impl Sampling {
     }
 }
 
-/// Reads what is due; false where nobody takes it any more.
+/// Reads what is due; false where the run has ended.
 fn read_due(sources: &mut [Source], trial: u16, clock: Clock, keep: &impl Fn(Vec<Sample>) -> bool) -> bool {
     let now = Instant::now();
     let mut samples = Vec::new();
@@ -189,7 +189,7 @@ impl Source {
         let now = Instant::now();
         let before = self.cpu_before.replace((now, process.cpu_s));
         let cpu = before.map(|(then, cpu_s)| {
-            // A process that nobody waited for takes its time with it.
+            // The time of a process that is not waited for is lost when it ends.
             (process.cpu_s - cpu_s).max(0.0) / now.duration_since(then).as_secs_f64().max(1e-3)
         });
         #[expect(clippy::cast_precision_loss, reason = "bytes and descriptors")]

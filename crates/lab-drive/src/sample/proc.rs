@@ -57,7 +57,7 @@ pub fn process(pid: u32) -> Option<Process> {
 }
 
 /// All processes of a service as one: the named ones and all that came of them. The time of those that have ended
-/// counts with whoever waited for them; memory that several share counts in each. `None` where none of the named is
+/// counts with the process that waited for them; memory that several share counts in each. `None` where none of the named is
 /// there (any more).
 pub fn service(named: &BTreeSet<u32>) -> Option<Process> {
     if named.is_empty() {

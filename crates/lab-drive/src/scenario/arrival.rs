@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Arrival {
-    /// So many users, each with one request in flight, who think between an answer and the next request.
+    /// So many users, each with one request in flight and a think time between an answer and the next request.
     Closed {
         /// Users.
         users: u32,
@@ -89,7 +89,7 @@ fn once() -> f64 {
 }
 
 /// Rates above this are a mistake of the scenario, not a load that one core can send.
-const RATE_MOST: f64 = 10_000_000.0;
+const RATE_MAX: f64 = 10_000_000.0;
 
 impl Arrival {
     /// Whether it ends by itself, so that the measured phase lasts until it is through.
@@ -104,8 +104,8 @@ impl Arrival {
 
     pub(super) fn check(&self, whose: &str) -> Result<(), String> {
         let rate = |name: &str, rate: f64| match rate {
-            r if r > 0.0 && r <= RATE_MOST => Ok(()),
-            r => Err(format!("{whose}.{name} = {r}: expected requests a second above 0 and at most {RATE_MOST}")),
+            r if r > 0.0 && r <= RATE_MAX => Ok(()),
+            r => Err(format!("{whose}.{name} = {r}: expected requests a second above 0 and at most {RATE_MAX}")),
         };
         match self {
             Arrival::Closed { users, think_s, .. } => {

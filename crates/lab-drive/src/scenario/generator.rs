@@ -59,10 +59,10 @@ pub enum Generator {
     },
     /// Whole numbers, evenly.
     Id {
-        /// Least.
+        /// Min.
         #[serde(default)]
         from: u64,
-        /// Greatest.
+        /// Max.
         to: u64,
         /// Text before the number.
         #[serde(default)]
@@ -91,9 +91,9 @@ pub enum Generator {
     },
     /// Numbers, evenly.
     Number {
-        /// Least.
+        /// Min.
         from: f64,
-        /// Greatest.
+        /// Max.
         to: f64,
         /// Digits after the point.
         #[serde(default = "six")]

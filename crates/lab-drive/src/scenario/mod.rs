@@ -1,4 +1,4 @@
-//! The scenario: who asks what, how often, and what a sound answer is, in one TOML file.
+//! The scenario: populations, their requests and rates, and what a sound answer is, in one TOML file.
 //!
 //! A first scenario needs three tables:
 //!
@@ -71,7 +71,7 @@ pub struct Scenario {
     /// Named sources of values for `{name}` in paths and bodies.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub generate: BTreeMap<String, Generator>,
-    /// Who asks; one population named `users` with the scenario's arrival where it is left out.
+    /// The populations; one population named `users` with the scenario's arrival where it is left out.
     #[serde(default, deserialize_with = "one_or_many")]
     pub population: Vec<Population>,
     /// What is read from the target's machine while it runs.

@@ -11,7 +11,7 @@ pub struct Objective {
     /// Largest value that is good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
-    /// Least value that is good.
+    /// Smallest acceptable value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
     /// Of this population alone.
@@ -26,7 +26,7 @@ pub struct Objective {
 }
 
 /// A number that an objective bounds. Percentiles are of the wait from the intended time over all requests, where one
-/// that did not end sound waited for ever: nobody is made fast by failing.
+/// that did not end sound waited for ever: failures do not make a target fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {

@@ -4,7 +4,7 @@ use super::{Arrival, LOG, Population, Request, Retry, Sampler, Scenario, WaitIdl
 use std::collections::BTreeSet;
 
 /// Most populations, requests and targets: indices are 16 bits wide in a record, and a report is for reading.
-const MOST: usize = 1000;
+const MAX: usize = 1000;
 
 type Check = Result<(), String>;
 
@@ -260,7 +260,7 @@ fn distinct<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Check {
     }
     match seen.len() {
         0 => Err(format!("{what} is missing")),
-        n if n > MOST => Err(format!("{what}: there are {n}: expected at most {MOST}")),
+        n if n > MAX => Err(format!("{what}: there are {n}: expected at most {MAX}")),
         _ => Ok(()),
     }
 }

@@ -32,7 +32,7 @@ pub struct Target {
     /// A file of certificates (PEM) to trust beside the well-known authorities: authorities, or the target's own, self-signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<std::path::PathBuf>,
-    /// TLS: take any certificate. Nothing then says who answers.
+    /// TLS: take any certificate. The target's identity is then unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
     /// When it counts as idle; goes before `phases.wait_idle`.

@@ -95,7 +95,7 @@ impl Load {
         self.kind == Kind::Rate
     }
 
-    /// Whether it is the number of those who wait for an answer before they ask again.
+    /// Whether it is a number of closed users.
     pub fn closed(self) -> bool {
         self.kind == Kind::Users
     }
@@ -110,7 +110,7 @@ impl Load {
         }
     }
 
-    /// The greatest that a scenario may say.
+    /// The largest that a scenario may say.
     pub fn most(self) -> f64 {
         match self.kind {
             Kind::Rate => 1e7,

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Share of arrivals that the lab may fail to send before a step counts as failed, whatever its objectives.
-pub const NOT_SENT_MOST: f64 = 0.01;
+pub const NOT_SENT_MAX: f64 = 0.01;
 /// Requests that are read one by one for the mode.
 const COURSE_MAX: usize = 100_000;
 
@@ -88,8 +88,8 @@ pub(super) fn step(
         .map(|verdict| Failed { objective: verdict.objective.clone(), value: verdict.value })
         .collect();
     let not_sent = seen.with(Outcome::NotSent) as f64 / seen.questions.max(1) as f64;
-    if not_sent > NOT_SENT_MOST {
-        let objective = format!("arrivals not sent at most {NOT_SENT_MOST}");
+    if not_sent > NOT_SENT_MAX {
+        let objective = format!("arrivals not sent at most {NOT_SENT_MAX}");
         failed.push(Failed { objective, value: Some(not_sent) });
     }
     let course = mode::of(&seen.course);

@@ -43,7 +43,7 @@ pub struct Options {
     pub population: Option<String>,
     /// The first load; the scenario's own where it is left out.
     pub from: Option<f64>,
-    /// The greatest load to try.
+    /// The largest load to try.
     pub most: Option<f64>,
     /// What a step up multiplies the load by.
     pub factor: f64,
@@ -72,7 +72,7 @@ impl Default for Options {
 /// Fresh trials at each end of a narrow interval.
 const CONFIRM: u32 = 2;
 /// Void steps in a row after which the machine counts as unfit.
-const VOID_MOST: u32 = 3;
+const VOID_MAX: u32 = 3;
 /// Pause between steps where the scenario has none (`trials.pause_s`).
 const PAUSE_S: f64 = 1.0;
 /// Attempts to reach a target that was there before, and the pause between two.
@@ -136,7 +136,7 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Ste
         }
         // A void step says nothing: the same load again, as long as the machine may come to rest.
         voids = if void { voids + 1 } else { 0 };
-        if voids >= VOID_MOST {
+        if voids >= VOID_MAX {
             break ended.map_or(Conclusion::Void, Conclusion::from);
         }
         if void {
@@ -191,17 +191,9 @@ fn plan(scenario: &Scenario, load: Load, options: &Options) -> Result<Plan> {
     if !(options.within >= 0.005 && options.within <= 0.5) {
         return wrong("--within", options.within, "a share from 0.005 to 0.5, such as 0.05 for plus or minus 5 %");
     }
-    let least = if load.whole() { 1.0 } else { from / 1_000.0 };
+    let min = if load.whole() { 1.0 } else { from / 1_000.0 };
     let (factor, within) = (options.factor, options.within);
-    Ok(Plan {
-        from,
-        bounds: (least, most),
-        factor,
-        within,
-        confirm: CONFIRM,
-        trials: options.steps,
-        whole: load.whole(),
-    })
+    Ok(Plan { from, bounds: (min, most), factor, within, confirm: CONFIRM, trials: options.steps, whole: load.whole() })
 }
 
 /// One run; `None` where a target that was there before can no longer be reached.

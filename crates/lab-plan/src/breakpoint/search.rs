@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct Plan {
     /// The first load.
     pub from: f64,
-    /// The least and the greatest load that may be tried.
+    /// The smallest and the largest load that may be tried.
     pub bounds: (f64, f64),
     /// What a step up multiplies the load by.
     pub factor: f64,
@@ -62,9 +62,9 @@ pub enum End {
     Found,
     /// There were as many trials as are allowed.
     Trials,
-    /// The greatest load held.
+    /// The largest load held.
     Above,
-    /// The least load failed.
+    /// The smallest load failed.
     Below,
 }
 
@@ -108,13 +108,13 @@ impl Search {
         }
         let most_held = self.loads(true).fold(0.0, f64::max);
         let least_failed = self.loads(false).fold(f64::INFINITY, f64::min);
-        let (least, most) = plan.bounds;
-        let step = |load: f64| Next::Try(self.rounded(load.clamp(least, most)), Purpose::Step);
+        let (min, most) = plan.bounds;
+        let step = |load: f64| Next::Try(self.rounded(load.clamp(min, most)), Purpose::Step);
         match (most_held > 0.0, least_failed.is_finite()) {
             (false, false) => return step(plan.from),
             (true, false) if most_held >= most => return Next::End(End::Above),
             (true, false) => return step(self.rounded(most_held * plan.factor).max(most_held + self.grain())),
-            (false, true) if least_failed <= least => return Next::End(End::Below),
+            (false, true) if least_failed <= min => return Next::End(End::Below),
             (false, true) => return step(self.rounded(least_failed / plan.factor).min(least_failed - self.grain())),
             (true, true) => {}
         }
@@ -124,7 +124,7 @@ impl Search {
         let neighbours = plan.whole && estimate.high - estimate.low <= 2.0;
         if !neighbours && narrowness(&estimate) > plan.within {
             let quartile = if self.outcomes.len().is_multiple_of(2) { 0.25 } else { 0.75 };
-            return Next::Try(self.rounded(weights.at(quartile).clamp(least, most)), Purpose::Narrow);
+            return Next::Try(self.rounded(weights.at(quartile).clamp(min, most)), Purpose::Narrow);
         }
         let [low, high] = self.confirmed;
         if low >= plan.confirm && high >= plan.confirm {
@@ -137,7 +137,7 @@ impl Search {
             (false, true) => (1, estimate.high.ceil()),
         };
         self.out = Some(end);
-        Next::Try(self.rounded(load.clamp(least, most)), Purpose::Confirm)
+        Next::Try(self.rounded(load.clamp(min, most)), Purpose::Confirm)
     }
 
     /// What came of a trial.
@@ -153,7 +153,7 @@ impl Search {
         self.outcomes.iter().filter(move |outcome| outcome.held == held).map(|outcome| outcome.load)
     }
 
-    /// The least difference between two loads.
+    /// The smallest difference between two loads.
     fn grain(&self) -> f64 {
         if self.plan.whole { 1.0 } else { 0.0 }
     }

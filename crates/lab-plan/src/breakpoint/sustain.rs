@@ -133,7 +133,7 @@ pub(super) fn edge(steps: &[Step]) -> Option<Estimate> {
     Some(edge)
 }
 
-/// The greatest load at which no backlog grew.
+/// The largest load at which no backlog grew.
 fn most_calm(steps: &[Step]) -> Option<f64> {
     told(steps).filter(|(_, backlog)| !backlog.grows).map(|(load, _)| load).max_by(f64::total_cmp)
 }

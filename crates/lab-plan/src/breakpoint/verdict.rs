@@ -29,9 +29,9 @@ pub enum Conclusion {
     Found,
     /// There is an interval, wider than was asked.
     Wide,
-    /// The greatest load held.
+    /// The largest load held.
     Above,
-    /// The least load failed.
+    /// The smallest load failed.
     Below,
     /// The lab or the machine was the limit.
     Void,
@@ -79,7 +79,7 @@ pub struct Found {
     pub objective: Option<String>,
     /// How it fails.
     pub shape: Option<Shape>,
-    /// The greatest load that held, of all steps.
+    /// The largest load that held, of all steps.
     pub most_held: Option<f64>,
     /// The scalability law through throughput over users, where users were the load and there are points enough.
     pub law: Option<Law>,
@@ -159,7 +159,7 @@ fn sound(steps: &[Step]) -> impl Iterator<Item = &Step> {
     steps.iter().filter(|step| step.void.is_empty() && step.cut_short.as_deref() != Some("interrupted"))
 }
 
-/// The objective that failed in most steps, of those at the least loads that failed.
+/// The objective that failed in most steps, of those at the smallest loads that failed.
 fn first_to_fail(steps: &[Step]) -> Option<String> {
     let least = sound(steps).filter(|step| !step.held).map(|step| step.load).min_by(f64::total_cmp)?;
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! An hour at one size: how many requests come, what they use, and how many of them are satisfied.
 
 use super::{Machine, Model, Part, Plan, Promise};
-use crate::simulate::{Scenario, agenda, pipeline, scan, settings};
+use crate::simulate::{Scenario, events, pipeline, scan, settings};
 use toml::{Table, Value};
 
 /// One part of a day at one size, an hour of it.
@@ -90,7 +90,7 @@ impl Tally {
         self.calls += trial.calls as f64;
         for (start, packets) in trial.starts.iter().zip(&trial.packets) {
             self.packets += packets.len() as f64;
-            let after = |at: &agenda::Micros| agenda::seconds(at - start);
+            let after = |at: &events::Micros| events::seconds(at - start);
             let last = packets.last().filter(|_| packets.len() == whole);
             self.request(promises, packets.first().map(after), last.map(after));
         }

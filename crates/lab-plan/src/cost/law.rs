@@ -1,4 +1,4 @@
-//! A machine that was measured: what it answered at several numbers of users who ask again at once, and how long each answer took.
+//! A machine that was measured: what it answered at several numbers of closed users without think time, and how long each answer took.
 //!
 //! Every number of users is a [`Level`]: its throughput and the distribution of its waits. What the machine does between two levels lies between
 //! them; what it does past the last one is not known, and nothing is sold of it. The Universal Scalability Law is fitted to the levels
@@ -51,7 +51,7 @@ pub enum Serves {
 /// What was measured at a number of users.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
-    /// Users who asked again at once.
+    /// Closed users without think time.
     pub users: f64,
     /// Sound answers a second.
     pub throughput: f64,
@@ -99,7 +99,7 @@ impl Sent {
 }
 
 impl Machine {
-    /// Reads what lies in a folder: a breakpoint search over users, or results folders of users who wait for answers, one for each
+    /// Reads what lies in a folder: a breakpoint search over users, or results folders of closed users, one for each
     /// number of them. The error is a sentence.
     pub fn read(dir: &Path) -> Result<Machine, String> {
         let folders = if dir.join("breakpoint.json").is_file() { steps(dir)? } else { runs(dir)? };
@@ -181,7 +181,7 @@ fn level(run: &Results) -> Result<Level, String> {
     let scenario = Scenario::parse(&run.scenario, "scenario.toml", &[]).map_err(|e| e.to_string())?;
     let users = scenario.population.iter().map(|population| match population.arrival {
         Arrival::Closed { users, think_s: 0.0, .. } => Ok(f64::from(users)),
-        _ => Err("expected users who ask again at once (arrival kind \"closed\", think_s = 0)".to_owned()),
+        _ => Err("expected users that ask again at once (arrival kind \"closed\", think_s = 0)".to_owned()),
     });
     let users = users.sum::<Result<f64, String>>()?;
     let (throughput, waits) = answered(run).map_err(|e| e.to_string())?;

@@ -2,7 +2,7 @@
 //!
 //! A folder's `cost.toml` ([`Plan`]) names what answers for a size ([`Model`]: a scenario of the simulator, or runs of a real server at several
 //! numbers of users), the number that can be bought (workers, servers, machines), prices, patterns of arrival over a day and promises in order
-//! of strictness. [`Plan::price`] asks every size about every hour of every pattern. A request is satisfied when it keeps the promise whole; who got something late or in part pays nothing, but what it
+//! of strictness. [`Plan::price`] asks every size about every hour of every pattern. A request is satisfied when it keeps the promise whole; a late or partial one pays nothing, but what it
 //! cost is spent. So cost per thousand satisfied requests falls with size while size buys satisfaction, and rises
 //! when it only buys idleness: the curve has a bottom, and the cheapest size that keeps the promise lies at it or to its right.
 

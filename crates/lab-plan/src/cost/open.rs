@@ -1,6 +1,6 @@
 //! Requests that come by themselves at a measured machine, by simulation.
 //!
-//! A run of users who ask again at once holds their number steady; requests of a public service come by chance (a Poisson process), so that
+//! A run of closed users without think time holds their number steady; requests of a public service come by chance (a Poisson process), so that
 //! now there are none and now there are many. How many there are is simulated, and how fast each gets on then is what was measured at
 //! that number: a request that takes the quantile u at n users gets on by 1 / (wait of u at n) a second. With steady users that gives the
 //! measured distributions back (the flow-equivalent server of Chandy, Herzog and Woo 1975, with quantiles for means). Where throughput shows a
@@ -63,14 +63,14 @@ impl Machine {
         out
     }
 
-    /// The level with the most users of whom none had to wait for a worker.
+    /// The level with the most users at which none waited for a worker.
     fn unqueued(&self, workers: u32) -> &Level {
         let below = self.levels.iter().rfind(|level| level.users <= f64::from(workers));
         below.unwrap_or(&self.levels[0])
     }
 }
 
-/// So many workers, who serve as measured; at most `most` requests at once.
+/// So many workers, with the measured service times; at most `most` requests at once.
 fn queued(served: &Level, workers: u32, rate: f64, most: usize, rng: &mut SeededRng) -> Vec<f64> {
     let mut free: BinaryHeap<Reverse<u64>> = (0..workers).map(|_| Reverse(0)).collect();
     let mut there: BinaryHeap<Reverse<u64>> = BinaryHeap::new();

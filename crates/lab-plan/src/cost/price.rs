@@ -20,7 +20,7 @@ pub struct Bill {
     pub worst_share: f64,
     /// As much of that as is sure (95 %, one-sided), where a measured machine was simulated: a promise is kept by what is sure.
     pub worst_sure: f64,
-    /// Whether some hours ask for more than was measured; they count as kept by nobody.
+    /// Whether some hours ask for more than was measured; they count as not kept.
     pub beyond_measured: bool,
 }
 

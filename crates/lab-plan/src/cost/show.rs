@@ -54,7 +54,7 @@ impl Priced {
         let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
         format!(
             "With {} = {} a machine is asked for more than the {:.1} a second that were measured: of that nothing is known, and \
-             it counts as kept by nobody. ",
+             it counts as not kept. ",
             self.size,
             sizes.join(", "),
             machine.rate_most

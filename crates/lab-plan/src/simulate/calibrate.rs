@@ -92,10 +92,10 @@ pub struct Spread {
     pub p10: f64,
     /// Nine tenths lie at or below it.
     pub p90: f64,
-    /// The least.
-    pub least: f64,
-    /// The greatest.
-    pub greatest: f64,
+    /// The min.
+    pub min: f64,
+    /// The max.
+    pub max: f64,
     /// Seeds in which it occurred, of so many.
     pub seeds: [u32; 2],
 }
@@ -105,14 +105,7 @@ impl Spread {
         values.sort_by(f64::total_cmp);
         let at = |q| percentile::of_sorted(&values, q);
         let seeds = [u32::try_from(values.len()).unwrap_or(seeds), seeds];
-        Some(Spread {
-            median: median(&values)?,
-            p10: at(0.1)?,
-            p90: at(0.9)?,
-            least: at(0.0)?,
-            greatest: at(1.0)?,
-            seeds,
-        })
+        Some(Spread { median: median(&values)?, p10: at(0.1)?, p90: at(0.9)?, min: at(0.0)?, max: at(1.0)?, seeds })
     }
 }
 
@@ -248,7 +241,7 @@ impl Figures {
                 f64::INFINITY
             }
         };
-        let best = if evaluations == 0 { start } else { simplex::least(&start, 0.15, evaluations, &mut loss) };
+        let best = if evaluations == 0 { start } else { simplex::minimize(&start, 0.15, evaluations, &mut loss) };
         if let Some(error) = failure {
             return Err(error);
         }

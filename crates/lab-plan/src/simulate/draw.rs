@@ -1,6 +1,6 @@
 //! The distributions that simulated scenarios name.
 
-use super::agenda::{Micros, micros};
+use super::events::{Micros, micros};
 use meridian_lab_results::random::SeededRng;
 use rand_distr::{Beta, LogNormal};
 use serde::{Deserialize, Serialize};
@@ -52,9 +52,9 @@ pub struct Sizes {
     pub mean: f64,
     /// Standard deviation.
     pub sd: f64,
-    /// Least value.
+    /// Min.
     pub min: f64,
-    /// Greatest value.
+    /// Max.
     pub max: f64,
 }
 

@@ -11,7 +11,7 @@ use toml::{Table, Value};
 pub struct Objective {
     /// A figure of [`Scenario::figures`], such as `p95_s`.
     pub figure: String,
-    /// Its greatest good value.
+    /// Its largest acceptable value.
     pub at_most: f64,
     /// Length of each trial: as long as the measured phase of the run that it foretells.
     pub over_s: f64,
@@ -68,7 +68,7 @@ fn holds(scenario: &Table, objective: &Objective, rate: f64, seed: i64) -> Resul
     if !matches!(scenario, Scenario::Pipeline(_)) {
         return Err("expected a scenario of kind \"pipeline\"".to_owned());
     }
-    // A figure that does not occur is that of users who wait for ever.
+    // A figure that does not occur means that users wait for ever.
     Ok(scenario.figures().get(objective.figure.as_str()).is_some_and(|figure| *figure <= objective.at_most))
 }
 

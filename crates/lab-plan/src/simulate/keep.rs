@@ -1,8 +1,8 @@
 //! A simulated trial as a results folder, so that analysis, comparison and report read it like a real run.
 
-use super::pipeline::{Pipeline, Trial};
+use super::pipeline::{Pipeline, SimulatedTrial};
 use meridian_lab_results::error::{LabError, Result};
-use meridian_lab_results::folder::{Run, Trial as RunTrial, Writer};
+use meridian_lab_results::folder::{Run, Trial, Writer};
 use std::path::Path;
 
 /// A simulation has no date, and the same seed leaves the same folder.
@@ -11,7 +11,7 @@ const NO_DATE: &str = "1970-01-01T00:00:00Z";
 const ROWS: usize = 8_192;
 
 /// Writes the folder; `dir` must not be there yet.
-pub fn keep(pipeline: &Pipeline, trial: &Trial, dir: &Path) -> Result<()> {
+pub fn keep(pipeline: &Pipeline, trial: &SimulatedTrial, dir: &Path) -> Result<()> {
     let scenario = toml::to_string(pipeline).map_err(|e| LabError::results(format!("the scenario: {e}")))?;
     let mut writer = Writer::create(dir, &scenario)?;
     for rows in trial.records(pipeline.packets()).chunks(ROWS) {
@@ -27,7 +27,7 @@ pub fn keep(pipeline: &Pipeline, trial: &Trial, dir: &Path) -> Result<()> {
         targets: vec!["simulation".to_owned()],
         populations: vec!["users".to_owned()],
         requests: vec!["request".to_owned()],
-        trials: vec![RunTrial { target: 0, started: NO_DATE.to_owned(), measured_us: [0, end] }],
+        trials: vec![Trial { target: 0, started: NO_DATE.to_owned(), measured_us: [0, end] }],
         ..Run::default()
     };
     writer.finish(&run).map(|_| ())

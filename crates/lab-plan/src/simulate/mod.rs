@@ -8,10 +8,10 @@
 //! A scenario is a TOML file; [`Scenario::read`] takes it with what `--set` changes. Which effects the models leave out is
 //! said in `docs/simulate.md`.
 
-pub mod agenda;
 pub mod calibrate;
 pub mod draw;
 pub mod edge;
+pub mod events;
 mod keep;
 pub mod measured;
 pub mod pipeline;
@@ -25,7 +25,7 @@ pub use keep::keep;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// Of the first three bursts ([`pipeline::Answer::joined_bursts`]): the first request that got nothing, how many did, and the first packet after.
+/// Of the first three bursts ([`pipeline::PipelineOutcome::joined_bursts`]): the first request that got nothing, how many did, and the first packet after.
 const BURSTS: [[&str; 3]; 3] = [
     ["burst_1_absent", "burst_1_lost", "burst_1_restart_s"],
     ["burst_2_absent", "burst_2_lost", "burst_2_restart_s"],
@@ -43,11 +43,11 @@ pub enum Scenario {
 
 /// What a simulation says.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum Prediction {
     /// Of a pipeline.
-    Pipeline(pipeline::Answer),
+    Pipeline(pipeline::PipelineOutcome),
     /// Of a scan tier.
-    Scan(scan::Answer),
+    Scan(scan::ScanOutcome),
 }
 
 impl Scenario {
@@ -75,10 +75,12 @@ impl Scenario {
     }
 
     /// Simulates it.
-    pub fn run(&self) -> Answer {
+    pub fn run(&self) -> Prediction {
         match self {
-            Scenario::Pipeline(pipeline) => Answer::Pipeline(pipeline::Answer::of(&pipeline::run(pipeline))),
-            Scenario::Scan(tier) => Answer::Scan(scan::run(tier)),
+            Scenario::Pipeline(pipeline) => {
+                Prediction::Pipeline(pipeline::PipelineOutcome::of(&pipeline::run(pipeline)))
+            }
+            Scenario::Scan(tier) => Prediction::Scan(scan::run(tier)),
         }
     }
 
@@ -89,12 +91,12 @@ impl Scenario {
         match self {
             Scenario::Pipeline(pipeline) => {
                 let trial = pipeline::run(pipeline);
-                let answer = pipeline::Answer::of(&trial);
+                let answer = pipeline::PipelineOutcome::of(&trial);
                 let first = trial.packets.first().filter(|packets| !packets.is_empty());
                 if let (Some(packets), Some(start)) = (first, trial.starts.first()) {
                     let at = |share: f64| {
                         let place = (share * packets.len() as f64).ceil() as usize;
-                        agenda::seconds(packets[place.clamp(1, packets.len()) - 1] - start)
+                        events::seconds(packets[place.clamp(1, packets.len()) - 1] - start)
                     };
                     out.extend([("first_s", at(0.0)), ("packets_10_s", at(0.1)), ("packets_90_s", at(0.9))]);
                     out.insert("last_s", at(1.0));
@@ -103,7 +105,7 @@ impl Scenario {
                     .starts
                     .iter()
                     .zip(&trial.packets)
-                    .map(|(start, packets)| packets.last().map_or(f64::INFINITY, |at| agenda::seconds(at - start)))
+                    .map(|(start, packets)| packets.last().map_or(f64::INFINITY, |at| events::seconds(at - start)))
                     .collect();
                 waits.sort_by(f64::total_cmp);
                 for (name, wait) in measured::NAMES.into_iter().zip(measured::of_waits(&waits)) {
@@ -132,12 +134,12 @@ impl Scenario {
     }
 }
 
-impl Answer {
+impl Prediction {
     /// The JSON that the contract names.
     pub fn json(&self) -> Result<String, serde_json::Error> {
         match self {
-            Answer::Pipeline(answer) => serde_json::to_string(answer),
-            Answer::Scan(answer) => serde_json::to_string(answer),
+            Prediction::Pipeline(answer) => serde_json::to_string(answer),
+            Prediction::Scan(answer) => serde_json::to_string(answer),
         }
     }
 }

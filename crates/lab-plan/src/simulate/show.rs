@@ -1,20 +1,20 @@
 //! Answers and calibrations as plain tables, for people.
 
 use super::calibrate::Calibrated;
-use super::{Answer, pipeline, scan};
+use super::{Prediction, pipeline, scan};
 use std::fmt::Write;
 
-impl Answer {
+impl Prediction {
     /// The answer as lines of text.
     pub fn table(&self) -> String {
         match self {
-            Answer::Pipeline(answer) => of_pipeline(answer),
-            Answer::Scan(answer) => of_scan(answer),
+            Prediction::Pipeline(answer) => of_pipeline(answer),
+            Prediction::Scan(answer) => of_scan(answer),
         }
     }
 }
 
-fn of_pipeline(answer: &pipeline::Answer) -> String {
+fn of_pipeline(answer: &pipeline::PipelineOutcome) -> String {
     let most = answer.requests.iter().map(|r| r.packets).max().unwrap_or(0);
     let complete = answer.requests.iter().filter(|r| r.packets == most && most > 0).count();
     let absent = answer.requests.iter().filter(|r| r.packets == 0).count();
@@ -50,7 +50,7 @@ fn of_pipeline(answer: &pipeline::Answer) -> String {
     out
 }
 
-fn of_scan(answer: &scan::Answer) -> String {
+fn of_scan(answer: &scan::ScanOutcome) -> String {
     format!(
         "a scan takes {:.1} ms on average (standard deviation {:.1}, {:.1} to {:.1})\na probe sees {} busy answers\n",
         answer.mean_ms, answer.sd_ms, answer.min_ms, answer.max_ms, answer.busy_events

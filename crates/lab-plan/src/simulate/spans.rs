@@ -22,7 +22,7 @@ pub struct Service {
 }
 
 /// Most lines that are wrong and still pass for a file of spans: the last one, where the exporter was killed.
-const BROKEN_MOST: usize = 1;
+const BROKEN_MAX: usize = 1;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -83,7 +83,7 @@ pub fn read(text: &str) -> Result<BTreeMap<String, Service>, String> {
     }
     let last = text.lines().count();
     match broken.first() {
-        Some((line, error)) if broken.len() > BROKEN_MOST || *line != last => {
+        Some((line, error)) if broken.len() > BROKEN_MAX || *line != last => {
             Err(format!("line {line}: expected spans in OTLP's JSON form: {error}"))
         }
         _ if own.took.is_empty() => Err("there are no spans in it".to_owned()),

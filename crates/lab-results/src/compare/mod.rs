@@ -161,7 +161,7 @@ impl Sides {
         [kept(a, b), kept(b, a)]
     }
 
-    /// Who asked what, with no more words than it takes to tell it from the others.
+    /// Population and request, as briefly as it can be told from the others.
     fn words(&self, asked: &Asked) -> String {
         let all = || self.a.waits.keys().chain(self.b.waits.keys());
         let populations: BTreeSet<&str> = all().map(|asked| asked.population.as_str()).collect();

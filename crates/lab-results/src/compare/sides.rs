@@ -7,7 +7,7 @@ use crate::stats::compare::{REPEATS, RUN_SD};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Who asked what of whom.
+/// Population, request and target.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Asked {
     /// The population's name.

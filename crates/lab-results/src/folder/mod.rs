@@ -78,7 +78,7 @@ pub struct Watched {
     pub late_over_1ms_share: f64,
     /// 99th percentile of lateness, milliseconds.
     pub late_p99_ms: f64,
-    /// Greatest lateness, milliseconds.
+    /// Max lateness, milliseconds.
     pub late_max_ms: f64,
     /// Processor time of the whole process, as cores.
     pub cpu: f64,
@@ -111,7 +111,7 @@ pub struct Sample {
     pub trial: u16,
     /// When, on the trial's clock.
     pub at: crate::record::Micros,
-    /// Who was read: `lab`, `machine`, `target` (`target NAME` where there are several), or a sampler's name.
+    /// The source: `lab`, `machine`, `target` (`target NAME` where there are several), or a sampler's name.
     pub source: String,
     /// What.
     pub metric: String,

@@ -144,7 +144,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // After `finish` the name is no longer there. What fails here cannot be told to anyone and hurts nobody.
+        // After `finish` the name is no longer there. A failure here can be neither reported nor harmful.
         let _ = fs::remove_dir_all(&self.partial);
     }
 }

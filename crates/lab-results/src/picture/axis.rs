@@ -45,16 +45,16 @@ impl Axis {
     /// An axis that shows all of `values`; a linear one of counts or durations begins at zero.
     pub fn over(title: &str, unit: Unit, scale: Scale, values: impl Iterator<Item = f64>) -> Axis {
         let usable = values.filter(|v| v.is_finite() && (scale == Scale::Linear || *v > 0.0));
-        let (least, greatest) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
-        let (least, greatest) = if least <= greatest { (least, greatest) } else { (1.0, 10.0) };
+        let (min, max) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+        let (min, max) = if min <= max { (min, max) } else { (1.0, 10.0) };
         let range = match scale {
-            Scale::Linear if least >= 0.0 => (0.0, round_up(greatest)),
-            Scale::Linear => (-round_up(-least), round_up(greatest)),
+            Scale::Linear if min >= 0.0 => (0.0, round_up(max)),
+            Scale::Linear => (-round_up(-min), round_up(max)),
             Scale::Log => {
-                let (low, high) = (log_step(least, false), log_step(greatest, true));
+                let (low, high) = (log_step(min, false), log_step(max, true));
                 (low, if high > low { high } else { low * 10.0 })
             }
-            Scale::Tail => (0.0, greatest.min(0.999_999)),
+            Scale::Tail => (0.0, max.min(0.999_999)),
         };
         Axis { title: title.to_owned(), unit, scale, range }
     }

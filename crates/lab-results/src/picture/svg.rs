@@ -17,7 +17,7 @@ const STRENGTHS: f64 = 20.0;
 const LETTER: f64 = 7.0;
 /// Size of a title's letters, the least that one which is long may shrink to, and their width as a share of it.
 const TITLE: f64 = 15.0;
-const TITLE_LEAST: f64 = 11.0;
+const TITLE_MIN: f64 = 11.0;
 const TITLE_LETTER: f64 = 0.6;
 
 /// Where the axes lie in the drawing.
@@ -54,7 +54,7 @@ pub(super) fn draw(plot: &Plot) -> String {
     let top = TOP + LEGEND_LINE * lines.len() as f64;
     let frame = Frame { plot, left: LEFT, top, width: width - LEFT - RIGHT, height: height - top - BOTTOM };
     let letters = plot.title.chars().count().max(1) as f64;
-    let title = ((width - LEFT - RIGHT) / (letters * TITLE_LETTER)).clamp(TITLE_LEAST, TITLE);
+    let title = ((width - LEFT - RIGHT) / (letters * TITLE_LETTER)).clamp(TITLE_MIN, TITLE);
     let mut out = String::new();
     let _ = write!(
         out,

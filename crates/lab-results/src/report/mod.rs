@@ -5,7 +5,7 @@
 
 mod again;
 mod digest;
-mod growing;
+mod live;
 mod modes;
 pub mod page;
 mod pictures;
@@ -19,7 +19,7 @@ use crate::error::{LabError, Result};
 use crate::folder;
 use crate::picture::png;
 use digest::Digest;
-pub use growing::Growing;
+pub use live::LivePage;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! One kind of request or two: the number of humps of a distribution of durations.
 //!
-//! Silverman's test (1981) on the logarithms: the least bandwidth at which a Gaussian kernel estimate has one hump is compared with
+//! Silverman's test (1981) on the logarithms: the smallest bandwidth at which a Gaussian kernel estimate has one hump is compared with
 //! what samples of that very estimate need. Where they need that much only rarely, one hump does not explain the data.
 //! Logarithms, because the tail of a single kind of request is long to the right and would pass for a second hump.
 
@@ -41,7 +41,7 @@ pub fn of(durations: &[f64], seed: u64) -> Option<Shape> {
     if sd == 0.0 {
         return Some(Shape { humps: 1, p: 1.0, split: None });
     }
-    // The least bandwidth with one hump, by halving: humps only merge as the bandwidth grows (Silverman 1981).
+    // The smallest bandwidth with one hump, by halving: humps only merge as the bandwidth grows (Silverman 1981).
     let (mut low, mut high) = (sd / 100.0, sd * 2.0);
     while high / low > 1.02 {
         let middle = (low * high).sqrt();
@@ -91,9 +91,9 @@ fn density(values: &[f64], bandwidth: f64, x: f64) -> f64 {
 
 /// Places of the humps that stand out, the highest first.
 fn humps(values: &[f64], bandwidth: f64) -> Vec<f64> {
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min) - 2.0 * bandwidth;
-    let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max) + 2.0 * bandwidth;
-    let at = |i: usize| least + (greatest - least) * i as f64 / (GRID - 1) as f64;
+    let min = values.iter().copied().fold(f64::INFINITY, f64::min) - 2.0 * bandwidth;
+    let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max) + 2.0 * bandwidth;
+    let at = |i: usize| min + (max - min) * i as f64 / (GRID - 1) as f64;
     let heights: Vec<f64> = (0..GRID).map(|i| density(values, bandwidth, at(i))).collect();
     let floor = heights.iter().copied().fold(0.0, f64::max) * PROMINENCE;
     let mut found: Vec<(f64, f64)> = Vec::new();

@@ -1,8 +1,8 @@
-//! The simplex method (Nelder and Mead 1965): least of a function of few numbers, without its derivatives.
+//! The simplex method (Nelder and Mead 1965): the minimum of a function of few numbers, without derivatives.
 
 /// The lowest point found within so many evaluations, with the usual coefficients (reflection 1, expansion 2, contraction and
 /// shrinkage 1/2). `size` is the first step along each number; the search ends where the simplex is a thousandth wide.
-pub fn least(start: &[f64], size: f64, evaluations: usize, loss: &mut impl FnMut(&[f64]) -> f64) -> Vec<f64> {
+pub fn minimize(start: &[f64], size: f64, evaluations: usize, loss: &mut impl FnMut(&[f64]) -> f64) -> Vec<f64> {
     let n = start.len();
     let mut left = evaluations;
     let mut value = |point: &[f64], left: &mut usize| {
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn the_simplex_finds_the_bottom_of_a_curved_valley() {
         let mut rosenbrock = |p: &[f64]| (1.0 - p[0]).powi(2) + 100.0 * (p[1] - p[0] * p[0]).powi(2);
-        let best = least(&[-1.2, 1.0], 0.5, 2_000, &mut rosenbrock);
+        let best = minimize(&[-1.2, 1.0], 0.5, 2_000, &mut rosenbrock);
         assert!((best[0] - 1.0).abs() < 0.02 && (best[1] - 1.0).abs() < 0.04, "{best:?}");
     }
 }

@@ -36,13 +36,13 @@ pub fn fit(points: &[(f64, f64)]) -> Option<Line> {
 
 /// Batches whose means are taken for independent, and the least points of one.
 const BATCHES: usize = 10;
-const BATCH_LEAST: usize = 3;
+const BATCH_MIN: usize = 3;
 
 /// As [`fit`], of points in order whose errors go together for a while, as waits in a queue do: the interval is no narrower than
 /// that of the line through the means of ten batches of neighbours (the method of batch means), where there are points enough.
 pub fn fit_in_order(points: &[(f64, f64)]) -> Option<Line> {
     let mut line = fit(points)?;
-    if points.len() >= BATCHES * BATCH_LEAST {
+    if points.len() >= BATCHES * BATCH_MIN {
         let mean = |batch: &[(f64, f64)]| {
             let n = batch.len() as f64;
             let (x, y) = batch.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));

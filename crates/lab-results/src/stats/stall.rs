@@ -2,7 +2,7 @@
 //!
 //! A server that stops for two seconds and goes on (a pause of a collector, a disk that hangs, a lock) leaves few long waits among many
 //! short ones: no percentile but the last shows it, and no line through the waits rises. What tells it is when answers
-//! come: none for a long time, then those to all who waited meanwhile.
+//! come: none for a long time, then those to all that waited meanwhile.
 
 use super::mode::{Felt, Mode, Stretch};
 use crate::record::Micros;
@@ -27,7 +27,7 @@ impl Stall {
 }
 
 /// What is shorter is not felt as a stop, and machines that are shared pause for as long now and then.
-const LEAST_US: Micros = 200_000;
+const MIN_US: Micros = 200_000;
 /// A stall is so many times as long as what is usual between two answers, or as what three quarters of the requests wait.
 const TIMES: f64 = 10.0;
 /// And so many times as long as a tenth of the requests wait at most: an answer that takes a second is no stall of a second.
@@ -36,7 +36,7 @@ const SERVED: f64 = 3.0;
 const WAITED: u32 = 3;
 const RARE: usize = 3;
 /// Longest stalls that are told.
-const MOST: usize = 50;
+const MAX_STALLS: usize = 50;
 
 /// Finds the stalls of a trial by when its requests were due and answered, in the order of their time.
 pub(super) fn of(felt: &[Felt]) -> Vec<Stall> {
@@ -46,11 +46,11 @@ pub(super) fn of(felt: &[Felt]) -> Vec<Stall> {
     let (Some(usual), Some(first)) = (unusual(felt, &answers), felt.iter().map(|one| one.intended).min()) else {
         return Vec::new();
     };
-    let least = usual.max(LEAST_US as f64);
+    let least = usual.max(MIN_US as f64);
     let mut gaps = gaps(&answers, first);
     gaps.retain(|(from, to)| (to - from) as f64 >= least);
     gaps.sort_by_key(|(from, to)| from - to);
-    gaps.truncate(MOST);
+    gaps.truncate(MAX_STALLS);
     let rare = gaps.len() <= RARE;
     let told = gaps.into_iter().filter_map(|(from, to)| {
         // All that was due before the end and answered after: those of the first half had to wait for the rest of it.
@@ -67,7 +67,7 @@ pub(super) fn of(felt: &[Felt]) -> Vec<Stall> {
     out
 }
 
-/// Gaps between answers, cut to when somebody waited: an idle server does not stall.
+/// Gaps between answers, cut to times with waiting requests: an idle server does not stall.
 fn gaps(answers: &[(Micros, Micros)], first: Micros) -> Vec<(Micros, Micros)> {
     let mut out = Vec::new();
     let mut earliest = Micros::MAX;

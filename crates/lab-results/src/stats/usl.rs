@@ -30,7 +30,7 @@ pub struct Law {
     pub a: f64,
     /// Coherency.
     pub b: f64,
-    /// Size of the greatest throughput; `None` where it grows without end.
+    /// Size of the max throughput; `None` where it grows without end.
     pub peak_n: Option<f64>,
     /// (size, measured over predicted minus one) of each point. A law whose residuals bend has no say past its points.
     pub residuals: Vec<(f64, f64)>,
@@ -46,7 +46,7 @@ pub struct Plateau {
     pub from_n: f64,
     /// Throughput there and beyond.
     pub throughput: f64,
-    /// Greatest share by which a point is off.
+    /// Max relative error of a point.
     pub worst: f64,
 }
 
@@ -153,7 +153,7 @@ pub fn fit(points: &[Point]) -> Result<Law, String> {
     // Several beginnings: the valley between contention and coherency is long, and the simplex may rest in it.
     let starts = [[0.0, -3.0, -8.0], [0.0, -1.0, -6.0], [0.1, -6.0, -5.0], [0.1, -8.0, -12.0]];
     let ends = starts.iter().map(|start| {
-        simplex::least(&simplex::least(start, 0.7, 2_000, &mut |p| loss(p)), 0.3, 2_000, &mut |p| loss(p))
+        simplex::minimize(&simplex::minimize(start, 0.7, 2_000, &mut |p| loss(p)), 0.3, 2_000, &mut |p| loss(p))
     });
     let best = ends.min_by(|p, q| loss(p).total_cmp(&loss(q))).unwrap_or_else(|| starts[0].to_vec());
     // What is too small to be seen at the largest size is none.

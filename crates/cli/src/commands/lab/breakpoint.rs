@@ -7,7 +7,7 @@ use crate::output::say;
 use clap::Args;
 use meridian_lab_plan::breakpoint::{self, Found, Options, Step};
 
-/// Find the greatest load at which the objectives hold
+/// Find the largest load at which the objectives hold
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +31,7 @@ pub struct BreakpointArgs {
     /// The first load [default: the scenario's own]
     #[arg(long, value_name = "LOAD")]
     pub from: Option<f64>,
-    /// The greatest load to try
+    /// The largest load to try
     #[arg(long, value_name = "LOAD")]
     pub most: Option<f64>,
     /// What a step up multiplies the load by
@@ -40,7 +40,7 @@ pub struct BreakpointArgs {
     /// How narrow the interval must be: 0.05 is plus or minus 5 %
     #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
     pub within: f64,
-    /// Most steps
+    /// Max steps
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub steps: usize,
     /// End with 0 where the breakpoint lies at this load or above, with 1 where not, for CI

@@ -1,4 +1,4 @@
-//! What every command that sends load is told: the scenario with its changes, where results go, and whom it may reach.
+//! Arguments of commands that send load: the scenario with its changes, the folder for results, and the allowed hosts.
 
 use super::failure;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ pub struct LoadArgs {
     /// Trust the certificates of this file (PEM) too, such as a target's self-signed one
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// Take any certificate of a target: nothing then says who answers
+    /// Take any certificate of a target, so that its identity is unknown
     #[arg(long)]
     pub insecure: bool,
 }

@@ -107,7 +107,7 @@ fn table(outcome: &Outcome, out: &Path) {
     say("");
     say(&format!(
         "latency counts from the intended time and is of sound answers; naive99 is what a client without a schedule would report\n\
-         the lab: {:.2} cores, {:.1} us a request; {:.2} % of sends over 1 ms late, 99th percentile {:.2} ms, greatest {:.1} ms",
+         the lab: {:.2} cores, {:.1} us a request; {:.2} % of sends over 1 ms late, 99th percentile {:.2} ms, max {:.1} ms",
         lab.cpu,
         lab.cpu_us_per_request,
         lab.late_over_1ms_share * 100.0,

@@ -6,7 +6,7 @@ use crate::output::say;
 use clap::Args;
 use meridian_lab_plan::simulate::calibrate::Figures;
 use meridian_lab_plan::simulate::edge::{Objective, edge, with_error};
-use meridian_lab_plan::simulate::{Answer, Scenario, keep, pipeline, spans, table};
+use meridian_lab_plan::simulate::{Prediction, Scenario, keep, pipeline, spans, table};
 use std::path::{Path, PathBuf};
 use toml::Table;
 
@@ -76,7 +76,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
             (Scenario::Pipeline(search), Some(dir)) => {
                 let trial = pipeline::run(search);
                 keep(search, &trial, dir).map_err(failure)?;
-                Answer::Pipeline(pipeline::Answer::of(&trial))
+                Prediction::Pipeline(pipeline::PipelineOutcome::of(&trial))
             }
             (Scenario::Scan(_), Some(_)) => {
                 return Err(Failure::Usage("--out: a scan tier keeps no single scans: expected a pipeline".to_owned()));
@@ -126,7 +126,7 @@ fn calibrated(args: &SimulateArgs, path: &Path, scenario: &Table) -> Result<(Tab
 
 fn foretell(args: &SimulateArgs, objective: &str, scenario: Table) -> Result<(), Failure> {
     let wrong =
-        || Failure::Usage(format!("--edge {objective}: expected a figure and its greatest value, such as p95_s=0.1"));
+        || Failure::Usage(format!("--edge {objective}: expected a figure and its max value, such as p95_s=0.1"));
     let (figure, value) = objective.split_once('=').ok_or_else(wrong)?;
     let at_most = value.trim().parse::<f64>().ok().filter(|value| *value > 0.0).ok_or_else(wrong)?;
     if !(args.over_s > 0.0 && args.over_s <= 86_400.0) {

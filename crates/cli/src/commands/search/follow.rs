@@ -49,7 +49,7 @@ struct Progress {
     last: Option<u64>,
     /// Whether something did not come, as was said then.
     lacks: bool,
-    /// Whether the saved search was deleted by somebody.
+    /// Whether the saved search was deleted.
     deleted: bool,
 }
 
@@ -67,7 +67,7 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
     let (_, server) = server_of(args)?;
     let (send, heard) = sync_channel(1);
     let stop = send.clone();
-    // Before anything is saved: whoever interrupts that is heard as well. Where nobody listens, the program is ending.
+    // Before anything is saved, so that an interrupt counts then too. A failed send means that the program is ending.
     at_interrupt(move || drop(stop.send(Heard::Stop)))?;
     let saved = Saved::of(&server, &args.following, question)?;
     let mut show = Show::new(&args.format, &Value::Null);
@@ -88,7 +88,7 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
     outcome
 }
 
-/// Hands on what comes of the stream, until it fails or nobody wants it any more.
+/// Hands on what comes of the stream, until it fails or the reader is gone.
 fn read(server: &Server, id: &str, after: Option<u64>, send: &SyncSender<Heard>) {
     let path = ["saved-searches", id, "packets"];
     let mut packets = Packets::of_saved(server, &path, after);
@@ -106,7 +106,7 @@ fn read(server: &Server, id: &str, after: Option<u64>, send: &SyncSender<Heard>)
     }
 }
 
-/// Prints what comes until the user, the saved search or whoever reads what is printed ends it.
+/// Prints what comes until the user, the saved search or the reader of the output ends it.
 fn follow(heard: &Receiver<Heard>, progress: &mut Progress, show: &mut Show) -> Result<(), Failure> {
     while !show.reader_has_gone() {
         let packet = match heard.recv() {

@@ -76,7 +76,7 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
     let outcome = show_all(&server, id, &mut show);
     show.end();
     if outcome.is_err() || show.reader_has_gone() {
-        // Nobody reads it any more. Where this fails, the server notices by itself.
+        // The search has no reader any more. Where this fails, the server notices by itself.
         let _ = server.delete(&["searches", id]);
     }
     match outcome? {
@@ -94,7 +94,7 @@ fn server_of(args: &SearchArgs) -> Result<(String, Server), Failure> {
     Ok((url, server))
 }
 
-/// Shows packets until the last, which it gives; `None` where nobody reads what is shown.
+/// Shows packets until the last, which it gives; `None` where the output is closed.
 fn show_all(server: &Server, id: &str, show: &mut Show) -> Result<Option<Value>, Failure> {
     let path = ["searches", id, "packets"];
     let mut packets = Packets::of_search(server, &path);

@@ -29,7 +29,7 @@ pub struct QuestionArgs {
     /// Around a place by its name or postal code, such as "Lyon, FR"
     #[arg(long, value_name = "PLACE")]
     pub address: Option<String>,
-    /// Only what this author wrote, as the source names him
+    /// Only what this author wrote, by the source's name
     #[arg(long, value_name = "NAME")]
     pub author: Option<String>,
     /// Not before this instant (RFC 3339) or date

@@ -11,7 +11,7 @@ const PAGE: usize = 10_000;
 /// Longest part of a question in the name of a saved search that is made for the time being, in bytes.
 const QUESTION_BYTES_MAX: usize = 120;
 
-/// A saved search, as far as who follows it needs to know.
+/// A saved search, as far as following it needs.
 pub struct Saved {
     /// Its name in addresses.
     pub id: String,

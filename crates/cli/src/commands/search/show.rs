@@ -24,7 +24,7 @@ pub struct Show {
 }
 
 impl Show {
-    /// Of a search as it was begun: whom it asks.
+    /// Of a search as it was begun: its sources.
     pub fn new(format: &str, begun: &Value) -> Show {
         let names = begun["providers"].as_object().into_iter().flatten().map(|(name, _)| (name.clone(), None));
         let bar = ProgressBar::no_length();
@@ -71,7 +71,7 @@ impl Show {
             let mut out = io::stdout().lock();
             out.write_all(lines.as_bytes()).and_then(|()| out.flush())
         });
-        // Whatever keeps it from being written, nobody reads it.
+        // An error here means that the output is closed.
         self.gone |= printed.is_err();
         self.tell_awaited();
     }
@@ -102,7 +102,7 @@ impl Show {
         format!("{} {noun}", count_text(self.results))
     }
 
-    /// Whether whoever read what is printed has gone.
+    /// Whether the output is closed.
     pub fn reader_has_gone(&self) -> bool {
         self.gone
     }
@@ -159,7 +159,7 @@ impl Show {
     }
 }
 
-/// A result in a line: when, of whom, what, and where to find it.
+/// A result in a line: time, author, title and link.
 fn line(provider: &str, width: usize, feature: &Value) -> String {
     let properties = &feature["properties"];
     let text = |name: &str| properties[name].as_str().map(plain).filter(|text| !text.is_empty());

@@ -1,7 +1,7 @@
 //! Messages of PostgreSQL's protocol 3 (postgresql.org/docs/current/protocol-message-formats.html), as far as a client that asks
 //! needs them.
 
-use crate::protocol::scan::BODY_MOST;
+use crate::protocol::scan::BODY_MAX;
 
 /// A message of a server: its kind and what it holds.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) fn next(bytes: &[u8]) -> Result<Option<Message<'_>>, &'static str> {
     }
     let Some(length) = rest.first_chunk() else { return Ok(None) };
     let length = u32::from_be_bytes(*length) as usize;
-    if !(4..=BODY_MOST).contains(&length) {
+    if !(4..=BODY_MAX).contains(&length) {
         return Err("the answer is not PostgreSQL's");
     }
     Ok(rest.get(4..length).map(|body| Message { kind: *kind, body, length: length + 1 }))
@@ -91,12 +91,12 @@ mod tests {
     proptest! {
         #[test]
         fn a_message_is_found_once_it_is_whole(body in prop::collection::vec(any::<u8>(), 0..80), cut in 0..90_usize) {
-            let mut wire = Vec::new();
-            put(&mut wire, b'D', &[&body]);
-            let whole = wire.len();
-            wire.extend_from_slice(b"Z\0\0");
-            prop_assert_eq!(next(&wire), Ok(Some(Message { kind: b'D', body: &body, length: whole })));
-            prop_assert_eq!(next(&wire[..cut.min(whole - 1)]), Ok(None));
+            let mut client = Vec::new();
+            put(&mut client, b'D', &[&body]);
+            let whole = client.len();
+            client.extend_from_slice(b"Z\0\0");
+            prop_assert_eq!(next(&client), Ok(Some(Message { kind: b'D', body: &body, length: whole })));
+            prop_assert_eq!(next(&client[..cut.min(whole - 1)]), Ok(None));
         }
 
         #[test]

@@ -8,8 +8,8 @@ mod message;
 mod session;
 
 use crate::protocol::address::Address;
-use crate::protocol::fault::{CLOSED, Fault};
-use crate::protocol::{Exchange, Wire};
+use crate::protocol::fault::{CLOSED, ExchangeError};
+use crate::protocol::{Client, Exchange};
 use crate::scenario::{Request, ResultUnit};
 use message::Complaint;
 use session::{Session, complaint};
@@ -57,18 +57,18 @@ impl Postgres {
     }
 }
 
-impl Wire for Postgres {
-    async fn open(&mut self) -> Result<(), Fault> {
+impl Client for Postgres {
+    async fn open(&mut self) -> Result<(), ExchangeError> {
         if self.session.is_none() {
             self.session = Some(Session::open(&self.address).await?);
         }
         Ok(())
     }
 
-    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), Fault> {
+    async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
         self.open().await?;
         // Only a whole answer leaves a session that can be asked again.
-        let Some(mut session) = self.session.take() else { return Err(Fault::failed(CLOSED)) };
+        let Some(mut session) = self.session.take() else { return Err(ExchangeError::failed(CLOSED)) };
         self.write(of, session.prepared.contains(&of.question.request));
         let Exchange { question, record, scan, clock, .. } = of;
         record.sent = Some(clock.now());
@@ -83,7 +83,7 @@ impl Wire for Postgres {
             let now = clock.now();
             record.first_byte.get_or_insert(now);
             let mut used = 0;
-            while let Some(message) = message::next(&session.buffer[used..]).map_err(Fault::failed)? {
+            while let Some(message) = message::next(&session.buffer[used..]).map_err(ExchangeError::failed)? {
                 used += message.length;
                 match message.kind {
                     // A row, as one of a query or of COPY … TO STDOUT.
@@ -92,10 +92,12 @@ impl Wire for Postgres {
                     b'1' => drop(session.prepared.insert(question.request)),
                     b'E' => wrong = Some(complaint(&Complaint::read(message.body))),
                     b'Z' => ready = true,
-                    b'G' | b'W' => return Err(Fault::failed("COPY … FROM STDIN is not spoken: expected an insert")),
+                    b'G' | b'W' => {
+                        return Err(ExchangeError::failed("COPY … FROM STDIN is not spoken: expected an insert"));
+                    }
                     // Bound, closed, complete, empty, notices, notifications, parameters, descriptions, the frame of a COPY.
                     b'2' | b'3' | b'C' | b'I' | b'N' | b'A' | b'S' | b'n' | b'T' | b't' | b's' | b'H' | b'c' => {}
-                    _ => return Err(Fault::failed("the answer is not PostgreSQL's")),
+                    _ => return Err(ExchangeError::failed("the answer is not PostgreSQL's")),
                 }
             }
             session.buffer.drain(..used);

@@ -2,7 +2,7 @@
 
 use super::message::{self, Complaint};
 use crate::protocol::address::{Address, Login};
-use crate::protocol::fault::{CLOSED, Fault};
+use crate::protocol::fault::{CLOSED, ExchangeError};
 use crate::protocol::stream::Stream;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
@@ -28,7 +28,7 @@ const WANTS_TLS: u32 = 80_877_103;
 
 impl Session {
     /// Connects, secures and signs in.
-    pub(super) async fn open(address: &Address) -> Result<Session, Fault> {
+    pub(super) async fn open(address: &Address) -> Result<Session, ExchangeError> {
         let mut stream = Stream::plain(address).await?;
         if address.tls.is_some() {
             let mut wish = Vec::new();
@@ -36,9 +36,9 @@ impl Session {
             stream.send(&wish).await?;
             match stream.read_u8().await {
                 Ok(b'S') => stream = stream.secured(address).await?,
-                Ok(b'N') => return Err(Fault::failed("TLS: the server does not offer it")),
-                Ok(_) => return Err(Fault::failed("the answer is not PostgreSQL's")),
-                Err(e) => return Err(Fault::broken(&e)),
+                Ok(b'N') => return Err(ExchangeError::failed("TLS: the server does not offer it")),
+                Ok(_) => return Err(ExchangeError::failed("the answer is not PostgreSQL's")),
+                Err(e) => return Err(ExchangeError::broken(&e)),
             }
         }
         let mut session = Session { stream, buffer: Vec::new(), prepared: HashSet::new() };
@@ -47,16 +47,16 @@ impl Session {
     }
 
     /// Reads more.
-    pub(super) async fn read(&mut self) -> Result<(), Fault> {
+    pub(super) async fn read(&mut self) -> Result<(), ExchangeError> {
         self.buffer.reserve(BUFFER);
         match self.stream.read_buf(&mut self.buffer).await {
-            Ok(0) => Err(Fault::failed(CLOSED)),
+            Ok(0) => Err(ExchangeError::failed(CLOSED)),
             Ok(_) => Ok(()),
-            Err(e) => Err(Fault::broken(&e)),
+            Err(e) => Err(ExchangeError::broken(&e)),
         }
     }
 
-    async fn sign_in(&mut self, login: &Login) -> Result<(), Fault> {
+    async fn sign_in(&mut self, login: &Login) -> Result<(), ExchangeError> {
         let user = login.user.as_deref().unwrap_or("postgres");
         let database = login.database.as_deref().unwrap_or(user);
         let mut out = Vec::new();
@@ -74,7 +74,7 @@ impl Session {
         loop {
             let mut used = 0;
             let mut reply = Vec::new();
-            while let Some(message) = message::next(&self.buffer[used..]).map_err(Fault::failed)? {
+            while let Some(message) = message::next(&self.buffer[used..]).map_err(ExchangeError::failed)? {
                 used += message.length;
                 match message.kind {
                     b'R' => answer(message.body, user, password, &mut scram, &mut reply)?,
@@ -85,7 +85,7 @@ impl Session {
                     }
                     // Parameters, keys for cancelling, notices, what the server cannot do of a newer protocol.
                     b'S' | b'K' | b'N' | b'v' => {}
-                    _ => return Err(Fault::failed("the answer is not PostgreSQL's")),
+                    _ => return Err(ExchangeError::failed("the answer is not PostgreSQL's")),
                 }
             }
             self.buffer.drain(..used);
@@ -99,9 +99,9 @@ impl Session {
 }
 
 /// A server's error as the record has it.
-pub(super) fn complaint(of: &Complaint) -> Fault {
+pub(super) fn complaint(of: &Complaint) -> ExchangeError {
     let detail = format!("SQLSTATE {}: {}", of.code, of.text);
-    if of.is_refusal() { Fault::refused(detail) } else { Fault::failed(detail) }
+    if of.is_refusal() { ExchangeError::refused(detail) } else { ExchangeError::failed(detail) }
 }
 
 /// Answers one step of the server's authentication.
@@ -111,8 +111,8 @@ fn answer(
     password: &[u8],
     scram: &mut Option<ScramSha256>,
     reply: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    let odd = || Fault::failed("the server's authentication is not sound");
+) -> Result<(), ExchangeError> {
+    let odd = || ExchangeError::failed("the server's authentication is not sound");
     let (kind, rest) = asked.split_first_chunk().ok_or_else(odd)?;
     match u32::from_be_bytes(*kind) {
         0 => {}
@@ -133,7 +133,11 @@ fn answer(
             message::put(reply, b'p', &[scram.message()]);
         }
         12 => scram.as_mut().ok_or_else(odd)?.finish(rest).map_err(|_| odd())?,
-        _ => return Err(Fault::failed("the server wants a sign-in that is not spoken: expected a password or none")),
+        _ => {
+            return Err(ExchangeError::failed(
+                "the server wants a sign-in that is not spoken: expected a password or none",
+            ));
+        }
     }
     Ok(())
 }

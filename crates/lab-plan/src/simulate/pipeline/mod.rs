@@ -4,13 +4,13 @@
 //! source (`each = "source"`), or one for each packet (`each = "packet"`). Workers take jobs by [`Class`], then first in,
 //! first out; an idle worker looks for work every `poll_s` seconds, a worker that has just finished looks at once.
 
-mod answer;
+mod outcome;
 mod run;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Answer, Burst, RequestAnswer};
-pub use run::{Trial, run};
+pub use outcome::{Burst, PipelineOutcome, RequestOutcome};
+pub use run::{SimulatedTrial, run};
 
 use super::draw::Times;
 use meridian_model::policy::queue::Class;
@@ -59,7 +59,7 @@ pub struct Death {
     pub probability: f64,
     /// Seconds until a new worker has taken its place.
     pub restart_s: f64,
-    /// Probability that nobody takes its place.
+    /// Probability that it is not replaced.
     pub for_good: f64,
 }
 

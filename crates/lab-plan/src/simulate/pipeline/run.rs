@@ -1,15 +1,15 @@
 //! One trial of a pipeline, event by event.
 
 use super::{Each, Pipeline};
-use crate::simulate::agenda::{Agenda, Micros, micros};
 use crate::simulate::draw::Times;
+use crate::simulate::events::{EventQueue, Micros, micros};
 use meridian_lab_results::random::SeededRng;
 use meridian_model::policy::queue::{Class, Patience, Queues, Taken};
 use std::time::Duration;
 
 /// What happened to each request, and how much work it was.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Trial {
+pub struct SimulatedTrial {
     /// Start of each request.
     pub starts: Vec<Micros>,
     /// When its result packets were delivered, in order of time; empty where none was.
@@ -80,8 +80,8 @@ struct Supplier {
     packets: u32,
 }
 
-struct Machine {
-    agenda: Agenda<Event>,
+struct Simulator {
+    events: EventQueue<Event>,
     rng: SeededRng,
     steps: Vec<Step>,
     suppliers: Vec<Supplier>,
@@ -95,24 +95,24 @@ struct Machine {
     crash: Option<super::Crash>,
     outstanding: u64,
     to_come: u64,
-    trial: Trial,
+    trial: SimulatedTrial,
 }
 
 /// Runs a checked pipeline to its end: all requests have arrived and no job is left (or no worker).
-pub fn run(pipeline: &Pipeline) -> Trial {
-    let mut machine = Machine::new(pipeline);
-    while let Some(event) = machine.agenda.take() {
-        machine.happen(event);
-        if machine.to_come == 0 && machine.outstanding == 0 {
+pub fn run(pipeline: &Pipeline) -> SimulatedTrial {
+    let mut simulator = Simulator::new(pipeline);
+    while let Some(event) = simulator.events.take() {
+        simulator.happen(event);
+        if simulator.to_come == 0 && simulator.outstanding == 0 {
             break;
         }
     }
-    machine.trial.end = machine.agenda.now();
-    machine.trial
+    simulator.trial.end = simulator.events.now();
+    simulator.trial
 }
 
-impl Machine {
-    fn new(pipeline: &Pipeline) -> Machine {
+impl Simulator {
+    fn new(pipeline: &Pipeline) -> Simulator {
         let step = |stage: &super::Stage| Step {
             class: Class::from_name(&stage.queue).unwrap_or(Class::Default),
             each: stage.each,
@@ -121,8 +121,8 @@ impl Machine {
             timeout: stage.timeout_s.map(|s| Duration::from_micros(micros(s))),
             deadline: stage.deadline_s.map(micros),
         };
-        let mut machine = Machine {
-            agenda: Agenda::default(),
+        let mut simulator = Simulator {
+            events: EventQueue::default(),
             rng: SeededRng::new(pipeline.seed),
             steps: pipeline.stage.iter().map(step).collect(),
             suppliers: suppliers(pipeline),
@@ -136,20 +136,20 @@ impl Machine {
             crash: pipeline.crash,
             outstanding: 0,
             to_come: pipeline.arrival.requests(),
-            trial: Trial::default(),
+            trial: SimulatedTrial::default(),
         };
         let submit = micros(pipeline.arrival.submit_s);
         for (n, start) in pipeline.arrival.starts().map(micros).enumerate() {
-            machine.trial.starts.push(start);
-            machine.agenda.at(start + submit, Event::Arrive(n as u32));
+            simulator.trial.starts.push(start);
+            simulator.events.at(start + submit, Event::Arrive(n as u32));
         }
-        machine.trial.packets.resize(machine.trial.starts.len(), Vec::new());
+        simulator.trial.packets.resize(simulator.trial.starts.len(), Vec::new());
         for worker in 0..pipeline.workers {
-            let phase = micros(machine.rng.fraction() * pipeline.poll_s);
-            machine.agenda.at(phase, Event::Poll(machine.life(worker)));
-            machine.plan_crash(worker);
+            let phase = micros(simulator.rng.fraction() * pipeline.poll_s);
+            simulator.events.at(phase, Event::Poll(simulator.life(worker)));
+            simulator.plan_crash(worker);
         }
-        machine
+        simulator
     }
 
     fn happen(&mut self, event: Event) {
@@ -181,7 +181,7 @@ impl Machine {
     fn plan_crash(&mut self, worker: u32) {
         if let Some(crash) = self.crash {
             let after = micros(self.rng.exponential(crash.every_s));
-            self.agenda.after(after, Event::Crash(self.life(worker)));
+            self.events.after(after, Event::Crash(self.life(worker)));
         }
     }
 
@@ -194,7 +194,7 @@ impl Machine {
             self.trial.lost += 1;
         }
         self.die(worker);
-        self.agenda.after(micros(crash.restart_s), Event::Restart(worker));
+        self.events.after(micros(crash.restart_s), Event::Restart(worker));
     }
 
     fn die(&mut self, worker: u32) {
@@ -206,7 +206,7 @@ impl Machine {
     fn make(&mut self, stage: usize, before: Job) {
         let Some(step) = self.steps.get(stage) else {
             // Past the last stage a job's packets are with the user.
-            let now = self.agenda.now();
+            let now = self.events.now();
             let packets = &mut self.trial.packets[before.request as usize];
             packets.extend(std::iter::repeat_n(now, before.packets as usize));
             return;
@@ -224,7 +224,7 @@ impl Machine {
             Each::Source => self.suppliers.len() as u32,
             Each::Packet => before.packets,
         };
-        let (each, class, created) = (step.each, step.class, Duration::from_micros(self.agenda.now()));
+        let (each, class, created) = (step.each, step.class, Duration::from_micros(self.events.now()));
         for copy in 0..copies {
             let mut job = Job { stage: stage as u8, ..before };
             match each {
@@ -240,10 +240,10 @@ impl Machine {
 
     /// A free worker looks for a job.
     fn look(&mut self, worker: u32) {
-        match self.queues.take(Duration::from_micros(self.agenda.now())) {
+        match self.queues.take(Duration::from_micros(self.events.now())) {
             None => {
                 self.workers[worker as usize] = Worker::Idle;
-                self.agenda.after(self.poll, Event::Poll(self.life(worker)));
+                self.events.after(self.poll, Event::Poll(self.life(worker)));
             }
             Some(Taken::Due(job)) => self.begin(worker, job),
             Some(Taken::Expired(_)) => self.drop(worker),
@@ -264,7 +264,7 @@ impl Machine {
         }
         self.trial.held += time;
         self.workers[worker as usize] = Worker::Busy { job, calls_left };
-        self.agenda.after(time, Event::Done(self.life(worker)));
+        self.events.after(time, Event::Done(self.life(worker)));
     }
 
     fn done(&mut self, worker: u32) {
@@ -284,7 +284,7 @@ impl Machine {
             self.trial.calls += 1;
             self.trial.held += time;
             self.workers[worker as usize] = Worker::Busy { job, calls_left: calls_left - 1 };
-            self.agenda.after(time, Event::Done(self.life(worker)));
+            self.events.after(time, Event::Done(self.life(worker)));
             return;
         }
         self.outstanding -= 1;
@@ -300,12 +300,12 @@ impl Machine {
             self.trial.deaths += 1;
             self.die(worker);
             if !self.rng.chance(death.for_good) {
-                self.agenda.after(micros(death.restart_s), Event::Restart(worker));
+                self.events.after(micros(death.restart_s), Event::Restart(worker));
             }
             return;
         }
         self.workers[worker as usize] = Worker::Idle;
-        self.agenda.after(self.drop, Event::Poll(self.life(worker)));
+        self.events.after(self.drop, Event::Poll(self.life(worker)));
     }
 }
 

@@ -51,7 +51,7 @@ fn a_worker_that_crashes_loses_its_job_and_is_missed_until_another_takes_its_pla
     // One worker that always has work: each crash costs a job, and the time of whoever takes its place.
     assert_eq!((trial.jobs + trial.lost, trial.dropped), (10_000, 0));
     assert_eq!(trial.lost, trial.deaths);
-    let up = crate::simulate::agenda::seconds(trial.end) - 25.0 * trial.deaths as f64;
+    let up = crate::simulate::events::seconds(trial.end) - 25.0 * trial.deaths as f64;
     assert!((trial.jobs as f64 - 1.0..=10_001.0).contains(&up), "{up} s of work for {} jobs", trial.jobs);
     // As many as an exponential law gives: five standard deviations either way.
     assert!((50..=150).contains(&trial.deaths), "{}", trial.deaths);
@@ -69,7 +69,7 @@ fn a_search_alone_is_complete_and_its_record_says_so() {
     assert_eq!(trial.dropped, 0);
     // Request, providers, 25 listeners, results of 13 calls and of the slow source's four, 93 broadcasts.
     assert_eq!(trial.jobs, 1 + 1 + 25 + 13 + 4 + 93);
-    let answer = Answer::of(&trial);
+    let answer = PipelineOutcome::of(&trial);
     assert_eq!((answer.requests[0].packets, answer.first_absent, answer.growth_per_request_s), (93, None, None));
     let record = &trial.records(93)[0];
     assert_eq!((record.outcome, record.packets), (Outcome::Sound, 93));
@@ -91,7 +91,7 @@ fn the_json_has_the_keys_of_the_contract() {
 
 #[test]
 fn bursts_of_an_on_off_pattern_are_sent_at_once() {
-    let answer = Answer::of(&run(&search(&[
+    let answer = PipelineOutcome::of(&run(&search(&[
         "arrival.kind=onoff",
         "arrival.bursts=3",
         "arrival.per_burst=20",
@@ -111,7 +111,7 @@ fn a_deadline_carried_through_the_stages_bounds_every_wait() {
         stage.deadline_s = Some(60.0);
     }
     let latest = |pipeline: &Pipeline| {
-        let answer = Answer::of(&run(pipeline));
+        let answer = PipelineOutcome::of(&run(pipeline));
         answer.requests.iter().filter_map(|r| r.first_s).fold(0.0, f64::max)
     };
     // A listener that began before the deadline may end after it, by the longest call.
@@ -121,9 +121,10 @@ fn a_deadline_carried_through_the_stages_bounds_every_wait() {
 
 #[test]
 fn urgent_jobs_pass_waiting_ones() {
-    let slow = Answer::of(&run(&search(&["workers=8", "arrival.count=12", "stage.broadcast.queue=background"])));
-    let quick = Answer::of(&run(&search(&["workers=8", "arrival.count=12"])));
-    let last_first = |answer: &Answer| answer.requests.iter().filter_map(|r| r.first_s).fold(0.0, f64::max);
+    let slow =
+        PipelineOutcome::of(&run(&search(&["workers=8", "arrival.count=12", "stage.broadcast.queue=background"])));
+    let quick = PipelineOutcome::of(&run(&search(&["workers=8", "arrival.count=12"])));
+    let last_first = |answer: &PipelineOutcome| answer.requests.iter().filter_map(|r| r.first_s).fold(0.0, f64::max);
     assert!(last_first(&slow) > last_first(&quick) * 1.2);
 }
 
@@ -173,7 +174,7 @@ fn the_published_trials_of_the_search_study_are_foretold() {
         assert_eq!(later.measured, published);
         let found = later.simulated.unwrap();
         assert!(later.error().unwrap().abs() <= 0.2 && found.seeds == [20, 20], "{later:?}");
-        assert!(found.least <= found.p10 && found.p10 <= found.median && found.median <= found.p90, "{found:?}");
+        assert!(found.min <= found.p10 && found.p10 <= found.median && found.median <= found.p90, "{found:?}");
     }
     assert!(find("24 workers, later", "burst_2_absent").error().unwrap().abs() <= 0.2);
     // Two more that are known: the second burst of 24 workers is longer, and no third one comes within 128 searches.
@@ -215,9 +216,12 @@ fn what_still_gets_through_at_the_edge_of_a_drop_parts_no_bursts() {
     // 11 to 13 and 16 to 20 are lost, then 31: two got through in between, and ten.
     let lost = |n: u64| matches!(n, 11..=13 | 16..=20 | 31);
     let packets = (1..=31).map(|n| if lost(n) { Vec::new() } else { vec![n * 1_000_000 + 500_000] });
-    let trial =
-        Trial { starts: (1..=31).map(|n| n * 1_000_000).collect(), packets: packets.collect(), ..Trial::default() };
-    let answer = Answer::of(&trial);
+    let trial = SimulatedTrial {
+        starts: (1..=31).map(|n| n * 1_000_000).collect(),
+        packets: packets.collect(),
+        ..SimulatedTrial::default()
+    };
+    let answer = PipelineOutcome::of(&trial);
     let told = |bursts: &[Burst]| bursts.iter().map(|b| (b.after_n, b.lost, b.restart_first_s)).collect::<Vec<_>>();
     assert_eq!(told(&answer.bursts), [(10, 3, Some(0.5)), (15, 5, Some(0.5)), (30, 1, None)]);
     assert_eq!(told(&answer.joined_bursts()), [(10, 8, Some(0.5)), (30, 1, None)]);
@@ -242,10 +246,10 @@ fn calibration_finds_what_made_the_figures() {
 }
 
 /// The simulator writes the rows of a real run, so its own account is the oracle of what [`mode`] reads from them.
-fn course(sets: &[&str]) -> (Course, Answer) {
+fn course(sets: &[&str]) -> (Course, PipelineOutcome) {
     let pipeline = search(sets);
     let trial = run(&pipeline);
-    (mode::of(&trial.records(pipeline.packets())), Answer::of(&trial))
+    (mode::of(&trial.records(pipeline.packets())), PipelineOutcome::of(&trial))
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The clients' own machines: what they can send is limited by their cores.
 
 use super::Tier;
-use crate::simulate::agenda::{Micros, micros};
+use crate::simulate::events::{Micros, micros};
 
 /// Cores of the clients' machines, and when each is free.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use run::{Answer, each, run};
+pub use run::{ScanOutcome, each, run};
 
 use super::draw::Sizes;
 use meridian_model::policy::selector::Profiles;

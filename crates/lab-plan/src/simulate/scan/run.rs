@@ -2,7 +2,7 @@
 
 use super::clients::Cores;
 use super::{Tier, Workload};
-use crate::simulate::agenda::{Agenda, Micros, micros};
+use crate::simulate::events::{EventQueue, Micros, micros};
 use meridian_lab_results::random::SeededRng;
 use meridian_model::policy::selector::{Attempt, Outcome, Profile, Profiles, Selection, Tablet};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The answer of `lab simulate` for a scan tier: how long a scan took, over the measured scans of all clients.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct ScanOutcome {
     /// Mean duration of a scan.
     pub mean_ms: f64,
     /// Its standard deviation.
@@ -77,13 +77,13 @@ struct Server {
     cached: Vec<f64>,
 }
 
-struct Machine<'a> {
+struct Simulator<'a> {
     tier: &'a Tier,
     work: &'a Workload,
     profiles: Profiles,
     names: Vec<String>,
     tablets: Vec<String>,
-    agenda: Agenda<Event>,
+    events: EventQueue<Event>,
     rng: SeededRng,
     clients: Vec<Client>,
     servers: Vec<Server>,
@@ -98,46 +98,46 @@ struct Tally {
     busy: u64,
     sum: f64,
     squares: f64,
-    least: f64,
-    greatest: f64,
+    min: f64,
+    max: f64,
 }
 
 /// Runs a checked tier until every client has made its scans on average; one that cannot be run gives an answer of zeros.
-pub fn run(tier: &Tier) -> Answer {
+pub fn run(tier: &Tier) -> ScanOutcome {
     each(tier, &mut |_| ())
 }
 
 /// The same, and shows how long each measured scan took, in milliseconds.
-pub fn each(tier: &Tier, seen: &mut dyn FnMut(f64)) -> Answer {
+pub fn each(tier: &Tier, seen: &mut dyn FnMut(f64)) -> ScanOutcome {
     let (Some(work), Ok(profiles)) = (tier.work(), tier.selector()) else { return Tally::default().answer(0.0) };
     let Ok(entries) = work.entries.drawer() else { return Tally::default().answer(0.0) };
     let servers = if tier.immediate { tier.tablet_servers.min(tier.tablets) } else { tier.servers } as usize;
-    let mut machine = Machine {
+    let mut simulator = Simulator {
         tier,
         work,
         profiles,
         names: (0..servers).map(|i| format!("scan-{i}:9996")).collect(),
         tablets: (0..tier.tablets).map(|i| format!("tablet-{i}")).collect(),
-        agenda: Agenda::default(),
+        events: EventQueue::default(),
         rng: SeededRng::new(tier.seed),
         clients: vec![Client::default(); tier.threads as usize],
         servers: vec![Server { cached: vec![0.0; tier.tablets as usize], ..Server::default() }; servers],
         cores: Cores::of(tier),
         storage: vec![0; tier.machine.storage_nodes as usize],
-        tally: Tally { least: f64::INFINITY, ..Tally::default() },
+        tally: Tally { min: f64::INFINITY, ..Tally::default() },
     };
     let total = u64::from(tier.threads) * u64::from(tier.measured_scans);
     for client in 0..tier.threads {
-        machine.begin(client, &entries);
+        simulator.begin(client, &entries);
     }
-    while machine.tally.scans < total {
-        let Some(event) = machine.agenda.take() else { break };
-        machine.happen(event, &entries, seen);
+    while simulator.tally.scans < total {
+        let Some(event) = simulator.events.take() else { break };
+        simulator.happen(event, &entries, seen);
     }
-    machine.tally.answer(work.probe_scans)
+    simulator.tally.answer(work.probe_scans)
 }
 
-impl Machine<'_> {
+impl Simulator<'_> {
     fn happen(&mut self, event: Event, entries: &impl Fn(&mut SeededRng) -> f64, seen: &mut dyn FnMut(f64)) {
         match event {
             Event::Begin(client) => self.choose(client),
@@ -184,7 +184,7 @@ impl Machine<'_> {
         let batches = (read * self.work.returned / f64::from(self.tier.machine.batch_entries)).ceil().max(1.0);
         let factor = if self.tier.immediate { self.work.tablet_server_factor } else { 1.0 };
         let scan = &mut self.clients[client as usize];
-        scan.begun = self.agenda.now();
+        scan.begun = self.events.now();
         scan.tablet = self.rng.below(self.tier.tablets as usize) as u32;
         scan.tried.clear();
         scan.started = false;
@@ -193,10 +193,10 @@ impl Machine<'_> {
         scan.share = (read / batches / self.tier.machine.tablet_entries).min(1.0);
         scan.cpu = (self.work.cpu_ms * factor * size / batches * 1e6) as Work;
         scan.storage = micros(self.work.storage_ms * size / batches / 1e3);
-        let now = self.agenda.now();
+        let now = self.events.now();
         let ready = self.cores.begins(client, now);
         match ready > now {
-            true => self.agenda.at(ready, Event::Begin(client)),
+            true => self.events.at(ready, Event::Begin(client)),
             false => self.choose(client),
         }
     }
@@ -228,9 +228,9 @@ impl Machine<'_> {
         asked.server = server;
         asked.attempt += 1;
         let attempt = asked.attempt;
-        self.agenda.after(0, Event::Ask(client));
+        self.events.after(0, Event::Ask(client));
         if let Some(wait) = wait {
-            self.agenda.after(wait, Event::Busy { client, attempt });
+            self.events.after(wait, Event::Busy { client, attempt });
         }
     }
 
@@ -250,13 +250,13 @@ impl Machine<'_> {
             self.clients[client as usize].missing = missing;
             let node = self.rng.below(self.storage.len());
             let done = match (storage as f64 * missing).round() as Micros {
-                0 => self.agenda.now(),
-                time => self.storage[node].max(self.agenda.now()) + time,
+                0 => self.events.now(),
+                time => self.storage[node].max(self.events.now()) + time,
             };
-            if done > self.agenda.now() {
+            if done > self.events.now() {
                 self.storage[node] = done;
             }
-            self.agenda.at(done, Event::Read(client));
+            self.events.at(done, Event::Read(client));
         }
     }
 
@@ -279,7 +279,7 @@ impl Machine<'_> {
 
     /// Gives computing batches the processor time that passed since it was last given: a core each, or an equal share.
     fn settle(&mut self, server: u32) {
-        let now = self.agenda.now();
+        let now = self.events.now();
         let cores = u64::from(self.tier.machine.cores);
         let server = &mut self.servers[server as usize];
         let passed = (now - server.settled) * 1_000;
@@ -299,7 +299,7 @@ impl Machine<'_> {
         let n = state.computing.len() as u64;
         let left = next.saturating_sub(state.given);
         let time = if n <= cores { left } else { (left * n).div_ceil(cores) };
-        self.agenda.after(time.div_ceil(1_000), Event::Computed { server, change: state.change });
+        self.events.after(time.div_ceil(1_000), Event::Computed { server, change: state.change });
     }
 
     fn computed(&mut self, server: u32) {
@@ -316,8 +316,8 @@ impl Machine<'_> {
         state.running -= done.len() as u32;
         self.expect(server);
         for client in done {
-            let taken = self.cores.works(client, self.agenda.now(), micros(self.work.turnaround_ms / 1e3));
-            self.agenda.at(taken, Event::Taken(client));
+            let taken = self.cores.works(client, self.events.now(), micros(self.work.turnaround_ms / 1e3));
+            self.events.at(taken, Event::Taken(client));
         }
         self.start(server);
     }
@@ -327,12 +327,12 @@ impl Machine<'_> {
         let scan = &mut self.clients[client as usize];
         scan.batches -= 1;
         if scan.batches > 0 {
-            self.agenda.after(0, Event::Ask(client));
+            self.events.after(0, Event::Ask(client));
             return;
         }
         scan.scans += 1;
         if scan.scans > self.tier.warm_up_scans {
-            let ms = (self.agenda.now() - scan.begun) as f64 / 1e3;
+            let ms = (self.events.now() - scan.begun) as f64 / 1e3;
             self.tally.add(ms, scan.busy);
             seen(ms);
         }
@@ -346,20 +346,20 @@ impl Tally {
         self.busy += u64::from(busy);
         self.sum += ms;
         self.squares += ms * ms;
-        self.least = self.least.min(ms);
-        self.greatest = self.greatest.max(ms);
+        self.min = self.min.min(ms);
+        self.max = self.max.max(ms);
     }
 
-    fn answer(&self, probe_scans: f64) -> Answer {
+    fn answer(&self, probe_scans: f64) -> ScanOutcome {
         let n = self.scans.max(1) as f64;
         let mean = self.sum / n;
         // A clock of microseconds has no further digits.
         let micros = |ms: f64| (ms * 1e3).round() / 1e3;
-        Answer {
+        ScanOutcome {
             mean_ms: micros(mean),
             sd_ms: micros((self.squares / n - mean * mean).max(0.0).sqrt()),
-            min_ms: micros(if self.scans > 0 { self.least } else { 0.0 }),
-            max_ms: micros(self.greatest),
+            min_ms: micros(if self.scans > 0 { self.min } else { 0.0 }),
+            max_ms: micros(self.max),
             busy_events: (self.busy as f64 / n * probe_scans).round() as u64,
         }
     }

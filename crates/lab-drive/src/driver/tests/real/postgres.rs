@@ -121,7 +121,7 @@ fn a_real_postgresql_lets_everybody_in_by_his_door_and_answers() {
         ("new:guess", "", String::new(), "28P01"),
         // Nobody of this name may come without TLS.
         ("secure:secret", "", String::new(), "28000"),
-        ("new:secret", "?sslmode=verify-full", stranger.trusted(), "nobody who is trusted"),
+        ("new:secret", "?sslmode=verify-full", stranger.trusted(), "no trusted authority"),
     ] {
         let error = refusal(&text(user, rest, &more));
         assert!(matches!(&error, LabError::Target(text) if text.contains(words)), "{user}{rest}: {error}");

@@ -1,12 +1,12 @@
-//! A population at work: its arrivals become jobs, its seats do them.
+//! The load of a population: its arrivals become jobs, its virtual users do them.
 
 use super::replay::Line;
 use super::schedule::times;
-use super::seat::{Job, Manner, Seat};
 use super::shared::Shared;
+use super::user::{Job, UserProfile, VirtualUser};
 use crate::clock::micros;
 use crate::generate::{Mix, Question, stream};
-use crate::protocol::link::Links;
+use crate::protocol::connection::ConnectionPool;
 use crate::scenario::{Arrival, Think};
 use meridian_lab_results::record::{Micros, Outcome, Record};
 use rand::RngExt;
@@ -20,25 +20,25 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 /// Jobs that wait for a connection; beyond them an arrival counts as not sent at once.
-const WAITING_MOST: usize = 100_000;
+const WAITING_MAX: usize = 100_000;
 
 /// Arrivals handed on in a row when the lab is behind, before answers are read again.
 const ROW: u32 = 8;
 
-/// A population with all that it needs.
+/// One population's load on one target.
 #[derive(Debug)]
-pub struct Crowd {
+pub struct PopulationLoad {
     /// The trial's load.
     pub shared: Rc<Shared>,
-    /// How its users are.
-    pub manner: Rc<Manner>,
-    /// When they come.
+    /// What its users have in common.
+    pub profile: Rc<UserProfile>,
+    /// When requests are due.
     pub arrival: Arrival,
-    /// What they ask.
+    /// What is asked.
     pub mix: RefCell<Mix>,
-    /// Where.
-    pub links: Links,
-    /// Most connections.
+    /// Its connections.
+    pub pool: ConnectionPool,
+    /// Max connections.
     pub connections: usize,
     /// What its random sources come from: seed, trial, population.
     pub seed: (u64, [u64; 3]),
@@ -46,14 +46,14 @@ pub struct Crowd {
     pub lines: Vec<Line>,
 }
 
-impl Crowd {
+impl PopulationLoad {
     /// Runs the population's load to its end.
     pub async fn run(self) {
-        let crowd = Rc::new(self);
-        match &crowd.arrival {
-            Arrival::Closed { users, think_s, think } => crowd.closed(*users, *think_s, *think).await,
-            Arrival::Onoff { bursts, per_burst, gap_s } => crowd.on_off(*bursts, *per_burst, *gap_s).await,
-            _ => crowd.open().await,
+        let load = Rc::new(self);
+        match &load.arrival {
+            Arrival::Closed { users, think_s, think } => load.closed(*users, *think_s, *think).await,
+            Arrival::Onoff { bursts, per_burst, gap_s } => load.on_off(*bursts, *per_burst, *gap_s).await,
+            _ => load.open().await,
         }
     }
 
@@ -64,24 +64,24 @@ impl Crowd {
 
     async fn closed(self: &Rc<Self>, users: u32, think_s: f64, think: Think) {
         let numbers = Rc::new(Cell::new(0));
-        let mut seats = JoinSet::new();
+        let mut virtual_users = JoinSet::new();
         for user in 0..users {
-            seats.spawn_local(Rc::clone(self).user(user, think_s, think, Rc::clone(&numbers)));
+            virtual_users.spawn_local(Rc::clone(self).user(user, think_s, think, Rc::clone(&numbers)));
         }
-        while seats.join_next().await.is_some() {}
+        while virtual_users.join_next().await.is_some() {}
     }
 
     async fn user(self: Rc<Self>, user: u32, think_s: f64, think: Think, numbers: Rc<Cell<u32>>) {
         let shared = &self.shared;
         let mut random = self.random(u64::from(user) + 2);
-        let mut seat = Seat::new(Rc::clone(shared), Rc::clone(&self.manner), user, self.links.of(user));
+        let mut virtual_user = VirtualUser::new(Rc::clone(shared), Rc::clone(&self.profile), user, self.pool.of(user));
         let mut intended = shared.plan.start;
         while intended < shared.plan.end && shared.until(intended).await {
             let n = numbers.get() + 1;
             numbers.set(n);
-            shared.arrive(&self.manner.limits);
+            shared.arrive(&self.profile.limits);
             let question = self.mix.borrow_mut().next(&mut random);
-            let done = seat.serve(Job { intended, n, question }).await;
+            let done = virtual_user.serve(Job { intended, n, question }).await;
             intended = match think {
                 _ if think_s <= 0.0 => shared.clock.now().max(done),
                 Think::Fixed => done + micros(think_s),
@@ -92,7 +92,7 @@ impl Crowd {
 
     async fn open(self: &Rc<Self>) {
         let shared = &self.shared;
-        let (mut random, desk) = (self.random(0), Desk::new(Rc::clone(self)));
+        let (mut random, dispatcher) = (self.random(0), Dispatcher::new(Rc::clone(self)));
         let (mut n, mut row) = (0_u32, 0);
         let due: Box<dyn Iterator<Item = Micros>> = match &self.arrival {
             Arrival::Replay { speed, .. } =>
@@ -107,20 +107,20 @@ impl Crowd {
                 break;
             }
             // While connections are made and caches warm up, being late harms no figure.
-            if shared.plan.phase_of(intended, self.manner.ends).is_counted() {
+            if shared.plan.phase_of(intended, self.profile.ends).is_counted() {
                 shared.counts.late_by(shared.clock.now() - intended);
             }
-            shared.arrive(&self.manner.limits);
+            shared.arrive(&self.profile.limits);
             let question = self.question(n, &mut random);
             n += 1;
-            desk.submit(Job { intended, n, question });
+            dispatcher.submit(Job { intended, n, question });
             row += 1;
             if row % ROW == 0 {
                 tokio::task::yield_now().await;
             }
         }
-        desk.drained().await;
-        self.manner.compared().await;
+        dispatcher.drained().await;
+        self.profile.compared().await;
     }
 
     fn question(&self, n: u32, random: &mut Pcg64) -> Question {
@@ -130,7 +130,7 @@ impl Crowd {
 
     async fn on_off(self: &Rc<Self>, bursts: u32, per_burst: u32, gap_s: f64) {
         let shared = &self.shared;
-        let (mut random, desk) = (self.random(0), Desk::new(Rc::clone(self)));
+        let (mut random, dispatcher) = (self.random(0), Dispatcher::new(Rc::clone(self)));
         let (mut n, mut intended) = (0, shared.plan.measured);
         for _ in 0..bursts {
             if !shared.until(intended).await {
@@ -138,84 +138,90 @@ impl Crowd {
             }
             shared.counts.late_by(shared.clock.now() - intended);
             for _ in 0..per_burst {
-                shared.arrive(&self.manner.limits);
+                shared.arrive(&self.profile.limits);
                 n += 1;
-                desk.submit(Job { intended, n, question: self.mix.borrow_mut().next(&mut random) });
+                dispatcher.submit(Job { intended, n, question: self.mix.borrow_mut().next(&mut random) });
             }
-            desk.drained().await;
-            intended = desk.last_end.get().max(intended) + micros(gap_s);
+            dispatcher.drained().await;
+            intended = dispatcher.last_end.get().max(intended) + micros(gap_s);
         }
-        self.manner.compared().await;
+        self.profile.compared().await;
     }
 }
 
-/// Hands jobs to seats: to one that is free, to a new one, or to the queue.
+/// Hands jobs to users: to a free one, to a new one, or to the queue.
 #[derive(Debug)]
-struct Desk {
-    crowd: Rc<Crowd>,
+struct Dispatcher {
+    load: Rc<PopulationLoad>,
     counter: Rc<Counter>,
-    seats: RefCell<JoinSet<()>>,
+    virtual_users: RefCell<JoinSet<()>>,
     last_end: Rc<Cell<Micros>>,
 }
 
 #[derive(Debug, Default)]
 struct Counter {
-    free: RefCell<Vec<Rc<Mailbox>>>,
+    free: RefCell<Vec<Rc<JobSlot>>>,
     waiting: RefCell<VecDeque<Job>>,
     busy: Cell<usize>,
     empty: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Mailbox {
+struct JobSlot {
     job: RefCell<Option<Job>>,
     waker: RefCell<Option<Waker>>,
 }
 
-impl Desk {
-    fn new(crowd: Rc<Crowd>) -> Desk {
-        Desk { crowd, counter: Rc::default(), seats: RefCell::default(), last_end: Rc::new(Cell::new(Micros::MIN)) }
+impl Dispatcher {
+    fn new(load: Rc<PopulationLoad>) -> Dispatcher {
+        Dispatcher {
+            load,
+            counter: Rc::default(),
+            virtual_users: RefCell::default(),
+            last_end: Rc::new(Cell::new(Micros::MIN)),
+        }
     }
 
     fn submit(&self, job: Job) {
         let counter = &self.counter;
         counter.busy.set(counter.busy.get() + 1);
         let free = counter.free.borrow_mut().pop();
-        if let Some(mailbox) = free {
-            *mailbox.job.borrow_mut() = Some(job);
-            if let Some(waker) = mailbox.waker.borrow_mut().take() {
+        if let Some(slot) = free {
+            *slot.job.borrow_mut() = Some(job);
+            if let Some(waker) = slot.waker.borrow_mut().take() {
                 waker.wake();
             }
             return;
         }
-        let mut seats = self.seats.borrow_mut();
-        if seats.len() < self.crowd.connections {
-            let user = u32::try_from(seats.len()).unwrap_or(u32::MAX);
-            let crowd = &self.crowd;
-            let seat = Seat::new(Rc::clone(&crowd.shared), Rc::clone(&crowd.manner), user, crowd.links.of(user));
-            seats.spawn_local(work(seat, job, Rc::clone(counter), Rc::clone(&self.last_end)));
-        } else if counter.waiting.borrow().len() < WAITING_MOST {
+        let mut virtual_users = self.virtual_users.borrow_mut();
+        if virtual_users.len() < self.load.connections {
+            let user = u32::try_from(virtual_users.len()).unwrap_or(u32::MAX);
+            let load = &self.load;
+            let virtual_user =
+                VirtualUser::new(Rc::clone(&load.shared), Rc::clone(&load.profile), user, load.pool.of(user));
+            virtual_users.spawn_local(work(virtual_user, job, Rc::clone(counter), Rc::clone(&self.last_end)));
+        } else if counter.waiting.borrow().len() < WAITING_MAX {
             counter.waiting.borrow_mut().push_back(job);
         } else {
-            let (shared, manner) = (&self.crowd.shared, &self.crowd.manner);
+            let (shared, profile) = (&self.load.shared, &self.load.profile);
             let record = Record {
                 trial: shared.trial,
-                phase: shared.plan.phase_of(job.intended, manner.ends),
-                target: manner.target,
-                population: manner.population,
+                phase: shared.plan.phase_of(job.intended, profile.ends),
+                target: profile.target,
+                population: profile.population,
                 request: job.question.request,
                 n: job.n,
                 intended: job.intended,
                 outcome: Outcome::NotSent,
-                detail: Some(format!("{WAITING_MOST} requests waited for a connection")),
+                detail: Some(format!("{WAITING_MAX} requests waited for a connection")),
                 ..Record::default()
             };
-            shared.keep(record, &manner.limits);
+            shared.keep(record, &profile.limits);
             counter.left();
         }
     }
 
-    /// Comes back when every job has been done.
+    /// Returns when every job is done.
     async fn drained(&self) {
         while self.counter.busy.get() > 0 {
             self.counter.empty.notified().await;
@@ -232,21 +238,21 @@ impl Counter {
     }
 }
 
-async fn work(mut seat: Seat, first: Job, counter: Rc<Counter>, last_end: Rc<Cell<Micros>>) {
-    let mailbox = Rc::new(Mailbox::default());
+async fn work(mut virtual_user: VirtualUser, first: Job, counter: Rc<Counter>, last_end: Rc<Cell<Micros>>) {
+    let slot = Rc::new(JobSlot::default());
     let mut job = first;
     loop {
-        last_end.set(seat.serve(job).await.max(last_end.get()));
+        last_end.set(virtual_user.serve(job).await.max(last_end.get()));
         counter.left();
         let waiting = counter.waiting.borrow_mut().pop_front();
         job = match waiting {
             Some(job) => job,
             None => {
-                counter.free.borrow_mut().push(Rc::clone(&mailbox));
-                poll_fn(|context| match mailbox.job.borrow_mut().take() {
+                counter.free.borrow_mut().push(Rc::clone(&slot));
+                poll_fn(|context| match slot.job.borrow_mut().take() {
                     Some(job) => Poll::Ready(job),
                     None => {
-                        *mailbox.waker.borrow_mut() = Some(context.waker().clone());
+                        *slot.waker.borrow_mut() = Some(context.waker().clone());
                         Poll::Pending
                     }
                 })

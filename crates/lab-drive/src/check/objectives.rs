@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// One objective and what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct ObjectiveVerdict {
     /// The objective, as a sentence.
     pub objective: String,
     /// The measured value; `None` where nothing was measured or users waited for ever.
@@ -16,11 +16,11 @@ pub struct Verdict {
 }
 
 /// Judges every objective over all measured records of its kind.
-pub fn judge(objectives: &[Objective], summary: &Summary, run: &Run) -> Vec<Verdict> {
+pub fn judge(objectives: &[Objective], summary: &Summary, run: &Run) -> Vec<ObjectiveVerdict> {
     objectives.iter().map(|objective| one(objective, summary, run)).collect()
 }
 
-fn one(objective: &Objective, summary: &Summary, run: &Run) -> Verdict {
+fn one(objective: &Objective, summary: &Summary, run: &Run) -> ObjectiveVerdict {
     let named = |wanted: &Option<String>, names: &[String], index: u16| {
         wanted.as_ref().is_none_or(|wanted| names.get(usize::from(index)) == Some(wanted))
     };
@@ -53,5 +53,5 @@ fn one(objective: &Objective, summary: &Summary, run: &Run) -> Verdict {
     };
     let of = [("population", &objective.population), ("request", &objective.request), ("target", &objective.target)];
     let of: String = of.iter().filter_map(|(what, name)| Some(format!(" of {what} {}", name.as_ref()?))).collect();
-    Verdict { objective: format!("{}{of} {bound}", objective.metric.name()), value, holds }
+    ObjectiveVerdict { objective: format!("{}{of} {bound}", objective.metric.name()), value, holds }
 }

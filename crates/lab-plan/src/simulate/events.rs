@@ -19,7 +19,7 @@ pub fn seconds(micros: Micros) -> f64 {
 /// Events in the order of their time; those of one time leave in the order in which they came, so that a run depends on
 /// nothing but its seed.
 #[derive(Debug)]
-pub struct Agenda<E> {
+pub struct EventQueue<E> {
     heap: BinaryHeap<Reverse<Entry<E>>>,
     now: Micros,
     entered: u64,
@@ -49,14 +49,14 @@ impl<E> Ord for Entry<E> {
     }
 }
 
-impl<E> Default for Agenda<E> {
+impl<E> Default for EventQueue<E> {
     /// Nothing to do, at time zero.
     fn default() -> Self {
-        Agenda { heap: BinaryHeap::new(), now: 0, entered: 0 }
+        EventQueue { heap: BinaryHeap::new(), now: 0, entered: 0 }
     }
 }
 
-impl<E> Agenda<E> {
+impl<E> EventQueue<E> {
     /// The time of the event that was taken last.
     pub fn now(&self) -> Micros {
         self.now

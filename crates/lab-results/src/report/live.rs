@@ -9,17 +9,17 @@ use std::fmt::Write;
 
 /// The records so far, in bounded memory.
 #[derive(Debug)]
-pub struct Growing {
+pub struct LivePage {
     digest: Digest,
 }
 
-impl Default for Growing {
+impl Default for LivePage {
     fn default() -> Self {
-        Growing { digest: Digest::new() }
+        LivePage { digest: Digest::new() }
     }
 }
 
-impl Growing {
+impl LivePage {
     /// Takes more records.
     pub fn add(&mut self, records: &[Record]) {
         records.iter().for_each(|record| self.digest.add(record));

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 /// The checks of one request, ready to run.
 #[derive(Debug)]
-pub struct Judge {
+pub struct Checker {
     check: Check,
     unit: ResultUnit,
     follow: Option<String>,
@@ -16,13 +16,18 @@ pub struct Judge {
 }
 
 /// A verdict that is not sound.
-type Verdict = (Outcome, String);
+type Finding = (Outcome, String);
 
-impl Judge {
+impl Checker {
     /// Reads what the checks need. Errors name the key.
-    pub fn new(request: &Request) -> Result<Judge, String> {
+    pub fn new(request: &Request) -> Result<Checker, String> {
         let truth = Truth::of(request)?;
-        Ok(Judge { check: request.check.clone(), unit: request.result.clone(), follow: request.follow.clone(), truth })
+        Ok(Checker {
+            check: request.check.clone(),
+            unit: request.result.clone(),
+            follow: request.follow.clone(),
+            truth,
+        })
     }
 
     /// What of the answer has to be kept.
@@ -56,7 +61,7 @@ impl Judge {
         }
     }
 
-    fn verdict(&self, path: &str, scan: &Scan, record: &mut Record) -> Result<(), Verdict> {
+    fn verdict(&self, path: &str, scan: &Scan, record: &mut Record) -> Result<(), Finding> {
         self.status(record.status)?;
         match scan.state {
             Some(State::Partial) => return Err((Outcome::Partial, "the answer said that it is partial".to_owned())),
@@ -101,7 +106,7 @@ impl Judge {
         self.counted(path, count)
     }
 
-    fn status(&self, status: u16) -> Result<(), Verdict> {
+    fn status(&self, status: u16) -> Result<(), Finding> {
         match (self.check.status, status) {
             // A protocol without statuses.
             (_, 0) => Ok(()),
@@ -114,7 +119,7 @@ impl Judge {
         }
     }
 
-    fn counted(&self, path: &str, count: u64) -> Result<(), Verdict> {
+    fn counted(&self, path: &str, count: u64) -> Result<(), Finding> {
         if self.check.results_at_least.is_some_and(|least| count < least) {
             let outcome = if count == 0 { Outcome::Absent } else { Outcome::Unsound };
             return Err((outcome, "too few results".to_owned()));
@@ -145,7 +150,7 @@ impl Judge {
     }
 }
 
-fn field_is_there(json: Option<&Json>, field: &str) -> Result<(), Verdict> {
+fn field_is_there(json: Option<&Json>, field: &str) -> Result<(), Finding> {
     let (pointer, kind) = field.split_once('=').map_or((field, None), |(pointer, kind)| (pointer, Some(kind)));
     let Some(values) = json.and_then(|json| values_at(json, pointer)) else {
         return Err((Outcome::Unsound, format!("{pointer} is missing")));
@@ -196,7 +201,7 @@ mod tests {
         scan.end(2);
         request.result = ResultUnit::Feature;
         let mut record = Record { status, ..Record::default() };
-        Judge::new(&request).expect("ready").judge("/", &scan, &mut record);
+        Checker::new(&request).expect("ready").judge("/", &scan, &mut record);
         (record.outcome, record.detail)
     }
 

@@ -1,14 +1,14 @@
-//! A seat: one user's connection, patience and persistence.
+//! A virtual user: one connection, with a patience and a retry rule.
 
 use super::follow;
 use super::same::{Comparison, Same};
 use super::shared::Shared;
 use crate::clock::micros;
 use crate::generate::Question;
-use crate::protocol::fault::Fault;
-use crate::protocol::link::Link;
+use crate::protocol::connection::Connection;
+use crate::protocol::fault::ExchangeError;
 use crate::protocol::scan::Scan;
-use crate::protocol::{Exchange, Wire};
+use crate::protocol::{Client, Exchange};
 use crate::scenario::{Limits, ResultUnit, Retry};
 use meridian_lab_results::record::{Micros, Outcome, Record};
 use std::cell::RefCell;
@@ -29,22 +29,22 @@ pub struct Job {
     pub question: Question,
 }
 
-/// What all seats of a population have in common.
+/// What all users of a population have in common.
 #[derive(Debug)]
-pub struct Manner {
+pub struct UserProfile {
     /// Index of the target.
     pub target: u16,
     /// Index of the population.
     pub population: u16,
     /// When its users give up.
     pub patience: Micros,
-    /// What they do then.
+    /// How they retry.
     pub retry: Retry,
     /// The run's limits.
     pub limits: Limits,
     /// Whether the arrival ends by itself.
     pub ends: bool,
-    /// Those who are asked the same.
+    /// Targets that get the same questions.
     pub same_as: Vec<Rc<Same>>,
     /// Whether a user waits for answers: then for their comparison too.
     pub waits: bool,
@@ -52,10 +52,10 @@ pub struct Manner {
     pub beside: RefCell<JoinSet<()>>,
 }
 
-impl Manner {
-    /// Who is asked the same as a sound answer was, where it is its turn.
+impl UserProfile {
+    /// The other target that a sound answer is compared with, where its turn has come.
     fn other(&self, shared: &Shared, record: &Record) -> Option<&Rc<Same>> {
-        let judge = shared.judges.get(usize::from(record.request)).filter(|_| record.outcome == Outcome::Sound)?;
+        let judge = shared.checkers.get(usize::from(record.request)).filter(|_| record.outcome == Outcome::Sound)?;
         self.same_as.iter().find(|same| same.is_due(judge))
     }
 
@@ -68,51 +68,51 @@ impl Manner {
         beside.spawn_local(async move { same.settle(&shared, comparison, &limits).await });
     }
 
-    /// Comes back when all comparisons have ended; nobody must ask any more.
+    /// Returns when all comparisons have ended; no question may start after that.
     pub async fn compared(&self) {
         let mut beside = self.beside.take();
         while beside.join_next().await.is_some() {}
     }
 }
 
-/// A seat of a population.
-pub struct Seat {
+/// A user of a population.
+pub struct VirtualUser {
     shared: Rc<Shared>,
-    manner: Rc<Manner>,
+    profile: Rc<UserProfile>,
     user: u32,
-    link: Link,
+    connection: Connection,
     scan: Scan,
     timer: Pin<Box<Sleep>>,
     abort: Pin<Box<OwnedNotified>>,
 }
 
 enum End {
-    Answer(Result<(), Fault>),
+    Answer(Result<(), ExchangeError>),
     Patience,
     Abort,
 }
 
-impl Seat {
-    /// A seat; its connection opens with the first question.
-    pub fn new(shared: Rc<Shared>, manner: Rc<Manner>, user: u32, link: Link) -> Seat {
+impl VirtualUser {
+    /// A user; its connection opens with the first question.
+    pub fn new(shared: Rc<Shared>, profile: Rc<UserProfile>, user: u32, connection: Connection) -> VirtualUser {
         let abort = Box::pin(std::sync::Arc::clone(&shared.stop.abort).notified_owned());
         let timer = Box::pin(tokio::time::sleep(std::time::Duration::ZERO));
-        Seat { shared, manner, user, link, scan: Scan::default(), timer, abort }
+        VirtualUser { shared, profile, user, connection, scan: Scan::default(), timer, abort }
     }
 
-    /// Asks until it is answered, or the user has enough. Answers when the last try ended, or its comparison where the
-    /// user waits for that.
+    /// Asks until an answer comes or the retries end. Returns when the last try ended, or its comparison where the user
+    /// waits for that.
     pub async fn serve(&mut self, job: Job) -> Micros {
-        let (shared, manner) = (Rc::clone(&self.shared), Rc::clone(&self.manner));
+        let (shared, profile) = (Rc::clone(&self.shared), Rc::clone(&self.profile));
         let mut intended = job.intended;
         let mut attempt = 0_u8;
-        let mut wait = manner.retry.wait_s;
+        let mut wait = profile.retry.wait_s;
         loop {
             let mut record = Record {
                 trial: shared.trial,
-                phase: shared.plan.phase_of(intended, manner.ends),
-                target: manner.target,
-                population: manner.population,
+                phase: shared.plan.phase_of(intended, profile.ends),
+                target: profile.target,
+                population: profile.population,
                 request: job.question.request,
                 user: self.user,
                 n: job.n,
@@ -125,32 +125,32 @@ impl Seat {
             let is_whole = self.ask(&job.question, &mut record).await;
             let ended = record.done.unwrap_or(intended);
             let useful = matches!(record.outcome, Outcome::Sound | Outcome::Partial);
-            if is_whole && let Some(same) = manner.other(&shared, &record) {
+            if is_whole && let Some(same) = profile.other(&shared, &record) {
                 let comparison = Comparison { question: job.question, scan: std::mem::take(&mut self.scan), record };
-                if manner.waits {
-                    same.settle(&shared, comparison, &manner.limits).await;
+                if profile.waits {
+                    same.settle(&shared, comparison, &profile.limits).await;
                     return shared.clock.now();
                 }
-                manner.compare(Rc::clone(&shared), Rc::clone(same), comparison);
+                profile.compare(Rc::clone(&shared), Rc::clone(same), comparison);
                 return ended;
             }
-            shared.keep(record, &manner.limits);
-            let again = manner.retry.forever || attempt < manner.retry.times;
-            let told = self.scan.retry_after.filter(|_| manner.retry.after).unwrap_or_default();
+            shared.keep(record, &profile.limits);
+            let again = profile.retry.forever || attempt < profile.retry.times;
+            let told = self.scan.retry_after.filter(|_| profile.retry.after).unwrap_or_default();
             let next = ended + micros(wait.max(f64::from(told)));
-            if useful || !again || (next >= shared.plan.end && !manner.ends) || !shared.until(next).await {
+            if useful || !again || (next >= shared.plan.end && !profile.ends) || !shared.until(next).await {
                 return ended;
             }
             attempt = attempt.saturating_add(1);
             intended = next;
-            wait *= if manner.retry.factor > 0.0 { manner.retry.factor } else { 1.0 };
+            wait *= if profile.retry.factor > 0.0 { profile.retry.factor } else { 1.0 };
         }
     }
 
     /// Asks once; whether a whole answer came.
     async fn ask(&mut self, question: &Question, record: &mut Record) -> bool {
         let shared = &self.shared;
-        let give_up = record.intended + self.manner.patience;
+        let give_up = record.intended + self.profile.patience;
         if shared.clock.now() >= give_up {
             record.outcome = Outcome::NotSent;
             record.detail = Some("every connection was taken until patience ended".to_owned());
@@ -163,7 +163,7 @@ impl Seat {
             record.done = Some(shared.clock.now());
             return false;
         }
-        let Some(judge) = shared.judges.get(usize::from(question.request)) else { return false };
+        let Some(judge) = shared.checkers.get(usize::from(question.request)) else { return false };
         self.scan.reset(judge.unit(), judge.needs_body());
         record.in_flight = shared.in_flight.get();
         shared.in_flight.set(record.in_flight + 1);
@@ -172,7 +172,7 @@ impl Seat {
             Exchange { question, unit: judge.unit(), record: &mut *record, scan: &mut self.scan, clock: &shared.clock };
         let end = tokio::select! {
             biased;
-            answer = follow::ask(&mut self.link, judge, &mut of) => End::Answer(answer),
+            answer = follow::ask(&mut self.connection, judge, &mut of) => End::Answer(answer),
             () = self.timer.as_mut() => End::Patience,
             () = self.abort.as_mut() => End::Abort,
         };
@@ -203,16 +203,16 @@ impl Seat {
             }
             // A stream of events without an end is listened to for as long as the user wants.
             End::Patience if *judge.unit() == ResultUnit::Event && self.scan.packets > 0 => {
-                self.link.abandon();
+                self.connection.abandon();
                 record.outcome = Outcome::Sound;
             }
             End::Patience => {
-                self.link.abandon();
+                self.connection.abandon();
                 record.outcome = Outcome::TimedOut;
                 record.detail = Some("patience ended first".to_owned());
             }
             End::Abort => {
-                self.link.abandon();
+                self.connection.abandon();
                 self.abort = Box::pin(std::sync::Arc::clone(&shared.stop.abort).notified_owned());
                 record.outcome = Outcome::TimedOut;
                 record.detail = Some("the run was ended first".to_owned());

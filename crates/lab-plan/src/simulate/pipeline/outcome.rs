@@ -1,15 +1,15 @@
 //! What a trial of a pipeline means to its users: the JSON that the contract names.
 
-use super::Trial;
-use crate::simulate::agenda::seconds;
+use super::SimulatedTrial;
+use crate::simulate::events::seconds;
 use meridian_lab_results::record::{Outcome, Record};
 use serde::Serialize;
 
 /// The answer of `lab simulate` for a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct PipelineOutcome {
     /// Every request, in order.
-    pub requests: Vec<RequestAnswer>,
+    pub requests: Vec<RequestOutcome>,
     /// Least squares of `first_s` over requests 1 to the last before the first absent one; null under two of them.
     pub growth_per_request_s: Option<f64>,
     /// The first request that got nothing.
@@ -20,7 +20,7 @@ pub struct Answer {
 
 /// One request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RequestAnswer {
+pub struct RequestOutcome {
     /// Its number, from 1.
     pub n: u32,
     /// When it began.
@@ -46,15 +46,15 @@ pub struct Burst {
     pub restart_first_s: Option<f64>,
 }
 
-impl Answer {
+impl PipelineOutcome {
     /// Reads a trial.
-    pub fn of(trial: &Trial) -> Answer {
-        let requests: Vec<RequestAnswer> = trial
+    pub fn of(trial: &SimulatedTrial) -> PipelineOutcome {
+        let requests: Vec<RequestOutcome> = trial
             .starts
             .iter()
             .zip(&trial.packets)
             .enumerate()
-            .map(|(i, (start, packets))| RequestAnswer {
+            .map(|(i, (start, packets))| RequestOutcome {
                 n: i as u32 + 1,
                 start_s: seconds(*start),
                 first_s: packets.first().map(|at| seconds(at - start)),
@@ -66,14 +66,14 @@ impl Answer {
         let flowing = first_absent.map_or(requests.len(), |n| n as usize - 1);
         let points: Vec<(f64, f64)> =
             requests[..flowing].iter().filter_map(|r| Some((f64::from(r.n), r.first_s?))).collect();
-        Answer { growth_per_request_s: slope(&points), first_absent, bursts: bursts(&requests), requests }
+        PipelineOutcome { growth_per_request_s: slope(&points), first_absent, bursts: bursts(&requests), requests }
     }
 }
 
 /// Answered requests that part two bursts: no fewer did in the study's trials (114 to 115 of 24 workers are five).
 const APART: u32 = 5;
 
-impl Answer {
+impl PipelineOutcome {
     /// The bursts as a reader of the study would count them: a request or two at the edge of a drop that still get through part no bursts.
     pub fn joined_bursts(&self) -> Vec<Burst> {
         let mut out: Vec<Burst> = Vec::new();
@@ -93,7 +93,7 @@ impl Answer {
     }
 }
 
-impl Trial {
+impl SimulatedTrial {
     /// The same trial as the rows that a real run would have written.
     pub fn records(&self, complete: u32) -> Vec<Record> {
         let rows = self.starts.iter().zip(&self.packets).enumerate();
@@ -129,11 +129,11 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
     Some(sxy / sxx)
 }
 
-fn bursts(requests: &[RequestAnswer]) -> Vec<Burst> {
+fn bursts(requests: &[RequestOutcome]) -> Vec<Burst> {
     let mut out: Vec<Burst> = Vec::new();
-    let mut before: Option<&RequestAnswer> = None;
+    let mut before: Option<&RequestOutcome> = None;
     let mut lost = 0;
-    let burst = |before: Option<&RequestAnswer>, lost, restart_first_s| Burst {
+    let burst = |before: Option<&RequestOutcome>, lost, restart_first_s| Burst {
         after_n: before.map_or(0, |request| request.n),
         before_first_s: before.and_then(|request| request.first_s),
         lost,
