@@ -10,7 +10,7 @@ BENCHES := ingest mixed spacetime tracks near aggregate footprint scaling capaci
 VENV := $(TARGET)/bench-venv
 QUESTDB := 9.3.4
 
-.PHONY: help build web demo test fixture chaos differential soak conformance schemathesis studies bench bench-peers clean-demo
+.PHONY: help build web demo test test-all fixture chaos differential soak conformance schemathesis studies bench bench-peers clean-demo
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ clean-demo: ## Forget the demo's data
 
 test: ## Every test that must pass before a change lands; installs what it needs
 	@scripts/test.sh
+
+test-all: ## All of `make test`, then the suites that are too long for it
+	@scripts/test.sh --all
 
 fixture: ## Writes the small store of this version into crates/store/tests/fixtures, once
 	MERIDIAN_WRITE_FIXTURE=1 cargo test -p meridian-store --test store -- fixtures

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Every test that must pass before a change lands: `make test`. Runs all of them, whatever fails, and ends with a
-# table of minutes and a line that counts. One Cargo profile builds the workspace once; the end-to-end tests drive that very binary.
+# Every test that must pass before a change lands: `make test`. With `--all` the long suites as well: `make test-all`. Runs all of
+# them, whatever fails, and ends with a table of minutes and a line that counts. One Cargo profile builds the workspace once; the end-to-end tests drive that very binary.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
 tools=$target/tools
 passed=0 failed=0 failures=() minutes=()
+long=no
+[[ ${1:-} != --all ]] || long=yes
 
 # timed MINUTES NAME START: notes how long a suite took beside its budget, which is for a warm run on two idle cores. What
 # outgrows it goes to `make test-all`; nothing fails for being slow.
@@ -79,6 +81,7 @@ step 0.2 "format" cargo fmt --all --check
 step 0.1 "commits: subjects of at most 72 characters" scripts/commit_subjects.sh
 step 0.1 "crates: arrows point down" python3 tests/arrows.py
 step 3 "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
+step 1 "a server without lab and images compiles" cargo check -p meridian-cli --no-default-features --locked
 step 1 "cargo doc without warnings" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 counted 8 "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
 step 4 "dependencies: licences, bans, sources, advisories" deny
@@ -96,6 +99,14 @@ else
 fi
 counted 0.2 "web: unit tests" env -C web node --test tests/unit.test.mjs tests/search-unit.test.mjs
 counted 2.5 "web: browser tests against the real server" env MERIDIAN_BUILT=1 scripts/browser_test.sh
+
+# What is longer than a change should wait for.
+if [[ $long == yes ]]; then
+    step 3 "chaos: crashes, faults and damage from new seeds" make --no-print-directory chaos FOR=120
+    step 2.5 "soak: writes, deletions and queries at once with little memory" make --no-print-directory soak FOR=120
+    step 2.5 "differential: new seeds" make --no-print-directory differential FOR=120
+    step 2.5 "OpenAPI: requests from new seeds" make --no-print-directory schemathesis FOR=120
+fi
 
 echo
 echo "minutes  budget  suite"
