@@ -15,6 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// A process that may use less gives memory back as soon as it is free.
 const LITTLE_MEMORY: u64 = 4 << 30;
@@ -79,19 +83,20 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     if machine::memory().is_some_and(|bytes| bytes < LITTLE_MEMORY) {
         machine::return_memory_soon(Duration::from_millis(10));
     }
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_env("MERIDIAN_LOG")
-                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")),
-        )
-        .init();
+    log_lines();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
     runtime.block_on(serve(config))
+}
+
+/// Log lines to standard error, as `MERIDIAN_LOG` filters them (`warn`, `meridian_store=debug`).
+fn log_lines() {
+    let named = std::env::var("MERIDIAN_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let filter = named.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    tracing_subscriber::registry().with(lines).with(filter).init();
 }
 
 fn settings(args: &ServeArgs) -> Result<Config, Failure> {
