@@ -53,6 +53,7 @@ fn line(text: &str) -> Option<(i64, String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn requests_of_one_second_are_spread_over_it_in_order() {
@@ -72,5 +73,35 @@ mod tests {
         assert_eq!(plain, [(0, "GET", "/a?x=1"), (500_000, "HEAD", "/b"), (2_000_000, "GET", "/c")]);
         std::fs::write(&path, "nothing\n").expect("written");
         assert!(read(&path).expect_err("refused").contains("no request found"));
+    }
+
+    proptest! {
+        /// Every request is there once, in the second of its line, and those of one second keep their order.
+        #[test]
+        fn requests_keep_their_seconds_and_their_order(seconds in proptest::collection::vec(0_i64..200_000, 1..40)) {
+            let dir = tempfile::tempdir().expect("a folder");
+            let path = dir.path().join("access.log");
+            let base = jiff::Timestamp::from_second(971_211_336).expect("a time");
+            let write = |(n, second): (usize, &i64)| {
+                let time = (base + jiff::SignedDuration::from_secs(*second)).strftime("%d/%b/%Y:%H:%M:%S +0000");
+                format!("::1 - - [{time}] \"GET /{n} HTTP/1.1\" 200 5\n")
+            };
+            std::fs::write(&path, seconds.iter().enumerate().map(write).collect::<String>()).expect("written");
+            let first = seconds.iter().min().copied().unwrap_or_default();
+            let mut due: Vec<(i64, usize)> = seconds.iter().enumerate().map(|(n, second)| (second - first, n)).collect();
+            due.sort_unstable();
+            let lines = read(&path).expect("reads");
+            let found: Vec<(i64, usize)> =
+                lines.iter().map(|line| (line.at / 1_000_000, line.path[1..].parse().expect("a number"))).collect();
+            prop_assert_eq!(found, due);
+            prop_assert!(lines.is_sorted_by_key(|line| line.at));
+        }
+
+        #[test]
+        fn any_text_is_a_request_or_none(text in "\\PC{0,20}[\\[\\]\" ]\\PC{0,40}") {
+            if let Some((_, method, path)) = line(&text) {
+                prop_assert!(["GET", "HEAD"].contains(&method.as_str()) && path.starts_with('/'));
+            }
+        }
     }
 }

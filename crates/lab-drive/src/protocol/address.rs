@@ -274,6 +274,7 @@ fn is_at_home(ip: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn of(url: &str, allowed: &[&str]) -> Result<Address> {
         single("t", url, &allowed.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>())
@@ -322,6 +323,36 @@ mod tests {
         ] {
             let message = of(url, &[]).expect_err(url).to_string();
             assert!(message.contains(part), "{message}");
+        }
+    }
+
+    fn encoded(text: &str) -> String {
+        percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+    }
+
+    proptest! {
+        /// What is written into a URL is read from it: any name and password, any port, any path.
+        #[test]
+        fn a_url_is_read_as_it_was_written(
+            user in "[^\\p{C}]{1,8}", password in "[^\\p{C}]{0,8}", host in "[a-z][a-z0-9.-]{0,10}", port: u16,
+            database in "[^\\p{C}/]{1,8}", tls: bool,
+        ) {
+            let query = if tls { "verify-full" } else { "disable" };
+            let url = format!(
+                "postgres://{}:{}@{host}:{port}/{}?sslmode={query}", encoded(&user), encoded(&password), encoded(&database)
+            );
+            let parts = cut(&url).expect(&url);
+            prop_assert_eq!((parts.host.as_str(), parts.port, parts.tls), (host.as_str(), port, tls));
+            prop_assert_eq!(parts.login.user, Some(user));
+            prop_assert_eq!(parts.login.password, Some(password));
+            prop_assert_eq!(parts.login.database, Some(database));
+        }
+
+        #[test]
+        fn any_text_is_an_address_or_a_mistake(scheme in "(http|wss|redis|postgres|nats|x)?", rest in "(://)?[\\PC]{0,30}") {
+            if let Ok(parts) = cut(&format!("{scheme}{rest}")) {
+                prop_assert!(!parts.host.is_empty());
+            }
         }
     }
 }

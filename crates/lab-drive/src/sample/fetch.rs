@@ -62,6 +62,7 @@ pub(super) fn metric(page: &str, wanted: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::metric;
+    use proptest::prelude::*;
 
     #[test]
     fn series_of_one_name_are_summed_and_labels_choose_among_them() {
@@ -70,5 +71,25 @@ mod tests {
         assert_eq!(metric(page, "x{a=\"1\"}"), Some(3.0));
         assert_eq!(metric(page, "y"), Some(1000.0));
         assert_eq!(metric(page, "z"), None);
+    }
+
+    proptest! {
+        /// The sum over the series that have every wanted label, whatever else is on the page.
+        #[test]
+        fn the_sum_is_that_of_the_matching_series(
+            series in proptest::collection::vec(("[xy]", 0_u8..3, 0_u8..3, -1e6..1e6_f64), 0..20),
+            wanted in 0_u8..3,
+        ) {
+            let page: String = series.iter().map(|(name, a, b, value)| format!("{name}{{a=\"{a}\",b=\"{b}\"}} {value}\n")).collect();
+            let due: Vec<f64> = series.iter().filter(|s| s.0 == "x" && s.1 == wanted).map(|s| s.3).collect();
+            let found = metric(&page, &format!("x{{a=\"{wanted}\"}}"));
+            prop_assert_eq!(found.is_some(), !due.is_empty());
+            prop_assert!((found.unwrap_or_default() - due.iter().sum::<f64>()).abs() < 1e-6);
+        }
+
+        #[test]
+        fn any_page_has_a_sum_or_none(page in "\\PC*(\n\\PC*){0,5}", wanted in "[a-z{},=\"]{0,12}") {
+            let _ = metric(&page, &wanted);
+        }
     }
 }

@@ -80,3 +80,28 @@ impl<E> EventQueue<E> {
         Some(entry.event)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Events leave by time, those of one time in the order in which they were entered, and the clock never goes back.
+        #[test]
+        fn events_leave_in_order(times in proptest::collection::vec(0_u64..50, 0..60)) {
+            let mut queue = EventQueue::default();
+            for (n, at) in times.iter().enumerate() {
+                queue.at(*at, (*at, n));
+            }
+            let mut due: Vec<(u64, usize)> = times.iter().copied().zip(0..).collect();
+            due.sort_unstable();
+            let mut left = Vec::new();
+            while let Some(event) = queue.take() {
+                prop_assert_eq!(queue.now(), event.0);
+                left.push(event);
+            }
+            prop_assert_eq!(left, due);
+        }
+    }
+}

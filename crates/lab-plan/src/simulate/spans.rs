@@ -166,6 +166,7 @@ pub fn lay(scenario: &mut Table, services: &BTreeMap<String, Service>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn span(name: &str, id: &str, parent: &str, from_ms: u64, to_ms: u64) -> String {
         format!(
@@ -214,5 +215,28 @@ mod tests {
         );
         assert!(read(&line(&[span("a", "1", "", 20, 10)])).unwrap_err().contains("line 1: span \"a\": expected times"));
         assert!(read("\n").unwrap_err().contains("no spans"));
+    }
+
+    proptest! {
+        /// A parent takes its time less that of its children, however many there are and in whatever order they are exported.
+        #[test]
+        fn own_time_is_what_children_leave(children in proptest::collection::vec(1_u64..1_000, 0..8), rest in 0_u64..1_000) {
+            let mut from = 0;
+            let mut spans: Vec<String> = Vec::new();
+            for (n, ms) in children.iter().enumerate() {
+                spans.push(span("child", &format!("c{n}"), "p", from, from + ms));
+                from += ms;
+            }
+            spans.push(span("parent", "p", "", 0, from + rest));
+            let text = spans.iter().map(|span| line(std::slice::from_ref(span)) + "\n").collect::<String>();
+            let services = read(&text).unwrap();
+            prop_assert!((services["parent"].mean_s - rest as f64 / 1e3).abs() < 1e-9);
+            prop_assert_eq!(services.get("child").map_or(0, |child| child.count), children.len());
+        }
+
+        #[test]
+        fn any_text_is_read_or_a_mistake(text in "(\\PC{0,30}\n){0,4}") {
+            let _ = read(&text);
+        }
     }
 }

@@ -167,6 +167,7 @@ fn event(lines: &mut dyn BufRead) -> io::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn events_are_told_from_what_keeps_a_connection_alive() {
@@ -176,5 +177,30 @@ mod tests {
         assert_eq!(event(&mut lines).unwrap().as_deref(), Some("x\ny"));
         assert!(event(&mut lines).is_err());
         assert_eq!(event(&mut BufReader::new(&b":\n\n"[..])).unwrap(), None);
+    }
+
+    proptest! {
+        /// Every event's data comes once, in order, whatever line ends and comments lie between, and however the bytes arrive.
+        #[test]
+        fn events_come_whole_and_in_order(
+            events in proptest::collection::vec((proptest::collection::vec("[a-z{}:]{1,12}", 1..3), any::<bool>(), any::<bool>()), 0..8),
+            capacity in 1_usize..40,
+        ) {
+            let mut text = String::new();
+            for (n, (data, crlf, comment)) in events.iter().enumerate() {
+                let end = if *crlf { "\r\n" } else { "\n" };
+                if *comment {
+                    text += &format!(": still here{end}{end}");
+                }
+                text += &format!("id: {n}{end}");
+                data.iter().for_each(|line| text += &format!("data: {line}{end}"));
+                text += end;
+            }
+            let mut lines = BufReader::with_capacity(capacity, text.as_bytes());
+            for (data, ..) in &events {
+                prop_assert_eq!(event(&mut lines).unwrap(), Some(data.join("\n")));
+            }
+            prop_assert_eq!(event(&mut lines).unwrap(), None);
+        }
     }
 }
