@@ -71,6 +71,9 @@ pub enum StoreError {
     /// Something else is at work: try again later.
     #[error("{0}")]
     Busy(String),
+    /// Another process writes the collection now: this one has to stop.
+    #[error("{0}")]
+    Fenced(String),
     /// The store or the collection was closed.
     #[error("the collection is closed")]
     Closed,

@@ -49,6 +49,7 @@ mod snapshot;
 mod store;
 
 pub use backup::{Backup, BackupFolder, Received, Saved, restore};
+pub use catalog::manifest::Manifest;
 pub use collection::stats::CollectionStats;
 pub use collection::{Collection, Deleted, KEY_BYTES_MAX, OnConflict, Work, Write, Written};
 pub use error::{Gone, Problem, StoreError, WriteError};

@@ -198,7 +198,9 @@ struct Gated {
 
 impl Disk for Gated {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        if mode == OpenMode::Create && path.extension().is_some_and(|e| e == "segment" || e == "rows") {
+        if matches!(mode, OpenMode::Create | OpenMode::CreateNew)
+            && path.extension().is_some_and(|e| e == "segment" || e == "rows")
+        {
             let (open, changed) = &*self.open;
             drop(changed.wait_while(open.lock().unwrap(), |open| !*open).unwrap());
         }

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::ingest::partition::Partition;
 use crate::part::Part;
 use crate::part::segment::{RestFile, RowsFile};
-use crate::seams::{DiskFile, OpenMode};
+use crate::seams::Object;
 use meridian_model::{Invalid, Seq};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) struct PinnedFile {
     pub(super) name: String,
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
-    file: Arc<dyn DiskFile>,
+    file: Arc<dyn Object>,
     kind: Kind,
 }
 
@@ -67,9 +67,7 @@ impl Partition {
         self.check_whole()?;
         if self.log.is_none() {
             // An ephemeral collection survives as what it is made of, without events.
-            let none =
-                Manifest { flushed: 0, segments: Vec::new(), keys: Vec::new(), hidden: None, ..self.manifest.clone() };
-            return Ok(Pinned { manifest: Manifest { listed: Vec::new(), ..none }, events: 0, files: Vec::new() });
+            return Ok(Pinned { manifest: self.manifest.without_events(), events: 0, files: Vec::new() });
         }
         let manifest = Manifest {
             segments: self.segments.values().cloned().collect(),
@@ -98,8 +96,9 @@ impl Partition {
     }
 
     fn open_pinned(&self, name: String, kind: Kind) -> Result<PinnedFile, StoreError> {
-        let path = self.shared.segments_dir().join(&name);
-        let file = self.shared.disk.open(&path, OpenMode::Read).map_err(StoreError::io("open", &path))?;
+        let objects = self.shared.objects.as_ref();
+        let path = objects.path(&name);
+        let file = objects.open(&name).map_err(StoreError::io("open", &path))?;
         let bytes = file.len().map_err(StoreError::io("read", &path))?;
         Ok(PinnedFile { name, path, bytes, file, kind })
     }

@@ -2,6 +2,7 @@
 
 use super::folder::{BackupFolder, checksum_of, read_listing};
 use super::{Backup, FILES, Saved, SavedFile, SavedRecord, checksum};
+use crate::catalog;
 use crate::catalog::manifest::Manifest;
 use crate::catalog::sidecars::needed_files;
 use crate::codec::{read_file, replace_file};
@@ -123,7 +124,7 @@ fn restore_collection(
         to.sync().map_err(StoreError::io("sync", &path))?;
     }
     disk.sync_dir(&segments).map_err(StoreError::io("sync", &segments))?;
-    Manifest { copied: true, ..saved.manifest.clone() }.write(disk, &dir).map(|_| ())
+    catalog::disk::write(&Manifest { copied: true, ..saved.manifest.clone() }, disk, &dir).map(|_| ())
 }
 
 /// Gives a file of the backup to `sink`, piece by piece; it must be what it was.

@@ -1,25 +1,18 @@
 //! The manifest of a partition: what it consists of, replaced as a whole.
 //!
-//! A copy is replaced after it, so that the copy is never the newer one: where it is, an earlier manifest was put in the place
-//! of the newest. Every manifest takes a number of a file, so `next_file` tells which of two is newer.
+//! Every manifest takes a number of a file, so `next_file` is its version: it tells which of two is newer.
 
+use super::numbers::next_epoch;
 use crate::catalog::ranges::Range;
-use crate::codec::{frame, read_file, replace_file, unframe};
-use crate::error::{Problem, StoreError};
+use crate::codec::{frame, unframe};
+use crate::error::StoreError;
 use crate::options::Settings;
 use crate::part::segment::RestEntry;
-use crate::seams::Disk;
 use meridian_model::Schema;
+use meridian_model::seq::SeqLayout;
 use serde::{Deserialize, Serialize};
-use std::io::ErrorKind;
 use std::path::Path;
 
-/// Name of the manifest in the folder of its partition.
-pub(crate) const MANIFEST: &str = "MANIFEST";
-/// Name of its copy. Older programs write none.
-pub(crate) const COPY: &str = "MANIFEST.copy";
-/// Name that the manifest gets when the collection is dropped: from then on the folder is rubbish.
-pub(crate) const DROPPED: &str = "DROPPED";
 /// Number of the first file of a collection.
 pub(crate) const FIRST_FILE: u64 = 1;
 const MAGIC: &[u8; 8] = b"MRDNMANI";
@@ -28,7 +21,7 @@ pub(crate) const VERSION: u32 = 1;
 
 /// What a partition consists of, but for what the log holds after `flushed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Manifest {
+pub struct Manifest {
     pub(crate) tenant: String,
     pub(crate) collection: String,
     pub(crate) partition: u32,
@@ -42,7 +35,7 @@ pub(crate) struct Manifest {
     pub(crate) flushed: u64,
     /// Snapshots below this number are gone: rows that died before were dropped.
     pub(crate) dropped_seq: u64,
-    /// Number of the next file.
+    /// Number of the next file: the epoch of the writer above a count (`numbers.rs`).
     pub(crate) next_file: u64,
     pub(crate) segments: Vec<SegmentEntry>,
     /// Files of idempotency keys, oldest first.
@@ -54,25 +47,12 @@ pub(crate) struct Manifest {
     /// The file of hidden rows of all segments, in collections of mode `latest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hidden: Option<u64>,
+    /// How its sequence numbers are divided. Manifests without it are of before there was a choice.
+    #[serde(default, skip_serializing_if = "is_embedded", with = "layout_name")]
+    pub(crate) seq_layout: SeqLayout,
     /// Whether a copy lies beside it; in memory always.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) copied: bool,
-}
-
-/// How the copy of a manifest stands to it.
-#[derive(Debug)]
-pub(crate) enum Twin {
-    /// Whole and no newer: the manifest is the newest that was written.
-    Proof {
-        /// A crash came between the two.
-        behind: bool,
-    },
-    /// The program that wrote the manifest writes no copy.
-    Never,
-    /// A crash came before the first one.
-    First,
-    /// Missing or damaged.
-    Bad(Problem),
 }
 
 /// A live segment.
@@ -130,66 +110,77 @@ pub(crate) fn keys_name(file: u64) -> String {
 }
 
 impl Manifest {
-    /// Reads the manifest of the partition in `dir`.
-    pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Manifest, StoreError> {
-        Manifest::read_from(disk, &dir.join(MANIFEST))
+    /// Version in the catalog: greater than that of the manifest before.
+    pub fn version(&self) -> u64 {
+        self.next_file
     }
 
-    /// Reads a manifest under whatever name.
-    pub(crate) fn read_from(disk: &dyn Disk, path: &Path) -> Result<Manifest, StoreError> {
-        let bytes = read_file(disk, path)?;
-        let content = unframe(path, MAGIC, VERSION, &bytes)?;
+    /// How its sequence numbers are divided.
+    pub fn seq_layout(&self) -> SeqLayout {
+        self.seq_layout
+    }
+
+    /// The same under the next version: what a writer commits to take the collection over.
+    pub fn successor(&self) -> Manifest {
+        Manifest { next_file: next_epoch(self.next_file), ..self.clone() }
+    }
+
+    /// Name of its collection.
+    pub fn collection(&self) -> &str {
+        &self.collection
+    }
+
+    /// Position up to which it holds all writes.
+    pub fn flushed(&self) -> u64 {
+        self.flushed
+    }
+
+    /// The manifest as bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] of `path` where a value has no form in JSON.
+    pub fn encode(&self, path: &Path) -> Result<Vec<u8>, StoreError> {
+        let json = serde_json::to_vec(self).map_err(|e| StoreError::corrupt(path, e.to_string()))?;
+        Ok(frame(MAGIC, VERSION, &json))
+    }
+
+    /// Reads what [`Manifest::encode`] wrote; `path` is what errors name.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::NewerFormat`].
+    pub fn decode(path: &Path, bytes: &[u8]) -> Result<Manifest, StoreError> {
+        let content = unframe(path, MAGIC, VERSION, bytes)?;
         serde_json::from_slice(content).map_err(|e| StoreError::corrupt(path, format!("it does not read: {e}")))
     }
 
-    /// Reads the manifest of the partition in `dir`, and says what its copy proves.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] where the manifest is damaged or older than its copy.
-    pub(crate) fn read_both(disk: &dyn Disk, dir: &Path) -> Result<(Manifest, Twin), StoreError> {
-        let mut manifest = Manifest::read(disk, dir)?;
-        let copied = std::mem::replace(&mut manifest.copied, true);
-        let path = dir.join(COPY);
-        let bad = |detail: &str| Twin::Bad(Problem { path: path.clone(), detail: detail.to_owned() });
-        let twin = match Manifest::read_from(disk, &path) {
-            Ok(copy) if copy.seed != manifest.seed => bad("it is that of another collection"),
-            Ok(copy) if copy.next_file > manifest.next_file => {
-                let detail = format!(
-                    "it is older than its copy {COPY} ({} files were numbered where the copy says {}): \
-                     an earlier manifest was put in its place",
-                    manifest.next_file, copy.next_file
-                );
-                return Err(StoreError::corrupt(&dir.join(MANIFEST), detail));
-            }
-            Ok(copy) => Twin::Proof { behind: copy != manifest },
-            Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => match copied {
-                true if manifest.next_file <= FIRST_FILE => Twin::First,
-                true => bad("it is missing"),
-                false => Twin::Never,
-            },
-            Err(e) => Twin::Bad(Problem::of(&e)),
-        };
-        Ok((manifest, twin))
-    }
-
-    /// Replaces the manifest and then its copy, durably; gives the length of both.
-    ///
-    /// The manifest counts: a copy that cannot be written is tried again with the next one, and at the next start.
-    pub(crate) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<u64, StoreError> {
-        let path = dir.join(MANIFEST);
-        let json = serde_json::to_vec(self).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
-        let bytes = frame(MAGIC, VERSION, &json);
-        replace_file(disk, &path, &bytes)?;
-        if let Err(e) = replace_file(disk, &dir.join(COPY), &bytes) {
-            tracing::warn!(collection = %self.collection, error = %e, "the copy of a manifest was not written");
+    /// The same collection without events: what survives of one that is kept in memory.
+    pub(crate) fn without_events(&self) -> Manifest {
+        Manifest {
+            flushed: 0,
+            segments: Vec::new(),
+            keys: Vec::new(),
+            listed: Vec::new(),
+            hidden: None,
+            ..self.clone()
         }
-        Ok(2 * bytes.len() as u64)
+    }
+}
+
+fn is_embedded(layout: &SeqLayout) -> bool {
+    *layout == SeqLayout::Embedded
+}
+
+/// A layout of sequence numbers by its name.
+mod layout_name {
+    use meridian_model::seq::SeqLayout;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(layout: &SeqLayout, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(layout.name())
     }
 
-    /// Brings the copy up to date with the manifest.
-    pub(crate) fn write_copy(&self, disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
-        let path = dir.join(COPY);
-        let json = serde_json::to_vec(self).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
-        replace_file(disk, &path, &frame(MAGIC, VERSION, &json))
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<SeqLayout, D::Error> {
+        let name = String::deserialize(from)?;
+        SeqLayout::from_name(&name).map_err(de::Error::custom)
     }
 }

@@ -3,6 +3,9 @@
 //! Start at `manifest.rs`. `sidecars.rs` keeps dead and hidden rows and lists the files of a manifest, `ranges.rs` says
 //! which stretch of time a segment covers.
 
+pub(crate) mod disk;
+pub(crate) mod lineage;
 pub(crate) mod manifest;
+pub(crate) mod numbers;
 pub(crate) mod ranges;
 pub(crate) mod sidecars;

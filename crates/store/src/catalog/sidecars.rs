@@ -3,15 +3,17 @@
 use crate::catalog::manifest::{
     Manifest, SegmentEntry, dead_name, hidden_name, keys_name, rest_name, rows_name, segment_name,
 };
-use crate::codec::{frame, put_bytes, put_u32, put_u64, read_file, replace_file, unframe};
+use crate::codec::{frame, put_bytes, put_u32, put_u64, unframe};
 use crate::error::StoreError;
 use crate::ingest::partition::Partition;
 use crate::part::Entry;
 use crate::part::dead::DeadRows;
-use crate::seams::Disk;
+use crate::part::removal::delete;
+use crate::seams::Objects;
+use crate::seams::objects::{put_all, read_all};
 use meridian_model::{Invalid, Seq};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
+use std::path::PathBuf;
 
 const DEAD_MAGIC: &[u8; 8] = b"MRDNDEAD";
 const DEAD_VERSION: u32 = 2;
@@ -19,13 +21,13 @@ const HIDDEN_MAGIC: &[u8; 8] = b"MRDNHIDE";
 const HIDDEN_VERSION: u32 = 1;
 
 impl Partition {
-    /// Writes the dead rows of segments that changed since they were last written, all into one file.
+    /// Writes the dead rows of segments that changed since they were last written, all into one file; says whether there were any.
     pub(crate) fn save_dead(
         &self,
         entries: &[Entry],
         segments: &mut BTreeMap<u64, SegmentEntry>,
         flushed: u64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let last = Seq::end_of(flushed);
         let mut changed = Vec::new();
         for e in entries.iter().filter(|e| e.dead.count() > 0) {
@@ -36,7 +38,7 @@ impl Partition {
             }
         }
         if changed.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let file = self.shared.number_file();
         let mut content = Vec::new();
@@ -47,8 +49,7 @@ impl Partition {
             put_bytes(&mut content, &e.dead.encode(last).map_err(Invalid::new)?);
             meta.dead = Some((file, count));
         }
-        let path = self.shared.segments_dir().join(dead_name(file));
-        self.write_sidecar(&path, &frame(DEAD_MAGIC, DEAD_VERSION, &content))
+        self.write_sidecar(&dead_name(file), &frame(DEAD_MAGIC, DEAD_VERSION, &content)).map(|()| true)
     }
 
     /// Writes the hidden rows of all segments into one file, in collections of mode `latest`.
@@ -73,24 +74,22 @@ impl Partition {
             put_bytes(&mut content, &hidden.encode(Seq::end_of(flushed)).map_err(Invalid::new)?);
         }
         let file = self.shared.number_file();
-        let path = self.shared.segments_dir().join(hidden_name(file));
-        self.write_sidecar(&path, &frame(HIDDEN_MAGIC, HIDDEN_VERSION, &content))?;
+        self.write_sidecar(&hidden_name(file), &frame(HIDDEN_MAGIC, HIDDEN_VERSION, &content))?;
         Ok(Some(file))
     }
 
-    fn write_sidecar(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_sidecar(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         self.shared.counters.add_sidecar_bytes(bytes.len() as u64);
-        replace_file(self.shared.disk.as_ref(), path, bytes)
+        let objects = self.shared.objects.as_ref();
+        put_all(objects, name, bytes).map(|_| ()).map_err(StoreError::io("write", &objects.path(name)))
     }
 
     /// Removes files of dead rows and keys that the manifest does not name any more.
     pub(crate) fn remove_sidecars(&self, old: &Manifest) {
         let named = sidecars(&self.manifest);
         for name in sidecars(old).difference(&named) {
-            let path = self.shared.segments_dir().join(name);
-            if let Err(e) = self.shared.disk.remove(&path) {
-                tracing::warn!(path = %path.display(), error = %e, "could not remove a file that is not needed any more");
-            }
+            // A sidecar is read when a partition is opened, and by nobody after that.
+            delete(self.shared.objects.as_ref(), name);
         }
     }
 }
@@ -124,15 +123,19 @@ pub(crate) fn needed_files(manifest: &Manifest) -> BTreeSet<String> {
     files
 }
 
+/// Reads a sidecar whole, with the path that messages name.
+pub(crate) fn read(objects: &dyn Objects, name: &str) -> Result<(PathBuf, Vec<u8>), StoreError> {
+    let path = objects.path(name);
+    match read_all(objects, name) {
+        Ok(bytes) => Ok((path, bytes)),
+        Err(e) => Err(StoreError::io("read", &path)(e)),
+    }
+}
+
 /// Reads the hidden rows of all segments, by file.
-pub(crate) fn read_hidden(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-) -> Result<HashMap<u64, DeadRows>, StoreError> {
+pub(crate) fn read_hidden(objects: &dyn Objects, manifest: &Manifest) -> Result<HashMap<u64, DeadRows>, StoreError> {
     let Some(file) = manifest.hidden else { return Ok(HashMap::new()) };
-    let path = dir.join(hidden_name(file));
-    let bytes = read_file(disk, &path)?;
+    let (path, bytes) = read(objects, &hidden_name(file))?;
     let content = unframe(&path, HIDDEN_MAGIC, HIDDEN_VERSION, &bytes)?;
     let parse = || -> Result<HashMap<u64, DeadRows>, String> {
         let mut reader = crate::codec::Reader::new(content);
@@ -150,23 +153,23 @@ pub(crate) fn read_hidden(
 }
 
 /// Number of the last write that a file of dead or hidden rows tells of.
-pub(crate) fn last_death_of(disk: &dyn Disk, path: &Path) -> Result<u64, StoreError> {
-    let bytes = read_file(disk, path)?;
-    let content = unframe(path, DEAD_MAGIC, DEAD_VERSION, &bytes)
-        .or_else(|_| unframe(path, HIDDEN_MAGIC, HIDDEN_VERSION, &bytes))?;
+pub(crate) fn last_death_of(objects: &dyn Objects, name: &str) -> Result<u64, StoreError> {
+    let (path, bytes) = read(objects, name)?;
+    let content = unframe(&path, DEAD_MAGIC, DEAD_VERSION, &bytes)
+        .or_else(|_| unframe(&path, HIDDEN_MAGIC, HIDDEN_VERSION, &bytes))?;
     let last = |all: HashMap<u64, DeadRows>| all.values().map(DeadRows::last).max().unwrap_or(0);
-    parse_marks(content, |_| Some(u32::MAX)).map(last).map_err(|e| StoreError::corrupt(path, e))
+    parse_marks(content, |_| Some(u32::MAX)).map(last).map_err(|e| StoreError::corrupt(&path, e))
 }
 
 /// Reads a file of dead rows whatever manifest names it, of the segments with so many rows.
 pub(crate) fn dead_of_all(
-    disk: &dyn Disk,
-    path: &Path,
+    objects: &dyn Objects,
+    name: &str,
     rows_of: impl Fn(u64) -> Option<u32>,
 ) -> Result<HashMap<u64, DeadRows>, StoreError> {
-    let bytes = read_file(disk, path)?;
-    let content = unframe(path, DEAD_MAGIC, DEAD_VERSION, &bytes)?;
-    parse_marks(content, rows_of).map_err(|e| StoreError::corrupt(path, e))
+    let (path, bytes) = read(objects, name)?;
+    let content = unframe(&path, DEAD_MAGIC, DEAD_VERSION, &bytes)?;
+    parse_marks(content, rows_of).map_err(|e| StoreError::corrupt(&path, e))
 }
 
 fn parse_marks(content: &[u8], rows_of: impl Fn(u64) -> Option<u32>) -> Result<HashMap<u64, DeadRows>, String> {
@@ -182,10 +185,9 @@ fn parse_marks(content: &[u8], rows_of: impl Fn(u64) -> Option<u32>) -> Result<H
 }
 
 /// Reads the dead rows of one segment from the file that its manifest names.
-pub(crate) fn read_dead(disk: &dyn Disk, dir: &Path, meta: &SegmentEntry) -> Result<DeadRows, StoreError> {
+pub(crate) fn read_dead(objects: &dyn Objects, meta: &SegmentEntry) -> Result<DeadRows, StoreError> {
     let Some((file, count)) = meta.dead else { return Ok(DeadRows::default()) };
-    let path = dir.join(dead_name(file));
-    let bytes = read_file(disk, &path)?;
+    let (path, bytes) = read(objects, &dead_name(file))?;
     let content = unframe(&path, DEAD_MAGIC, DEAD_VERSION, &bytes)?;
     let parse = || -> Result<DeadRows, String> {
         let mut reader = crate::codec::Reader::new(content);

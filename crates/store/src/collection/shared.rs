@@ -1,14 +1,15 @@
 //! What the partition, its readers and its jobs share.
 
 use crate::collection::stats::Counters;
-use crate::error::Problem;
+use crate::error::{Problem, StoreError};
 use crate::ingest::listeners::Listeners;
 use crate::maintenance::pace::Load;
 use crate::options::{Options, Settings};
 use crate::part::cache::BlockCache;
+use crate::part::removal::Removal;
 use crate::part::segment::SegmentPlace;
 use crate::part::{Context, PartView};
-use crate::seams::{Disk, Seams};
+use crate::seams::{Objects, Seams};
 use crate::snapshot::horizon::Horizon;
 use arc_swap::ArcSwap;
 use std::path::PathBuf;
@@ -41,8 +42,11 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) seams: Seams,
-    /// Where the data lies; in memory for an ephemeral collection.
-    pub(crate) disk: Arc<dyn Disk>,
+    /// Segments and what is beside them; in memory for an ephemeral collection.
+    pub(crate) objects: Arc<dyn Objects>,
+    /// Names of objects that go once no snapshot pins them.
+    pub(crate) removal: Arc<Removal>,
+    /// The folder of the partition, as messages name it.
     pub(crate) dir: PathBuf,
     pub(crate) options: Arc<Options>,
     pub(crate) cache: Arc<BlockCache>,
@@ -59,12 +63,18 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn segments_dir(&self) -> PathBuf {
-        self.dir.join("segments")
+    pub(crate) fn place(&self) -> SegmentPlace {
+        SegmentPlace {
+            objects: self.objects.clone(),
+            removal: Some(self.removal.clone()),
+            cache: self.cache.clone(),
+            counters: self.counters.clone(),
+        }
     }
 
-    pub(crate) fn place(&self) -> SegmentPlace {
-        SegmentPlace { disk: self.disk.clone(), cache: self.cache.clone(), counters: self.counters.clone() }
+    /// Makes the names of objects durable: before a manifest names them.
+    pub(crate) fn sync_objects(&self) -> Result<(), StoreError> {
+        self.objects.sync().map_err(StoreError::io("sync", &self.objects.path("")))
     }
 
     /// A number for a file that no other file of the partition has.

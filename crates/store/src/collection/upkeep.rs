@@ -4,10 +4,10 @@ use super::Collection;
 use crate::error::{StoreError, WriteError};
 use crate::ingest::partition::{Done, Request};
 use crate::ingest::stage::Change;
-use crate::log::Log;
 use crate::maintenance::expiry::{self, EXPIRY_EVERY_US, Expired, Expiry};
 use crate::maintenance::job::{Job, Output};
 use crate::options::Settings;
+use crate::part::removal::delete;
 use meridian_model::Invalid;
 use roaring::RoaringBitmap;
 use std::collections::HashMap;
@@ -114,24 +114,34 @@ impl Collection {
     /// Chooses the most urgent flush or merge of memory trees without doing it: [`Collection::run`] and
     /// [`Collection::install`] do. So a simulator can let writes come in between, as threads would.
     pub fn begin_memory(&self, flush: bool) -> Option<Work> {
-        let job = self.core.lock().next_memory_job(flush)?;
-        Some(Work::of(job))
+        self.remove_obsolete();
+        self.core.lock().next_memory_job(flush).map(Work::of)
     }
 
     /// Chooses the most urgent merge of segments without doing it.
     pub fn begin_segments(&self) -> Option<Work> {
-        let job = self.core.lock().next_segment_job()?;
-        Some(Work::of(job))
+        self.remove_obsolete();
+        self.core.lock().next_segment_job().map(Work::of)
     }
 
     /// Works off what was begun. Readers and writers go on meanwhile.
     pub fn run(&self, work: &mut Work) {
-        work.output = Some(work.job.run(&self.shared, &self.stop));
+        let numbered = if work.job.writes_files() { self.core.lock().claim_numbers() } else { Ok(()) };
+        work.output = Some(numbered.and_then(|()| work.job.run(&self.shared, &self.stop)));
+    }
+
+    /// Deletes what no manifest names any more, once no snapshot of the process needs it.
+    pub(crate) fn remove_obsolete(&self) {
+        let names = self.core.lock().take_removable();
+        names.iter().for_each(|name| delete(self.shared.objects.as_ref(), name));
     }
 
     /// Puts the outcome in place; on an error everything stays as it was.
     pub fn install(&self, mut work: Work) -> Result<(), StoreError> {
-        let output = work.output.take().unwrap_or_else(|| work.job.run(&self.shared, &self.stop));
+        if work.output.is_none() {
+            self.run(&mut work);
+        }
+        let output = work.output.take().unwrap_or(Err(StoreError::Closed));
         let result = {
             let (clock, mut core) = (&self.shared.seams.clock, self.core.lock());
             let begun = clock.elapsed();
@@ -139,6 +149,8 @@ impl Collection {
             self.shared.counters.add_install((clock.elapsed() - begun).max(0) as u64);
             result
         };
+        // The job is done with its inputs: what only it pinned goes now.
+        self.remove_obsolete();
         self.wake.wake();
         let _lock = self.room_lock.lock();
         self.room.notify_all();
@@ -166,8 +178,9 @@ impl Collection {
         drop(self.segment_lane.lock());
         let memory = self.shared.memory.swap(0, Ordering::AcqRel);
         self.shared.memory_all.fetch_sub(memory, Ordering::AcqRel);
+        self.remove_obsolete();
         // What a flush could not take is in the log, which says of it that it is all there.
-        let sealed = if settle { self.core.lock().log.as_ref().map_or(Ok(()), Log::seal) } else { Ok(()) };
+        let sealed = if settle { self.core.lock().log.as_mut().map_or(Ok(()), |log| log.seal()) } else { Ok(()) };
         flushed.and(sealed)
     }
 }

@@ -7,13 +7,14 @@
 //! (`digest.rs`): another batch under the same key is refused rather than thrown away.
 
 use crate::catalog::manifest::{KeysEntry, keys_name};
-use crate::codec::{FRAME_BYTES, Reader, frame, put_i64, put_u32, put_u64, read_file, replace_file, unframe};
+use crate::catalog::sidecars;
+use crate::codec::{FRAME_BYTES, Reader, frame, put_i64, put_u32, put_u64, unframe};
 use crate::error::StoreError;
 use crate::ingest::digest;
 use crate::part::keys::hash;
-use crate::seams::Disk;
+use crate::seams::Objects;
+use crate::seams::objects::put_all;
 use std::collections::HashMap;
-use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"MRDNKEYS";
 /// Version 1 had no digests.
@@ -96,10 +97,10 @@ impl IdempotencyKeys {
     }
 
     /// Reads the files that a manifest names; gives what is wrong with those that do not read.
-    pub(crate) fn load(&mut self, disk: &dyn Disk, dir: &Path, files: &[KeysEntry]) -> Vec<StoreError> {
+    pub(crate) fn load(&mut self, objects: &dyn Objects, files: &[KeysEntry]) -> Vec<StoreError> {
         let mut bad = Vec::new();
         for entry in files {
-            match read(disk, &dir.join(keys_name(entry.file))) {
+            match read(objects, &keys_name(entry.file)) {
                 Ok(found) => self.keys.extend(found),
                 Err(e) => bad.push(e),
             }
@@ -111,8 +112,7 @@ impl IdempotencyKeys {
     /// `file` numbers a new file. Files that the answer leaves out may be removed once a manifest has it.
     pub(crate) fn save(
         &self,
-        disk: &dyn Disk,
-        dir: &Path,
+        objects: &dyn Objects,
         files: &[KeysEntry],
         flushed: u64,
         now: i64,
@@ -143,7 +143,8 @@ impl IdempotencyKeys {
             put_i64(&mut content, what.time);
             put_u64(&mut content, what.batch);
         }
-        replace_file(disk, &dir.join(keys_name(file)), &frame(MAGIC, VERSION, &content))?;
+        let (name, bytes) = (keys_name(file), frame(MAGIC, VERSION, &content));
+        put_all(objects, &name, &bytes).map_err(StoreError::io("write", &objects.path(&name)))?;
         let newest = fresh.iter().map(|(_, what)| what.time).max().unwrap_or(now);
         kept.push(KeysEntry { file, newest, count: fresh.len() as u64 });
         Ok(kept)
@@ -162,9 +163,9 @@ pub(crate) fn file_bytes(keys: u64) -> u64 {
 }
 
 /// Reads one file of keys.
-pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<(u128, Remembered)>, StoreError> {
-    let bytes = read_file(disk, path)?;
-    let content = unframe(path, MAGIC, VERSION, &bytes)?;
+pub(crate) fn read(objects: &dyn Objects, name: &str) -> Result<Vec<(u128, Remembered)>, StoreError> {
+    let (path, bytes) = sidecars::read(objects, name)?;
+    let content = unframe(&path, MAGIC, VERSION, &bytes)?;
     let parse = || -> Result<Vec<(u128, Remembered)>, String> {
         let mut r = Reader::new(content);
         let count = r.u64()? as usize;
@@ -181,5 +182,5 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<(u128, Remembered
             })
             .collect()
     };
-    parse().map_err(|e| StoreError::corrupt(path, e))
+    parse().map_err(|e| StoreError::corrupt(&path, e))
 }

@@ -4,7 +4,9 @@
 //! (`maintenance.rs`): chosen and installed here, under the lock that the caller keeps around the partition, and worked
 //! off outside of it. Readers never come here: they load the published [`State`].
 
+use crate::catalog::lineage::Lineage;
 use crate::catalog::manifest::{Manifest, SegmentEntry};
+use crate::catalog::numbers::next_epoch;
 use crate::collection::shared::{Shared, State, seen_of};
 use crate::error::{Problem, StoreError, WriteError};
 use crate::ingest::bodies::{
@@ -13,16 +15,15 @@ use crate::ingest::bodies::{
 use crate::ingest::digest;
 use crate::ingest::idempotency::{IdempotencyKeys, Remembered};
 use crate::ingest::stage::{Change, Events, Outcome, Stage, Staging, kind_of};
-use crate::log::{AppendError, Kind, Log, Record};
+use crate::log::{Kind, Record};
 use crate::maintenance::choice::{RUNS_MERGED, tier};
 use crate::maintenance::expiry::Expiry;
 use crate::maintenance::runs::merge_runs;
 use crate::options::Settings;
 use crate::part::{Context, Entry, PartView};
-use crate::seams::Disk;
+use crate::seams::{AppendError, CommitError, WriteLog};
 use meridian_model::{Mode, Schema, Seq};
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -38,11 +39,15 @@ const REPLAY_BYTES: usize = 32 << 20;
 pub(crate) struct Partition {
     pub(crate) shared: Arc<Shared>,
     pub(crate) manifest: Manifest,
+    /// Commits the manifest.
+    pub(crate) catalog: Lineage,
+    /// Whether numbers of files are of an epoch that this process has committed.
+    pub(crate) claimed: bool,
     /// Where the manifest of an ephemeral collection survives a restart; `None` where it lies with the data.
-    pub(crate) definition: Option<(Arc<dyn Disk>, PathBuf)>,
+    pub(crate) definition: Option<Lineage>,
     pub(crate) context: Arc<Context>,
     /// `None` of an ephemeral collection.
-    pub(crate) log: Option<Log>,
+    pub(crate) log: Option<Box<dyn WriteLog>>,
     /// Segments first, then memory trees, oldest first.
     pub(crate) entries: Vec<Entry>,
     /// What the manifest says of each open segment, by number of its part.
@@ -172,8 +177,15 @@ impl Partition {
                 }
                 Err(AppendError::Unknown(e)) => {
                     let why = format!("{e}: what is on disk is not known any more; restart once the disk is well");
+                    // Poisoned until it is opened again: a later group could stand behind one that a restart does not find.
                     self.refuse(why.clone());
                     return fail_stored(answers, || WriteError::Failed(why.clone()));
+                }
+                Err(AppendError::Fenced(e)) => {
+                    // Nothing of the group is stored, and what this process holds may be behind the new writer already.
+                    let why = e.to_string();
+                    self.refuse(why.clone());
+                    return fail_stored(answers, || WriteError::Refused(why.clone()));
                 }
             }
         }
@@ -266,7 +278,7 @@ impl Partition {
             missing: self.problems.as_slice().into(),
             notes: self.notes.as_slice().into(),
             refuses: self.refuses.clone(),
-            log_tail_bytes: self.log.as_ref().map_or(0, Log::tail_bytes),
+            log_tail_bytes: self.log.as_ref().map_or(0, |log| log.tail_bytes()),
             keys: self.keys.len() as u64,
             depth: self.depth,
         }));
@@ -309,16 +321,34 @@ impl Partition {
         Ok(())
     }
 
+    /// Takes an epoch of file numbers for this process: before it names its first file.
+    pub(crate) fn claim_numbers(&mut self) -> Result<(), StoreError> {
+        if self.claimed {
+            return Ok(());
+        }
+        let next_file = next_epoch(self.manifest.next_file.max(self.shared.next_file.load(Ordering::Relaxed)));
+        let manifest = Manifest { next_file, ..self.manifest.clone() };
+        match self.write_manifest(&manifest) {
+            Ok(()) => {
+                self.shared.next_file.store(next_file, Ordering::Relaxed);
+                self.manifest = manifest;
+                self.claimed = true;
+                Ok(())
+            }
+            // Both manifests name the same files: whichever stands, the next try follows it.
+            Err(CommitError::Unknown(error)) => Err(error),
+            Err(failed) => Err(self.after_failed_commit(failed)),
+        }
+    }
+
     /// Writes a manifest, and its copy where an ephemeral collection keeps its definition.
-    pub(crate) fn write_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
-        let bytes = manifest.write(self.shared.disk.as_ref(), &self.shared.dir)?;
+    pub(crate) fn write_manifest(&self, manifest: &Manifest) -> Result<(), CommitError> {
+        let bytes = self.catalog.commit(manifest)?;
         self.shared.counters.add_sidecar_bytes(bytes);
-        if let Some((disk, dir)) = &self.definition
+        if let Some(definition) = &self.definition
             && (manifest.schema != self.manifest.schema || manifest.settings != self.manifest.settings)
         {
-            let empty =
-                Manifest { flushed: 0, segments: Vec::new(), keys: Vec::new(), hidden: None, ..manifest.clone() };
-            empty.write(disk.as_ref(), dir)?;
+            definition.commit(&manifest.without_events())?;
         }
         Ok(())
     }

@@ -33,10 +33,10 @@ mod open;
 mod record;
 mod scan;
 
-pub(crate) use record::{Kind, Record};
+pub use record::{Kind, Record};
 
 use crate::error::StoreError;
-use crate::seams::{Disk, DiskFile, OpenMode};
+use crate::seams::{AppendError, Disk, DiskFile, OpenMode, Replayed, WriteLog};
 use mark::{HEAD_BYTES, Mark, Slot};
 use newest::Newest;
 use std::io;
@@ -113,27 +113,65 @@ impl Current {
     }
 }
 
-/// Why an append failed.
-#[derive(Debug)]
-pub(crate) enum AppendError {
-    /// Nothing of it is in the log, nor will be: the collection may go on.
-    Clean(StoreError),
-    /// Nobody knows what is on disk: the collection must take no more.
-    Unknown(StoreError),
-}
-
 fn log_name(epoch: u64) -> String {
     format!("{epoch:016x}.log")
 }
 
-impl Log {
-    /// Bytes of records that a restart would read.
-    pub(crate) fn tail_bytes(&self) -> u64 {
+impl WriteLog for Log {
+    fn replay(&mut self, flushed: u64) -> Result<Replayed, StoreError> {
+        // The lock of the data folder has fenced all others.
+        let (log, found) = Log::open(&self.disk, &self.dir, self.file_bytes, flushed)?;
+        *self = log;
+        Ok(Replayed { records: found.records, damage: found.damage, torn_bytes: found.torn_bytes })
+    }
+
+    fn append(&mut self, records: &[Record]) -> Result<u64, AppendError> {
+        self.append_group(records)
+    }
+
+    fn release(&mut self, flushed: u64) -> Result<(), StoreError> {
+        self.release_files(flushed)
+    }
+
+    fn tail_bytes(&self) -> u64 {
         self.files.iter().map(|f| f.bytes).sum()
     }
 
+    /// Makes the last mark durable: a start then knows of every acknowledged write.
+    fn seal(&mut self) -> Result<(), StoreError> {
+        match (&self.current, self.files.last()) {
+            (Some(current), Some(file)) => current.file.sync().map_err(StoreError::io("sync", &file.path)),
+            _ => Ok(()),
+        }
+    }
+
+    fn verify(&self, flushed: u64, position: u64) -> Vec<StoreError> {
+        self.read_again(flushed, position)
+    }
+}
+
+impl Log {
+    /// A log that was not read yet.
+    pub(crate) fn closed(disk: &Arc<dyn Disk>, dir: &Path, file_bytes: u64) -> Log {
+        Log {
+            disk: disk.clone(),
+            dir: dir.to_owned(),
+            file_bytes,
+            next_epoch: 0,
+            files: Vec::new(),
+            current: None,
+            spares: Vec::new(),
+            newest: None,
+            buffer: Vec::new(),
+        }
+    }
+
     /// Writes records and syncs: when this answers `Ok`, they are durable.
-    pub(crate) fn append(&mut self, records: &[Record]) -> Result<u64, AppendError> {
+    fn append_group(&mut self, records: &[Record]) -> Result<u64, AppendError> {
+        if self.next_epoch == 0 {
+            // The files that are there were not read: their numbers would be given again.
+            return Err(AppendError::Clean(StoreError::Closed));
+        }
         let (Some(first), Some(last)) = (records.first(), records.last()) else { return Ok(0) };
         let bytes: usize = records.iter().map(Record::stored_len).sum();
         let full = self.file_bytes + HEAD_BYTES;
@@ -181,14 +219,6 @@ impl Log {
         Ok(written)
     }
 
-    /// Makes the last mark durable: a start then knows of every acknowledged write.
-    pub(crate) fn seal(&self) -> Result<(), StoreError> {
-        match (&self.current, self.files.last()) {
-            (Some(current), Some(file)) => current.file.sync().map_err(StoreError::io("sync", &file.path)),
-            _ => Ok(()),
-        }
-    }
-
     /// Starts a file: a spare under a new name, or a new one; writes up to `acknowledged` are in the files before it.
     fn next_file(&mut self, acknowledged: u64) -> Result<Current, StoreError> {
         let epoch = self.next_epoch;
@@ -214,7 +244,7 @@ impl Log {
     }
 
     /// Lets go of files whose records are all covered by a manifest: a start then reads nothing of them.
-    pub(crate) fn release(&mut self, flushed: u64) -> Result<(), StoreError> {
+    fn release_files(&mut self, flushed: u64) -> Result<(), StoreError> {
         let mut result = Ok(());
         for file in std::mem::take(&mut self.files) {
             let fresh = file.bytes == 0 && self.current.is_some() && self.newest.as_ref() == Some(&file.path);

@@ -98,13 +98,13 @@ impl Log {
             found.damage.extend(group.write_again(disk.as_ref()).err());
         }
         if found.damage.is_empty() {
-            log.release(flushed)?;
+            log.release_files(flushed)?;
         }
         Ok((log, found))
     }
 
     /// Reads the log again and says what is damaged; `position` is that of the newest write.
-    pub(crate) fn verify(&self, flushed: u64, position: u64) -> Vec<StoreError> {
+    pub(super) fn read_again(&self, flushed: u64, position: u64) -> Vec<StoreError> {
         let mut damage = match Log::read(&self.disk, &self.dir, self.file_bytes, flushed) {
             Ok((_, found)) if found.damage.is_empty() => {
                 let last = found.last(flushed);
@@ -121,17 +121,7 @@ impl Log {
 
     /// Reads what is there and changes nothing.
     fn read(disk: &Arc<dyn Disk>, dir: &Path, file_bytes: u64, flushed: u64) -> Result<(Log, Recovered), StoreError> {
-        let mut log = Log {
-            disk: disk.clone(),
-            dir: dir.to_owned(),
-            file_bytes,
-            next_epoch: 1,
-            files: Vec::new(),
-            current: None,
-            spares: Vec::new(),
-            newest: None,
-            buffer: Vec::new(),
-        };
+        let mut log = Log { next_epoch: 1, ..Log::closed(disk, dir, file_bytes) };
         let newest = newest::read(disk.as_ref(), dir);
         let mut reading = Reading::default();
         for name in disk.list(dir).map_err(StoreError::io("list", dir))? {

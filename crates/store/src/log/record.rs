@@ -22,7 +22,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"MRLG");
 
 /// What a record does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Adds events; none of their ids was there.
     Write,
     /// Adds events; those that had their ids are dead from here on.
@@ -50,13 +50,19 @@ impl Kind {
 
 /// One write, as the log holds it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Record {
-    pub(crate) position: u64,
-    pub(crate) kind: Kind,
-    pub(crate) time: i64,
-    pub(crate) events: u32,
-    pub(crate) key: Vec<u8>,
-    pub(crate) body: Vec<u8>,
+pub struct Record {
+    /// Number of the write, contiguous in a log.
+    pub position: u64,
+    /// What it does.
+    pub kind: Kind,
+    /// When it was taken, in microseconds since 1970.
+    pub time: i64,
+    /// How many events it adds.
+    pub events: u32,
+    /// Its idempotency key; empty: it has none.
+    pub key: Vec<u8>,
+    /// What it adds or kills, as `ingest/bodies.rs` encodes it.
+    pub body: Vec<u8>,
 }
 
 impl Record {

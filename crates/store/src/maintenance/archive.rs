@@ -9,6 +9,7 @@ use crate::maintenance::choice::RUNS_MERGED;
 use crate::maintenance::job::{Job, Work};
 use crate::maintenance::schedule::REST_QUIET_US;
 use crate::part::Entry;
+use crate::part::removal::delete;
 use crate::part::segment::{RestFile, Segment, write_rest};
 use crate::part::{Part, PartView};
 use crate::recovery::MADE_ANEW;
@@ -72,17 +73,21 @@ impl Job {
             seq: Seq(u64::MAX),
             context: self.context.clone(),
         };
-        let dir = shared.segments_dir();
-        let path = dir.join(rest_name(file));
-        let written = write_rest(shared.disk.as_ref(), &path, &view, (stop, self.pace(shared))).and_then(|entry| {
-            shared.disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
+        let (objects, name) = (shared.objects.as_ref(), rest_name(file));
+        // An earlier try may have left some of it, and a damaged one is written anew. No manifest names it, or this job would not be.
+        let taken = objects.open(&name).is_ok();
+        if taken {
+            objects.delete(&name).map_err(StoreError::io("remove", &objects.path(&name)))?;
+        }
+        let written = write_rest(objects, &name, &view, (stop, self.pace(shared))).and_then(|entry| {
+            shared.sync_objects()?;
             shared.counters.add_rest_bytes(entry.bytes);
-            let rest = Segment::open_rest(&shared.place(), &dir, file, entry)?;
+            let rest = Segment::open_rest(&shared.place(), file, entry)?;
             // What is to be the truth is read once before it is: from then on the other copy may go.
             same_rows(&input.part, &rest).map(|()| rest)
         });
         if written.is_err() {
-            let _ = shared.disk.remove(&path);
+            let _ = objects.delete(&name);
         }
         written
     }
@@ -94,9 +99,8 @@ impl Job {
         let Some(old) = self.inputs.first().and_then(|input| input.part.segment()) else {
             return Err(StoreError::Closed);
         };
-        let dir = shared.segments_dir();
-        old.rebuild(&dir, file, self.context.rule)?;
-        let part = Part::open(&shared.place(), &dir, file, old.rest())?;
+        old.rebuild(file, self.context.rule)?;
+        let part = Part::open(&shared.place(), file, old.rest())?;
         shared.counters.add_rest_bytes(part.segment().map_or(0, |s| s.index.bytes));
         Ok(part)
     }
@@ -144,12 +148,7 @@ impl Partition {
                 self.remove_sidecars(&old);
                 Ok(())
             }
-            Err(failed) => {
-                if failed.unknown {
-                    self.refuse(format!("{}: restart once the disk is well", failed.error));
-                }
-                Err(failed.error)
-            }
+            Err(failed) => Err(self.after_failed_commit(failed)),
         }
     }
 
@@ -216,7 +215,6 @@ impl Partition {
     /// The files at this number; they are kept from now on for a while.
     fn list(&mut self, at: Seq) -> Result<Files, StoreError> {
         self.flushed_whole()?;
-        let dir = self.shared.segments_dir();
         let mut files: Vec<u64> = self.listable(at).map(|(_, _, meta, _)| meta.file).collect();
         files.sort_unstable();
         let memory = self.shared.options.files_memory.as_micros();
@@ -228,24 +226,30 @@ impl Partition {
         manifest.listed.extend(files.iter().map(|file| (*file, kept_until)));
         self.write_manifest(&manifest)?;
         self.manifest = manifest;
-        let paths = files.iter().map(|file| dir.join(rest_name(*file))).collect();
+        let paths = files.iter().map(|file| self.shared.objects.path(&rest_name(*file))).collect();
         Ok(Files { seq: at, paths, kept_until })
     }
 
-    /// Forgets lists whose time is over, and removes the files that only they kept.
+    /// Forgets lists whose time is over, and lets the files go that only they kept.
     pub(crate) fn sweep_listed(&mut self) {
         let now = self.shared.seams.clock.now();
         let (kept, over) = self.manifest.listed.iter().partition(|(_, until)| *until > now);
         self.manifest.listed = kept;
         let over: Vec<(u64, i64)> = over;
         for (file, _) in over {
-            if self.segments.values().chain(&self.damaged).all(|meta| meta.file != file) {
-                let path = self.shared.segments_dir().join(rest_name(file));
-                if let Err(e) = self.shared.disk.remove(&path) {
-                    tracing::warn!(path = %path.display(), error = %e, "could not remove a file that was listed");
-                }
+            let name = rest_name(file);
+            let is_live = self.segments.values().chain(&self.damaged).any(|meta| meta.file == file);
+            // One that a merge of this process retired is doomed already, with what pins it.
+            if !is_live && !self.shared.removal.holds(&name) {
+                self.shared.removal.doom_unpinned(name);
             }
         }
+    }
+
+    /// Objects that no manifest names, no snapshot pins and no other program was told of: the caller deletes them, without the lock.
+    pub(crate) fn take_removable(&self) -> Vec<String> {
+        let listed: Vec<String> = self.manifest.listed.iter().map(|(file, _)| rest_name(*file)).collect();
+        self.shared.removal.take_free(|name| listed.iter().any(|listed| listed == name))
     }
 
     /// A segment that merges have done with, or all while writers are quiet.
@@ -290,12 +294,11 @@ impl Partition {
                 Ok(())
             }
             Err(failed) => {
-                if failed.unknown {
-                    self.refuse(format!("{}: restart once the disk is well", failed.error));
-                } else {
-                    rest.give_up();
+                if !failed.is_unknown() {
+                    // No manifest names it and no reader has it.
+                    delete(self.shared.objects.as_ref(), &rest.name);
                 }
-                Err(failed.error)
+                Err(self.after_failed_commit(failed))
             }
         }
     }

@@ -12,6 +12,8 @@ use crate::maintenance::runs::RowMaps;
 use crate::part::Entry;
 use crate::part::Part;
 use crate::part::dead::DeadRows;
+use crate::part::removal::Pin;
+use crate::seams::CommitError;
 use meridian_model::{Mode, Seq};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -137,13 +139,11 @@ impl Partition {
         let manifest = match saved {
             Ok(manifest) => manifest,
             Err(failed) => {
-                if failed.unknown {
-                    // Either manifest may be the one that a restart finds: the files of both stay.
-                    self.refuse(format!("{}: restart once the disk is well", failed.error));
-                } else {
+                // Where either manifest may be the one that a restart finds, the files of both stay.
+                if !failed.is_unknown() {
                     discard(&self.shared, &merged);
                 }
-                return Err(failed.error);
+                return Err(self.after_failed_commit(failed));
             }
         };
         let old = std::mem::replace(&mut self.manifest, manifest);
@@ -151,9 +151,9 @@ impl Partition {
             let (Some(segment), Some(meta)) = (input.part.segment(), self.segments.get(&input.part.number)) else {
                 continue;
             };
-            segment.retire(self.manifest.listed.iter().any(|(file, _)| *file == meta.file));
-            // What was said of its files is history.
-            let files = [rest_name, segment_name].map(|name| self.shared.segments_dir().join(name(meta.file)));
+            // The manifest that stands does not name its files any more: only snapshots may need them.
+            segment.retire(meta.file, Arc::downgrade(&input.part) as Pin);
+            let files = [rest_name, segment_name].map(|name| self.shared.objects.path(&name(meta.file)));
             self.notes.retain(|note| !files.contains(&note.path));
         }
         self.entries = entries;
@@ -176,18 +176,20 @@ impl Partition {
         entries: &[Entry],
         segments: &mut BTreeMap<u64, SegmentEntry>,
         flushed: u64,
-    ) -> Result<Manifest, SaveError> {
-        let disk = self.shared.disk.as_ref();
-        let clean = |error: StoreError| SaveError { error, unknown: false };
-        self.save_dead(entries, segments, flushed).map_err(clean)?;
+    ) -> Result<Manifest, CommitError> {
+        let clean = CommitError::Clean;
+        let mut put = self.save_dead(entries, segments, flushed).map_err(clean)?;
         let hidden = self.save_hidden(entries, segments, flushed).map_err(clean)?;
+        let hidden_put = hidden.is_some();
         let now = self.shared.seams.clock.now();
+        // Taken even where no keys are written: the number is the manifest's version.
         let file = self.shared.number_file();
         let keys = if flushed == self.manifest.flushed {
             self.manifest.keys.clone()
         } else {
-            let dir = self.shared.segments_dir();
-            let keys = self.keys.save(disk, &dir, &self.manifest.keys, flushed, now, file).map_err(clean)?;
+            let objects = self.shared.objects.as_ref();
+            let keys = self.keys.save(objects, &self.manifest.keys, flushed, now, file).map_err(clean)?;
+            put |= keys.iter().any(|k| k.file == file);
             let fresh = keys.iter().filter(|k| k.file == file).map(|k| idempotency::file_bytes(k.count)).sum();
             self.shared.counters.add_sidecar_bytes(fresh);
             keys
@@ -201,22 +203,24 @@ impl Partition {
             hidden,
             ..self.manifest.clone()
         };
-        match self.write_manifest(&manifest) {
-            Ok(()) => Ok(manifest),
-            Err(error) => {
-                // Once the new manifest may stand in its place, nobody knows which one a crash would leave.
-                let unknown = match Manifest::read(disk, &self.shared.dir) {
-                    Ok(found) => found != self.manifest,
-                    Err(_) => true,
-                };
-                Err(SaveError { error, unknown })
-            }
+        // Objects first, then the manifest that names them: a crash between leaves leftovers, never a name without its object.
+        if put || hidden_put {
+            self.shared.sync_objects().map_err(clean)?;
         }
+        self.write_manifest(&manifest).map(|()| manifest)
     }
-}
 
-pub(crate) struct SaveError {
-    pub(crate) error: StoreError,
-    /// Whether the new manifest may be in place.
-    pub(crate) unknown: bool,
+    /// What a failed commit means for the partition: it takes no more writes unless nothing has happened.
+    pub(crate) fn after_failed_commit(&mut self, failed: CommitError) -> StoreError {
+        let (why, error) = match failed {
+            CommitError::Clean(error) => return error,
+            CommitError::Unknown(error) => (format!("{error}: restart once the disk is well"), error),
+            stale @ CommitError::Stale { .. } => {
+                let error = StoreError::from(stale);
+                (error.to_string(), error)
+            }
+        };
+        self.refuse(why);
+        error
+    }
 }

@@ -110,6 +110,11 @@ impl Job {
         }
     }
 
+    /// Whether its outcome is files, which need numbers.
+    pub(crate) fn writes_files(&self) -> bool {
+        self.work != Work::MergeRuns
+    }
+
     /// Does not pause: somebody waits for it.
     pub(crate) fn urgently(self) -> Job {
         Job { urgent: true, ..self }

@@ -14,7 +14,6 @@ use meridian_index::Key;
 use meridian_model::Schema;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -105,7 +104,6 @@ struct Writing<'a> {
     stretches: Vec<Vec<(i64, Range<u32>)>>,
     stop: &'a AtomicBool,
     pace: Pace<'a>,
-    dir: PathBuf,
     merged: Merged,
     /// Numbers of all segments begun.
     begun: Vec<u64>,
@@ -123,8 +121,7 @@ impl<'a> Writing<'a> {
         let maps = inputs.iter().map(|e| vec![DROPPED; e.part.rows as usize]).collect();
         let stretches = inputs.iter().map(|e| stretches(context, &e.part)).collect();
         let merged = Merged { segments: Vec::new(), maps };
-        let dir = shared.segments_dir();
-        Writing { shared, context, inputs, stretches, stop, pace, dir, merged, begun: Vec::new(), place: 0 }
+        Writing { shared, context, inputs, stretches, stop, pace, merged, begun: Vec::new(), place: 0 }
     }
 
     /// Writes the rows picked, cut by time.
@@ -161,8 +158,8 @@ impl<'a> Writing<'a> {
                 None => {
                     let file = self.shared.number_file();
                     self.begun.push(file);
-                    let disk = self.shared.disk.as_ref();
-                    let made = SegmentWriter::create(disk, &self.dir, file, &context.schema, context.rule)?;
+                    let objects = self.shared.objects.as_ref();
+                    let made = SegmentWriter::create(objects, file, &context.schema, context.rule)?;
                     writer.insert((file, made))
                 }
             };
@@ -182,8 +179,7 @@ impl<'a> Writing<'a> {
 
     /// Makes the names durable, or clears away what was begun.
     fn end(self, result: Result<(), StoreError>) -> Result<Merged, StoreError> {
-        let synced = || self.shared.disk.sync_dir(&self.dir).map_err(StoreError::io("sync", &self.dir));
-        match result.and_then(|()| synced()) {
+        match result.and_then(|()| self.shared.sync_objects()) {
             Ok(()) => Ok(self.merged),
             Err(e) => {
                 remove_files(self.shared, &self.begun);
@@ -200,14 +196,13 @@ pub(crate) fn discard(shared: &Shared, merged: &Merged) {
 
 /// Removes the files of segments that no manifest names.
 pub(crate) fn remove_files(shared: &Shared, numbers: &[u64]) {
-    let dir = shared.segments_dir();
     for name in numbers.iter().flat_map(|number| [segment_name(*number), rows_name(*number)]) {
-        let _ = shared.disk.remove(&dir.join(name));
+        let _ = shared.objects.delete(&name);
     }
 }
 
 /// Opens what a merge wrote.
 pub(crate) fn open_segments(shared: &Shared, merged: &Merged) -> Result<Vec<Part>, StoreError> {
-    let (place, dir) = (shared.place(), shared.segments_dir());
-    merged.segments.iter().map(|(file, _, _)| Part::open(&place, &dir, *file, None)).collect()
+    let place = shared.place();
+    merged.segments.iter().map(|(file, _, _)| Part::open(&place, *file, None)).collect()
 }

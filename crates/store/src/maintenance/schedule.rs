@@ -18,7 +18,6 @@
 
 use super::job::{Job, Work, is_gone};
 use crate::ingest::partition::Partition;
-use crate::log::Log;
 use crate::maintenance::choice::{self, DEEP, RUNS_MERGED, Run};
 use crate::part::Entry;
 use meridian_model::{Mode, Seq};
@@ -41,7 +40,7 @@ pub(crate) const REST_QUIET_US: i64 = 10_000_000;
 impl Partition {
     /// Whether memory trees should be flushed for what the collection itself holds.
     fn flush_due(&self) -> bool {
-        let tail = self.log.as_ref().map_or(0, Log::tail_bytes);
+        let tail = self.log.as_ref().map_or(0, |log| log.tail_bytes());
         let idle = tail >= IDLE_BYTES && self.shared.seams.clock.elapsed() - self.committed_at >= IDLE_US;
         let memory = self.shared.memory.load(Ordering::Acquire) as u64;
         let full = tail > self.shared.options.log_bytes || memory > self.shared.options.memory_bytes / 2;

@@ -12,6 +12,7 @@ pub(crate) mod entry;
 pub(crate) mod ipc;
 pub(crate) mod keys;
 pub(crate) mod objects;
+pub(crate) mod removal;
 pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod segment;
@@ -32,7 +33,6 @@ use arrow_array::ArrayRef;
 use meridian_index::{Forest, ForestBuilder, Key};
 use meridian_model::{Batch, IdRole, Invalid, Layout};
 use std::ops::{Range, RangeInclusive};
-use std::path::Path;
 use std::sync::Arc;
 
 /// One immutable run of events in order of (key, seq): a memory tree or a segment file.
@@ -72,13 +72,8 @@ impl Part {
     }
 
     /// Opens a segment: see [`Segment::open`].
-    pub(crate) fn open(
-        place: &SegmentPlace,
-        dir: &Path,
-        file: u64,
-        rest: Option<Arc<RestFile>>,
-    ) -> Result<Part, StoreError> {
-        let (segment, forest) = Segment::open(place, dir, file, rest)?;
+    pub(crate) fn open(place: &SegmentPlace, file: u64, rest: Option<Arc<RestFile>>) -> Result<Part, StoreError> {
+        let (segment, forest) = Segment::open(place, file, rest)?;
         let footer = &segment.footer;
         Ok(Part {
             number: segment.number,

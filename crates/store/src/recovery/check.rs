@@ -1,6 +1,7 @@
 //! Reading everything to see whether it is well.
 
-use crate::catalog::manifest::{Manifest, keys_name};
+use crate::catalog::disk::MANIFEST;
+use crate::catalog::manifest::keys_name;
 use crate::catalog::sidecars::{read_dead, read_hidden};
 use crate::collection::Collection;
 use crate::error::{Problem, StoreError};
@@ -17,23 +18,24 @@ use std::sync::Arc;
 /// Lists what is bad in a collection's files.
 pub(crate) fn check(collection: &Collection) -> Vec<Problem> {
     let shared = &collection.shared;
-    let disk = shared.disk.as_ref();
+    let objects = shared.objects.as_ref();
     let mut problems = Vec::new();
     // Parts stay as long as the snapshot does; the manifest may move on meanwhile and is read once.
     let snapshot = collection.history();
     problems.extend(check_log(collection));
-    match Manifest::read(disk, &shared.dir) {
+    let newest = collection.core.lock().catalog.newest();
+    match newest {
         Err(e) => problems.push(Problem::of(&e)),
-        Ok(manifest) => {
-            let dir = shared.segments_dir();
-            for entry in &manifest.keys {
-                problems
-                    .extend(idempotency::read(disk, &dir.join(keys_name(entry.file))).err().map(|e| Problem::of(&e)));
-            }
-            problems.extend(read_hidden(disk, &dir, &manifest).err().map(|e| Problem::of(&e)));
-            for meta in &manifest.segments {
-                problems.extend(read_dead(disk, &dir, meta).err().map(|e| Problem::of(&e)));
-            }
+        Ok(None) => {
+            problems.push(Problem { path: shared.dir.join(MANIFEST), detail: "it is missing".to_owned() });
+        }
+        Ok(Some(manifest)) => {
+            let keys =
+                manifest.keys.iter().filter_map(|entry| idempotency::read(objects, &keys_name(entry.file)).err());
+            problems.extend(keys.map(|e| Problem::of(&e)));
+            problems.extend(read_hidden(objects, &manifest).err().map(|e| Problem::of(&e)));
+            let dead = manifest.segments.iter().filter_map(|meta| read_dead(objects, meta).err());
+            problems.extend(dead.map(|e| Problem::of(&e)));
         }
     }
     for view in snapshot.parts.iter() {

@@ -10,19 +10,17 @@
 //! Otherwise they stay where they are, under numbers that are not given again. A file that tells of a later write stops
 //! further writes, which would take its numbers.
 
-use crate::catalog::manifest::{MANIFEST, Twin};
+use crate::catalog::disk::MANIFEST;
 use crate::catalog::sidecars::{files_of, last_death_of};
 use crate::error::{Problem, StoreError};
 use crate::ingest::idempotency;
 use crate::ingest::partition::Partition;
 use crate::part::segment::seq_max_of;
-use crate::seams::Disk;
+use crate::seams::objects::HALF;
+use crate::seams::{Objects, Proof};
 use meridian_model::Seq;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-
-/// Ends the name of a file that is being written: no manifest names such a one.
-pub(crate) const HALF: &str = ".new";
 
 impl Partition {
     /// Lets new files have numbers that no file in the folder has, named by the manifest or not.
@@ -36,18 +34,18 @@ impl Partition {
     }
 
     /// Removes files that are leftovers for certain; keeps all others.
-    pub(crate) fn sweep_leftovers(&mut self, twin: &Twin) -> Result<(), StoreError> {
-        let (disk, dir) = (self.shared.disk.clone(), self.shared.segments_dir());
-        let remove = |path: &Path| disk.remove(path).map_err(StoreError::io("remove", path));
+    pub(crate) fn sweep_leftovers(&mut self, proof: &Proof) -> Result<(), StoreError> {
+        let objects = self.shared.objects.clone();
+        let remove = |name: &String| objects.delete(name).map_err(StoreError::io("remove", &objects.path(name)));
         let named = files_of(&self.manifest);
         let unnamed = self.segment_files()?.into_iter().filter(|name| !named.contains(name));
-        let (half, unnamed): (Vec<PathBuf>, Vec<PathBuf>) =
-            unnamed.map(|name| dir.join(name)).partition(|path| path.to_string_lossy().ends_with(HALF));
-        half.iter().try_for_each(|path| remove(path))?;
+        // No manifest ever names a file that is being written.
+        let (half, unnamed): (Vec<String>, Vec<String>) = unnamed.partition(|name| name.ends_with(HALF));
+        half.iter().try_for_each(remove)?;
         if let Some((path, position)) = self.later_file()? {
             self.note_later(&path, position);
-        } else if matches!(twin, Twin::Proof { .. }) && self.check_whole().is_ok() {
-            unnamed.iter().try_for_each(|path| remove(path))?;
+        } else if matches!(proof, Proof::Newest { .. }) && self.check_whole().is_ok() {
+            unnamed.iter().try_for_each(remove)?;
         } else if !unnamed.is_empty() {
             let (collection, files) = (&self.manifest.collection, unnamed.len());
             tracing::warn!(%collection, files, "files that no manifest names are kept: they may be more than leftovers");
@@ -57,11 +55,11 @@ impl Partition {
 
     /// A file that no manifest names and that tells of a later write than the newest known, and the position of that.
     pub(crate) fn later_file(&self) -> Result<Option<(PathBuf, u64)>, StoreError> {
-        let (disk, dir, named) = (self.shared.disk.as_ref(), self.shared.segments_dir(), files_of(&self.manifest));
+        let (objects, named) = (self.shared.objects.as_ref(), files_of(&self.manifest));
         let unnamed = self.segment_files()?.into_iter().filter(|name| !named.contains(name));
         let later = |name: String| {
-            let path = dir.join(name);
-            newest_write(disk, &path).filter(|position| *position > self.position).map(|position| (path, position))
+            let position = newest_write(objects, &name).filter(|position| *position > self.position)?;
+            Some((objects.path(&name), position))
         };
         Ok(unnamed.into_iter().find_map(later))
     }
@@ -80,8 +78,7 @@ impl Partition {
     }
 
     fn segment_files(&self) -> Result<Vec<String>, StoreError> {
-        let dir = self.shared.segments_dir();
-        self.shared.disk.list(&dir).map_err(StoreError::io("list", &dir))
+        self.shared.objects.list().map_err(StoreError::io("list", &self.shared.objects.path("")))
     }
 }
 
@@ -91,11 +88,11 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
 }
 
 /// Position of the newest write that a file tells of; `None` where it tells of none, or does not read.
-fn newest_write(disk: &dyn Disk, path: &Path) -> Option<u64> {
-    match path.extension()?.to_str()? {
-        "segment" => seq_max_of(disk, path).ok().map(|seq| Seq(seq).position()),
-        "dead" | "hidden" => last_death_of(disk, path).ok().map(|seq| Seq(seq).position()),
-        "keys" => idempotency::read(disk, path).ok()?.iter().map(|(_, what)| what.position).max(),
+fn newest_write(objects: &dyn Objects, name: &str) -> Option<u64> {
+    match name.rsplit_once('.')?.1 {
+        "segment" => seq_max_of(objects, name).ok().map(|seq| Seq(seq).position()),
+        "dead" | "hidden" => last_death_of(objects, name).ok().map(|seq| Seq(seq).position()),
+        "keys" => idempotency::read(objects, name).ok()?.iter().map(|(_, what)| what.position).max(),
         _ => None,
     }
 }

@@ -1,6 +1,8 @@
 //! Making a partition, and opening one.
 
-use crate::catalog::manifest::{Manifest, SegmentEntry, Twin, rows_name, segment_name};
+use crate::catalog::disk::MANIFEST;
+use crate::catalog::lineage::Lineage;
+use crate::catalog::manifest::{Manifest, SegmentEntry, rows_name, segment_name};
 use crate::catalog::sidecars::{read_dead, read_hidden};
 use crate::collection::shared::{Shared, State};
 use crate::collection::stats::Counters;
@@ -8,17 +10,17 @@ use crate::error::{Problem, StoreError};
 use crate::ingest::idempotency::IdempotencyKeys;
 use crate::ingest::listeners::Listeners;
 use crate::ingest::partition::Partition;
-use crate::log::Log;
 use crate::maintenance::pace::Load;
 use crate::options::{Durability, Options};
 use crate::part::cache::BlockCache;
 use crate::part::dead::DeadRows;
 use crate::part::segment::{RowsFile, Segment, rebuild, rebuild_from_rows};
 use crate::part::{Context, Entry, Part};
-use crate::seams::{Disk, MemoryDisk, Seams};
+use crate::seams::{Disk, DiskStorage, MemoryDisk, Newest, PartitionStorage, Proof, Seams, Storage};
 use crate::snapshot::horizon::Horizon;
 use arc_swap::ArcSwap;
-use meridian_model::IdRole;
+use meridian_model::seq::SeqLayout;
+use meridian_model::{IdRole, Invalid};
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64};
 /// at once than there are processors.
 const OPENERS: usize = 16;
 
+/// How often a partition is opened anew because the writer before it committed meanwhile.
+const TAKEOVERS: usize = 8;
+
 /// What is said of a segment whose damage showed when a block was read, and was mended.
 pub(crate) const MADE_ANEW: &str = "a block of it was damaged; it is made anew from its rows";
 
@@ -36,12 +41,21 @@ pub(crate) const MADE_ANEW: &str = "a block of it was damaged; it is made anew f
 #[derive(Debug, Clone)]
 pub(crate) struct Common {
     pub(crate) seams: Seams,
+    /// Where partitions keep their data.
+    pub(crate) storage: Arc<dyn Storage>,
     pub(crate) options: Arc<Options>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) memory_all: Arc<AtomicI64>,
     /// Requests in flight.
     pub(crate) load: Arc<Load>,
     pub(crate) listeners: Arc<Listeners>,
+}
+
+impl Common {
+    /// The storage of the partition in a folder.
+    pub(crate) fn storage_of(&self, dir: &Path) -> PartitionStorage {
+        self.storage.partition(dir, self.options.log_file_bytes)
+    }
 }
 
 pub(crate) fn log_dir(dir: &Path) -> PathBuf {
@@ -51,8 +65,11 @@ pub(crate) fn log_dir(dir: &Path) -> PathBuf {
 /// Makes the folders of a partition, durably, and writes its first manifest: from then on it exists.
 pub(crate) fn create(common: &Common, root: &Path, dir: &Path, manifest: &Manifest) -> Result<Partition, StoreError> {
     make_folders(common.seams.disk.as_ref(), root, dir)?;
-    manifest.write(common.seams.disk.as_ref(), dir)?;
-    open(common, dir)
+    common.storage_of(dir).catalog.commit(0, manifest)?;
+    let mut partition = open(common, dir)?;
+    // Of those that tried to make the collection one succeeded: the first epoch is this process's.
+    partition.claimed = true;
+    Ok(partition)
 }
 
 /// Makes the folders of a partition, durably.
@@ -67,11 +84,32 @@ pub(crate) fn make_folders(disk: &dyn Disk, root: &Path, dir: &Path) -> Result<(
 
 /// Opens the partition in `dir`. Damage to segments or log is noted and contained; damage to the manifest is an error.
 pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
-    let disk = common.seams.disk.as_ref();
-    let (manifest, twin) = Manifest::read_both(disk, dir)?;
+    let mut partition = open_newest(common, dir)?;
+    for _ in 0..TAKEOVERS {
+        if !common.storage.is_shared() || partition.claimed || partition.refuses.is_some() {
+            break;
+        }
+        // The log is fenced already. Once this commit stands, the catalog is as well.
+        match partition.claim_numbers() {
+            // The writer before committed once more: what it flushed is in its manifest.
+            Err(StoreError::Fenced(_)) => partition = open_newest(common, dir)?,
+            claimed => claimed?,
+        }
+    }
+    Ok(partition)
+}
+
+fn open_newest(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
+    let Some(Newest { manifest, proof }) = common.storage_of(dir).catalog.newest()? else {
+        return Err(StoreError::corrupt(&dir.join(MANIFEST), "it is missing"));
+    };
+    if manifest.seq_layout != SeqLayout::Embedded {
+        let detail = "its sequence numbers have room for partitions: it needs a server of a cluster";
+        return Err(Invalid::new(detail).into());
+    }
     let mut partition = open_with(common, dir, &manifest)?;
-    partition.sweep_leftovers(&twin)?;
-    partition.note_twin(twin, disk, dir, &manifest);
+    partition.sweep_leftovers(&proof)?;
+    partition.note_proof(proof, &manifest);
     partition.publish();
     Ok(partition)
 }
@@ -94,7 +132,7 @@ fn open_as_is(common: &Common, dir: &Path, manifest: Manifest) -> Result<Partiti
     let ephemeral = partition.manifest.settings.durability == Durability::Ephemeral;
     partition.open_files()?;
     if !ephemeral && !common.options.ephemeral {
-        partition.open_log()?;
+        partition.open_log(common.storage_of(dir))?;
     }
     Ok(partition)
 }
@@ -102,21 +140,15 @@ fn open_as_is(common: &Common, dir: &Path, manifest: Manifest) -> Result<Partiti
 /// A partition of which no file is open yet.
 pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Result<Partition, StoreError> {
     let ephemeral = common.options.ephemeral || manifest.settings.durability == Durability::Ephemeral;
-    let mut disk = common.seams.disk.clone();
+    let mut storage = common.storage_of(dir);
     let mut definition = None;
     if ephemeral && !common.options.ephemeral {
-        definition = Some((disk, dir.to_owned()));
-        disk = Arc::new(MemoryDisk::volatile());
+        definition = Some(Lineage::after(storage.catalog, manifest.version()));
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::volatile());
         make_folders(disk.as_ref(), dir, dir)?;
-        manifest = Manifest {
-            flushed: 0,
-            segments: Vec::new(),
-            keys: Vec::new(),
-            listed: Vec::new(),
-            hidden: None,
-            ..manifest
-        };
-        manifest.write(disk.as_ref(), dir)?;
+        storage = DiskStorage(disk).partition(dir, common.options.log_file_bytes);
+        manifest = manifest.without_events();
+        storage.catalog.commit(0, &manifest)?;
     }
     let counters = Arc::new(Counters::default());
     let context = Context::of(Arc::new(manifest.schema.clone()), manifest.seed, &counters);
@@ -137,7 +169,8 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
     };
     let shared = Arc::new(Shared {
         seams: common.seams.clone(),
-        disk,
+        objects: storage.objects,
+        removal: Arc::default(),
         dir: dir.to_owned(),
         options: common.options.clone(),
         cache: common.cache.clone(),
@@ -154,7 +187,10 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
     let position = manifest.flushed;
     Ok(Partition {
         shared,
+        catalog: Lineage::after(storage.catalog, manifest.version()),
         manifest,
+        // What is kept in memory no other process sees.
+        claimed: ephemeral,
         definition,
         context,
         log: None,
@@ -187,15 +223,15 @@ impl Partition {
     }
 
     /// Brings the copy of the manifest up to date; says so unless a crash alone left it behind.
-    fn note_twin(&mut self, twin: Twin, disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
-        if matches!(twin, Twin::Never | Twin::Proof { behind: false }) {
+    fn note_proof(&mut self, proof: Proof, manifest: &Manifest) {
+        if matches!(proof, Proof::Never | Proof::Newest { behind: false }) {
             return;
         }
-        let written = manifest.write_copy(disk, dir);
+        let written = self.definition.as_ref().unwrap_or(&self.catalog).confirm(manifest);
         if let Err(e) = &written {
             tracing::warn!(collection = %manifest.collection, error = %e, "the copy of a manifest was not written");
         }
-        if let Twin::Bad(problem) = twin {
+        if let Proof::Bad(problem) = proof {
             self.notes.push(problem.and(match written {
                 Ok(()) => "the copy is written anew from the manifest",
                 Err(_) => "the copy could not be written anew",
@@ -205,11 +241,10 @@ impl Partition {
 
     /// Opens the segments and what is beside them.
     pub(crate) fn open_files(&mut self) -> Result<(), StoreError> {
-        let disk = self.shared.disk.clone();
-        let dir = self.shared.segments_dir();
+        let objects = self.shared.objects.clone();
         self.pass_numbers()?;
         let mut lost_dead = false;
-        let mut hidden = read_hidden(disk.as_ref(), &dir, &self.manifest).unwrap_or_else(|e| {
+        let mut hidden = read_hidden(objects.as_ref(), &self.manifest).unwrap_or_else(|e| {
             self.note_bad(e);
             lost_dead = true;
             Default::default()
@@ -218,7 +253,7 @@ impl Partition {
             self.notes.extend(note);
             match opened {
                 Ok(part) if part.rows == meta.rows => {
-                    let dead = read_dead(disk.as_ref(), &dir, &meta).unwrap_or_else(|e| {
+                    let dead = read_dead(objects.as_ref(), &meta).unwrap_or_else(|e| {
                         self.note_bad(e);
                         lost_dead = true;
                         DeadRows::default()
@@ -228,7 +263,7 @@ impl Partition {
                     self.entries.push(Entry::of(part, dead, hidden));
                 }
                 Ok(part) => {
-                    let path = dir.join(segment_name(meta.file));
+                    let path = objects.path(&segment_name(meta.file));
                     let detail = format!("it holds {} events where the manifest says {}", part.rows, meta.rows);
                     self.problems.push(Problem { path, detail });
                     self.damaged.push(meta);
@@ -251,7 +286,7 @@ impl Partition {
             let why = "a segment cannot be read, so whether an id is in use cannot be known; see the problems listed";
             self.refuses = Some(why.to_owned());
         }
-        let bad_keys = self.keys.load(disk.as_ref(), &dir, &self.manifest.keys);
+        let bad_keys = self.keys.load(objects.as_ref(), &self.manifest.keys);
         if !bad_keys.is_empty() {
             bad_keys.into_iter().for_each(|e| self.note_bad(e));
             self.refuses.get_or_insert("the record of idempotency keys is damaged; see the problems listed".to_owned());
@@ -279,9 +314,9 @@ impl Partition {
 
     /// Opens a segment. What is damaged of it is made anew from its rows at rest, or these from what is beside them.
     fn open_segment(&self, meta: &mut SegmentEntry, note: &mut Option<Problem>) -> Result<Part, StoreError> {
-        let (place, dir) = (self.shared.place(), self.shared.segments_dir());
+        let place = self.shared.place();
         let rest = meta.rest.map(|entry| {
-            let rest = Segment::open_rest(&place, &dir, meta.file, entry)?;
+            let rest = Segment::open_rest(&place, meta.file, entry)?;
             if rest.rows() == meta.rows {
                 return Ok(rest);
             }
@@ -292,13 +327,13 @@ impl Partition {
             Ok(rest) => rest,
             Err(error) => {
                 // The rows as Arrow may be whole: then they are put to rest again.
-                let Ok(part) = Part::open(&place, &dir, meta.file, None) else { return Err(error) };
+                let Ok(part) = Part::open(&place, meta.file, None) else { return Err(error) };
                 *note = Some(Problem::of(&error).and("it is written anew from the rows as Arrow"));
                 meta.rest = None;
                 return Ok(part);
             }
         };
-        let opened = Part::open(&place, &dir, meta.file, rest.clone());
+        let opened = Part::open(&place, meta.file, rest.clone());
         match (opened, rest) {
             (Err(error @ (StoreError::Corrupt { .. } | StoreError::Io { .. })), Some(rest)) => {
                 tracing::info!(segment = meta.file, rows = meta.rows, "a segment is made anew from its rows at rest");
@@ -306,15 +341,15 @@ impl Partition {
                 if matches!(error, StoreError::Corrupt { .. }) {
                     *note = Some(Problem::of(&error).and("it is made anew from its rows at rest"));
                 }
-                rebuild(place.disk.as_ref(), &dir, meta.file, &rest, self.context.rule)?;
-                Part::open(&place, &dir, meta.file, Some(rest))
+                rebuild(place.objects.as_ref(), meta.file, &rest, self.context.rule)?;
+                Part::open(&place, meta.file, Some(rest))
             }
             (Err(error), None) if error.is_damage() => {
                 let anew = || {
-                    let rows = RowsFile::open(&place.disk, &dir.join(rows_name(meta.file)))?;
+                    let rows = RowsFile::open(place.objects.as_ref(), &rows_name(meta.file))?;
                     let schema = &self.manifest.schema;
-                    rebuild_from_rows(place.disk.as_ref(), &dir, meta.file, (&rows, schema), self.context.rule)?;
-                    Part::open(&place, &dir, meta.file, None)
+                    rebuild_from_rows(place.objects.as_ref(), meta.file, (&rows, schema), self.context.rule)?;
+                    Part::open(&place, meta.file, None)
                 };
                 // Where the rows do not read either, nothing is there twice.
                 let Ok(part) = anew() else { return Err(error) };
@@ -338,7 +373,7 @@ impl Partition {
             let file = self.segments.get(&e.part.number).map(|meta| meta.file);
             let (Some(segment), Some(file)) = (segment, file) else { continue };
             let path = segment.index.path.clone();
-            match segment.rebuild(&self.shared.segments_dir(), file, self.context.rule) {
+            match segment.rebuild(file, self.context.rule) {
                 Ok(()) => {
                     tracing::warn!(path = %path.display(), "a damaged segment is made anew from its rows");
                     mended.push(Problem { path, detail: MADE_ANEW.to_owned() });
@@ -349,10 +384,9 @@ impl Partition {
         mended
     }
 
-    pub(crate) fn open_log(&mut self) -> Result<(), StoreError> {
-        let shared = self.shared.clone();
-        let (log, found) =
-            Log::open(&shared.disk, &log_dir(&shared.dir), shared.options.log_file_bytes, self.manifest.flushed)?;
+    pub(crate) fn open_log(&mut self, storage: PartitionStorage) -> Result<(), StoreError> {
+        let mut log = storage.log;
+        let found = log.replay(self.manifest.flushed)?;
         self.log = Some(log);
         if found.torn_bytes > 0 {
             tracing::info!(

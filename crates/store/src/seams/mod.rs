@@ -1,19 +1,28 @@
-//! The seams through which the store meets the world: disk, clock and randomness.
+//! The seams through which the store meets the world: disk, clock and randomness; and the three through which a partition keeps its
+//! data: [`WriteLog`], [`Catalog`] and [`Objects`] ([`Storage`] gives a partition all three).
 //!
 //! Nothing in this crate opens a file, reads a clock, sleeps or draws a random number in any other way, so that a test (or
 //! a simulator) owns all three: it can stop time, repeat a run from a seed, lose every byte not yet synced, and make any
 //! call fail. Only waits of threads for one another, and the deadlines of their callers, are real time
 //! (`docs/simulation.md` lists them).
 
+mod catalog;
 mod clock;
 mod memory;
+pub(crate) mod objects;
 mod random;
 mod real;
+mod storage;
+mod write_log;
 
+pub use catalog::{Catalog, CommitError, Newest, Proof};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use memory::{CrashStyle, FaultKind, MemoryDisk};
+pub use memory::{CrashStyle, Failure, FaultKind, MemoryDisk, MemoryStorage, Seam};
+pub use objects::{DiskObjects, Object, ObjectWriter, Objects};
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use real::RealDisk;
+pub use storage::{DiskStorage, PartitionStorage, Storage};
+pub use write_log::{AppendError, Kind, Record, Replayed, WriteLog};
 
 use std::io;
 use std::path::Path;
@@ -28,6 +37,8 @@ pub enum OpenMode {
     ReadWrite,
     /// A new file; one of that name that exists is emptied.
     Create,
+    /// A new file; one of that name that exists is an error of kind `AlreadyExists`.
+    CreateNew,
     /// A new file that only its owner may read, as it holds secrets; one of that name that exists is replaced.
     CreatePrivate,
 }

@@ -36,6 +36,7 @@ impl Disk for RealDisk {
             }
             OpenMode::Read => options.read(true),
             OpenMode::ReadWrite => options.read(true).write(true),
+            OpenMode::CreateNew => options.read(true).write(true).create_new(true),
             OpenMode::Create => options.read(true).write(true).create(true).truncate(true),
         };
         Ok(Arc::new(RealFile(options.open(path)?)))

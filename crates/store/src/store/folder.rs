@@ -1,6 +1,6 @@
 //! The data folder itself: made durably, marked as Meridian's, cleared of what was dropped.
 
-use crate::catalog::manifest::{COPY, DROPPED, MANIFEST, Manifest};
+use crate::catalog::disk::{COPY, DROPPED, MANIFEST, read_manifest};
 use crate::codec::{read_file, replace_file};
 use crate::error::{Problem, StoreError};
 use crate::seams::{Disk, Seams};
@@ -81,7 +81,7 @@ fn holds_collections(disk: &dyn Disk, root: &Path) -> bool {
     };
     let collections = below(&root.join("tenants")).into_iter().flat_map(|tenant| below(&tenant));
     let mut partitions = collections.flat_map(|collection| below(&collection));
-    partitions.any(|dir| [MANIFEST, COPY].iter().any(|name| Manifest::read_from(disk, &dir.join(name)).is_ok()))
+    partitions.any(|dir| [MANIFEST, COPY].iter().any(|name| read_manifest(disk, &dir.join(name)).is_ok()))
 }
 
 /// Makes a folder a data folder.
@@ -141,7 +141,7 @@ pub(crate) fn standing(disk: &dyn Disk, dir: &Path) -> Result<Standing, StoreErr
     }
     if has(DROPPED) {
         // A mark that does not read proves nothing.
-        return match Manifest::read_from(disk, &dir.join(DROPPED)) {
+        return match read_manifest(disk, &dir.join(DROPPED)) {
             Ok(_) => Ok(Standing::Dropped),
             Err(e) => lost(format!("it is missing, and the mark of a drop does not read: {}", Problem::of(&e))),
         };

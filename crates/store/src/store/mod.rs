@@ -11,18 +11,20 @@ mod opening;
 pub(crate) mod records;
 mod threads;
 
-use crate::catalog::manifest::{DROPPED, FIRST_FILE, MANIFEST, Manifest};
+use crate::catalog::disk::{DROPPED, MANIFEST};
+use crate::catalog::manifest::{FIRST_FILE, Manifest};
 use crate::collection::{Collection, Wake};
 use crate::error::{Problem, StoreError};
 use crate::options::{Durability, Options, Settings};
 use crate::part::cache::BlockCache;
 use crate::recovery::{self, Common};
-use crate::seams::{Disk, DiskLock, MemoryDisk, Seams};
+use crate::seams::{Disk, DiskLock, DiskStorage, MemoryDisk, Seams, Storage};
 use crate::store::damaged::Damaged;
 use crate::store::folder::{LOCK, MARKER, check_marker, clear, make_root, names};
 use crate::store::full::{Full, Watched};
 use crate::store::records::{COPIES, Mended, Records};
 use meridian_model::schema::validate_name;
+use meridian_model::seq::SeqLayout;
 use meridian_model::{Invalid, Schema, Subscriber};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,7 +72,17 @@ impl Store {
     /// # Errors
     /// [`StoreError::InUse`], [`StoreError::ReadOnly`], [`StoreError::NewerFormat`] of the folder as a whole, or what the disk
     /// said. A damaged collection is not an error, nor one of a newer format: see [`Store::damaged`].
-    pub fn open(options: Options, mut seams: Seams) -> Result<Store, StoreError> {
+    pub fn open(options: Options, seams: Seams) -> Result<Store, StoreError> {
+        Store::open_over(options, seams, |disk| Arc::new(DiskStorage(disk)))
+    }
+
+    /// As [`Store::open`], with partitions in another storage: `storage` is given the disk of the data folder, which keeps the lock, the
+    /// marker and the records.
+    pub fn open_over(
+        options: Options,
+        mut seams: Seams,
+        storage: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Storage>,
+    ) -> Result<Store, StoreError> {
         if options.ephemeral {
             seams.disk = Arc::new(MemoryDisk::volatile());
         }
@@ -94,6 +106,7 @@ impl Store {
         let problems = check_marker(&seams, &root).map_err(unwritable)?.into_iter().collect();
         let background = options.background;
         let common = Common {
+            storage: storage(seams.disk.clone()),
             seams,
             cache: Arc::new(BlockCache::new(options.cache_bytes)),
             options: Arc::new(options),
@@ -168,6 +181,7 @@ impl Store {
             keys: Vec::new(),
             listed: Vec::new(),
             hidden: None,
+            seq_layout: SeqLayout::Embedded,
             copied: true,
         };
         let partition = recovery::create(&inner.common, &inner.root, &dir, &manifest)?;
@@ -275,7 +289,7 @@ impl Store {
     }
 
     /// Where a collection lies in a data folder.
-    pub(crate) fn partition_dir(root: &Path, tenant: &str, name: &str) -> PathBuf {
+    pub fn partition_dir(root: &Path, tenant: &str, name: &str) -> PathBuf {
         root.join("tenants").join(tenant).join(name).join(PARTITION)
     }
 

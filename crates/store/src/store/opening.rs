@@ -26,7 +26,12 @@ impl Inner {
     fn open_one(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         let disk = self.common.seams.disk.as_ref();
         let dir = self.partition_dir(tenant, name);
-        match standing(disk, &dir)? {
+        let standing = match standing(disk, &dir)? {
+            // A catalog elsewhere may know it.
+            Standing::Empty if self.common.storage_of(&dir).catalog.newest()?.is_some() => Standing::Made,
+            standing => standing,
+        };
+        match standing {
             Standing::Empty | Standing::Dropped => self.clear_leftovers(&dir),
             Standing::Lost(problem) => Err(StoreError::corrupt(&problem.path, problem.detail)),
             Standing::Made => {

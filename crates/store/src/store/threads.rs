@@ -64,7 +64,8 @@ impl Inner {
     }
 
     pub(super) fn trim_serving(&self) {
-        let views: Vec<_> = self.all().iter().flat_map(|c| c.shared.state.load().views.to_vec()).collect();
+        let collections = self.all();
+        let views: Vec<_> = collections.iter().flat_map(|c| c.shared.state.load().views.to_vec()).collect();
         let (mut total, mut rows) = (0, Vec::new());
         for segment in views.iter().filter_map(|view| view.part.segment()) {
             let at_rest = segment.rest().is_some();
@@ -79,11 +80,12 @@ impl Inner {
         rows.sort_by_key(|(used, _, _)| *used);
         for (_, bytes, segment) in rows {
             if total <= self.common.options.serving_bytes {
-                return;
+                break;
             }
             segment.drop_rows();
             total -= bytes;
         }
+        collections.iter().for_each(|collection| collection.remove_obsolete());
     }
 
     fn attempt(&self, collection: &Collection, what: &str, result: Result<bool, StoreError>) -> bool {

@@ -154,7 +154,11 @@ fn a_snapshot_does_not_change_and_can_be_had_again() {
     // A snapshot in hand reads files that no manifest names any more.
     assert_eq!(content(&of_files).len(), 999);
     let files = world.files(".segment").len();
+    c.maintain().unwrap();
+    assert_eq!(world.files(".segment").len(), files, "a snapshot pins its files");
     drop(of_files);
+    assert_eq!(world.files(".segment").len(), files, "nothing is deleted by dropping a snapshot");
+    c.maintain().unwrap();
     assert!(world.files(".segment").len() < files);
     assert!(c.snapshot_at(meridian_model::Seq(u64::MAX)).is_err());
 }

@@ -215,11 +215,11 @@ fn files_that_no_manifest_names_go_only_where_they_are_proven_to_be_leftovers() 
         assert_eq!(store.problems().len(), 1, "{:?}", store.problems());
         assert_eq!(read(&world, Path::new(JUNK)), b"half a segment");
         assert_eq!(content(&c.snapshot()), all);
-        // New files have other numbers.
+        // New files have numbers of another epoch.
         if c.stats().refuses.is_none() {
             write(&c, 8000, 8100);
             c.flush().unwrap();
-            assert!(!world.files("0000000000000100.").is_empty());
+            assert!(!world.files("0000010000000001.").is_empty());
             drop((store, c));
             assert_eq!(world.open().check(), []);
             assert!(world.files(JUNK).is_empty(), "the copy vouches again");

@@ -6,6 +6,7 @@ mod backup;
 mod basics;
 mod compaction;
 mod concurrency;
+mod contract;
 mod damage;
 mod faults;
 mod files;

@@ -2,9 +2,9 @@
 
 use crate::codec::{Reader, put_u32, put_u64};
 use crate::error::StoreError;
-use crate::seams::{Disk, DiskFile, OpenMode};
+use crate::seams::{Object, ObjectWriter, Objects};
 use arrow_buffer::Buffer;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Version of both kinds of file that is written, and the newest read.
@@ -73,7 +73,7 @@ impl BlockRef {
 
 /// Writes a file of blocks.
 pub(crate) struct BlockWriter {
-    file: Arc<dyn DiskFile>,
+    to: Box<dyn ObjectWriter>,
     pub(crate) path: PathBuf,
     magic: &'static [u8; 8],
     buffer: Vec<u8>,
@@ -83,14 +83,31 @@ pub(crate) struct BlockWriter {
 }
 
 impl BlockWriter {
-    pub(crate) fn create(disk: &dyn Disk, path: &Path, magic: &'static [u8; 8]) -> Result<BlockWriter, StoreError> {
-        let file = disk.open(path, OpenMode::Create).map_err(StoreError::io("create", path))?;
+    /// Begins an object of blocks.
+    pub(crate) fn put(objects: &dyn Objects, name: &str, magic: &'static [u8; 8]) -> Result<BlockWriter, StoreError> {
+        let path = objects.path(name);
+        let to = objects.put(name).map_err(StoreError::io("create", &path))?;
+        Ok(BlockWriter::new(to, path, magic))
+    }
+
+    /// Begins one that takes the place of what has the name.
+    pub(crate) fn replace(
+        objects: &dyn Objects,
+        name: &str,
+        magic: &'static [u8; 8],
+    ) -> Result<BlockWriter, StoreError> {
+        let path = objects.path(name);
+        let to = objects.replace(name).map_err(StoreError::io("create", &path))?;
+        Ok(BlockWriter::new(to, path, magic))
+    }
+
+    fn new(to: Box<dyn ObjectWriter>, path: PathBuf, magic: &'static [u8; 8]) -> BlockWriter {
         let mut buffer = magic.to_vec();
         put_u32(&mut buffer, VERSION);
         let crc = crc32c::crc32c(&buffer);
         put_u32(&mut buffer, crc);
         debug_assert_eq!(buffer.len() as u64, HEADER_BYTES);
-        Ok(BlockWriter { file, path: path.to_owned(), magic, buffer, offset: 0, blocks: Vec::new() })
+        BlockWriter { to, path, magic, buffer, offset: 0, blocks: Vec::new() }
     }
 
     /// Number of the next block.
@@ -119,7 +136,7 @@ impl BlockWriter {
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
-        self.file.write_at(self.offset, &self.buffer).map_err(StoreError::io("write", &self.path))?;
+        self.to.write(&self.buffer).map_err(StoreError::io("write", &self.path))?;
         self.offset += self.buffer.len() as u64;
         self.buffer.clear();
         // The offset stays a multiple of 8 because blocks are padded before they begin.
@@ -128,7 +145,7 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Writes footer and tail, and syncs; gives the length of the file. The caller syncs the folder.
+    /// Writes footer and tail, and finishes the object; gives its length. The caller syncs the names.
     pub(crate) fn finish(mut self, footer: &[u8]) -> Result<u64, StoreError> {
         let at = self.offset + self.buffer.len() as u64;
         self.buffer.extend_from_slice(footer);
@@ -137,8 +154,8 @@ impl BlockWriter {
         put_u32(&mut self.buffer, crc32c::crc32c(footer));
         self.buffer.extend_from_slice(self.magic);
         let bytes = self.offset + self.buffer.len() as u64;
-        self.file.write_at(self.offset, &self.buffer).map_err(StoreError::io("write", &self.path))?;
-        self.file.sync().map_err(StoreError::io("sync", &self.path))?;
+        self.to.write(&self.buffer).map_err(StoreError::io("write", &self.path))?;
+        self.to.finish().map_err(StoreError::io("sync", &self.path))?;
         Ok(bytes)
     }
 }
@@ -146,7 +163,7 @@ impl BlockWriter {
 /// An open file of blocks.
 #[derive(Debug)]
 pub(crate) struct BlockFile {
-    file: Arc<dyn DiskFile>,
+    file: Arc<dyn Object>,
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
     pub(crate) version: u32,
@@ -156,13 +173,14 @@ pub(crate) struct BlockFile {
 impl BlockFile {
     /// Opens a file, checks header and tail, and reads the footer.
     pub(crate) fn open(
-        disk: &dyn Disk,
-        path: &Path,
+        objects: &dyn Objects,
+        name: &str,
         magic: &'static [u8; 8],
     ) -> Result<(BlockFile, Vec<u8>), StoreError> {
-        let file = disk.open(path, OpenMode::Read).map_err(StoreError::io("open", path))?;
-        let bytes = file.len().map_err(StoreError::io("read", path))?;
-        let mut opened = BlockFile { file, path: path.to_owned(), bytes, version: VERSION, magic };
+        let path = objects.path(name);
+        let file = objects.open(name).map_err(StoreError::io("open", &path))?;
+        let bytes = file.len().map_err(StoreError::io("read", &path))?;
+        let mut opened = BlockFile { file, path, bytes, version: VERSION, magic };
         let (version, footer) = opened.ends()?;
         opened.version = version;
         Ok((opened, footer))

@@ -22,11 +22,8 @@ mod rows;
 mod write;
 
 use crate::error::StoreError;
-use crate::seams::Disk;
 use meridian_model::{Batch, Schema};
-use std::io::ErrorKind;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) use footer::{Footer, ObjectPages, TimeColumns};
@@ -47,14 +44,4 @@ pub(crate) trait RowSource {
     fn rows(&self) -> u32;
     /// Some rows of one chunk, with all columns, and their sequence numbers.
     fn chunk(&self, rows: Range<u32>) -> Result<(Batch, Vec<u64>), StoreError>;
-}
-
-/// Removes a file that nobody needs any more.
-fn remove(disk: &dyn Disk, path: &Path) {
-    if let Err(e) = disk.remove(path)
-        && e.kind() != ErrorKind::NotFound
-    {
-        // It is removed at the next start at the latest.
-        tracing::warn!(path = %path.display(), error = %e, "could not remove a file that is not needed any more");
-    }
 }

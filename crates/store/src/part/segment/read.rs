@@ -12,8 +12,9 @@ use crate::part::cache::{Block, BlockCache, BlockKey};
 use crate::part::ipc;
 use crate::part::keys::{Filter, KeyRows};
 use crate::part::objects::ObjectRows;
+use crate::part::removal::{Pin, Removal};
 use crate::part::rows::{CHUNK_ROWS, Fill, KeyRule, join};
-use crate::seams::Disk;
+use crate::seams::Objects;
 use arc_swap::ArcSwapOption;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
@@ -36,7 +37,9 @@ const REST_BLOCK: u32 = 1 << 30;
 /// What a segment is read through.
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentPlace {
-    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) objects: Arc<dyn Objects>,
+    /// Takes what is obsolete; `None` where nothing may be deleted, as another process writes the collection.
+    pub(crate) removal: Option<Arc<Removal>>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) counters: Arc<Counters>,
 }
@@ -60,16 +63,6 @@ pub(crate) struct Segment {
     used: AtomicU64,
     /// Set once a block beside the rows turned out to be damaged.
     sick: AtomicBool,
-    /// Set once no manifest names the file: it goes when the last reader lets go of it.
-    obsolete: AtomicBool,
-}
-
-impl Drop for Segment {
-    fn drop(&mut self) {
-        if self.obsolete.load(Ordering::Acquire) {
-            super::remove(self.place.disk.as_ref(), &self.index.path);
-        }
-    }
 }
 
 /// Name and type of the column of sequence numbers.
@@ -83,9 +76,9 @@ pub(crate) fn row_field() -> Arc<Field> {
 }
 
 /// The greatest sequence number of a segment file.
-pub(crate) fn seq_max_of(disk: &dyn Disk, path: &Path) -> Result<u64, StoreError> {
-    let (_, footer) = BlockFile::open(disk, path, MAGIC)?;
-    Footer::decode(&footer).map(|footer| footer.seq_max).map_err(|e| StoreError::corrupt(path, e))
+pub(crate) fn seq_max_of(objects: &dyn Objects, name: &str) -> Result<u64, StoreError> {
+    let (file, footer) = BlockFile::open(objects, name, MAGIC)?;
+    Footer::decode(&footer).map(|footer| footer.seq_max).map_err(|e| StoreError::corrupt(&file.path, e))
 }
 
 impl Segment {
@@ -93,22 +86,21 @@ impl Segment {
     /// is no error where the rows are at rest. The trees come beside the segment, as every part has some.
     pub(crate) fn open(
         place: &SegmentPlace,
-        dir: &Path,
         file: u64,
         rest: Option<Arc<RestFile>>,
     ) -> Result<(Segment, Forest), StoreError> {
-        let (index, footer) = BlockFile::open(place.disk.as_ref(), &dir.join(segment_name(file)), MAGIC)?;
+        let (index, footer) = BlockFile::open(place.objects.as_ref(), &segment_name(file), MAGIC)?;
         let corrupt = |detail: String| StoreError::corrupt(&index.path, detail);
         let footer = Footer::decode(&footer).map_err(|e| corrupt(format!("its footer does not read: {e}")))?;
         let trees = index.fetch(footer.blocks[footer.forest_block as usize], "the trees")?;
         let trees = forest_of(&trees, footer.rows).map_err(corrupt)?;
         let mut given_up = None;
-        let rows = match open_rows(place, &dir.join(rows_name(file)), footer.rows) {
+        let rows = match open_rows(place.objects.as_ref(), &rows_name(file), footer.rows) {
             Ok(rows) => Some(rows),
             Err(e @ StoreError::NewerFormat { .. }) => return Err(e),
             Err(e) if rest.is_none() => return Err(e),
             Err(e) => {
-                given_up = give_up_rows(place, &dir.join(rows_name(file)), &e);
+                given_up = give_up_rows(place, rows_name(file), &e);
                 None
             }
         };
@@ -126,29 +118,33 @@ impl Segment {
             given_up,
             used: AtomicU64::new(0),
             sick: AtomicBool::new(false),
-            obsolete: AtomicBool::new(false),
         };
         Ok((segment, trees))
     }
 
     /// Opens the file at rest that the manifest names.
-    pub(crate) fn open_rest(
-        place: &SegmentPlace,
-        dir: &Path,
-        file: u64,
-        entry: RestEntry,
-    ) -> Result<Arc<RestFile>, StoreError> {
-        RestFile::open(&place.disk, &dir.join(rest_name(file)), entry).map(Arc::new)
+    pub(crate) fn open_rest(place: &SegmentPlace, file: u64, entry: RestEntry) -> Result<Arc<RestFile>, StoreError> {
+        RestFile::open(place.objects.as_ref(), &rest_name(file), entry).map(Arc::new)
     }
 
-    /// From now on the files are removed once nobody reads them; the one at rest only if nobody outside was told of it.
-    pub(crate) fn retire(&self, listed: bool) {
-        self.obsolete.store(true, Ordering::Release);
+    /// No manifest names the segment of this number any more: its files go once no snapshot pins them, the index with the part.
+    pub(crate) fn retire(&self, file: u64, part: Pin) {
+        self.doom(segment_name(file), part);
         if let Some(rows) = self.rows.load().as_ref() {
-            rows.obsolete.store(true, Ordering::Release);
+            self.doom_rows(rows);
         }
-        if let Some(rest) = self.rest.load().as_ref().filter(|_| !listed) {
-            rest.give_up();
+        if let Some(rest) = self.rest.load_full() {
+            self.doom(rest.name.clone(), pin_of(&rest));
+        }
+    }
+
+    fn doom_rows(&self, rows: &Arc<RowsFile>) {
+        self.doom(rows.name.clone(), pin_of(rows));
+    }
+
+    fn doom(&self, name: String, pin: Pin) {
+        if let Some(removal) = &self.place.removal {
+            removal.doom(name, pin);
         }
     }
 
@@ -180,7 +176,7 @@ impl Segment {
     /// Lets go of the Arrow rows: they are read from the file at rest from now on.
     pub(crate) fn drop_rows(&self) {
         if let Some(rows) = self.rows.swap(None) {
-            rows.obsolete.store(true, Ordering::Release);
+            self.doom_rows(&rows);
         }
     }
 
@@ -523,11 +519,11 @@ impl Segment {
     }
 
     /// Makes anew what is beside the rows.
-    pub(crate) fn rebuild(&self, dir: &Path, file: u64, rule: KeyRule) -> Result<(), StoreError> {
-        let disk = self.place.disk.as_ref();
+    pub(crate) fn rebuild(&self, file: u64, rule: KeyRule) -> Result<(), StoreError> {
+        let objects = self.place.objects.as_ref();
         match (self.rest(), self.rows_file()) {
-            (Some(rest), _) => rebuild(disk, dir, file, &rest, rule),
-            (None, Some(rows)) => rebuild_from_rows(disk, dir, file, (&rows, &self.footer.schema), rule),
+            (Some(rest), _) => rebuild(objects, file, &rest, rule),
+            (None, Some(rows)) => rebuild_from_rows(objects, file, (&rows, &self.footer.schema), rule),
             (None, None) => Err(self.corrupt("its rows are gone")),
         }
     }
@@ -569,21 +565,27 @@ fn forest_of(bytes: &Buffer, rows: u32) -> Result<Forest, String> {
     if forest.rows() == rows { Ok(forest) } else { Err("its trees do not fit its rows".to_owned()) }
 }
 
-fn open_rows(place: &SegmentPlace, path: &Path, expected: u32) -> Result<RowsFile, StoreError> {
-    let rows = RowsFile::open(&place.disk, path)?;
+/// What pins a file: those who read it share it.
+fn pin_of<T: Send + Sync + 'static>(file: &Arc<T>) -> Pin {
+    let file: Arc<dyn std::any::Any + Send + Sync> = file.clone();
+    Arc::downgrade(&file)
+}
+
+fn open_rows(objects: &dyn Objects, name: &str, expected: u32) -> Result<RowsFile, StoreError> {
+    let rows = RowsFile::open(objects, name)?;
     if rows.rows == expected {
         return Ok(rows);
     }
-    Err(StoreError::corrupt(path, format!("it holds {} events where the segment has {expected}", rows.rows)))
+    let detail = format!("it holds {} events where the segment has {expected}", rows.rows);
+    Err(StoreError::corrupt(&rows.file.path, detail))
 }
 
-/// Clears away Arrow rows that do not read; those at rest serve.
-/// Removes a file of rows that does not read, where the rows are at rest; says what was wrong. One that is missing is no damage.
-fn give_up_rows(place: &SegmentPlace, path: &Path, error: &StoreError) -> Option<Problem> {
+/// Lets go of Arrow rows that do not read, where the archive has them; says what was wrong. A missing file is no damage.
+fn give_up_rows(place: &SegmentPlace, name: String, error: &StoreError) -> Option<Problem> {
     if matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::NotFound) {
         return None;
     }
     tracing::warn!(%error, "Arrow rows do not read: they are read from GeoParquet from now on");
-    super::remove(place.disk.as_ref(), path);
+    place.removal.as_ref()?.doom_unpinned(name);
     Some(Problem::of(error).and("it is removed: its events are read from their rows at rest"))
 }

@@ -8,7 +8,7 @@ use super::RowSource;
 use crate::error::StoreError;
 use crate::maintenance::pace::Pace;
 use crate::part::rows::CHUNK_ROWS;
-use crate::seams::{Disk, DiskFile, OpenMode};
+use crate::seams::{Object, ObjectWriter, Objects};
 use arrow_array::ArrayRef;
 use bytes::Bytes;
 use meridian_formats::{GeoParquetWriter, RestFile as Directory, WriteError};
@@ -42,19 +42,19 @@ pub(crate) struct RestEntry {
     pub(crate) crc32c: u32,
 }
 
-/// Writes the rows of a part, a chunk at a time, and syncs. The caller syncs the folder.
+/// Writes the rows of a part, a chunk at a time. The caller syncs the names.
 pub(crate) fn write(
-    disk: &dyn Disk,
-    path: &Path,
+    objects: &dyn Objects,
+    name: &str,
     source: &dyn RowSource,
     (stop, mut pace): (&AtomicBool, Pace<'_>),
 ) -> Result<RestEntry, StoreError> {
-    let file = disk.open(path, OpenMode::Create).map_err(StoreError::io("create", path))?;
-    let sink =
-        Sink { file, path: path.to_owned(), buffer: Vec::new(), offset: 0, crcs: Vec::new(), crc: 0, crc_bytes: 0 };
-    let failed = |e: WriteError| StoreError::Io { action: "write", path: path.to_owned(), source: io::Error::other(e) };
+    let path = objects.path(name);
+    let to = objects.put(name).map_err(StoreError::io("create", &path))?;
+    let sink = Sink { to, path: path.clone(), buffer: Vec::new(), offset: 0, crcs: Vec::new(), crc: 0, crc_bytes: 0 };
+    let failed = |e: WriteError| StoreError::Io { action: "write", path: path.clone(), source: io::Error::other(e) };
     let made = GeoParquetWriter::at_rest(sink, source.schema(), GROUP_ROWS as usize, CHUNK_ROWS as usize);
-    let mut writer = made.map_err(|e| StoreError::corrupt(path, e.to_string()))?;
+    let mut writer = made.map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
     for from in (0..source.rows()).step_by(CHUNK_ROWS as usize) {
         if stop.load(Ordering::Relaxed) {
             return Err(StoreError::Closed);
@@ -68,16 +68,17 @@ pub(crate) fn write(
     let (directory, checksums) = writer.output().checked();
     writer.note(CHECKSUMS_NOTE, checksums.iter().map(|crc| format!("{crc:08x}")).collect());
     let mut sink = writer.finish().map_err(failed)?;
-    sink.flush().map_err(StoreError::io("write", path))?;
-    sink.file.sync().map_err(StoreError::io("sync", path))?;
-    let mut tail = vec![0; (sink.offset - directory) as usize];
-    sink.file.read_at(directory, &mut tail).map_err(StoreError::io("read", path))?;
-    Ok(RestEntry { bytes: sink.offset, directory, crc32c: crc32c::crc32c(&tail) })
+    sink.flush().map_err(StoreError::io("write", &path))?;
+    let bytes = sink.to.finish().map_err(StoreError::io("sync", &path))?;
+    let mut tail = vec![0; (bytes - directory) as usize];
+    let written = objects.open(name).map_err(StoreError::io("open", &path))?;
+    written.read_at(directory, &mut tail).map_err(StoreError::io("read", &path))?;
+    Ok(RestEntry { bytes, directory, crc32c: crc32c::crc32c(&tail) })
 }
 
 /// Bytes on their way to the file, and their checksums.
 struct Sink {
-    file: Arc<dyn DiskFile>,
+    to: Box<dyn ObjectWriter>,
     path: PathBuf,
     buffer: Vec<u8>,
     /// Where the buffer begins in the file.
@@ -118,7 +119,7 @@ impl Write for Sink {
 
     fn flush(&mut self) -> io::Result<()> {
         let action = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", self.path.display()));
-        self.file.write_at(self.offset, &self.buffer).map_err(action)?;
+        self.to.write(&self.buffer).map_err(action)?;
         self.offset += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
@@ -131,24 +132,15 @@ pub(crate) struct RestFile {
     pages: Pages,
     directory: Directory,
     pub(crate) entry: RestEntry,
-    disk: Arc<dyn Disk>,
-    /// The file goes when the last reader lets go of it.
-    obsolete: AtomicBool,
-}
-
-impl Drop for RestFile {
-    fn drop(&mut self) {
-        if self.obsolete.load(Ordering::Acquire) {
-            super::remove(self.disk.as_ref(), &self.pages.0.path);
-        }
-    }
+    pub(crate) name: String,
 }
 
 impl RestFile {
     /// Opens a file and reads its directory.
-    pub(crate) fn open(disk: &Arc<dyn Disk>, path: &Path, entry: RestEntry) -> Result<RestFile, StoreError> {
+    pub(crate) fn open(objects: &dyn Objects, name: &str, entry: RestEntry) -> Result<RestFile, StoreError> {
+        let path = &objects.path(name);
         let corrupt = |detail: String| StoreError::corrupt(path, detail);
-        let file = disk.open(path, OpenMode::Read).map_err(StoreError::io("open", path))?;
+        let file = objects.open(name).map_err(StoreError::io("open", path))?;
         let bytes = file.len().map_err(StoreError::io("read", path))?;
         if bytes != entry.bytes || entry.directory > bytes {
             return Err(corrupt(format!("it has {bytes} bytes where the manifest says {}", entry.bytes)));
@@ -171,31 +163,26 @@ impl RestFile {
         }
         // Nobody reads it again.
         open.tail = Bytes::new();
-        let (pages, obsolete) = (Pages(Arc::new(open)), AtomicBool::new(false));
-        Ok(RestFile { pages, directory, entry, disk: disk.clone(), obsolete })
+        Ok(RestFile { pages: Pages(Arc::new(open)), directory, entry, name: name.to_owned() })
     }
 
     /// Opens a file of which no manifest says anything: its directory tells where it begins itself. Only the checksums of the
     /// pages vouch for it then, and that the directory reads.
-    pub(crate) fn find(disk: &Arc<dyn Disk>, path: &Path) -> Result<RestFile, StoreError> {
-        let file = disk.open(path, OpenMode::Read).map_err(StoreError::io("open", path))?;
+    pub(crate) fn find(objects: &dyn Objects, name: &str) -> Result<RestFile, StoreError> {
+        let path = &objects.path(name);
+        let file = objects.open(name).map_err(StoreError::io("open", path))?;
         let bytes = file.len().map_err(StoreError::io("read", path))?;
         let whole = Unchecked { file, bytes };
         let read = |e: ParquetError| StoreError::corrupt(path, format!("its directory does not read: {e}"));
         let found = Directory::load(&whole).map_err(read)?.directory().filter(|directory| *directory <= bytes);
         let directory = found.ok_or_else(|| StoreError::corrupt(path, "its directory does not say where it begins"))?;
         let tail = whole.get_bytes(directory, (bytes - directory) as usize).map_err(read)?;
-        RestFile::open(disk, path, RestEntry { bytes, directory, crc32c: crc32c::crc32c(&tail) })
+        RestFile::open(objects, name, RestEntry { bytes, directory, crc32c: crc32c::crc32c(&tail) })
     }
 
     /// Whether a read found damage.
     pub(crate) fn is_sick(&self) -> bool {
         self.pages.0.sick.load(Ordering::Relaxed)
-    }
-
-    /// The file goes once nobody reads it.
-    pub(crate) fn give_up(&self) {
-        self.obsolete.store(true, Ordering::Release);
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -254,7 +241,7 @@ impl RestFile {
 
 /// The bytes of a file of which nothing is known yet.
 struct Unchecked {
-    file: Arc<dyn DiskFile>,
+    file: Arc<dyn Object>,
     bytes: u64,
 }
 
@@ -288,7 +275,7 @@ struct Pages(Arc<Open>);
 
 #[derive(Debug, Clone)]
 struct Open {
-    file: Arc<dyn DiskFile>,
+    file: Arc<dyn Object>,
     path: PathBuf,
     entry: RestEntry,
     /// The directory, while it is being read.

@@ -9,14 +9,12 @@ use crate::codec::{Reader, put_u16, put_u32};
 use crate::error::StoreError;
 use crate::part::ipc;
 use crate::part::rows::{CHUNK_ROWS, join};
-use crate::seams::Disk;
+use crate::seams::Objects;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
 use meridian_index::LEAF_ROWS;
 use meridian_model::{Layout, Schema};
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// First bytes of a file of rows, and its last.
 const MAGIC: &[u8; 8] = b"MRDNROWS";
@@ -36,8 +34,8 @@ pub(crate) struct RowsWriter {
 }
 
 impl RowsWriter {
-    pub(crate) fn create(disk: &dyn Disk, path: &Path, columns: u16) -> Result<RowsWriter, StoreError> {
-        let blocks = BlockWriter::create(disk, path, MAGIC)?;
+    pub(crate) fn put(objects: &dyn Objects, name: &str, columns: u16) -> Result<RowsWriter, StoreError> {
+        let blocks = BlockWriter::put(objects, name, MAGIC)?;
         Ok(RowsWriter { blocks, columns, rows: 0, page_bits: Vec::new() })
     }
 
@@ -87,27 +85,17 @@ pub(crate) fn column_block(to: &mut BlockWriter, field: &Arc<Field>, array: Arra
 #[derive(Debug)]
 pub(crate) struct RowsFile {
     pub(crate) file: BlockFile,
-    disk: Arc<dyn Disk>,
+    pub(crate) name: String,
     pub(crate) rows: u32,
     columns: u16,
     /// Of each column of each chunk its first block, and the binary logarithm of the rows of a page.
     pages: Vec<(u32, u8)>,
     blocks: Vec<BlockRef>,
-    /// The file goes when the last reader lets go of it.
-    pub(crate) obsolete: AtomicBool,
-}
-
-impl Drop for RowsFile {
-    fn drop(&mut self) {
-        if self.obsolete.load(Ordering::Acquire) {
-            super::remove(self.disk.as_ref(), &self.file.path);
-        }
-    }
 }
 
 impl RowsFile {
-    pub(crate) fn open(disk: &Arc<dyn Disk>, path: &Path) -> Result<RowsFile, StoreError> {
-        let (file, footer) = BlockFile::open(disk.as_ref(), path, MAGIC)?;
+    pub(crate) fn open(objects: &dyn Objects, name: &str) -> Result<RowsFile, StoreError> {
+        let (file, footer) = BlockFile::open(objects, name, MAGIC)?;
         let parse = || -> Result<_, String> {
             let mut r = Reader::new(&footer);
             let (rows, columns) = (r.u32()?, r.u16()?);
@@ -135,8 +123,8 @@ impl RowsFile {
             }
         };
         let (rows, columns, pages, blocks) =
-            parse().map_err(|e| StoreError::corrupt(path, format!("its footer does not read: {e}")))?;
-        Ok(RowsFile { file, disk: disk.clone(), rows, columns, pages, blocks, obsolete: AtomicBool::new(false) })
+            parse().map_err(|e| StoreError::corrupt(&file.path, format!("its footer does not read: {e}")))?;
+        Ok(RowsFile { file, name: name.to_owned(), rows, columns, pages, blocks })
     }
 
     /// Rows of a page of one column of one chunk: [`CHUNK_ROWS`] where it is one block. The column after the last is that of

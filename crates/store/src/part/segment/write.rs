@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::part::keys::{Filter, KeyRows, PAGE_KEYS, hash};
 use crate::part::objects::{ObjectEntry, ObjectRows, PAGE_OBJECTS};
 use crate::part::rows::{CHUNK_ROWS, KeyRule, join};
-use crate::seams::Disk;
+use crate::seams::Objects;
 use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
 use meridian_index::{ForestBuilder, Key, PyramidBuilder};
 use meridian_model::{Batch, FieldColumn, GeometryType, IdRole, Layout, Schema, TimeRole};
@@ -60,26 +60,26 @@ pub(crate) struct SegmentWriter {
 impl SegmentWriter {
     /// Begins the files of a segment of this number.
     pub(crate) fn create(
-        disk: &dyn Disk,
-        dir: &Path,
+        objects: &dyn Objects,
         file: u64,
         schema: &Arc<Schema>,
         rule: KeyRule,
     ) -> Result<SegmentWriter, StoreError> {
-        let index = BlockWriter::create(disk, &dir.join(segment_name(file)), MAGIC)?;
+        let index = BlockWriter::put(objects, &segment_name(file), MAGIC)?;
         let columns = Layout::of(schema).columns.len() as u16;
-        let rows = RowsWriter::create(disk, &dir.join(rows_name(file)), columns)?;
+        let rows = RowsWriter::put(objects, &rows_name(file), columns)?;
         Ok(SegmentWriter::new(index, Some(rows), schema, rule))
     }
 
-    /// Begins the one file of a segment whose rows are at rest.
-    pub(crate) fn create_index(
-        disk: &dyn Disk,
-        path: &Path,
+    /// Begins the index of a segment whose rows are there already, in the place of one that is missing or damaged.
+    pub(crate) fn replace_index(
+        objects: &dyn Objects,
+        file: u64,
         schema: &Arc<Schema>,
         rule: KeyRule,
     ) -> Result<SegmentWriter, StoreError> {
-        Ok(SegmentWriter::new(BlockWriter::create(disk, path, MAGIC)?, None, schema, rule))
+        let index = BlockWriter::replace(objects, &segment_name(file), MAGIC)?;
+        Ok(SegmentWriter::new(index, None, schema, rule))
     }
 
     fn new(index: BlockWriter, columns: Option<RowsWriter>, schema: &Arc<Schema>, rule: KeyRule) -> SegmentWriter {
@@ -164,7 +164,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Writes what is served beside the rows, and syncs. The caller syncs the folder.
+    /// Writes what is served beside the rows. The caller syncs the names.
     pub(crate) fn finish(mut self) -> Result<Written, StoreError> {
         let (key_fences, first_key_block, filter_block) = self.write_keys()?;
         let objects = self.write_objects()?;

@@ -11,8 +11,9 @@ use crate::log::Log;
 use crate::options::Settings;
 use crate::part::segment::SegmentPlace;
 use crate::recovery::leftovers::number_of;
-use crate::recovery::{log_dir, prepare};
+use crate::recovery::log_dir;
 use crate::store::folder::names;
+use meridian_model::seq::SeqLayout;
 use meridian_model::{Schema, Seq};
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ impl Mender<'_> {
     pub(super) fn rebuild(&mut self, definition: Option<Manifest>) -> Result<(), StoreError> {
         let common = self.common;
         let place = SegmentPlace {
-            disk: common.seams.disk.clone(),
+            objects: self.objects(),
+            removal: None,
             cache: common.cache.clone(),
             counters: Arc::new(Counters::default()),
         };
@@ -50,15 +52,16 @@ impl Mender<'_> {
             next_file: self.next_file()?.max(definition.as_ref().map_or(0, |manifest| manifest.next_file)),
             segments: found.into_iter().map(|segment| segment.meta).collect(),
             keys,
-            listed: definition.map(|manifest| manifest.listed).unwrap_or_default(),
             hidden: None,
+            seq_layout: definition.as_ref().map_or(SeqLayout::Embedded, |manifest| manifest.seq_layout),
+            listed: definition.map(|manifest| manifest.listed).unwrap_or_default(),
             copied: true,
         };
         self.write_rebuilt(&manifest)
     }
 
     fn write_rebuilt(&mut self, manifest: &Manifest) -> Result<(), StoreError> {
-        let mut partition = prepare(self.common, self.dir, manifest.clone())?;
+        let mut partition = self.prepare(manifest.clone())?;
         partition.open_files()?;
         self.mark(&mut partition)?;
         self.keep_manifests()?;
@@ -66,7 +69,7 @@ impl Mender<'_> {
         self.set_aside(SEGMENTS, |name| !files_of(manifest).contains(name) && !name.ends_with(".dead"))?;
         let mut segments = partition.segments.clone();
         let saved = partition.save(&partition.entries, &mut segments, manifest.flushed);
-        let written = saved.map_err(|failed| failed.error)?;
+        let written = saved?;
         self.report.done("a new manifest names what was found".to_owned());
         self.set_aside(SEGMENTS, |name| !files_of(&written).contains(name))
     }
@@ -106,9 +109,10 @@ impl Mender<'_> {
 
     /// The files of idempotency keys that read, and the newest position in them.
     fn keys(&mut self) -> Result<(Vec<KeysEntry>, u64), StoreError> {
-        let (dir, mut keys, mut last) = (self.dir.join("segments"), Vec::new(), 0);
+        let (dir, objects) = (self.dir.join("segments"), self.objects());
+        let (mut keys, mut last) = (Vec::new(), 0);
         for name in names(self.disk(), &dir)?.into_iter().filter(|name| name.ends_with(".keys")) {
-            match (number_of(&name), idempotency::read(self.disk(), &dir.join(&name))) {
+            match (number_of(&name), idempotency::read(objects.as_ref(), &name)) {
                 (Some(file), Ok(found)) => {
                     last = found.iter().map(|(_, what)| what.position).fold(last, u64::max);
                     let newest = found.iter().map(|(_, what)| what.time).max().unwrap_or(0);

@@ -46,7 +46,7 @@ impl Mender<'_> {
 /// Writes the chunks of a segment that read as another one, and takes it in; gives the new place of each row.
 fn rewrite(partition: &mut Partition, meta: &SegmentEntry, damaged: &Entry) -> Result<Vec<u32>, StoreError> {
     let (shared, context) = (partition.shared.clone(), partition.context.clone());
-    let (disk, dir, file) = (shared.disk.as_ref(), shared.segments_dir(), shared.number_file());
+    let file = shared.number_file();
     let part = damaged.part.clone();
     let view = PartView { part, dead: Arc::default(), seq: Seq(u64::MAX), context: context.clone() };
     let all = Projection::all(&context.layout);
@@ -55,7 +55,7 @@ fn rewrite(partition: &mut Partition, meta: &SegmentEntry, damaged: &Entry) -> R
     };
     let grid = Grid::of(&context.schema);
     let mut map = vec![DROPPED; view.rows() as usize];
-    let mut writer = SegmentWriter::create(disk, &dir, file, &context.schema, context.rule)?;
+    let mut writer = SegmentWriter::create(shared.objects.as_ref(), file, &context.schema, context.rule)?;
     for from in (0..view.rows()).step_by(CHUNK_ROWS as usize) {
         let rows = from..view.rows().min(from + CHUNK_ROWS);
         match read(rows.clone()) {
@@ -72,8 +72,8 @@ fn rewrite(partition: &mut Partition, meta: &SegmentEntry, damaged: &Entry) -> R
         return Ok(map);
     }
     let Written { rows, bytes } = writer.finish()?;
-    disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
-    let part = Part::open(&shared.place(), &dir, file, None)?;
+    shared.sync_objects()?;
+    let part = Part::open(&shared.place(), file, None)?;
     let meta = SegmentEntry { file, run: file, rows, bytes, dead: None, rest: None, ..meta.clone() };
     let moved = |marks: &DeadRows| {
         let maps = std::slice::from_ref(&map);

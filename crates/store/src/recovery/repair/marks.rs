@@ -39,12 +39,12 @@ impl Mender<'_> {
     /// Reads the dead rows of each segment from the newest file that has them: deaths are only ever added.
     fn read_dead(&mut self, partition: &mut Partition) -> Result<(), StoreError> {
         let rows: HashMap<u64, u32> = partition.segments.values().map(|meta| (meta.file, meta.rows)).collect();
-        let dir = self.dir.join("segments");
+        let (dir, objects) = (self.dir.join("segments"), self.objects());
         let mut files: Vec<String> = names(self.disk(), &dir)?.into_iter().filter(|n| n.ends_with(".dead")).collect();
         files.sort_by_key(|name| std::cmp::Reverse(number_of(name)));
         let mut dead: HashMap<u64, DeadRows> = HashMap::new();
         for name in files {
-            match dead_of_all(self.disk(), &dir.join(&name), |segment| rows.get(&segment).copied()) {
+            match dead_of_all(objects.as_ref(), &name, |segment| rows.get(&segment).copied()) {
                 Ok(found) => found.into_iter().for_each(|(segment, rows)| {
                     dead.entry(segment).or_insert(rows);
                 }),

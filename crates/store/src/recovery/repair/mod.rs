@@ -18,21 +18,24 @@ mod survey;
 
 pub use report::Repair;
 
-use crate::catalog::manifest::{COPY, MANIFEST, Manifest, Twin};
+use crate::catalog::disk::{COPY, MANIFEST, read_manifest, read_newest, write};
+use crate::catalog::lineage::Lineage;
+use crate::catalog::manifest::Manifest;
 use crate::catalog::sidecars::{files_of, needed_files};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::ingest::partition::Partition;
 use crate::options::Durability;
-use crate::recovery::leftovers::HALF;
-use crate::recovery::{self, Common, make_folders};
-use crate::seams::Disk;
+use crate::recovery::{self, Common, make_folders, prepare};
+use crate::seams::objects::HALF;
+use crate::seams::{Catalog, CommitError, Disk, Newest, Objects, Proof};
 use crate::store::folder::{LOST, names};
 use crate::store::{Inner, Store};
 use report::Report;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 impl Store {
     /// Puts every collection together again that could not be opened, lacks something, takes no writes or has events that do not
@@ -96,9 +99,38 @@ struct Mender<'a> {
     report: &'a mut Report,
 }
 
+/// A catalog whose manifest is replaced whatever it was: that it cannot be believed is why there is a repair.
+#[derive(Debug)]
+struct Rewrite {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+}
+
+impl Catalog for Rewrite {
+    fn newest(&self) -> Result<Option<Newest>, StoreError> {
+        read_newest(self.disk.as_ref(), &self.dir).map(Some)
+    }
+
+    fn commit(&self, _: u64, manifest: &Manifest) -> Result<u64, CommitError> {
+        write(manifest, self.disk.as_ref(), &self.dir).map_err(CommitError::Unknown)
+    }
+}
+
 impl Mender<'_> {
     fn disk(&self) -> &dyn Disk {
         self.common.seams.disk.as_ref()
+    }
+
+    fn objects(&self) -> Arc<dyn Objects> {
+        self.common.storage_of(self.dir).objects
+    }
+
+    /// A partition of which no file is open yet, whose next manifest replaces whatever stands in the folder.
+    fn prepare(&self, manifest: Manifest) -> Result<Partition, StoreError> {
+        let mut partition = prepare(self.common, self.dir, manifest)?;
+        let rewrite = Rewrite { disk: self.common.seams.disk.clone(), dir: self.dir.to_owned() };
+        partition.catalog = Lineage::after(Arc::new(rewrite), 0);
+        Ok(partition)
     }
 
     fn mend(&mut self) -> Result<Partition, StoreError> {
@@ -122,8 +154,8 @@ impl Mender<'_> {
 
     /// Whether the manifest is the newest that was written: then it says what the collection consists of, whatever of that reads.
     fn is_newest(&self) -> bool {
-        let read = Manifest::read_both(self.disk(), self.dir);
-        matches!(read, Ok((_, Twin::Proof { .. } | Twin::Never | Twin::First)))
+        let read = read_newest(self.disk(), self.dir);
+        matches!(read, Ok(Newest { proof: Proof::Newest { .. } | Proof::Never | Proof::First, .. }))
             && recovery::open(self.common, self.dir).is_ok_and(|opened| !opened.stale)
     }
 
@@ -135,7 +167,7 @@ impl Mender<'_> {
                 self.keep_manifests()?;
                 self.set_aside(SEGMENTS, |name| !files_of(&manifest).contains(name))?;
                 let next_file = self.next_file()?.max(manifest.next_file) + 1;
-                Manifest { next_file, copied: true, ..manifest }.write(self.disk(), self.dir)?;
+                write(&Manifest { next_file, copied: true, ..manifest }, self.disk(), self.dir)?;
                 Ok(())
             }
             found => self.rebuild(found.map(|(_, manifest)| manifest)),
@@ -146,7 +178,7 @@ impl Mender<'_> {
     fn newest(&mut self) -> Result<Option<(String, Manifest)>, StoreError> {
         let mut newest: Option<(String, Manifest)> = None;
         for name in [MANIFEST.to_owned(), COPY.to_owned(), format!("{MANIFEST}{HALF}"), format!("{COPY}{HALF}")] {
-            match Manifest::read_from(self.disk(), &self.dir.join(&name)) {
+            match read_manifest(self.disk(), &self.dir.join(&name)) {
                 Ok(found) if newest.as_ref().is_none_or(|(_, best)| best.next_file < found.next_file) => {
                     newest = Some((name, found));
                 }
@@ -175,13 +207,13 @@ impl Mender<'_> {
             self.report.missing(format!("the file {missing}, which the newest manifest that reads names"));
             return Ok(false);
         }
-        let mut opened = recovery::prepare(self.common, self.dir, manifest.clone())?;
+        let mut opened = self.prepare(manifest.clone())?;
         opened.open_files()?;
         if let Err(e) = opened.check_whole() {
             self.report.done(format!("the newest manifest that reads does not hold: {e}"));
             return Ok(false);
         }
-        opened.open_log()?;
+        opened.open_log(self.common.storage_of(self.dir))?;
         if let Some((path, position)) = opened.later_file()? {
             self.report.done(format!("{} holds writes up to {position}, after the newest manifest", path.display()));
             return Ok(false);

@@ -5,6 +5,7 @@
 //! acknowledged; damaged files are set aside once it is written.
 
 use super::{Mender, SEGMENTS};
+use crate::catalog::disk::{MANIFEST, read_manifest};
 use crate::catalog::manifest::{Manifest, SegmentEntry, dead_name, keys_name, segment_name};
 use crate::catalog::sidecars::{dead_of_all, files_of, read_dead, read_hidden};
 use crate::error::StoreError;
@@ -14,7 +15,7 @@ use crate::log::Log;
 use crate::part::dead::DeadRows;
 use crate::part::{CHUNK_ROWS, Fill};
 use crate::recovery::leftovers::number_of;
-use crate::recovery::{log_dir, prepare};
+use crate::recovery::log_dir;
 use arrow_array::cast::AsArray;
 use meridian_model::{Mode, Seq};
 use std::collections::BTreeMap;
@@ -27,10 +28,10 @@ const POSITIONS_LEFT_FREE: u64 = 1 << 26;
 impl Mender<'_> {
     /// Replaces the manifest by one of what reads, and sets the rest aside.
     pub(super) fn salvage(&mut self) -> Result<(), StoreError> {
-        let manifest = Manifest::read(self.disk(), self.dir)?;
+        let manifest = read_manifest(self.disk(), &self.dir.join(MANIFEST))?;
         // Snapshots of before may have shown what is not there any more.
         let dropped_seq = Seq::end_of(manifest.flushed).0;
-        let mut partition = prepare(self.common, self.dir, Manifest { copied: true, dropped_seq, ..manifest })?;
+        let mut partition = self.prepare(Manifest { copied: true, dropped_seq, ..manifest })?;
         partition.open_files()?;
         // The disk, or a newer program, may have it yet.
         partition.unread.take().map_or(Ok(()), Err)?;
@@ -66,8 +67,8 @@ impl Mender<'_> {
     }
 
     fn leave_out_keys(&mut self, partition: &mut Partition) {
-        let (disk, dir) = (partition.shared.disk.clone(), partition.shared.segments_dir());
-        let lost = |file| idempotency::read(disk.as_ref(), &dir.join(keys_name(file))).is_err();
+        let objects = partition.shared.objects.clone();
+        let lost = |file| idempotency::read(objects.as_ref(), &keys_name(file)).is_err();
         partition.manifest.keys.retain(|entry| {
             let lost = lost(entry.file);
             if lost {
@@ -83,8 +84,8 @@ impl Mender<'_> {
     /// Works out which rows are dead in segments whose record of it does not read: those that an older file has, and those whose
     /// id a later event has. What was deleted since then is back. Says whether any record of dead or hidden rows did not read.
     fn find_deaths(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
-        let (disk, dir) = (partition.shared.disk.clone(), partition.shared.segments_dir());
-        let lost = |meta: &SegmentEntry| read_dead(disk.as_ref(), &dir, meta).is_err();
+        let objects = partition.shared.objects.clone();
+        let lost = |meta: &SegmentEntry| read_dead(objects.as_ref(), meta).is_err();
         let dead_of = |(number, meta): (&u64, &SegmentEntry)| lost(meta).then_some((*number, meta.dead?));
         // By number of the part: which file it was, and how many rows.
         let lost: BTreeMap<u64, (u64, u64)> = partition.segments.iter().filter_map(dead_of).collect();
@@ -104,7 +105,7 @@ impl Mender<'_> {
                     .missing(format!("deaths of {back} events of {name}: those are back, see {}", dead_name(file)));
             }
         }
-        Ok(!lost.is_empty() || read_hidden(disk.as_ref(), &dir, &partition.manifest).is_err())
+        Ok(!lost.is_empty() || read_hidden(objects.as_ref(), &partition.manifest).is_err())
     }
 
     /// The deaths of a segment in the newest file before this one that has them: deaths are only ever added.
@@ -116,14 +117,15 @@ impl Mender<'_> {
             .filter_map(|name| number_of(name).filter(|number| *number < file))
             .collect();
         older.sort_unstable();
+        let objects = self.objects();
         let rows = |segment| (segment == meta.file).then_some(meta.rows);
-        let read = |number: u64| dead_of_all(self.disk(), &dir.join(dead_name(number)), rows).ok()?.remove(&meta.file);
+        let read = |number: u64| dead_of_all(objects.as_ref(), &dead_name(number), rows).ok()?.remove(&meta.file);
         Ok(older.into_iter().rev().find_map(read).unwrap_or_default())
     }
 
     /// Replays what reads of the log; says whether that is not all of it. Then the files of the log are left as they are.
     fn replay(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
-        let (disk, bytes) = (partition.shared.disk.clone(), self.common.options.log_file_bytes);
+        let (disk, bytes) = (self.common.seams.disk.clone(), self.common.options.log_file_bytes);
         let flushed = partition.manifest.flushed;
         let (log, mut found) = Log::open(&disk, &log_dir(self.dir), bytes, flushed)?;
         if let Some(at) = found.damage.iter().position(|e| !e.is_damage()) {
@@ -132,7 +134,7 @@ impl Mender<'_> {
         let gaps = found.gaps(flushed);
         partition.replay(std::mem::take(&mut found.records))?;
         if found.damage.is_empty() && partition.problems.is_empty() {
-            partition.log = Some(log);
+            partition.log = Some(Box::new(log));
             return Ok(false);
         }
         found.damage.iter().for_each(|e| self.report.done(e.to_string()));
@@ -186,6 +188,6 @@ fn settle(partition: &mut Partition) -> Result<(), StoreError> {
     }
     let mut segments = partition.segments.clone();
     let saved = partition.save(&partition.entries, &mut segments, partition.manifest.flushed);
-    partition.manifest = saved.map_err(|failed| failed.error)?;
+    partition.manifest = saved?;
     Ok(())
 }

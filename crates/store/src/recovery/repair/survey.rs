@@ -6,11 +6,11 @@ use crate::error::StoreError;
 use crate::maintenance::merge::range_of;
 use crate::part::segment::{RestFile, RowsFile, SegmentPlace, rebuild, rebuild_from, rebuild_from_rows};
 use crate::part::{KeyRule, Part, PartView};
-use crate::recovery::leftovers::{HALF, number_of};
+use crate::recovery::leftovers::number_of;
+use crate::seams::objects::HALF;
 use crate::store::folder::names;
 use meridian_model::{IdRole, Schema};
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 /// A segment that reads, and what a manifest says of it.
@@ -54,8 +54,7 @@ impl Mender<'_> {
     }
 
     fn read_segment(&mut self, reading: &Reading, file: u64, at_rest: bool) -> Result<Found, StoreError> {
-        let dir = self.dir.join("segments");
-        let rest = match at_rest.then(|| open_rest(&reading.place, &dir, file)).transpose() {
+        let rest = match at_rest.then(|| open_rest(&reading.place, file)).transpose() {
             Ok(rest) => rest,
             Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
             Err(damaged) => {
@@ -65,8 +64,8 @@ impl Mender<'_> {
             }
         };
         let part = match &rest {
-            Some(rest) => part_at_rest(reading, &dir, file, rest)?,
-            None => part_in_arrow(reading, &dir, file)?,
+            Some(rest) => part_at_rest(reading, file, rest)?,
+            None => part_in_arrow(reading, file)?,
         };
         let segment = part.segment().ok_or(StoreError::Closed)?;
         let bytes = segment.index.bytes + segment.rows_held().map_or(0, |(bytes, _)| bytes);
@@ -78,32 +77,32 @@ impl Mender<'_> {
     }
 }
 
-fn open_rest(place: &SegmentPlace, dir: &Path, file: u64) -> Result<Arc<RestFile>, StoreError> {
-    let rest = RestFile::find(&place.disk, &dir.join(rest_name(file)))?;
+fn open_rest(place: &SegmentPlace, file: u64) -> Result<Arc<RestFile>, StoreError> {
+    let rest = RestFile::find(place.objects.as_ref(), &rest_name(file))?;
     rest.verify().into_iter().next().map_or(Ok(Arc::new(rest)), Err)
 }
 
-fn part_at_rest(reading: &Reading, dir: &Path, file: u64, rest: &Arc<RestFile>) -> Result<Part, StoreError> {
-    let open = || Part::open(&reading.place, dir, file, Some(rest.clone()));
+fn part_at_rest(reading: &Reading, file: u64, rest: &Arc<RestFile>) -> Result<Part, StoreError> {
+    let open = || Part::open(&reading.place, file, Some(rest.clone()));
     let fits = |part: &Part| part.rows == rest.rows() && reading.seed_known && is_sound(part);
     match open() {
         Ok(part) if fits(&part) => Ok(part),
         Err(newer @ StoreError::NewerFormat { .. }) => Err(newer),
         _ => {
             let rule = KeyRule { role: rest.schema().id, seed: reading.seed };
-            rebuild(reading.place.disk.as_ref(), dir, file, rest, rule)?;
+            rebuild(reading.place.objects.as_ref(), file, rest, rule)?;
             open()
         }
     }
 }
 
-fn part_in_arrow(reading: &Reading, dir: &Path, file: u64) -> Result<Part, StoreError> {
-    let open = || Part::open(&reading.place, dir, file, None);
+fn part_in_arrow(reading: &Reading, file: u64) -> Result<Part, StoreError> {
+    let open = || Part::open(&reading.place, file, None);
     let part = open().or_else(|error| {
         let Some(schema) = reading.schema.as_ref().filter(|_| error.is_damage()) else { return Err(error) };
-        let rows = RowsFile::open(&reading.place.disk, &dir.join(rows_name(file)))?;
+        let rows = RowsFile::open(reading.place.objects.as_ref(), &rows_name(file))?;
         let rule = KeyRule { role: schema.id, seed: reading.seed };
-        rebuild_from_rows(reading.place.disk.as_ref(), dir, file, (&rows, schema), rule)?;
+        rebuild_from_rows(reading.place.objects.as_ref(), file, (&rows, schema), rule)?;
         open()
     })?;
     let hashed = |schema: &Schema| schema.id == IdRole::Given || schema.object.is_some();
@@ -112,7 +111,7 @@ fn part_in_arrow(reading: &Reading, dir: &Path, file: u64) -> Result<Part, Store
         return Ok(part);
     }
     let Some(view) = PartView::alone(Arc::new(part), reading.seed) else { return Err(StoreError::Closed) };
-    rebuild_from(reading.place.disk.as_ref(), dir, file, &view, view.context.rule)?;
+    rebuild_from(reading.place.objects.as_ref(), file, &view, view.context.rule)?;
     open()
 }
 

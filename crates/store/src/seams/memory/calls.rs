@@ -34,7 +34,8 @@ impl Disk for MemoryDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         self.call("open", path, |state| {
             let node = match (mode, state.names.get(path).copied()) {
-                (OpenMode::Create | OpenMode::CreatePrivate, existing) => {
+                (OpenMode::CreateNew, Some(_)) => return Err(ErrorKind::AlreadyExists.into()),
+                (OpenMode::Create | OpenMode::CreateNew | OpenMode::CreatePrivate, existing) => {
                     state.changeable()?;
                     if path.parent().is_some_and(|dir| !state.dirs.contains(dir)) {
                         return Err(ErrorKind::NotFound.into());

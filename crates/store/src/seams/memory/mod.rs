@@ -3,9 +3,11 @@
 mod calls;
 mod crash;
 mod faults;
+mod storage;
 
 pub use crash::CrashStyle;
 pub use faults::FaultKind;
+pub use storage::{Failure, MemoryStorage, Seam};
 
 use super::DiskLock;
 use crate::part::keys::hash;

@@ -13,6 +13,7 @@
 mod damage;
 mod run;
 mod steps;
+mod takeover;
 
 use run::{Outcome, Run};
 use std::time::{Duration, Instant};

@@ -1,0 +1,163 @@
+//! The catalog in the folder of a partition: the manifest, and a copy that proves it the newest.
+//!
+//! The copy is replaced after the manifest, so that it is never the newer one. Where it is, an earlier manifest was put in the place of
+//! the newest. The lock of the data folder keeps other writers out between the comparison and the swap.
+
+use super::manifest::{FIRST_FILE, Manifest};
+use crate::codec::{FRAME_BYTES, read_file, replace_file};
+use crate::error::{Problem, StoreError};
+use crate::seams::{Catalog, CommitError, Disk, Newest, OpenMode, Proof};
+use parking_lot::Mutex;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Name of the manifest in the folder of its partition.
+pub(crate) const MANIFEST: &str = "MANIFEST";
+/// Name of its copy. Older programs write none.
+pub(crate) const COPY: &str = "MANIFEST.copy";
+/// Name that the manifest gets when the collection is dropped: from then on the folder is rubbish.
+pub(crate) const DROPPED: &str = "DROPPED";
+
+/// The first bytes of a manifest's file, its checksum among them; `None`: there is no file.
+type Head = Option<[u8; FRAME_BYTES]>;
+
+/// The manifest and its copy in a folder.
+#[derive(Debug)]
+pub struct DiskCatalog {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    /// Version of the newest manifest and the frame of its file, once they are known: asked for or committed.
+    known: Mutex<Option<(u64, Head)>>,
+}
+
+impl DiskCatalog {
+    /// The catalog in the folder of a partition.
+    pub fn new(disk: Arc<dyn Disk>, dir: impl Into<PathBuf>) -> DiskCatalog {
+        DiskCatalog { disk, dir: dir.into(), known: Mutex::new(None) }
+    }
+
+    /// What the file of the manifest begins with.
+    fn head(&self) -> Result<Head, StoreError> {
+        let path = self.dir.join(MANIFEST);
+        let file = match self.disk.open(&path, OpenMode::Read) {
+            Ok(file) => file,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(StoreError::io("open", &path)(e)),
+        };
+        let mut head = [0; FRAME_BYTES];
+        file.read_at(0, &mut head).map_err(StoreError::io("read", &path))?;
+        Ok(Some(head))
+    }
+
+    /// Version of the manifest that stands in the folder.
+    fn standing(&self) -> Result<Option<u64>, StoreError> {
+        let head = self.head()?;
+        if head.is_none() {
+            return Ok(None);
+        }
+        if let Some((version, known)) = *self.known.lock()
+            && known == head
+        {
+            return Ok(Some(version));
+        }
+        match read_manifest(self.disk.as_ref(), &self.dir.join(MANIFEST)) {
+            Ok(manifest) => Ok(Some(manifest.version())),
+            Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+impl Catalog for DiskCatalog {
+    fn newest(&self) -> Result<Option<Newest>, StoreError> {
+        match read_newest(self.disk.as_ref(), &self.dir) {
+            Ok(newest) => {
+                *self.known.lock() = self.head().ok().map(|head| (newest.manifest.version(), head));
+                Ok(Some(newest))
+            }
+            Err(StoreError::Io { source, path, .. })
+                if source.kind() == ErrorKind::NotFound && path == self.dir.join(MANIFEST) =>
+            {
+                Ok(None)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn commit(&self, follows: u64, manifest: &Manifest) -> Result<u64, CommitError> {
+        // A file that is gone was not replaced by another writer: the commit puts one there again.
+        let newest = self.standing().map_err(CommitError::Clean)?.unwrap_or(follows);
+        if newest != follows {
+            return Err(CommitError::Stale { newest });
+        }
+        match write(manifest, self.disk.as_ref(), &self.dir) {
+            Ok(bytes) => {
+                *self.known.lock() = self.head().ok().map(|head| (manifest.version(), head));
+                Ok(bytes)
+            }
+            Err(error) => {
+                // Once the new manifest may stand in its place, nobody knows which one a crash would leave: the rename may be
+                // in the folder and not yet on disk.
+                *self.known.lock() = None;
+                match self.standing() {
+                    Ok(found) if found.unwrap_or(0) == follows => Err(CommitError::Clean(error)),
+                    _ => Err(CommitError::Unknown(error)),
+                }
+            }
+        }
+    }
+
+    fn confirm(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        let path = self.dir.join(COPY);
+        replace_file(self.disk.as_ref(), &path, &manifest.encode(&path)?)
+    }
+}
+
+/// Reads a manifest under whatever name.
+pub(crate) fn read_manifest(disk: &dyn Disk, path: &Path) -> Result<Manifest, StoreError> {
+    Manifest::decode(path, &read_file(disk, path)?)
+}
+
+/// Reads the manifest in `dir`, and says what its copy proves.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] where the manifest is damaged or older than its copy.
+pub(crate) fn read_newest(disk: &dyn Disk, dir: &Path) -> Result<Newest, StoreError> {
+    let mut manifest = read_manifest(disk, &dir.join(MANIFEST))?;
+    let copied = std::mem::replace(&mut manifest.copied, true);
+    let path = dir.join(COPY);
+    let bad = |detail: &str| Proof::Bad(Problem { path: path.clone(), detail: detail.to_owned() });
+    let proof = match read_manifest(disk, &path) {
+        Ok(copy) if copy.seed != manifest.seed => bad("it is that of another collection"),
+        Ok(copy) if copy.next_file > manifest.next_file => {
+            let detail = format!(
+                "it is older than its copy {COPY} ({} files were numbered where the copy says {}): \
+                 an earlier manifest was put in its place",
+                manifest.next_file, copy.next_file
+            );
+            return Err(StoreError::corrupt(&dir.join(MANIFEST), detail));
+        }
+        Ok(copy) => Proof::Newest { behind: copy != manifest },
+        Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => match copied {
+            true if manifest.next_file <= FIRST_FILE => Proof::First,
+            true => bad("it is missing"),
+            false => Proof::Never,
+        },
+        Err(e) => Proof::Bad(Problem::of(&e)),
+    };
+    Ok(Newest { manifest, proof })
+}
+
+/// Replaces the manifest and then its copy, durably; gives the length of both.
+///
+/// The manifest counts: a copy that cannot be written is tried again with the next one, and at the next start.
+pub(crate) fn write(manifest: &Manifest, disk: &dyn Disk, dir: &Path) -> Result<u64, StoreError> {
+    let path = dir.join(MANIFEST);
+    let bytes = manifest.encode(&path)?;
+    replace_file(disk, &path, &bytes)?;
+    if let Err(e) = replace_file(disk, &dir.join(COPY), &bytes) {
+        tracing::warn!(collection = %manifest.collection, error = %e, "the copy of a manifest was not written");
+    }
+    Ok(2 * bytes.len() as u64)
+}

@@ -1,0 +1,52 @@
+//! Objects that no manifest names any more, until no snapshot of the process pins them.
+//!
+//! Nothing is deleted by dropping it: whoever makes an object obsolete dooms its name here, with what pins it, and maintenance deletes the
+//! names whose pins are gone. A crash before that leaves leftovers, which the next start removes.
+
+use crate::seams::Objects;
+use parking_lot::Mutex;
+use std::any::Any;
+use std::io::ErrorKind;
+use std::sync::Weak;
+
+/// What keeps an object in use: as long as there is a strong reference to it, its name stays.
+pub(crate) type Pin = Weak<dyn Any + Send + Sync>;
+
+/// Names to be deleted. Bounded by what the snapshots in readers' hands pin, as each sweep takes out all others.
+#[derive(Debug, Default)]
+pub(crate) struct Removal {
+    doomed: Mutex<Vec<(String, Pin)>>,
+}
+
+impl Removal {
+    /// Lets an object go once nothing pins it.
+    pub(crate) fn doom(&self, name: String, pin: Pin) {
+        self.doomed.lock().push((name, pin));
+    }
+
+    /// Lets an object go that nothing in this process has open.
+    pub(crate) fn doom_unpinned(&self, name: String) {
+        self.doom(name, Weak::<()>::new());
+    }
+
+    /// Whether an object waits to be deleted.
+    pub(crate) fn holds(&self, name: &str) -> bool {
+        self.doomed.lock().iter().any(|(doomed, _)| doomed == name)
+    }
+
+    /// Takes out the names that nothing pins, but for those that must be `kept` for now. The caller deletes them.
+    pub(crate) fn take_free(&self, kept: impl Fn(&str) -> bool) -> Vec<String> {
+        // A pin that is gone never comes back: parts are shared by cloning, and no manifest names these any more.
+        let free = |(name, pin): &mut (String, Pin)| pin.strong_count() == 0 && !kept(name);
+        self.doomed.lock().extract_if(.., free).map(|(name, _)| name).collect()
+    }
+}
+
+/// Deletes an object that is not needed any more. What cannot be deleted now is a leftover, which the next start removes.
+pub(crate) fn delete(objects: &dyn Objects, name: &str) {
+    if let Err(e) = objects.delete(name)
+        && e.kind() != ErrorKind::NotFound
+    {
+        tracing::warn!(path = %objects.path(name).display(), error = %e, "an obsolete file could not be removed");
+    }
+}

@@ -1,0 +1,89 @@
+//! The catalog: which manifest of a partition is the newest.
+
+use crate::catalog::manifest::Manifest;
+use crate::error::{Problem, StoreError};
+
+/// The manifests of one partition, each the successor of one before. A file and its copy today, `manifests/{n}` by create-if-absent
+/// in a cluster.
+///
+/// # Contract
+/// - **Compare-and-swap.** A commit names the version that it follows and takes effect only if that is the newest. Of concurrent
+///   commits that follow one version at most one takes effect.
+/// - **Order.** A manifest's version is greater than that of the one it follows. [`Catalog::newest`] never goes back.
+/// - **Durable.** What a commit returned `Ok` for survives a crash, and every later `newest` answers it or a successor.
+/// - **Outcomes.** [`CommitError::Clean`]: nothing took effect, nor will. [`CommitError::Stale`]: another writer committed; this one
+///   has to stop. [`CommitError::Unknown`]: the manifest may have taken effect, or still may. The caller then keeps the objects of
+///   both and asks `newest` before its next commit.
+pub trait Catalog: Send + Sync + std::fmt::Debug {
+    /// The newest manifest; `None` where the partition was never made, or was dropped.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] where the newest cannot be told, [`StoreError::NewerFormat`], [`StoreError::Io`].
+    fn newest(&self) -> Result<Option<Newest>, StoreError>;
+
+    /// Commits a manifest as the successor of version `follows` (0: it is the first); gives the bytes written.
+    fn commit(&self, follows: u64, manifest: &Manifest) -> Result<u64, CommitError>;
+
+    /// Says that the newest manifest was found to hold: copies that prove it may be brought up to date.
+    fn confirm(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        let _ = manifest;
+        Ok(())
+    }
+}
+
+/// The newest manifest, and how far that is proven.
+#[derive(Debug)]
+pub struct Newest {
+    /// What the partition consists of.
+    pub manifest: Manifest,
+    /// Whether it is known to be the newest.
+    pub proof: Proof,
+}
+
+/// Whether a manifest is known to be the newest that was written. Only then may files be removed that it does not name.
+#[derive(Debug)]
+pub enum Proof {
+    /// It is.
+    Newest {
+        /// A copy that proves it is behind, as a crash came between the two.
+        behind: bool,
+    },
+    /// The program that wrote it kept no proof.
+    Never,
+    /// A crash came before the first proof was written.
+    First,
+    /// The proof is missing or damaged.
+    Bad(Problem),
+}
+
+/// Why a commit failed.
+#[derive(Debug)]
+pub enum CommitError {
+    /// Nothing took effect, nor will.
+    Clean(StoreError),
+    /// Another manifest is the newest: another writer has taken over.
+    Stale {
+        /// Version of the newest.
+        newest: u64,
+    },
+    /// The manifest may have taken effect, or still may.
+    Unknown(StoreError),
+}
+
+impl CommitError {
+    /// Whether objects that the manifest names must stay, as it may turn out to be the newest.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, CommitError::Unknown(_))
+    }
+}
+
+impl From<CommitError> for StoreError {
+    fn from(error: CommitError) -> StoreError {
+        match error {
+            CommitError::Clean(error) | CommitError::Unknown(error) => error,
+            CommitError::Stale { newest } => {
+                StoreError::Fenced(format!("another process has committed manifest {newest} of the collection"))
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Objects: the immutable files of a partition, by name.
+
+use super::{Disk, DiskFile, OpenMode};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The immutable files of one partition: segments, archives and sidecars. A folder today, a prefix of a bucket in a cluster.
+///
+/// # Contract
+/// - **Create-only.** [`Objects::put`] fails with [`io::ErrorKind::AlreadyExists`] where the name is taken. Of concurrent puts of
+///   one name at most one finishes, so a name has one content for ever.
+/// - **Whole or nothing.** A reader that opens a name after [`ObjectWriter::finish`] returned finds every byte. Before that the name
+///   may be absent, short, or only listed; an unfinished put may leave it taken.
+/// - **Durable after `sync`.** What finished before [`Objects::sync`] returned survives a crash. A manifest may name it only then.
+/// - **Errors do not tell the outcome.** A put that fails may have taken effect. Its name is never used again; nothing refers to it,
+///   so maintenance removes it as a leftover.
+/// - **Open objects.** Deleting a name that is open is the caller's mistake where the implementation has no open files (a bucket).
+///   The store deletes only what no snapshot of the process pins (`maintenance/removal.rs`).
+/// - `delete` of an absent name is an error of kind [`io::ErrorKind::NotFound`], and changes nothing.
+pub trait Objects: Send + Sync + std::fmt::Debug {
+    /// Begins an object under a name that nothing has.
+    fn put(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>>;
+
+    /// Begins an object that takes the place of what has the name, in one step, when it is finished.
+    ///
+    /// Only for what can be made anew from other objects, such as the index of a segment: both contents serve the same answers.
+    fn replace(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>>;
+
+    /// Opens an object for reading.
+    fn open(&self, name: &str) -> io::Result<Arc<dyn Object>>;
+
+    /// All names, sorted.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Removes an object.
+    fn delete(&self, name: &str) -> io::Result<()>;
+
+    /// Makes everything durable that was finished or deleted before.
+    fn sync(&self) -> io::Result<()>;
+
+    /// How messages name an object.
+    fn path(&self, name: &str) -> PathBuf;
+}
+
+/// An open object: its bytes never change.
+pub trait Object: Send + Sync + std::fmt::Debug {
+    /// Length in bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether it holds no byte.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Fills `into` from `offset`; an object that ends before is an error of kind [`io::ErrorKind::UnexpectedEof`].
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
+}
+
+/// An object on its way. Dropped before [`ObjectWriter::finish`], it may leave its name taken.
+pub trait ObjectWriter: Send {
+    /// Appends bytes.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes the object readable, its content durable; gives its length. The name is durable after [`Objects::sync`].
+    fn finish(self: Box<Self>) -> io::Result<u64>;
+}
+
+/// Objects in a folder.
+#[derive(Debug, Clone)]
+pub struct DiskObjects {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+}
+
+/// Ends the name of a file that is being written to take the place of another.
+pub(crate) const HALF: &str = ".new";
+
+impl DiskObjects {
+    /// The objects in a folder, which exists.
+    pub fn new(disk: Arc<dyn Disk>, dir: impl Into<PathBuf>) -> DiskObjects {
+        DiskObjects { disk, dir: dir.into() }
+    }
+}
+
+impl Objects for DiskObjects {
+    fn put(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>> {
+        let file = self.disk.open(&self.dir.join(name), OpenMode::CreateNew)?;
+        Ok(Box::new(DiskWriter { file, offset: 0, rename: None }))
+    }
+
+    fn replace(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>> {
+        // Written beside its place: until it is whole, readers find what was there.
+        let beside = self.dir.join(format!("{name}{HALF}"));
+        let file = self.disk.open(&beside, OpenMode::Create)?;
+        Ok(Box::new(DiskWriter { file, offset: 0, rename: Some((self.disk.clone(), beside, self.dir.join(name))) }))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn Object>> {
+        Ok(Arc::new(DiskObject(self.disk.open(&self.dir.join(name), OpenMode::Read)?)))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list(&self.dir)
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(&self.dir.join(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.disk.sync_dir(&self.dir)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+}
+
+#[derive(Debug)]
+struct DiskObject(Arc<dyn DiskFile>);
+
+impl Object for DiskObject {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.0.read_at(offset, into)
+    }
+}
+
+struct DiskWriter {
+    file: Arc<dyn DiskFile>,
+    offset: u64,
+    /// The name that the file gets when it is whole: disk, from, to.
+    rename: Option<(Arc<dyn Disk>, PathBuf, PathBuf)>,
+}
+
+impl ObjectWriter for DiskWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_at(self.offset, bytes)?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<u64> {
+        // Content first: a name must never lead to bytes that a crash takes back.
+        self.file.sync()?;
+        if let Some((disk, from, to)) = &self.rename {
+            disk.rename(from, to)?;
+        }
+        Ok(self.offset)
+    }
+}
+
+/// Puts an object whole.
+pub(crate) fn put_all(objects: &dyn Objects, name: &str, bytes: &[u8]) -> io::Result<u64> {
+    let mut writer = objects.put(name)?;
+    writer.write(bytes)?;
+    writer.finish()
+}
+
+/// Reads an object whole.
+pub(crate) fn read_all(objects: &dyn Objects, name: &str) -> io::Result<Vec<u8>> {
+    let object = objects.open(name)?;
+    let mut bytes = vec![0; object.len()? as usize];
+    object.read_at(0, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// The folder of objects in that of a partition.
+pub(crate) fn folder(partition: &Path) -> PathBuf {
+    partition.join("segments")
+}

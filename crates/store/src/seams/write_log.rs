@@ -1,0 +1,63 @@
+//! The write log: what makes a write durable before it is in a segment.
+
+use crate::error::StoreError;
+pub use crate::log::{Kind, Record};
+
+/// The log of one partition: records in order of position. Files of the data folder today, a stream or a bucket in a cluster.
+///
+/// # Contract
+/// - **One writer.** [`WriteLog::replay`] makes its caller the writer: it comes before the first append, and fences every writer
+///   before it. From then on each append of an older writer fails with [`AppendError::Fenced`] and takes no effect.
+/// - **Contiguous.** Records of a group have ascending positions, the first above every position in the log. A group is in the
+///   log whole or not at all.
+/// - **Durable.** A group whose append returned `Ok` is in every later replay, until it is released.
+/// - **Outcomes.** [`AppendError::Clean`]: nothing of the group is in the log, nor will be; the writer may go on.
+///   [`AppendError::Unknown`]: the next replay may show the group, whole, or not; the writer takes no more until it has replayed.
+///   [`AppendError::Fenced`]: another writer has taken over; this one drops its state.
+/// - **Release.** After `release(flushed)` a replay need not show records up to `flushed`. Those after it stay.
+pub trait WriteLog: Send + Sync + std::fmt::Debug {
+    /// Becomes the writer, and reads the records after a position that a manifest covers.
+    fn replay(&mut self, flushed: u64) -> Result<Replayed, StoreError>;
+
+    /// Appends a group and makes it durable; gives the bytes written. No record: nothing is done.
+    fn append(&mut self, records: &[Record]) -> Result<u64, AppendError>;
+
+    /// Lets go of records that a manifest covers.
+    fn release(&mut self, flushed: u64) -> Result<(), StoreError>;
+
+    /// Bytes of records that a replay would read.
+    fn tail_bytes(&self) -> u64;
+
+    /// Makes what the log notes of itself durable, at a clean stop: a replay then knows of every acknowledged write.
+    fn seal(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Reads the log again and says what is damaged, where that can be done; `position` is that of the newest write.
+    fn verify(&self, flushed: u64, position: u64) -> Vec<StoreError> {
+        let _ = (flushed, position);
+        Vec::new()
+    }
+}
+
+/// What a log held.
+#[derive(Debug, Default)]
+pub struct Replayed {
+    /// Good records in order of position.
+    pub records: Vec<Record>,
+    /// Places where acknowledged records are missing. Records after them are among `records` all the same.
+    pub damage: Vec<StoreError>,
+    /// Bytes of tails that were never acknowledged, and are forgotten.
+    pub torn_bytes: u64,
+}
+
+/// Why an append failed.
+#[derive(Debug)]
+pub enum AppendError {
+    /// Nothing of it is in the log, nor will be: the writer may go on.
+    Clean(StoreError),
+    /// Whether it is in the log shows at the next replay: the writer takes no more until then.
+    Unknown(StoreError),
+    /// Another writer has taken over, and nothing of it is in the log.
+    Fenced(StoreError),
+}

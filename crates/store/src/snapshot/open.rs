@@ -1,0 +1,59 @@
+//! A snapshot from a manifest and its objects alone: without partition, log or lock.
+
+use super::Snapshot;
+use crate::catalog::manifest::Manifest;
+use crate::catalog::sidecars::{read_dead, read_hidden};
+use crate::collection::shared::seen_of;
+use crate::collection::stats::Counters;
+use crate::error::StoreError;
+use crate::part::cache::BlockCache;
+use crate::part::segment::{Segment, SegmentPlace};
+use crate::part::{Context, Part, PartView};
+use crate::seams::Objects;
+use meridian_model::{Mode, Seq};
+use std::sync::Arc;
+
+impl Snapshot {
+    /// Opens what a manifest names: the collection after the write at [`Manifest::flushed`]. Reads only, so that another process may hold
+    /// the data folder and write on.
+    ///
+    /// `cache_bytes`: max bytes of decoded blocks kept for it. `taken_at`: what [`Snapshot::taken_at`] says.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] of kind `NotFound` where the writer has removed a file since: open a newer manifest.
+    /// [`StoreError::Corrupt`], [`StoreError::NewerFormat`].
+    pub fn open(
+        manifest: &Manifest,
+        objects: Arc<dyn Objects>,
+        cache_bytes: u64,
+        taken_at: i64,
+    ) -> Result<Snapshot, StoreError> {
+        let counters = Arc::new(Counters::default());
+        let context = Context::of(Arc::new(manifest.schema.clone()), manifest.seed, &counters);
+        let seq = Seq::end_of(manifest.flushed);
+        let mut hidden = read_hidden(objects.as_ref(), manifest)?;
+        let cache = Arc::new(BlockCache::new(cache_bytes));
+        // Nothing is removed here: the files are the writer's.
+        let place = SegmentPlace { objects: objects.clone(), removal: None, cache, counters };
+        let mut views = Vec::with_capacity(manifest.segments.len());
+        for meta in &manifest.segments {
+            let rest = meta.rest.map(|entry| Segment::open_rest(&place, meta.file, entry)).transpose()?;
+            let part = Part::open(&place, meta.file, rest)?;
+            let dead = match manifest.schema.mode {
+                Mode::History => read_dead(objects.as_ref(), meta)?,
+                Mode::Latest => hidden.remove(&meta.file).unwrap_or_default(),
+            };
+            views.push(PartView { part: Arc::new(part), dead: Arc::new(dead), seq, context: context.clone() });
+        }
+        Ok(Snapshot {
+            seq,
+            schema: context.schema.clone(),
+            layout: context.layout.clone(),
+            parts: seen_of(&views.into()),
+            taken_at,
+            missing: Arc::new([]),
+            reading: None,
+            load: Arc::default(),
+        })
+    }
+}
