@@ -89,7 +89,7 @@ impl Own {
             ..ServerConfig::default()
         };
         // They wait for a server: this process asks its question and ends.
-        config.saved.stand = false;
+        config.saved.enabled = false;
         let failed = |e: io::Error| Failure::Refused(format!("cannot serve the folder to this command: {e}"));
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! The place that a question is about.
+//! The part of the globe that a question covers.
 
 use geo::{Centroid, Intersects};
 use geo_types::{Coord, Geometry, Polygon, Rect};
@@ -17,14 +17,14 @@ pub enum Area {
         /// Metres on the sphere.
         radius_m: f64,
     },
-    /// West, south, east, north in degrees; a west greater than the east crosses the antimeridian.
+    /// West, south, east, north in degrees. A box whose west exceeds its east crosses the antimeridian.
     Box([f64; 4]),
     /// A polygon, with edges straight in degrees.
     Polygon(Polygon<f64>),
 }
 
 impl Area {
-    /// Whether any part of a shape lies in it.
+    /// Whether any part of a geometry lies in it.
     pub fn holds(&self, shape: &Geometry<f64>) -> bool {
         match self {
             Area::Circle { lon, lat, radius_m } => distance_to_geometry_m(*lon, *lat, shape) <= *radius_m,
@@ -37,7 +37,7 @@ impl Area {
         }
     }
 
-    /// A box that holds it: west, south, east, north. A circle over the antimeridian or a pole takes all longitudes.
+    /// Its bounding box: west, south, east, north. A circle over the antimeridian or a pole covers all longitudes.
     pub fn sides(&self) -> [f64; 4] {
         match self {
             Area::Circle { lon, lat, radius_m } => {
@@ -58,9 +58,9 @@ impl Area {
         }
     }
 
-    /// One or two boxes that together hold it, west never greater than east: for an index.
+    /// One or two boxes that together cover it, for an index. West never exceeds east.
     pub fn boxes(&self) -> Vec<[f64; 4]> {
-        // Room for rounding, far below what anybody means by a place.
+        // Margin for rounding errors, in degrees; far below any precision that a question means.
         const ROOM: f64 = 1e-6;
         let [west, south, east, north] = match self {
             Area::Circle { lon, lat, radius_m } => {
@@ -85,7 +85,7 @@ impl Area {
         }
     }
 
-    /// A circle that holds it: longitude, latitude, metres.
+    /// A circle that covers it: longitude, latitude, metres.
     pub fn circle(&self) -> (f64, f64, f64) {
         if let Area::Circle { lon, lat, radius_m } = self {
             return (*lon, *lat, *radius_m);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     proptest! {
-        /// What sources are asked about holds what the question is about.
+        /// The area sent to a source covers the area of the question.
         #[test]
         fn the_box_and_the_circle_hold_the_area(lon in -179.0..179.0_f64, lat in -80.0..80.0_f64, radius in 1.0..2e6_f64,
             x in -179.0..179.0_f64, y in -89.0..89.0_f64) {

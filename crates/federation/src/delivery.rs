@@ -1,10 +1,12 @@
-//! Packets on their way to whoever asked: numbered without gaps, kept for a reader that comes back, bounded in memory.
+//! The packets of a search on their way to its readers: numbered without gaps, kept for reconnects, bounded in memory.
 //!
-//! A packet gets its number in the moment that it is kept, under one lock, so that no two have the same and none is
-//! missing. What a reader has taken stays until its room is needed, be it by another search; what nobody has taken is never
-//! thrown away: when there is no room, the packet is not taken in, and whoever made it says so in the state of its provider.
-//! Only of a question that stands, whose readers may stay away for days, the oldest packets give way; their numbers say what
-//! is missing.
+//! A packet gets its number under the same lock that appends it. So numbers are unique and consecutive.
+//!
+//! Packets that a reader has taken stay until this or another search needs their bytes. Unread packets are never
+//! evicted: without space, the new packet is refused. The caller then reports the loss in the provider's state.
+//!
+//! The outbox of a saved search differs, since its readers may be away for days. It evicts its oldest packets, read or
+//! not; the numbers show the gap.
 
 mod reader;
 
@@ -30,22 +32,22 @@ pub struct Outbox {
 #[derive(Debug)]
 struct State {
     packets: VecDeque<Arc<str>>,
-    /// Number of the first packet kept.
+    /// Number of the oldest packet kept.
     first: u64,
-    /// Bytes of the packets kept.
+    /// The kept bytes, as a share of the budget of all searches.
     share: ByteShare,
-    /// What each reader takes next.
+    /// The number that each reader takes next, by reader id.
     readers: HashMap<u64, u64>,
     readers_made: u64,
-    /// What has been taken by somebody.
+    /// Packets below this number were taken by at least one reader.
     taken: u64,
-    /// Since when nobody reads.
-    alone: Option<Instant>,
-    came: bool,
+    /// Since when there has been no reader.
+    unread_since: Option<Instant>,
+    had_reader: bool,
     sealed: bool,
-    /// No packet is kept back from readers any more, though the numbers may go on later.
+    /// Readers end once they have all packets, though more packets may still be appended.
     closed: bool,
-    /// Packets that gave way before anybody had taken them.
+    /// Packets evicted before any reader took them.
     lost: u64,
 }
 
@@ -54,26 +56,26 @@ impl State {
         self.first + self.packets.len() as u64
     }
 
-    /// Packets below this number have been taken by all who read.
+    /// Packets below this number were taken by every present reader, so they may be evicted.
     fn floor(&self) -> u64 {
         self.readers.values().copied().min().unwrap_or(self.taken)
     }
 }
 
-/// The reader asks for what is kept no longer.
+/// The packet asked for has been evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone {
-    /// The first number that can be had.
+    /// Number of the oldest packet still kept.
     pub first: u64,
 }
 
 impl Outbox {
-    /// An empty one that keeps so many bytes.
+    /// An empty outbox that keeps at most `bytes_max` bytes.
     pub fn new(bytes_max: usize, budget: ByteBudget, now: Instant) -> Outbox {
         Outbox::from(0, bytes_max, budget, now)
     }
 
-    /// The same, whose first packet has this number.
+    /// As [`Outbox::new`], with `first` as the number of the first packet.
     pub fn from(first: u64, bytes_max: usize, budget: ByteBudget, now: Instant) -> Outbox {
         let state = State {
             packets: VecDeque::new(),
@@ -82,8 +84,8 @@ impl Outbox {
             readers: HashMap::new(),
             readers_made: 0,
             taken: first,
-            alone: Some(now),
-            came: false,
+            unread_since: Some(now),
+            had_reader: false,
             sealed: false,
             closed: false,
             lost: 0,
@@ -91,7 +93,7 @@ impl Outbox {
         Outbox { state: Mutex::new(state), changed: Notify::new(), bytes_max, budget }
     }
 
-    /// Keeps the packet that `make` writes for its number. `false` where there is no room, or the search has ended.
+    /// Appends the packet that `make` writes for its number. Returns `false` without space, or after the last packet.
     pub fn push(&self, make: impl FnOnce(u64) -> String) -> bool {
         let mut state = self.state.lock();
         if state.sealed {
@@ -100,9 +102,11 @@ impl Outbox {
         let packet = make(state.next());
         let over = |bytes: usize| bytes + packet.len() > self.bytes_max;
         let floor = state.floor();
+        // Only packets that every reader has are evicted, first for this outbox's bound, then for the shared budget.
         while (over(state.share.bytes()) || self.budget.is_short()) && state.first < floor {
-            self.forget_first(&mut state);
+            self.evict_first(&mut state);
         }
+        // The remaining packets are unread: the new one is refused rather than an old one lost.
         if over(state.share.bytes()) || self.budget.held() + packet.len() > self.budget.limit() {
             return false;
         }
@@ -110,7 +114,7 @@ impl Outbox {
         true
     }
 
-    /// Keeps a packet that must not be missing, whatever room there is: states of providers, which are few.
+    /// Appends a packet that must not be lost, even over the budget: provider states, of which there are few.
     pub fn push_state(&self, make: impl FnOnce(u64) -> String) {
         let mut state = self.state.lock();
         if !state.sealed {
@@ -119,7 +123,7 @@ impl Outbox {
         }
     }
 
-    /// Keeps the last packet: no other comes after it.
+    /// Appends the last packet. No other follows.
     pub fn seal(&self, make: impl FnOnce(u64) -> String) {
         let mut state = self.state.lock();
         if !state.sealed {
@@ -129,65 +133,67 @@ impl Outbox {
         }
     }
 
-    /// Keeps a packet whatever is kept already: the oldest give way, read or not. Its number; `None` after the last packet.
-    pub fn press(&self, make: impl FnOnce(u64) -> String) -> Option<u64> {
+    /// Appends a packet and evicts the oldest ones for it, read or not. Returns its number; `None` after the last
+    /// packet.
+    pub fn push_evicting(&self, make: impl FnOnce(u64) -> String) -> Option<u64> {
         let mut state = self.state.lock();
         if state.sealed {
             return None;
         }
         let seq = state.next();
         let packet = make(seq);
+        // A saved search keeps the newest results. A slow reader is notified of the gap by the numbers.
         while state.share.bytes() + packet.len() > self.bytes_max && !state.packets.is_empty() {
-            self.forget_first(&mut state);
+            self.evict_first(&mut state);
         }
         self.keep(&mut state, packet);
         Some(seq)
     }
 
-    /// Lets go of the packets up to this number, read or not.
-    pub fn forget(&self, through: u64) {
+    /// Evicts the packets up to this number, read or not.
+    pub fn evict_through(&self, through: u64) {
         let mut state = self.state.lock();
         while state.first <= through && !state.packets.is_empty() {
-            self.forget_first(&mut state);
+            self.evict_first(&mut state);
         }
     }
 
-    /// Lets readers go once they have what is there. Packets are still taken in.
+    /// Ends readers once they have all packets. More packets can still be appended.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.changed.notify_waiters();
     }
 
-    /// Whether readers are let go once they have what is there.
+    /// Whether readers end once they have all packets.
     pub fn is_closed(&self) -> bool {
         let state = self.state.lock();
         state.closed || state.sealed
     }
 
-    /// Whether the last packet is there.
+    /// Whether the last packet has been appended.
     pub fn is_sealed(&self) -> bool {
         self.state.lock().sealed
     }
 
-    /// Whether the last packet is there, and comes before the one of this number: nothing is left to be read from it on.
+    /// Whether the search has ended and has no packet with this number or a later one.
     pub fn is_over_before(&self, from: u64) -> bool {
         let state = self.state.lock();
         state.sealed && from >= state.next()
     }
 
-    /// The number of the first packet kept, that of the next to come, and how many gave way before anybody had taken them.
+    /// Number of the oldest packet kept, number of the next packet, and packets evicted before any reader took them.
     pub fn numbers(&self) -> (u64, u64, u64) {
         let state = self.state.lock();
         (state.first, state.next(), state.lost)
     }
 
-    /// The number of the first packet kept, and that below which all packets have been taken by somebody.
+    /// Number of the oldest packet kept, and the number below which all packets were taken by some reader.
     pub fn taken(&self) -> (u64, u64) {
         let state = self.state.lock();
         (state.first, state.taken)
     }
 
-    /// The packets kept, oldest first, and the number of the first.
+    /// Number of the oldest packet kept, and the packets from there on.
     pub fn kept(&self) -> (u64, Vec<Arc<str>>) {
         let state = self.state.lock();
         (state.first, state.packets.iter().cloned().collect())
@@ -199,15 +205,17 @@ impl Outbox {
         self.changed.notify_waiters();
     }
 
-    fn forget_first(&self, state: &mut State) {
+    fn evict_first(&self, state: &mut State) {
         if let Some(packet) = state.packets.pop_front() {
+            // Only packets that no reader has taken count as lost.
             state.lost += u64::from(state.first >= state.taken);
             state.first += 1;
             state.share.shrink(packet.len());
         }
     }
 
-    /// Completes when a packet came, or one was taken, or a reader came or left, from when it was enabled on.
+    /// Completes on the next change: a packet appended or taken, a reader added or gone. Counts from when it is
+    /// enabled.
     pub fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }
@@ -228,7 +236,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a reader breaks off and comes back: every packet that was taken in reaches it, once, in order.
+        /// Over any sequence of disconnects, a client receives every accepted packet once and in order.
         #[test]
         fn numbers_have_no_gaps_over_broken_connections(steps in proptest::collection::vec(0..4_u8, 1..200)) {
             block_on(async {
@@ -291,7 +299,7 @@ mod tests {
                     assert_eq!(reader.next().await.map(|(seq, _)| seq), Some(2 * round + 1));
                 }
             }
-            // As long as there is room, what was read stays for a reader that comes back.
+            // Packets that were read stay for a reconnect while the budget has space.
             assert!(budget.held() >= 400, "{}", budget.held());
             drop((readers, outboxes));
             assert_eq!(budget.held(), 0);
@@ -305,9 +313,9 @@ mod tests {
             let mut reader = outbox.read(0).expect("a reader");
             assert!(outbox.push(|_| "x".repeat(60)));
             let (short, long) = (Duration::from_millis(30), Duration::from_secs(60));
-            assert!(tokio::time::timeout(short, outbox.room()).await.is_err());
+            assert!(tokio::time::timeout(short, outbox.wait_for_space()).await.is_err());
             reader.next().await;
-            outbox.room().await;
+            outbox.wait_for_space().await;
             assert!(tokio::time::timeout(short, outbox.abandoned(short / 3, short / 3)).await.is_err());
             drop(reader);
             tokio::time::timeout(long, outbox.abandoned(short, long)).await.expect("noticed");
@@ -320,17 +328,17 @@ mod tests {
             let outbox = Arc::new(Outbox::from(7, 100, ByteBudget::new(1 << 20), Instant::now()));
             let mut reader = outbox.read(7).expect("a reader");
             for seq in 7..10 {
-                assert_eq!(outbox.press(|seq| format!("{seq:040}")), Some(seq));
+                assert_eq!(outbox.push_evicting(|seq| format!("{seq:040}")), Some(seq));
             }
             assert_eq!((outbox.numbers(), outbox.budget.held()), ((8, 10, 1), 80));
             assert!(reader.next().await.is_none(), "what it would read is gone");
             assert_eq!(outbox.read(7).expect_err("forgotten"), Gone { first: 8 });
             let mut reader = outbox.read(8).expect("a reader");
             assert_eq!(reader.next().await.expect("a packet").0, 8);
-            outbox.forget(8);
+            outbox.evict_through(8);
             assert_eq!(outbox.numbers(), (9, 10, 1), "what was taken is not lost");
             outbox.close();
-            assert_eq!(outbox.press(|_| "x".to_owned()), Some(10));
+            assert_eq!(outbox.push_evicting(|_| "x".to_owned()), Some(10));
             assert_eq!((reader.next().await.expect("a packet").0, reader.next().await.expect("a packet").0), (9, 10));
             assert!(reader.next().await.is_none() && outbox.is_closed());
         });

@@ -1,12 +1,12 @@
-//! An event as questions are held against it, those that stand and those of a search: what a test needs is read when the first
-//! one asks for it.
+//! An event as the matcher of saved searches and the local provider test it. Each part is decoded when the first test
+//! needs it.
 
-use crate::found::Found;
 use crate::pipeline::classify::{classify, kind};
 use crate::pipeline::deduplicate::hash;
 use crate::pipeline::filter::{has_media, plain_author};
 use crate::provider::of_feature;
 use crate::question::Question;
+use crate::search_result::SearchResult;
 use crate::words::Prepared;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ListArray, StringArray};
@@ -27,7 +27,7 @@ pub struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    /// Looks up the columns once for all events.
+    /// Resolves the columns once for all events.
     pub fn of(collection: &'a str, batch: &'a Batch, writer: &'a FeatureWriter, seqs: &'a [Seq]) -> Events<'a> {
         let text = |field: usize| match batch.field(field) {
             Some(FieldColumn::Text(column)) => Some(column),
@@ -49,7 +49,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// One of them.
+    /// The event of a row.
     pub fn event(&self, row: usize) -> Event<'_> {
         Event {
             of: self,
@@ -57,7 +57,7 @@ impl<'a> Events<'a> {
             shape: OnceCell::new(),
             texts: OnceCell::new(),
             found: OnceCell::new(),
-            told: OnceCell::new(),
+            with_language: OnceCell::new(),
         }
     }
 }
@@ -68,29 +68,29 @@ pub struct Event<'a> {
     row: usize,
     shape: OnceCell<Option<Geometry<f64>>>,
     texts: OnceCell<Prepared>,
-    found: OnceCell<Found>,
-    told: OnceCell<Found>,
+    found: OnceCell<SearchResult>,
+    with_language: OnceCell<SearchResult>,
 }
 
 impl Event<'_> {
-    /// West, south, east, north; `None` where it has no place.
+    /// West, south, east, north; `None` for an event without a geometry.
     pub fn sides(&self) -> Option<[f64; 4]> {
         let bounds = self.of.batch.bounds(self.row);
         (!bounds.is_nowhere()).then_some([bounds.west, bounds.south, bounds.east, bounds.north])
     }
 
-    /// When it was; `None` where that is not known at all.
+    /// Its time; `None` where neither end is known.
     pub fn time(&self) -> Option<Interval> {
         time_of(self.of.batch, self.row)
     }
 
-    /// Its last instant: of two events of an object the one that ends later is the newer, as in collections of mode `latest`.
-    /// Events without time are as new as they come.
+    /// Its end, in microseconds since 1970. Of two events of an object the one that ends later is newer, as in
+    /// collections of mode `latest`. Events without a time are newer in the order of their arrival.
     pub fn ends(&self) -> i64 {
         self.of.batch.interval(self.row).1
     }
 
-    /// All its texts, those in lists too.
+    /// All its texts, including those in lists.
     pub fn texts(&self) -> &Prepared {
         self.texts.get_or_init(|| {
             let texts = self.of.texts.iter().filter(|column| column.is_valid(self.row));
@@ -98,7 +98,7 @@ impl Event<'_> {
         })
     }
 
-    /// The texts of its lists.
+    /// The texts in its list fields.
     fn listed(&self) -> impl Iterator<Item = &str> {
         self.of.lists.iter().filter(|column| column.is_valid(self.row)).flat_map(|column| {
             let offsets = column.value_offsets();
@@ -110,13 +110,13 @@ impl Event<'_> {
         })
     }
 
-    /// Who wrote it, as names are compared.
+    /// Its author, normalised for comparison.
     pub fn author(&self) -> Option<String> {
         let column = self.of.author.filter(|column| column.is_valid(self.row))?;
         Some(plain_author(column.value(self.row)))
     }
 
-    /// A fingerprint of the moving object that it is of.
+    /// A hash of its collection and object id, for a moving object.
     pub fn object(&self) -> Option<u64> {
         let name = match self.of.object? {
             FieldColumn::Text(column) if column.is_valid(self.row) => column.value(self.row).to_owned(),
@@ -126,21 +126,22 @@ impl Event<'_> {
         Some(hash(&[self.of.collection, &name]))
     }
 
-    /// As a result of a question.
-    pub fn found(&self, question: &Question) -> &Found {
-        if question.tells_language { self.told(question) } else { self.plain() }
+    /// The event as a search result.
+    pub fn found(&self, question: &Question) -> &SearchResult {
+        if question.detect_language { self.with_language(question) } else { self.plain() }
     }
 
-    /// As a result, where it is an answer to a question; its language is told only where one is sought.
-    pub fn answer(self, question: &Question) -> Option<Found> {
+    /// The event as a search result if it matches the question. Its language is detected only if the question wants
+    /// it.
+    pub fn answer(self, question: &Question) -> Option<SearchResult> {
         if !self.answers(question) {
             return None;
         }
         self.plain();
-        self.told.into_inner().or(self.found.into_inner())
+        self.with_language.into_inner().or(self.found.into_inner())
     }
 
-    fn plain(&self) -> &Found {
+    fn plain(&self) -> &SearchResult {
         self.found.get_or_init(|| {
             let mut text = Vec::new();
             self.of.features.feature(self.row, &mut text);
@@ -151,16 +152,16 @@ impl Event<'_> {
         })
     }
 
-    /// With its language, for a question that wants it told.
-    fn told(&self, question: &Question) -> &Found {
-        self.told.get_or_init(|| {
+    /// With its language, for a question that wants it.
+    fn with_language(&self, question: &Question) -> &SearchResult {
+        self.with_language.get_or_init(|| {
             let mut found = self.plain().clone();
             classify(&mut found, question);
             found
         })
     }
 
-    /// Whether it is an answer to a question: the same as a search would find.
+    /// Whether the event matches the question, by the same rules as a search.
     pub fn answers(&self, question: &Question) -> bool {
         let time = || !question.has_time() || self.time().is_some_and(|time| time.meets(&question.interval));
         let place = || {
@@ -170,14 +171,18 @@ impl Event<'_> {
         let author = || question.author.as_ref().is_none_or(|sought| self.author() == Some(plain_author(sought)));
         let words = || question.keywords.as_ref().is_none_or(|words| words.matches(self.texts()));
         let media = || question.media.is_none() || has_media(self.plain(), question);
-        let language =
-            || question.language.as_ref().is_none_or(|sought| self.told(question).language.as_ref() == Some(sought));
+        let language = || {
+            question
+                .language
+                .as_ref()
+                .is_none_or(|sought| self.with_language(question).language.as_ref() == Some(sought))
+        };
         time() && place() && author() && words() && media() && language()
     }
 }
 
-/// When the event of a row was: open ends are those of time. `None` in a collection without time, and of an event that has neither a
-/// start nor an end.
+/// The time of the event in a row; an open end is unbounded. `None` in a collection without time, and for an event
+/// with neither start nor end.
 pub fn time_of(batch: &Batch, row: usize) -> Option<Interval> {
     let (start, end) = batch.interval(row);
     Some(Interval { start, end }).filter(|time| batch.schema().has_time() && *time != Interval::ALWAYS)

@@ -1,25 +1,27 @@
-//! Names of places in texts: a table of phrases, looked up word by word, the longest first.
+//! Place names in texts: a table of phrases, matched at each word, the longest first.
 //!
-//! It is a guess, so it would rather find nothing than the wrong thing. A name counts only where it stands as a name does, with
-//! capitals at both ends (where its script has them); not behind a word such as "New" or "East", which makes another name of it;
-//! and not where it is as often a word or a person. Of places that share a name the one with most people counts if it has
-//! twice as many as the next; else, and where nobody says how many people live there, the name tells nothing.
+//! The match is a guess that prefers no place to a wrong one. A name counts only where its first and last words are
+//! capitalised, if its script has capitals. It does not count behind a qualifier such as "New" or "East", which makes
+//! another name of it. Names that are as often words or persons do not count.
+//!
+//! Of several places with one name, the most populous counts if it has at least twice as many people as the next.
+//! Otherwise, or without populations, the name is ambiguous and matches nothing.
 
 use crate::words::stands_alone;
 use meridian_model::caseless::{compose, fold_sign};
 use meridian_model::sphere;
 use std::collections::HashMap;
 
-/// Most words of a name.
+/// Max words of a name.
 const WORDS_MAX: usize = 6;
-/// Letters that a name has at least; shorter ones are too often something else.
+/// Min letters of a name; shorter ones are too often other words.
 const LETTERS_MIN: usize = 4;
-/// Two of a name this near are one place, in metres.
+/// Two places of one name closer than this are one place, in metres.
 const NEAR_M: f64 = 50_000.0;
-/// Bytes of each text that are looked at.
+/// Bytes of each text that are searched.
 const TEXT_BYTES_MAX: usize = 4_096;
 
-/// Names of places that are as often words, first names or saints.
+/// Place names that are as often words, first names or saints.
 const COMMON: &str = "adelaide, alexandria, angel, angeles, austin, bath, battle, best, buffalo, bury, carolina, center, central, \
     charlotte, columbus, concord, cork, date, deal, derby, diego, douglas, eagle, essen, eugene, florence, franklin, georgia, \
     grace, hamilton, home, hope, hull, independence, irving, jackson, jordan, lancaster, lead, liberty, lincoln, logan, lourdes, \
@@ -27,29 +29,29 @@ const COMMON: &str = "adelaide, alexandria, angel, angeles, austin, bath, battle
     price, reading, regina, rugby, saint george, saint john, salem, same, sandwich, santa, santos, shire, sofia, split, spring, \
     street, student, tours, troy, union, university, victoria, warren, wells, worms, young";
 
-/// Words that make another name of the one behind them.
+/// Words that make another name of the one that follows.
 const QUALIFIERS: &str = "new, east, west, north, south, northern, southern, eastern, western, port, fort, saint, st, san, santa, \
     lake, mount, little";
 
-/// A place and its name, as a gazetteer is made of them.
+/// A place and its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
-    /// As it is written.
+    /// The name as written.
     pub name: String,
     /// Longitude in degrees.
     pub lon: f64,
     /// Latitude in degrees.
     pub lat: f64,
-    /// Who live there, where that is known.
+    /// Its population, where known.
     pub people: Option<f64>,
 }
 
-/// The table.
+/// The table of names.
 #[derive(Debug, Default)]
 pub struct Gazetteer {
-    /// Phrases; `None` for those that tell nothing, so that no shorter name is seen in them.
+    /// Places by phrase. `None` marks an ambiguous phrase, so that no shorter name is matched inside it.
     phrases: HashMap<String, Option<Named>>,
-    /// Most words of the phrases that begin with a word.
+    /// Max words of the phrases that begin with a word.
     begins: HashMap<String, usize>,
 }
 
@@ -73,12 +75,12 @@ impl Gazetteer {
         gazetteer
     }
 
-    /// Whether it has no name that tells anything.
+    /// Whether no name in it identifies a place.
     pub fn is_empty(&self) -> bool {
         self.phrases.values().all(Option::is_none)
     }
 
-    /// The place that texts name most often; of several the one that is named first.
+    /// The place that the texts name most often; among equals, the one named first.
     pub fn find<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Option<&Named> {
         let mut counts: Vec<(&Named, usize)> = Vec::new();
         for text in texts {
@@ -90,7 +92,7 @@ impl Gazetteer {
                 }
             }
         }
-        // The first of the greatest: `max_by_key` would take the last.
+        // The first maximum: `max_by_key` would return the last.
         counts.into_iter().reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(place, _)| place)
     }
 
@@ -105,7 +107,7 @@ impl Gazetteer {
         found
     }
 
-    /// The longest phrase that begins at a word: how many words it takes (one where there is none) and its place.
+    /// The longest phrase that begins at a word: its length in words (1 if none) and its place.
     fn at(&self, words: &[Word], at: usize) -> (usize, Option<&Named>) {
         let longest = self.begins.get(&words[at].text).copied().unwrap_or(0).min(words.len() - at);
         for count in (1..=longest).rev() {
@@ -120,23 +122,23 @@ impl Gazetteer {
     }
 }
 
-/// Whether a list with commas holds a word.
+/// Whether a comma-separated list holds a word.
 fn listed(list: &str, word: &str) -> bool {
     list.split(',').any(|one| one.trim() == word)
 }
 
-/// A name as it is looked up; `None` for one that is not looked for.
+/// A name in its lookup form; `None` for a name that is never matched.
 fn phrase(name: &str) -> Option<String> {
     let plain = |c: char| c.is_alphanumeric() || c.is_whitespace() || "-'’.,()/".contains(c);
     let words = words(name);
     let phrase = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
     let letters = phrase.chars().filter(|c| c.is_alphabetic()).count();
     let few = if phrase.chars().any(stands_alone) { 2 } else { LETTERS_MIN };
-    // A sign that no name has (a question mark for a lost letter) makes a phrase of something else.
+    // A sign that no name has, such as a question mark for a lost letter, means broken data.
     (name.chars().all(plain) && (1..=WORDS_MAX).contains(&words.len()) && letters >= few).then_some(phrase)
 }
 
-/// The place that a shared name means, if any.
+/// The place that a shared name identifies, if any.
 fn chosen(mut places: Vec<Named>) -> Option<Named> {
     places.sort_by(|a, b| b.people.unwrap_or(0.0).total_cmp(&a.people.unwrap_or(0.0)));
     let mut places = places.into_iter();
@@ -154,14 +156,14 @@ fn chosen(mut places: Vec<Named>) -> Option<Named> {
 /// A word of a text.
 #[derive(Debug, Clone, PartialEq)]
 struct Word {
-    /// Without its case.
+    /// The word in folded case.
     text: String,
-    /// Whether it begins with no small letter.
+    /// Whether its first character is not a lower-case letter.
     capital: bool,
 }
 
-/// The words of a text: runs of letters and digits, scripts without spaces sign by sign, as keywords are read. The English
-/// genitive falls off, so that London's is London.
+/// The words of a text: runs of letters and digits; scripts without spaces split by character, as for keywords. The
+/// English genitive is removed, so that London's becomes London.
 fn words(text: &str) -> Vec<Word> {
     let mut out: Vec<Word> = Vec::new();
     let mut inside = false;
@@ -294,7 +296,7 @@ mod tests {
         assert!(!table.is_empty() && Gazetteer::new([place("Nice", 7.0, None)]).is_empty());
     }
 
-    /// What a look at every name at every word finds.
+    /// The result of testing every name at every word.
     fn naive<'a>(names: &'a [String], text: &str) -> Option<&'a String> {
         let (words, mut at, mut found) = (words(text), 0, Vec::new());
         while at < words.len() {
@@ -325,7 +327,7 @@ mod tests {
             names in prop::collection::btree_set("(Abcd|Bcde|Cdef)( (abcd|bcde|Cdef|Abcd)){0,2}", 1..8),
             text in "((Abcd|Bcde|Cdef|abcd|bcde|word)[ ,.-]{1,2}){0,14}",
         ) {
-            // Names that differ only in capitals are one name to the table: the first stands for them.
+            // Names that differ only in case are one entry of the table: the first is kept.
             let mut seen = std::collections::HashSet::new();
             let names: Vec<String> = names.into_iter().filter(|n| seen.insert(n.to_lowercase())).collect();
             let table = Gazetteer::new(names.iter().enumerate().map(|(at, name)| place(name, at as f64, None)));

@@ -1,4 +1,4 @@
-//! One provider's part of a search: what came of its results, and how it ended, which is told when the last of it is dropped.
+//! One provider's part of a search. It counts its results and reports how it ended when its last reference is dropped.
 
 use crate::provider::{Fault, Provider};
 use crate::search::{Search, State};
@@ -12,11 +12,11 @@ use tokio::sync::Notify;
 pub struct Leg {
     /// The search.
     pub search: Arc<Search>,
-    /// Who is asked.
+    /// The provider asked.
     pub provider: Arc<dyn Provider>,
     outcome: Mutex<Option<Result<(), Fault>>>,
     lost: Mutex<Option<String>>,
-    /// What is to be said of it though it is complete.
+    /// Remarks reported with a complete state.
     remarks: Mutex<Vec<String>>,
     more: AtomicBool,
     unreadable: AtomicUsize,
@@ -24,11 +24,11 @@ pub struct Leg {
     decided: Notify,
 }
 
-/// What became of the results that came.
+/// Counts of the results received.
 #[derive(Debug, Default, Clone, Copy)]
 struct Results {
     came: usize,
-    /// Of which it is not known yet whether they are sent.
+    /// Results not yet counted as accepted, unmatched or duplicate.
     under_way: usize,
     accepted: usize,
     unmatched: usize,
@@ -49,52 +49,52 @@ impl Leg {
         }
     }
 
-    /// Notes how asking ended.
+    /// Records how the request ended.
     pub(crate) fn end(&self, outcome: Result<(), Fault>) {
         *self.outcome.lock() = Some(outcome);
     }
 
-    /// Notes that something did not come through; the first reason is told.
+    /// Records a loss. The first reason is reported.
     pub(crate) fn lose(&self, why: String) {
         self.lost.lock().get_or_insert(why);
         self.decided.notify_waiters();
     }
 
-    /// Notes that there may be more than was asked for, and why.
+    /// Records that the provider may have more results than requested, and why.
     pub(crate) fn more(&self, why: String) {
         self.remark(why);
         self.more.store(true, Ordering::Relaxed);
     }
 
-    /// Notes a sentence that is told of it though it is complete.
+    /// Records a remark that is reported even with a complete state.
     pub(crate) fn remark(&self, remark: String) {
         self.remarks.lock().push(remark);
     }
 
-    /// Notes results that could not be read.
+    /// Counts results that could not be read.
     pub(crate) fn unreadable(&self, results: usize) {
         self.unreadable.fetch_add(results, Ordering::Relaxed);
     }
 
-    /// Notes results that go on their way.
+    /// Counts results that enter the pipeline.
     pub(crate) fn expect(&self, results: usize) {
         let mut all = self.results.lock();
         all.came += results;
         all.under_way += results;
     }
 
-    /// Notes that some of them do not answer the question.
+    /// Counts results that do not match the question.
     pub(crate) fn unmatched(&self, results: usize) {
         self.search.tally.unmatched.fetch_add(results as u64, Ordering::Relaxed);
         self.decide(Results { under_way: results, unmatched: results, ..Results::default() });
     }
 
-    /// Notes that of so many of them some are sent. The others were sent before, or are over the limit.
+    /// Counts `of` results as decided, of which `some` are sent. The others are duplicates or over the limit.
     pub(crate) fn accept(&self, of: usize, some: usize) {
         self.decide(Results { under_way: of, accepted: some, ..Results::default() });
     }
 
-    /// Notes what became of results that were under way.
+    /// Moves results from pending to their outcome.
     fn decide(&self, now: Results) {
         let mut all = self.results.lock();
         all.under_way = all.under_way.saturating_sub(now.under_way);
@@ -104,13 +104,13 @@ impl Leg {
         self.decided.notify_waiters();
     }
 
-    /// How many more may be sent: the limit counts what is, not what came.
-    pub(crate) fn room(&self) -> usize {
+    /// How many more results may be sent. The limit counts sent results, not received ones.
+    pub(crate) fn remaining(&self) -> usize {
         self.search.question.limit.saturating_sub(self.results.lock().accepted)
     }
 
-    /// How many more results are wanted than those on their way; waits while that depends on what becomes of these. 0 where no
-    /// more are wanted.
+    /// How many more results are wanted beyond the pending ones. Waits while that depends on their outcome. 0 means no
+    /// more.
     pub(crate) async fn wanted(&self) -> usize {
         let limit = self.search.question.limit;
         self.once(|all| match limit.saturating_sub(all.accepted + all.under_way) {
@@ -120,7 +120,7 @@ impl Leg {
         .await
     }
 
-    /// How many results came, where all were left out because they do not answer the question; waits until that is known.
+    /// The number of results received if none of them matched the question, else `None`. Waits until all are decided.
     pub(crate) async fn all_unmatched(&self) -> Option<usize> {
         let known =
             |all: Results| (all.under_way == 0).then_some((all.came > 0 && all.unmatched == all.came, all.came));
@@ -128,14 +128,15 @@ impl Leg {
         is_so.then_some(came)
     }
 
-    /// What is to be known of the results, once it is.
+    /// Waits until `known` returns a value for the counts.
     async fn once<T>(&self, known: impl Fn(Results) -> Option<T>) -> T {
         loop {
             let mut decided = pin!(self.decided.notified());
+            // Enabled before the counts are read, so that a change between the two is not missed.
             decided.as_mut().enable();
             let mut all = *self.results.lock();
             if self.lost.lock().is_some() {
-                // It is never known what would have become of what was lost.
+                // Lost results are never decided; waiting for them would not end.
                 all.under_way = 0;
             }
             if let Some(known) = known(all) {
@@ -148,6 +149,7 @@ impl Leg {
 
 impl Drop for Leg {
     fn drop(&mut self) {
+        // The provider's own error is more specific than a loss, and a loss overrides success.
         let (state, detail) = match (self.lost.get_mut().take(), self.outcome.get_mut().take()) {
             (_, Some(Err(Fault::Error(why)))) => (State::Error, why),
             (_, Some(Err(Fault::Refused(why)))) => (State::Refused, why),
@@ -161,10 +163,10 @@ impl Drop for Leg {
                 }
                 (State::Complete, remarks.join("; "))
             }
-            // It waited for its turn until the search was over.
+            // It waited in a queue until the search ended.
             (None, None) => (State::Timeout, "it was not asked before the search was over".to_owned()),
         };
         let more = *self.more.get_mut() && state == State::Complete;
-        self.search.tell(self.provider.name(), state, detail, more);
+        self.search.report(self.provider.name(), state, detail, more);
     }
 }

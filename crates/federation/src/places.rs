@@ -1,5 +1,5 @@
-//! The names that texts are looked through for: read from a collection of places, kept in memory, read anew when the
-//! collection has changed.
+//! The place names of the `enrich` stage: read from a collection, cached in memory, and reloaded after the collection
+//! changed.
 
 use crate::gazetteer::{Gazetteer, Named};
 use meridian_backend::{At, Backend, Clock, Collection};
@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Most places that are read: some tens of megabytes of names.
+/// Max places loaded: some tens of megabytes of names.
 const PLACES_MAX: usize = 200_000;
-/// A collection that changes all the time is read no more often.
+/// Min time between two reloads of a collection that changes all the time.
 const AGAIN: Duration = Duration::from_secs(10);
-/// Longest time for reading it.
+/// Timeout of a reload.
 const READING: Duration = Duration::from_secs(60);
 
-/// A gazetteer over a collection, if there is one of that name.
+/// A gazetteer over a collection, if one of that name exists.
 pub struct PlaceNames {
     backend: Arc<dyn Backend>,
     tenant: String,
@@ -32,17 +32,17 @@ pub struct PlaceNames {
 
 #[derive(Default)]
 struct State {
-    /// When the last reading began.
+    /// When the last reload began.
     began: Option<Instant>,
     reading: bool,
-    /// The snapshot that the names are of.
+    /// The snapshot that the names were read from.
     seq: Option<Seq>,
     names: Option<Arc<Gazetteer>>,
 }
 
 impl PlaceNames {
-    /// Over a collection with a text field `name` and points; where it has a number `population`, places with fewer people
-    /// than `people_min` are left out.
+    /// Over a collection with points and a text field `name`. If it has a numeric field `population`, places below
+    /// `people_min` are left out.
     pub fn new(
         backend: Arc<dyn Backend>,
         tenant: String,
@@ -53,10 +53,11 @@ impl PlaceNames {
         PlaceNames { backend, tenant, collection, people_min, clock, state: Mutex::default(), read: Notify::new() }
     }
 
-    /// The names; `None` where there are none, or none yet after `patience`. While they are read anew the old ones serve.
+    /// The names; `None` where there are none, or none loaded within `patience`. During a reload the old names are
+    /// returned.
     pub async fn names(self: &Arc<PlaceNames>, patience: Duration) -> Option<Arc<Gazetteer>> {
         let mut read = pin!(self.read.notified());
-        // Before the state is looked at, so that the end of a reading is not missed.
+        // Enabled before the state is read, so that the end of a reload is not missed.
         read.as_mut().enable();
         {
             let mut state = self.state.lock();
@@ -71,7 +72,7 @@ impl PlaceNames {
         self.state.lock().names.clone()
     }
 
-    /// Begins to read where there is something new.
+    /// Starts a reload if the collection has changed.
     fn look(self: &Arc<PlaceNames>, state: &mut State) {
         let Some(collection) = self.backend.collection(&self.tenant, &self.collection) else {
             (state.seq, state.names) = (None, None);

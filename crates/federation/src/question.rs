@@ -1,21 +1,21 @@
-//! What is asked: read from JSON once, with a sentence for every mistake.
+//! A search request, read from JSON once. Every error names the member and what was expected.
 
 use crate::area::Area;
-use crate::keep::Keep;
+use crate::geojson;
+use crate::keywords::KeywordQuery;
+use crate::result_store::KeepOptions;
 use crate::settings::Settings;
-use crate::shape;
-use crate::words::Words;
 use geo_types::Geometry;
 use meridian_model::policy::queue::Class;
 use meridian_model::{Interval, Invalid, geometry};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// Metres around an address, and around `near`, where the question names no radius.
+/// Default radius around `address` and `near`, in metres.
 pub const RADIUS_DEFAULT_M: f64 = 10_000.0;
-/// Half the globe.
+/// Max radius in metres: half of the equator.
 const RADIUS_MAX_M: f64 = 20_037_508.0;
-/// Longest author, address or language, in bytes.
+/// Max length of an author, address or language, in bytes.
 const TEXT_BYTES_MAX: usize = 200;
 
 /// The members of a question.
@@ -38,28 +38,28 @@ const MEMBERS: [&str; 16] = [
     "keep",
 ];
 
-/// Results with pictures or films only.
+/// Restricts results to those with images or videos.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Media {
-    /// At least one picture.
+    /// At least one image.
     Images,
-    /// At least one film.
+    /// At least one video.
     Videos,
 }
 
-/// Who goes first in every queue.
+/// The priority of a search in every queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// Somebody waits for it.
+    /// A client waits for it.
     Quick,
-    /// A standing question is asked again.
+    /// A poll of a saved search.
     Poll,
-    /// Nobody waits for it.
+    /// No client waits for it.
     Background,
 }
 
 impl Priority {
-    /// How a queue calls it.
+    /// The queue class of this priority.
     pub fn class(self) -> Class {
         match self {
             Priority::Quick => Class::Quick,
@@ -69,12 +69,12 @@ impl Priority {
     }
 }
 
-/// The place of a question, as it was asked.
+/// The place of a question, as given.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Location {
     /// A part of the globe.
     Area(Area),
-    /// The surroundings of a place known by name, to be looked up.
+    /// The surroundings of a named place, to be geocoded.
     Address {
         /// `Lyon` or `Springfield, Illinois` or `69001, FR`.
         name: String,
@@ -83,38 +83,38 @@ pub enum Location {
     },
 }
 
-/// A search.
+/// A search request.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// What must be in the text.
-    pub keywords: Option<Words>,
-    /// Where.
+    /// The keywords that the text must match.
+    pub keywords: Option<KeywordQuery>,
+    /// The area.
     pub place: Option<Location>,
-    /// Who wrote it.
+    /// The author.
     pub author: Option<String>,
-    /// Whom to ask; all that are on where it is `None`.
+    /// The providers to ask; `None` for all that are enabled.
     pub providers: Option<Vec<String>>,
-    /// When; open where an end is missing.
+    /// The time interval; a missing end is unbounded.
     pub interval: Interval,
-    /// What must be with it.
+    /// The media that a result must have.
     pub media: Option<Media>,
     /// Language as ISO 639-1: `en`.
     pub language: Option<String>,
-    /// Whether it is told in which language texts are, where their source does not say: where one is asked for, where any is
-    /// (`any`), and where results are kept. It takes longer than all else that is done with a result.
-    pub tells_language: bool,
-    /// Most results of each provider.
+    /// Whether to detect the language of texts whose source does not give it. True if a language is requested, if any
+    /// is (`any`), and if results are kept. Detection is the most expensive step for a result.
+    pub detect_language: bool,
+    /// Max results of each provider.
     pub limit: usize,
-    /// Time for the whole search from its arrival.
+    /// Timeout of the whole search, from its arrival.
     pub deadline: Duration,
-    /// Its place in the queues.
+    /// Its priority in the queues.
     pub priority: Priority,
-    /// Where its results are kept, if anywhere.
-    pub keep: Option<Keep>,
+    /// Where to store its results, if anywhere.
+    pub keep: Option<KeepOptions>,
 }
 
 impl Question {
-    /// Reads a question. A mistake names the member and says what was expected.
+    /// Reads a question. An error names the member and says what was expected.
     pub fn read(value: &Value, settings: &Settings) -> Result<Question, Invalid> {
         let members =
             value.as_object().ok_or_else(|| Invalid::new("expected an object such as {\"keywords\":\"flood\"}"))?;
@@ -122,10 +122,11 @@ impl Question {
             let known = MEMBERS.join(", ");
             return Err(Invalid::field(unknown, format!("a question has no such member: expected one of {known}")));
         }
-        let keywords =
-            text(members, "keywords", crate::words::KEYWORDS_BYTES_MAX)?.map(|t| Words::parse(&t)).transpose()?;
-        let keep = Keep::read(members)?;
-        let (language, tells_language) = language(members)?;
+        let keywords = text(members, "keywords", crate::keywords::KEYWORDS_BYTES_MAX)?
+            .map(|t| KeywordQuery::parse(&t))
+            .transpose()?;
+        let keep = KeepOptions::read(members)?;
+        let (language, detect_language) = language(members)?;
         let question = Question {
             keywords,
             place: place(members)?,
@@ -139,7 +140,7 @@ impl Question {
             )?
             .flatten(),
             language,
-            tells_language: tells_language || keep.is_some(),
+            detect_language: detect_language || keep.is_some(),
             limit: whole(members, "limit", 1, settings.limit_max as u64)?.map_or(settings.limit, |n| n as usize),
             deadline: whole(members, "timeout", 1, settings.deadline_max.as_millis() as u64)?
                 .map_or(settings.deadline, Duration::from_millis),
@@ -153,7 +154,7 @@ impl Question {
         Ok(question)
     }
 
-    /// The part of the globe, once an address has been looked up.
+    /// The area, once an address has been geocoded.
     pub fn area(&self) -> Option<&Area> {
         match &self.place {
             Some(Location::Area(area)) => Some(area),
@@ -161,7 +162,7 @@ impl Question {
         }
     }
 
-    /// Whether a time is asked for.
+    /// Whether the question restricts time.
     pub fn has_time(&self) -> bool {
         self.interval.start != i64::MIN || self.interval.end != i64::MAX
     }
@@ -217,7 +218,7 @@ fn names(members: &Map<String, Value>) -> Result<Option<Vec<String>>, Invalid> {
     }
 }
 
-/// The language sought, and whether languages are to be told.
+/// The language requested, and whether to detect languages.
 fn language(members: &Map<String, Value>) -> Result<(Option<String>, bool), Invalid> {
     match text(members, "language", TEXT_BYTES_MAX)? {
         Some(code) if code == "any" => Ok((None, true)),
@@ -235,7 +236,7 @@ fn interval(members: &Map<String, Value>) -> Result<Interval, Invalid> {
         Some(text) if text.contains('/') => {
             Err(Invalid::field(name, format!("{text:?}: expected one instant or date")))
         }
-        // A date is a whole day: of the start its first instant counts, of the end its last.
+        // A date is a whole day: `start` takes its first instant, `end` its last.
         Some(text) => Interval::parse(&text).map_err(|e| Invalid::field(name, e.detail)),
         None => Ok(Interval::ALWAYS),
     };
@@ -299,7 +300,7 @@ fn place(members: &Map<String, Value>) -> Result<Option<Location>, Invalid> {
             }
             Area::Box(sides)
         }
-        "polygon" => match shape::read(value).map_err(named)? {
+        "polygon" => match geojson::read(value).map_err(named)? {
             Geometry::Polygon(polygon) => Area::Polygon(polygon),
             _ => return Err(Invalid::field(name, "expected a GeoJSON Polygon")),
         },
@@ -345,7 +346,7 @@ mod tests {
             let mut asked = json!({"keywords": "flood"});
             asked.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
             let question = Question::read(&asked, &Settings::default()).expect("a question");
-            assert_eq!((question.language.as_deref(), question.tells_language), (sought, told), "{asked}");
+            assert_eq!((question.language.as_deref(), question.detect_language), (sought, told), "{asked}");
         }
     }
 

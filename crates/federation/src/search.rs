@@ -1,9 +1,10 @@
-//! One search: its account of who was asked and how that went, and its end, which always comes.
+//! One search: its ledger of providers and their outcomes, and its end, which always comes.
 //!
-//! Whatever work is done for a provider holds an [`Arc`] of its [`Leg`]. When the last of it is dropped (done, lost to a panic,
-//! or thrown away because it was late) the provider's state is told. So nothing has to remember to do so, and nothing can
-//! forget. A search ends when all its legs have, or at its deadline, or when it is given up; then those that are still open
-//! are told as such, and the last packet follows.
+//! All work for a provider holds an [`Arc`] of its [`Leg`]. When the last reference is dropped (done, panicked or
+//! discarded as late), the leg reports the provider's state. No code path has to remember to report.
+//!
+//! A search ends when all its legs have ended, at its deadline, or when it is abandoned. Legs still open are then
+//! reported as such, and the last packet follows.
 
 use crate::area::Area;
 use crate::delivery::Outbox;
@@ -25,29 +26,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
-/// Room among the packets of all searches comes free without a word: it is looked for so often.
+/// Poll interval for space in the budget of all searches, which has no notification.
 const LOOK_FOR_ROOM: Duration = Duration::from_millis(100);
 
-/// Longest sentence about a provider, in bytes.
+/// Max length of a provider's detail, in bytes.
 const DETAIL_BYTES_MAX: usize = 400;
 
-/// How a provider's part ended.
+/// The outcome of a provider in a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Everything that it gives, up to the limit.
+    /// It gave all its results, up to the limit.
     Complete,
-    /// It was not asked, for it does not take such questions.
+    /// It was not asked, because it does not support the question.
     Skipped,
-    /// Time ran out.
+    /// It did not finish in time.
     Timeout,
-    /// It is broken.
+    /// It failed, or its response was not as declared.
     Error,
-    /// It was not to be asked, or would not answer.
+    /// It was not asked or refused: budget, rate limit, circuit breaker.
     Refused,
 }
 
 impl State {
-    /// Its word in packets.
+    /// Its name in packets.
     pub fn word(self) -> &'static str {
         match self {
             State::Complete => "complete",
@@ -62,53 +63,53 @@ impl State {
 /// Counters over all searches.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Searches begun.
+    /// Searches started.
     pub begun: AtomicU64,
-    /// Questions that joined a running search.
+    /// Requests that joined a running search.
     pub joined: AtomicU64,
-    /// Questions refused for want of a place.
+    /// Requests refused for lack of a slot.
     pub refused: AtomicU64,
-    /// Work thrown away because its search was over.
+    /// Work discarded because its search had ended.
     pub late: AtomicU64,
     /// Work lost to a panic.
     pub lost: AtomicU64,
     /// Results sent.
     pub results: AtomicU64,
-    /// Results left out because another was the same or nearly.
+    /// Results left out as duplicates or near duplicates.
     pub duplicates: AtomicU64,
     /// Results left out because they do not match the question.
     pub unmatched: AtomicU64,
-    /// Images of results that a model looked at.
+    /// Images that the model labelled.
     pub images_seen: AtomicU64,
-    /// Images that could not be fetched or read.
+    /// Images that could not be fetched or decoded.
     pub images_failed: AtomicU64,
     /// Images that took longer than their results wait.
     pub images_late: AtomicU64,
-    /// Images that were not asked for, because too many waited.
+    /// Images that were not fetched, because too many were waiting.
     pub images_passed: AtomicU64,
 }
 
 /// A search, running or ended.
 #[derive(Debug)]
 pub struct Search {
-    /// Its name.
+    /// Its id.
     pub id: String,
-    /// What is asked.
+    /// The question.
     pub question: Arc<Question>,
-    /// When it came.
+    /// When the request arrived.
     pub arrived: Instant,
-    /// When it is over at the latest.
+    /// When it ends at the latest.
     pub deadline: Instant,
     /// Its packets.
     pub outbox: Arc<Outbox>,
-    /// What it has sent already, for the stage that looks for duplicates.
+    /// Fingerprints of the results sent, for the deduplicate stage.
     pub seen: Mutex<Seen>,
     pub(crate) tally: Arc<Tally>,
     pub(crate) packet_bytes: usize,
     ledger: Mutex<Ledger>,
     over: CancelFlag,
     ended: watch::Sender<bool>,
-    all_told: Notify,
+    all_reported: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -139,7 +140,7 @@ struct Last<'a> {
     kept: Option<usize>,
 }
 
-/// The most bytes that the last packet of a search takes which asks all of these: it cannot be cut.
+/// Max bytes of the last packet of a search that asks all these providers. It cannot be truncated.
 pub(crate) fn last_bytes(providers: &[&str]) -> usize {
     let (most, word) = (u64::MAX, State::Complete.word());
     let last = Last {
@@ -163,15 +164,15 @@ struct Entry {
     state: Option<(State, String)>,
     results: u64,
     ms: u64,
-    /// Whether it may have more than it was asked for.
+    /// Whether it may have more results than requested.
     more: bool,
     not_kept: bool,
-    /// Lots of results that wait for a slow reader.
+    /// Batches of results that wait for a slow reader.
     waiting: usize,
 }
 
 impl Search {
-    /// A search that came at `arrived`.
+    /// A search that arrived at `arrived`.
     pub fn new(
         id: String,
         question: Question,
@@ -192,30 +193,30 @@ impl Search {
             ledger: Mutex::default(),
             over: CancelFlag::new(),
             ended: watch::Sender::new(false),
-            all_told: Notify::new(),
+            all_reported: Notify::new(),
         }
     }
 
-    /// Whether no more work is wanted.
+    /// Whether the search has ended.
     pub fn is_over(&self) -> bool {
         self.over.is_cancelled() || Instant::now() >= self.deadline
     }
 
-    /// Raised when the search is over, for plain code that looks at flags.
+    /// Raised when the search ends, for blocking code that polls a flag.
     pub fn over(&self) -> CancelFlag {
         self.over.clone()
     }
 
-    /// Completes when the search is over.
+    /// Completes when the search ends.
     pub async fn ended(&self) {
         // The sender lives as long as the search, so this cannot fail.
         let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
-    /// Completes when every provider's state is told.
-    pub async fn all_told(&self) {
+    /// Completes when every provider's state has been reported.
+    pub async fn all_reported(&self) {
         loop {
-            let told = self.all_told.notified();
+            let told = self.all_reported.notified();
             if self.ledger.lock().entries.values().all(|entry| entry.state.is_some()) {
                 return;
             }
@@ -223,21 +224,22 @@ impl Search {
         }
     }
 
-    /// Notes a provider that is asked.
+    /// Registers a provider that is asked.
     pub(crate) fn begin(self: &Arc<Search>, provider: Arc<dyn Provider>) -> Arc<Leg> {
         self.ledger.lock().entries.insert(provider.name().to_owned(), Entry::default());
         Arc::new(Leg::new(self.clone(), provider))
     }
 
-    /// Tells that a provider is not asked.
+    /// Reports that a provider is not asked.
     pub(crate) fn skip(&self, provider: &str, why: String) {
         self.ledger.lock().entries.insert(provider.to_owned(), Entry::default());
-        self.tell(provider, State::Skipped, why, false);
+        self.report(provider, State::Skipped, why, false);
     }
 
-    /// Sends a packet of results; `false` where there is no room for it.
+    /// Sends a packet of results. Returns `false` without space for it.
     pub(crate) fn send(&self, provider: &str, features: &[String]) -> bool {
         let mut ledger = self.ledger.lock();
+        // Results that arrive after the end are discarded, and the caller must not retry them.
         if ledger.sealed {
             return true;
         }
@@ -262,7 +264,7 @@ impl Search {
         true
     }
 
-    /// The same once there is room, which its reader makes. Waits for that until the search is over.
+    /// As [`Search::send`], once a reader has made space. Waits until the search ends.
     pub(crate) async fn send_when_read(&self, provider: &str, features: &[String]) {
         loop {
             let mut changed = pin!(self.outbox.changed());
@@ -274,21 +276,21 @@ impl Search {
         }
     }
 
-    /// Notes that results of a provider wait for their reader, or do so no more.
+    /// Records that results of a provider begin or cease to wait for a reader.
     pub(crate) fn waits_for_reader(&self, provider: &str, begins: bool) {
         if let Some(entry) = self.ledger.lock().entries.get_mut(provider) {
             entry.waiting = if begins { entry.waiting + 1 } else { entry.waiting.saturating_sub(1) };
         }
     }
 
-    /// Tells how a provider's part ended; `more` where it may have more than it was asked for.
-    pub(crate) fn tell(&self, provider: &str, state: State, detail: String, more: bool) {
+    /// Reports the outcome of a provider. `more` if it may have more results than requested.
+    pub(crate) fn report(&self, provider: &str, state: State, detail: String, more: bool) {
         let mut ledger = self.ledger.lock();
         if !ledger.sealed {
             self.tell_in(&mut ledger, provider, state, detail, more);
         }
         drop(ledger);
-        self.all_told.notify_waiters();
+        self.all_reported.notify_waiters();
     }
 
     fn tell_in(&self, ledger: &mut Ledger, provider: &str, state: State, detail: String, more: bool) {
@@ -308,17 +310,17 @@ impl Search {
         entry.state = Some((state, detail));
     }
 
-    /// What a source says may be long; a packet is not, though a sign of text may take six bytes of JSON.
+    /// Details from a source may be long. A packet is bounded, and a byte of text may take six bytes of JSON.
     fn cut<'a>(&self, text: &'a str) -> &'a str {
         &text[..text.floor_char_boundary(DETAIL_BYTES_MAX.min(self.packet_bytes / 8))]
     }
 
-    /// Notes results that are in their collection now.
+    /// Counts results written to their collection.
     pub(crate) fn kept(&self, results: usize) {
         self.ledger.lock().kept += results;
     }
 
-    /// Says, once of each provider, that results of it could not be kept. They are delivered all the same.
+    /// Reports, once for each provider, that results could not be stored. They are delivered all the same.
     pub(crate) fn not_kept(&self, provider: &str, why: String) {
         let mut ledger = self.ledger.lock();
         let sealed = ledger.sealed;
@@ -333,10 +335,12 @@ impl Search {
         });
     }
 
-    /// Ends the search: whoever is still asked is told as late (or given up), and the last packet is sent. Once.
+    /// Ends the search, once: reports open providers as timed out and sends the last packet.
     pub(crate) fn seal(&self, why_open: &str) {
         let mut ledger = self.ledger.lock();
         if !ledger.sealed {
+            // The ledger's lock is held from here to the last packet. So a leg that ends meanwhile reports either
+            // before `complete` or not at all.
             let open = ledger.entries.iter().filter(|(_, entry)| entry.state.is_none());
             let open: Vec<(String, bool)> = open.map(|(name, entry)| (name.clone(), entry.waiting > 0)).collect();
             for (provider, waits) in open {
@@ -365,11 +369,12 @@ impl Search {
             });
         }
         drop(ledger);
+        // Signalled after the last packet exists, so that no waiter sees an ended search without it.
         self.over.cancel();
         self.ended.send_replace(true);
     }
 
-    /// How it stands, for `GET /searches/{id}`.
+    /// Its state, for `GET /searches/{id}`.
     pub fn status(&self) -> SearchStatus {
         let ledger = self.ledger.lock();
         let leg = |entry: &Entry| {
@@ -377,7 +382,7 @@ impl Search {
                 entry.state.as_ref().map_or(("asked", ""), |(state, detail)| (state.word(), detail.as_str()));
             LegStatus { state, detail: detail.to_owned(), results: entry.results, ms: entry.ms, more: entry.more }
         };
-        // Where an address was found, among others.
+        // The position of an address, where it was geocoded.
         let circle = match self.question.area() {
             Some(Area::Circle { lon, lat, radius_m }) => Some(([*lon, *lat], *radius_m)),
             _ => None,
@@ -396,7 +401,7 @@ impl Search {
 }
 
 impl Ledger {
-    /// `complete` where everybody who was asked gave all; `absent` where nobody did and nothing came; else `partial`.
+    /// `complete` if every provider asked completed; `absent` if none did and there are no results; else `partial`.
     fn word(&self) -> &'static str {
         let mut asked = self
             .entries
@@ -418,7 +423,7 @@ impl Ledger {
         }
     }
 
-    /// Those who may have more than they were asked for.
+    /// The providers that may have more results than requested.
     fn with_more(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().filter(|(_, entry)| entry.more).map(|(name, _)| name.as_str())
     }

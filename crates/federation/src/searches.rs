@@ -1,16 +1,16 @@
-//! All searches of a server: who may begin one, who joins one, and how each is brought to its end.
+//! All searches of a server: admission, joining, and lookup until they expire.
 
 mod retry_schedule;
 mod supervisor;
 
 use crate::area::Area;
-use crate::keep::Keeper;
 use crate::leg::Leg;
 use crate::pipeline::plan::plan;
 use crate::pipeline::{Pipeline, Work};
 use crate::places::PlaceNames;
-use crate::provider::{Http, Outside, Own, Provider, locate};
+use crate::provider::{Http, LocalProvider, Provider, RemoteProvider, locate};
 use crate::question::{Location, Question};
+use crate::result_store::ResultStore;
 use crate::search::{Search, Tally};
 use crate::settings::Settings;
 use crate::status::ProviderStatus;
@@ -30,38 +30,38 @@ use std::time::{Duration, Instant};
 use supervisor::SearchSupervisor;
 use tokio::sync::OnceCell;
 
-/// Why a question is not taken.
+/// Why a request is refused.
 #[derive(Debug)]
 pub enum Refusal {
-    /// It is at fault.
+    /// The request is invalid.
     Invalid(Invalid),
-    /// As many searches run as may.
+    /// The max number of searches is running.
     TooMany {
-        /// How many.
+        /// Running searches.
         running: usize,
-        /// When a place may come free.
+        /// When a slot is likely to be free.
         retry: Duration,
     },
-    /// Those that run wait too long for this server's processors.
+    /// Work of running searches waits too long for this server's processors.
     Busy {
-        /// For how long work of theirs has waited.
+        /// How long work has waited.
         delay: Duration,
-        /// When to come again.
+        /// When to retry.
         retry: Duration,
     },
-    /// He was refused a moment ago and told when to come again, and that is not yet.
+    /// The client was refused before and retries earlier than it was asked to.
     Early {
-        /// How long it still is until then.
+        /// Time left until its slot.
         retry: Duration,
     },
-    /// There are as many saved searches as may be.
+    /// The max number of saved searches exists.
     TooManySaved {
-        /// How many.
+        /// That number.
         most: usize,
     },
-    /// What was to be kept found no room on the disk.
+    /// The disk has no space for what was to be stored.
     DiskFull(String),
-    /// Something of ours failed.
+    /// An internal error.
     Failed(String),
 }
 
@@ -109,44 +109,44 @@ pub struct Searches {
     answers: ByteBudget,
     tally: Arc<Tally>,
     places: Arc<PlaceNames>,
-    keeper: Option<Arc<dyn Keeper>>,
+    result_store: Option<Arc<dyn ResultStore>>,
     pipeline: OnceCell<Arc<Pipeline>>,
     registry: Mutex<Registry>,
 }
 
-/// Who asks what.
+/// Client and question: the identity of a search for joining and retries.
 pub(crate) type Key = (String, String);
 
-/// Who comes before his turn is let in only while one place in so many is taken at most: the others are for those who come for
-/// the first time, or when they were told to.
+/// A client that retries early is admitted only while at most one in so many slots is taken. The others are for new
+/// clients and those that retry on time.
 const PLACES_FOR_THE_EARLY: usize = 4;
-/// And only while work waits for a processor one part in so many of the time that it may, so that he slows nobody.
+/// It also requires that work waits at most one in so many of `delay_max`, so that it slows no other search.
 const WAIT_FOR_THE_EARLY: u32 = 16;
 
-/// Which searches there are.
+/// The searches known.
 #[derive(Default)]
 struct Registry {
     all: HashMap<String, Arc<Search>>,
-    /// Those that run: when each arrived, and its deadline.
+    /// Running searches: arrival and number, to deadline.
     running: BTreeMap<RunningKey, Instant>,
-    /// Places that were given.
+    /// Slots assigned since the start, which makes keys unique.
     places: u64,
-    /// Ended ones that can still be read, oldest first.
+    /// Ended searches that can still be read, oldest first.
     ended: VecDeque<String>,
-    /// Those that may be joined: asker and question, to name.
+    /// Joinable searches: client and question, to id.
     joinable: HashMap<Key, String>,
-    /// How long searches take: a mean in which the last ones weigh most.
+    /// Exponential mean of the duration of searches.
     takes: Option<Duration>,
-    /// When those who are refused may come again.
+    /// When refused clients may retry.
     retries: RetrySchedule,
     stopped: bool,
 }
 
-/// A place among those that run: when its search arrived, and a number.
+/// A slot: arrival of its search, and a number.
 type RunningKey = (Instant, u64);
 
 impl Registry {
-    /// The search that runs with this key, if it began less than `join` ago.
+    /// The running search with this key, if it began less than `join` ago.
     fn joined(&self, key: &Key, join: Duration) -> Option<Arc<Search>> {
         let search = self.joinable.get(key).and_then(|id| self.all.get(id))?;
         (search.arrived.elapsed() < join && !search.is_over()).then(|| search.clone())
@@ -157,7 +157,8 @@ impl Registry {
         self.retries.note_end(Instant::now());
     }
 
-    /// When a place comes free: when the oldest search that runs has taken as long as they do, at its deadline at the latest.
+    /// Time until a slot is likely to be free: when the oldest search has run for the mean duration, at most until its
+    /// deadline.
     fn free_in(&self, now: Instant) -> Duration {
         let Some(((arrived, _), deadline)) = self.running.first_key_value() else { return Duration::ZERO };
         let end = self.takes.map_or(*deadline, |takes| (*deadline).min(*arrived + takes));
@@ -166,7 +167,8 @@ impl Registry {
 }
 
 impl Searches {
-    /// Over the collections of `tenant` and the outside providers of the settings. Nothing runs before the first search.
+    /// Over the collections of `tenant` and the remote providers of the settings. No task runs before the first
+    /// search.
     pub fn new(
         settings: Settings,
         backend: Arc<dyn Backend>,
@@ -175,13 +177,15 @@ impl Searches {
         random: Arc<dyn Random>,
     ) -> Searches {
         let http = Arc::new(Http::new(settings.answer_bytes_total));
-        let own: Arc<dyn Provider> = Arc::new(Own::new(backend.clone(), tenant.clone(), clock.clone()));
-        let outside =
-            settings.providers.iter().map(|d| Arc::new(Outside::new(d.clone(), http.clone())) as Arc<dyn Provider>);
+        let own: Arc<dyn Provider> = Arc::new(LocalProvider::new(backend.clone(), tenant.clone(), clock.clone()));
+        let outside = settings
+            .providers
+            .iter()
+            .map(|d| Arc::new(RemoteProvider::new(d.clone(), http.clone())) as Arc<dyn Provider>);
         let providers = outside.chain([own]).map(|provider| (provider.name().to_owned(), provider)).collect();
         let budget = ByteBudget::new(settings.buffer_bytes_total);
         let answers = http.budget.clone();
-        let (tally, keeper, pipeline, registry) = (Arc::default(), None, OnceCell::new(), Mutex::default());
+        let (tally, result_store, pipeline, registry) = (Arc::default(), None, OnceCell::new(), Mutex::default());
         let (gazetteer, people) = (settings.gazetteer.clone(), settings.gazetteer_population);
         let places = Arc::new(PlaceNames::new(backend.clone(), tenant.clone(), gazetteer, people, clock.clone()));
         Searches {
@@ -195,21 +199,21 @@ impl Searches {
             answers,
             tally,
             places,
-            keeper,
+            result_store,
             pipeline,
             registry,
         }
     }
 
-    /// Adds a provider that is a Rust type; a declared one of its name gives way.
+    /// Adds a provider implemented in Rust. It replaces a declared one of the same name.
     pub fn with(mut self, provider: Arc<dyn Provider>) -> Searches {
         self.providers.insert(provider.name().to_owned(), provider);
         self
     }
 
-    /// Lets questions have their results kept.
-    pub fn keeping(self, keeper: Arc<dyn Keeper>) -> Searches {
-        Searches { keeper: Some(keeper), ..self }
+    /// Enables the question member `keep`.
+    pub fn keeping(self, result_store: Arc<dyn ResultStore>) -> Searches {
+        Searches { result_store: Some(result_store), ..self }
     }
 
     /// The settings.
@@ -217,8 +221,8 @@ impl Searches {
         &self.settings
     }
 
-    /// Begins a search, or joins the one that the same asker began a moment ago with the same question; `true` if joined.
-    /// Its packets can be read from the moment that this returns.
+    /// Starts a search, or joins the one that the same client started with the same question less than `join` ago;
+    /// `true` if joined. Its packets can be read when this returns.
     pub async fn start(
         self: &Arc<Searches>,
         asked: &Value,
@@ -226,7 +230,7 @@ impl Searches {
         arrived: Instant,
     ) -> Result<(Arc<Search>, bool), Refusal> {
         let key = (asker.to_owned(), asked.to_string());
-        // Who is refused whatever he asks costs no more than to say so.
+        // Checked before the question is parsed, so that a refusal under load costs little.
         let delay = self.delay(Class::Quick);
         if let Some(search) = self.look(&mut self.registry.lock(), &key, delay)? {
             return Ok((search, true));
@@ -235,7 +239,7 @@ impl Searches {
         self.begin(question, key, arrived).await
     }
 
-    /// As [`Searches::start`], with a question that was read already; `key` says who asks what.
+    /// As [`Searches::start`], with a parsed question. `key` identifies client and question.
     pub async fn begin(
         self: &Arc<Searches>,
         question: Question,
@@ -261,14 +265,14 @@ impl Searches {
         let pipeline = self
             .pipeline
             .get_or_init(async || {
-                let (providers, keeper) = (self.providers.values(), self.keeper.clone());
-                Pipeline::new(&self.settings, providers, &self.places, keeper, &self.tally)
+                let (providers, result_store) = (self.providers.values(), self.result_store.clone());
+                Pipeline::new(&self.settings, providers, &self.places, result_store, &self.tally)
             })
             .await;
         for (provider, why) in plan.skipped {
             search.skip(&provider, why);
         }
-        // All are noted before the first is asked, so that the search is not taken for ended.
+        // All legs are registered before the first is asked. Otherwise the search could seem ended after a fast one.
         let legs: Vec<_> = plan.asked.into_iter().map(|provider| search.begin(provider)).collect();
         {
             let mut registry = self.registry.lock();
@@ -295,8 +299,8 @@ impl Searches {
         Ok(Admitted::Place(Running(self.clone(), key)))
     }
 
-    /// Whether a search may begin before which work has waited for `delay`: the one that it joins, `None` for a place of its own,
-    /// or a refusal.
+    /// Decides admission after work has waited for `delay`: the search to join, `None` for a slot of its own, or a
+    /// refusal.
     fn look(&self, registry: &mut Registry, key: &Key, delay: Duration) -> Result<Option<Arc<Search>>, Refusal> {
         if let Some(search) = registry.joined(key, self.settings.join) {
             self.tally.joined.fetch_add(1, Ordering::Relaxed);
@@ -304,14 +308,16 @@ impl Searches {
         }
         let (now, delay_max) = (Instant::now(), self.settings.delay_max);
         let (running, most) = (registry.running.len(), self.settings.searches_max);
+        // The order matters: a client that was told to wait is refused for that reason first. It must not push back
+        // its own turn by retrying.
         let spare = delay * WAIT_FOR_THE_EARLY <= delay_max && running * PLACES_FOR_THE_EARLY <= most;
-        let refusal = if let Some(retry) = registry.retries.early(key, now).filter(|_| !spare) {
+        let refusal = if let Some(retry) = registry.retries.remaining(key, now).filter(|_| !spare) {
             Refusal::Early { retry }
         } else if delay > delay_max {
-            Refusal::Busy { delay, retry: registry.retries.give(key, now, Duration::ZERO) }
+            Refusal::Busy { delay, retry: registry.retries.assign(key, now, Duration::ZERO) }
         } else if running >= most || registry.stopped {
             let least = registry.free_in(now);
-            Refusal::TooMany { running, retry: registry.retries.give(key, now, least) }
+            Refusal::TooMany { running, retry: registry.retries.assign(key, now, least) }
         } else {
             return Ok(None);
         };
@@ -319,12 +325,12 @@ impl Searches {
         Err(refusal)
     }
 
-    /// For how long work that goes before a new search of this class has waited for a processor.
+    /// How long work ahead of a new search of this class has waited for a processor.
     pub fn delay(&self, class: Class) -> Duration {
         self.pipeline.get().map_or(Duration::ZERO, |pipeline| pipeline.delay(class))
     }
 
-    /// A question with its address looked up.
+    /// The question with its address geocoded.
     pub async fn located(&self, mut question: Question, arrived: Instant) -> Result<Question, Refusal> {
         let Some(Location::Address { name, radius_m }) = question.place.clone() else { return Ok(question) };
         let collection = self.backend.collection(&self.tenant, &self.settings.addresses).ok_or_else(|| {
@@ -350,17 +356,18 @@ impl Searches {
         }
     }
 
-    /// Sees to the collection in which a question's results are to be kept.
+    /// Prepares the collection for the results of a question.
     async fn ready_to_keep(&self, question: &Question) -> Result<(), Refusal> {
         let Some(keep) = question.keep.clone() else { return Ok(()) };
-        let keeper = self.keeper.clone().ok_or_else(|| Invalid::field("keep", "this server keeps no results"))?;
-        let ready = tokio::task::spawn_blocking(move || keeper.ready(&keep)).await;
+        let result_store =
+            self.result_store.clone().ok_or_else(|| Invalid::field("keep", "this server keeps no results"))?;
+        let ready = tokio::task::spawn_blocking(move || result_store.prepare(&keep)).await;
         ready.map_err(|e| Refusal::Failed(e.to_string()))?
     }
 
-    /// Forgets searches that ended, the oldest first, until there is room for those that run; but not the `newest`, and none
-    /// whose asker may still come for what it has not read.
-    fn make_room(&self, registry: &mut Registry, newest: &str) {
+    /// Drops ended searches, oldest first, until the budget suffices for the running ones. The `newest` stays, and so
+    /// does any that a reader may still return to.
+    fn evict_ended(&self, registry: &mut Registry, newest: &str) {
         let Registry { all, ended, .. } = registry;
         ended.retain(|id| {
             let done = |search: &Arc<Search>| search.outbox.is_done_with(self.settings.gone, self.settings.wait);
@@ -372,12 +379,12 @@ impl Searches {
         });
     }
 
-    /// The search of this name, if it runs or ended a moment ago.
+    /// The search of this id, while it runs or can still be read.
     pub fn get(&self, id: &str) -> Option<Arc<Search>> {
         self.registry.lock().all.get(id).cloned()
     }
 
-    /// Ends a search; its readers get the last packet. `false` where there is none of this name.
+    /// Ends a search; its readers get the last packet. Returns `false` if there is none of this id.
     pub fn stop(&self, id: &str) -> bool {
         let search = self.get(id);
         if let Some(search) = &search {
@@ -386,7 +393,7 @@ impl Searches {
         search.is_some()
     }
 
-    /// Ends all searches and begins no more: the server stops.
+    /// Ends all searches and refuses new ones: the server stops.
     pub fn stop_all(&self) {
         let all: Vec<Arc<Search>> = {
             let mut registry = self.registry.lock();
@@ -396,28 +403,28 @@ impl Searches {
         all.iter().for_each(|search| search.seal("the server is stopping"));
     }
 
-    /// The names of the providers that are outside.
-    pub fn outside(&self) -> impl Iterator<Item = &str> {
-        self.providers.keys().map(String::as_str).filter(|name| *name != Own::NAME)
+    /// The names of the remote providers.
+    pub fn remote_names(&self) -> impl Iterator<Item = &str> {
+        self.providers.keys().map(String::as_str).filter(|name| *name != LocalProvider::NAME)
     }
 
-    /// The outside providers that would be asked a question.
-    pub fn takers(&self, question: &Question) -> Result<Vec<String>, Invalid> {
+    /// The remote providers that would be asked a question.
+    pub fn remote_takers(&self, question: &Question) -> Result<Vec<String>, Invalid> {
         let asked = plan(question, &self.providers)?.asked;
-        Ok(asked.iter().map(|provider| provider.name().to_owned()).filter(|name| name != Own::NAME).collect())
+        Ok(asked.iter().map(|provider| provider.name().to_owned()).filter(|name| name != LocalProvider::NAME).collect())
     }
 
-    /// Searches that run.
+    /// The number of running searches.
     pub fn running(&self) -> usize {
         self.registry.lock().running.len()
     }
 
-    /// Bytes of packets kept.
+    /// Bytes of kept packets.
     pub fn bytes(&self) -> usize {
         self.budget.held()
     }
 
-    /// Bytes of answers in work.
+    /// Bytes of responses being processed.
     pub fn answer_bytes(&self) -> usize {
         self.answers.held()
     }
@@ -427,7 +434,7 @@ impl Searches {
         &self.tally
     }
 
-    /// All providers and how they have been, for `GET /providers`.
+    /// All providers and their health, for `GET /providers`.
     pub fn providers(&self) -> Vec<ProviderStatus> {
         let of = |provider: &Arc<dyn Provider>| {
             let report = match provider.report() {
@@ -440,8 +447,8 @@ impl Searches {
     }
 }
 
-/// Puts the legs of a search into the queues before their providers; those that find no room until the search is over are told
-/// as late, as any that are dropped.
+/// Queues the legs of a search before their providers. A leg that finds no space until the search ends is dropped,
+/// which reports it as timed out.
 async fn feed(pipeline: Arc<Pipeline>, search: Arc<Search>, legs: Vec<Arc<Leg>>) {
     let each = async {
         for leg in legs {
@@ -461,7 +468,7 @@ enum Admitted {
     Place(Running),
 }
 
-/// A place among those that run; given back when dropped.
+/// A slot of a running search, released when dropped.
 struct Running(Arc<Searches>, RunningKey);
 
 impl Drop for Running {

@@ -1,65 +1,66 @@
-//! What an operator can set about searches; every limit that bounds their memory and time is here.
+//! Operator settings of searches, including every limit on their memory and time.
 
-use crate::provider::{Declared, Own};
+use crate::provider::{Declared, LocalProvider};
 use crate::search::last_bytes;
 use meridian_labels::Classifier;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Settings of searches. [`Settings::default`] asks nobody outside.
+/// Settings of searches. [`Settings::default`] has no remote provider.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Outside sources, read and checked.
+    /// The remote providers, parsed and validated.
     pub providers: Vec<Arc<Declared>>,
-    /// Most searches at once; later ones are refused at once.
+    /// Max concurrent searches; more are refused at once.
     pub searches_max: usize,
-    /// While work waits longer than this for a processor no search begins.
+    /// Max time that work may wait for a processor before new searches are refused.
     pub delay_max: Duration,
-    /// Deadline of a search that names none, from its arrival.
+    /// Default timeout of a search, from its arrival.
     pub deadline: Duration,
-    /// Longest deadline that a search may ask for.
+    /// Max timeout that a search may ask for.
     pub deadline_max: Duration,
-    /// Results wanted of each provider where the question names no number.
+    /// Default number of results of each provider.
     pub limit: usize,
-    /// Most results of each provider that a question may ask for.
+    /// Max number of results of each provider that a question may ask for.
     pub limit_max: usize,
-    /// Largest packet in bytes.
+    /// Max size of a packet, in bytes.
     pub packet_bytes: usize,
-    /// Bytes of packets kept for each search: those not yet taken, and those taken that a reader may ask for again.
+    /// Max bytes of packets kept for each search: unread ones, and read ones kept for reconnects.
     pub buffer_bytes: usize,
-    /// The same for all searches together.
+    /// Max bytes of packets of all searches together.
     pub buffer_bytes_total: usize,
-    /// Bytes of answers of outside sources in memory, all together, until they are read.
+    /// Max bytes of unparsed responses of remote sources, all together.
     pub answer_bytes_total: usize,
-    /// For so long after it began, a search is joined by the same question of the same asker; zero: never.
+    /// For this long after it began, a search is joined by the same question of the same client. Zero disables
+    /// joining.
     pub join: Duration,
-    /// A search whose reader has left stops after this.
+    /// A search stops when its last reader has been gone for this long.
     pub gone: Duration,
-    /// A search that nobody has come to read stops after this.
+    /// A search stops when no reader has attached for this long.
     pub wait: Duration,
-    /// For so long after its end a search can still be read.
+    /// How long a search can still be read after its end.
     pub keep: Duration,
-    /// Pieces of work that wait before a stage, for each priority.
+    /// Max queued work of a stage, for each priority.
     pub queue: usize,
-    /// Pieces of work that a stage does at once; calls to sources have limits of their own.
+    /// Concurrent work of a stage. Calls to sources have their own limits.
     pub at_once: usize,
-    /// Collection of places that addresses are looked up in: `name`, and where it has them `postal_code`, `country`,
-    /// `admin1`, `admin2`.
+    /// Collection for geocoding addresses, with field `name` and optionally `postal_code`, `country`, `admin1`,
+    /// `admin2`.
     pub addresses: String,
-    /// Collection of places whose names are looked for in texts of results that have no place: `name`, and where it has it
+    /// Collection of place names to find in texts of results without a place, with field `name` and optionally
     /// `population`. Empty: none.
     pub gazetteer: String,
-    /// Where it has a population: places with fewer people are left out.
+    /// Min population of places in the gazetteer, if it has populations.
     pub gazetteer_population: u64,
-    /// The model that looks at images of results; without one they are not fetched.
+    /// The model that labels images of results. Without one no image is fetched.
     pub images: Option<Arc<Classifier>>,
 }
 
 impl Settings {
-    /// The bytes that the last packet of a search may take, since it names all providers: `packet_bytes` must hold them.
+    /// Max bytes of the last packet of a search, which names all providers. `packet_bytes` must be at least this.
     pub fn last_packet_bytes(&self) -> usize {
         let names: Vec<&str> =
-            self.providers.iter().map(|declared| declared.name.as_str()).chain([Own::NAME]).collect();
+            self.providers.iter().map(|declared| declared.name.as_str()).chain([LocalProvider::NAME]).collect();
         last_bytes(&names)
     }
 }
@@ -79,7 +80,7 @@ impl Default for Settings {
             buffer_bytes_total: 256 << 20,
             answer_bytes_total: 256 << 20,
             join: Duration::from_secs(1),
-            // A departure is noticed at once; with what it takes to stop, the work has ended within a second.
+            // A disconnect is noticed at once. With the time to stop, work ends within a second.
             gone: Duration::from_millis(750),
             wait: Duration::from_secs(5),
             keep: Duration::from_secs(60),

@@ -1,4 +1,4 @@
-//! Panics: one costs the work that it happens in ([`Contained`]), and a task that must not end begins again ([`supervise`]).
+//! Panic handling: one costs only its piece of work ([`CatchPanic`]), and long-running tasks restart ([`supervise`]).
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,23 +6,23 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Pause before a task begins again, so that one that panics at once does not fill the log.
+/// Pause before a restart, so that a task that panics at once does not fill the log.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A future whose panic is a value.
-pub(crate) struct Contained<F>(Pin<Box<F>>);
+/// A future that returns a panic as an error.
+pub(crate) struct CatchPanic<F>(Pin<Box<F>>);
 
-impl<F> Contained<F> {
-    pub(crate) fn new(future: F) -> Contained<F> {
-        Contained(Box::pin(future))
+impl<F> CatchPanic<F> {
+    pub(crate) fn new(future: F) -> CatchPanic<F> {
+        CatchPanic(Box::pin(future))
     }
 }
 
-impl<F: Future> Future for Contained<F> {
+impl<F: Future> Future for CatchPanic<F> {
     type Output = Result<F::Output, String>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // What a panic leaves half done is this one piece of work, which is dropped.
+        // A panic leaves only this piece of work half done, and it is dropped.
         match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
             Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
             Ok(Poll::Pending) => Poll::Pending,
@@ -36,9 +36,9 @@ fn said(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
 }
 
-/// Runs a task that must not end: after a panic, which is logged, it begins again.
+/// Runs a task that must not end. After a panic, which is logged, it restarts.
 pub async fn supervise<F: Future<Output = ()>>(name: &'static str, begin: impl Fn() -> F) {
-    while let Err(panic) = Contained::new(with_faults(name, begin())).await {
+    while let Err(panic) = CatchPanic::new(with_faults(name, begin())).await {
         tracing::error!(task = name, panic, "a supervised task panicked and begins again");
         tokio::time::sleep(PAUSE).await;
     }
@@ -62,12 +62,12 @@ pub mod faults {
         static PENDING: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// The task of this name panics when it next has something to do, on this thread.
+    /// Makes the task of this name panic when it next has work, on this thread.
     pub fn inject_panic(name: &'static str) {
         PENDING.with_borrow_mut(|pending| pending.push(name));
     }
 
-    /// Tasks that have yet to panic.
+    /// Tasks with an injected panic that has not happened yet.
     pub fn pending_panics() -> Vec<&'static str> {
         PENDING.with_borrow(Clone::clone)
     }

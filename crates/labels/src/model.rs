@@ -93,7 +93,7 @@ impl Classifier {
             .classes
             .iter()
             .zip(scores)
-            .filter(|(_, score)| *score >= self.settings.at_least)
+            .filter(|(_, score)| *score >= self.settings.score_min)
             .map(|(class, score)| Label { label: class.clone(), score: (score * 1_000.0).round() / 1_000.0 })
             .collect();
         labels.sort_by(|a, b| b.score.total_cmp(&a.score));

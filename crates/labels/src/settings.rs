@@ -23,7 +23,7 @@ pub struct ImageSettings {
     /// Most labels of an image.
     pub top: usize,
     /// Least score of a label, from 0 to 1.
-    pub at_least: f64,
+    pub score_min: f64,
     /// Largest image in bytes.
     pub bytes_max: usize,
     /// Most pixels that it may unfold to.
@@ -56,7 +56,7 @@ impl Default for ImageSettings {
             std: [0.229, 0.224, 0.225],
             scores: Scores::Auto,
             top: 3,
-            at_least: 0.2,
+            score_min: 0.2,
             bytes_max: 4 << 20,
             pixels_max: 16 << 20,
             at_once: 4,

@@ -49,7 +49,7 @@ fn scores_are_what_the_settings_take_them_for_and_the_surest_come_first() {
     let plain = ImageSettings {
         mean: [0.0; 3],
         std: [1.0; 3],
-        at_least: 0.0,
+        score_min: 0.0,
         ..settings(folder.path(), &colours(&INPUT, false))
     };
     let labels =
@@ -59,7 +59,7 @@ fn scores_are_what_the_settings_take_them_for_and_the_surest_come_first() {
     let scores: Vec<f64> = all.labels.iter().map(|label| label.score).collect();
     assert!((scores[0] - 0.966).abs() < 0.02 && (scores[1] - 0.034).abs() < 0.02 && scores[2] < 0.001, "{scores:?}");
     assert_eq!(names(&labels(&ImageSettings { top: 2, ..plain.clone() }).expect("labels")), ["red", "green"]);
-    assert_eq!(names(&labels(&ImageSettings { at_least: 0.5, ..plain.clone() }).expect("labels")), ["red"]);
+    assert_eq!(names(&labels(&ImageSettings { score_min: 0.5, ..plain.clone() }).expect("labels")), ["red"]);
     // With the twenty taken out again they are numbers from 0 to 1 that add up to less: taken as they are where that is said.
     let tamed = ImageSettings { std: [20.0; 3], scores: Scores::Probabilities, ..plain };
     let scores: Vec<f64> = labels(&tamed).expect("labels").labels.iter().map(|label| label.score).collect();

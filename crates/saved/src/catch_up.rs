@@ -6,7 +6,7 @@ use super::checkpoint::{Checkpoint, Positions};
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
 use meridian_backend::{Collection, StoreError};
-use meridian_federation::provider::Own;
+use meridian_federation::provider::LocalProvider;
 use meridian_model::Seq;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 /// What of a collection is to be looked at.
 #[derive(Debug)]
-pub(super) struct Missed {
+pub(super) struct CatchUp {
     collection: Arc<dyn Collection>,
     /// Up to this position; what comes later is heard.
     upto: u64,
@@ -26,7 +26,7 @@ impl SavedSearches {
     /// Notes what these saved searches have missed; beside each stands where collections stood when it was made. Before anything is
     /// written.
     pub(super) fn note_missed(&self, searches: &[(Arc<SavedSearch>, Option<Positions>)], checkpoint: &Checkpoint) {
-        let hearing = || searches.iter().filter(|(search, _)| search.definition.hears());
+        let hearing = || searches.iter().filter(|(search, _)| search.definition.reads_collections());
         for collection in self.backend.list(&self.tenant) {
             let (upto, made) = (collection.position(), collection.created());
             let from = |(search, since): &(Arc<SavedSearch>, Option<Positions>)| {
@@ -35,7 +35,7 @@ impl SavedSearches {
             };
             let from: HashMap<u64, u64> = hearing().filter_map(from).collect();
             if !from.is_empty() {
-                self.missed.lock().push(Missed { collection, upto, from });
+                self.missed.lock().push(CatchUp { collection, upto, from });
             }
         }
     }
@@ -50,7 +50,7 @@ impl SavedSearches {
                 Err(e) => {
                     let name = missed.collection.name();
                     tracing::error!(collection = name, error = %e, "what came while saved searches did not look cannot be read");
-                    self.tell_missed(
+                    self.report_missed(
                         &missed,
                         0,
                         &format!("events of {name:?} that came while nobody looked cannot be read: {e}"),
@@ -63,7 +63,7 @@ impl SavedSearches {
         true
     }
 
-    fn process_missed(&self, missed: &Missed) -> Result<bool, StoreError> {
+    fn process_missed(&self, missed: &CatchUp) -> Result<bool, StoreError> {
         let (name, most) = (missed.collection.name(), self.settings.catch_up);
         let collection: Arc<str> = name.into();
         let after = missed.from.values().copied().min().unwrap_or(missed.upto);
@@ -73,13 +73,13 @@ impl SavedSearches {
             let detail = format!(
                 "{left_out} events of {name:?} that came while nobody looked are left out: only the newest {most} are looked at"
             );
-            self.tell_missed(missed, left_out, &detail);
+            self.report_missed(missed, left_out, &detail);
         }
         if let Some(problem) = changes.missing().first() {
             let detail = format!(
                 "events of {name:?} that came while nobody looked may be missing, as some of it is damaged: {problem}"
             );
-            self.tell_missed(missed, 0, &detail);
+            self.report_missed(missed, 0, &detail);
         }
         while let Some((batch, seqs)) = changes.read()? {
             if self.event_queue.is_stopped() {
@@ -94,24 +94,24 @@ impl SavedSearches {
     }
 
     /// Says in the streams of those who missed something what of it they do not get.
-    fn tell_missed(&self, missed: &Missed, left_out: u64, detail: &str) {
+    fn report_missed(&self, missed: &CatchUp, left_out: u64, detail: &str) {
         self.left_out.fetch_add(left_out, Ordering::Relaxed);
         let registry = self.registry.lock();
         let searches: Vec<Arc<SavedSearch>> = registry.all.values().map(|entry| entry.search.clone()).collect();
         drop(registry);
         for search in searches.iter().filter(|search| missed.from.contains_key(&search.number)) {
             search.counts.left_out.fetch_add(left_out, Ordering::Relaxed);
-            search.tell(&self.retention, Own::NAME, "error", detail, 0, 0);
+            search.report(&self.retention, LocalProvider::NAME, "error", detail, 0, 0);
         }
     }
 
     /// Says in all streams that nobody knows what was missed.
-    pub(super) fn tell_unknown(&self, why: &str) {
+    pub(super) fn report_unknown(&self, why: &str) {
         let detail =
             format!("up to where events were looked at is not known ({why}): some that came before may be missing");
         let registry = self.registry.lock();
-        for entry in registry.all.values().filter(|entry| entry.search.definition.hears()) {
-            entry.search.tell(&self.retention, Own::NAME, "error", &detail, 0, 0);
+        for entry in registry.all.values().filter(|entry| entry.search.definition.reads_collections()) {
+            entry.search.report(&self.retention, LocalProvider::NAME, "error", &detail, 0, 0);
         }
     }
 }

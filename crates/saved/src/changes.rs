@@ -1,8 +1,8 @@
 //! Saved searches come and go.
 
 use super::checkpoint::positions_of;
+use super::clean_state::SearchState;
 use super::definition::Definition;
-use super::kept::SearchState;
 use super::poll::seen_of;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
@@ -20,7 +20,7 @@ impl SavedSearches {
         let arrived = Instant::now();
         let definition = Definition::read(asked, self.searches.settings(), &self.settings)?;
         self.check(&definition)?;
-        let place = self.place()?;
+        let slot = self.reserve()?;
         let definition = self.located(definition, arrived).await?;
         let saved = self.clone();
         // A task of its own: whoever asked may leave, and it is made whole all the same.
@@ -40,7 +40,7 @@ impl SavedSearches {
             if pause.is_some() {
                 saved.polls_due.add(Instant::now(), search.id.clone());
             }
-            drop(place);
+            drop(slot);
             Ok::<_, Refusal>(search)
         });
         made.await.map_err(failed)?
@@ -48,13 +48,13 @@ impl SavedSearches {
 
     /// Whether the providers that it names are there and take it.
     fn check(&self, definition: &Definition) -> Result<(), Invalid> {
-        let outside = self.searches.takers(&definition.question)?;
+        let outside = self.searches.remote_takers(&definition.question)?;
         match definition.poll {
             Some(_) if outside.is_empty() => Err(Invalid::field(
                 "poll_s",
                 "no outside provider takes this question, so there is nobody to poll: GET /providers lists who is on",
             )),
-            None if !definition.hears() => Err(Invalid::field(
+            None if !definition.reads_collections() => Err(Invalid::field(
                 "poll_s",
                 "only outside providers are named, which are asked at an interval: expected seconds",
             )),
@@ -63,14 +63,14 @@ impl SavedSearches {
     }
 
     /// A place for one more.
-    fn place(self: &Arc<SavedSearches>) -> Result<Making, Refusal> {
+    fn reserve(self: &Arc<SavedSearches>) -> Result<CreationSlot, Refusal> {
         let mut registry = self.registry.lock();
         let running = registry.all.len() + registry.making;
         if running >= self.settings.max {
             return Err(Refusal::TooManySaved { most: self.settings.max });
         }
         registry.making += 1;
-        Ok(Making(self.clone()))
+        Ok(CreationSlot(self.clone()))
     }
 
     /// A definition whose address, if it has one, is a position: it stays where it is, whatever becomes of the places.
@@ -104,15 +104,15 @@ impl SavedSearches {
             if let Some(sender) = entry.sender {
                 sender.abort();
             }
-            let mut standing = saved.standing.write();
-            standing.fences.remove(&entry.search.number);
+            let mut match_index = saved.match_index.write();
+            match_index.fences.remove(&entry.search.number);
             if let Some(slot) = entry.slot {
-                standing.index.remove(slot);
+                match_index.index.remove(slot);
             }
-            if standing.index.is_empty() {
+            if match_index.index.is_empty() {
                 saved.event_queue.listen(false);
             }
-            drop(standing);
+            drop(match_index);
             entry.search.end();
             Ok::<_, Refusal>(true)
         });
@@ -121,9 +121,9 @@ impl SavedSearches {
 }
 
 /// A place among those that are being made; given back when dropped.
-struct Making(Arc<SavedSearches>);
+struct CreationSlot(Arc<SavedSearches>);
 
-impl Drop for Making {
+impl Drop for CreationSlot {
     fn drop(&mut self) {
         self.0.registry.lock().making -= 1;
     }

@@ -44,7 +44,7 @@ pub(super) struct Checkpoint {
     collections: Positions,
     /// Behind which position that begins what packets tell of that nobody has taken.
     waiting: Waiting,
-    /// Whether a clean stop has kept the packets (`kept.rs`): then their record is there until the next start has written this.
+    /// Whether a clean stop has kept the packets (`clean_state.rs`): then their record is there until the next start has written this.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) kept: bool,
 }

@@ -3,7 +3,7 @@
 use super::settings::SavedSettings;
 use meridian_federation::Question;
 use meridian_federation::Settings;
-use meridian_federation::provider::{Own, may_call};
+use meridian_federation::provider::{LocalProvider, may_call};
 use meridian_model::{Invalid, When};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
@@ -82,8 +82,8 @@ impl Definition {
     }
 
     /// Whether the collections of this server are asked.
-    pub fn hears(&self) -> bool {
-        let own = |names: &Vec<String>| names.iter().any(|name| name == Own::NAME);
+    pub fn reads_collections(&self) -> bool {
+        let own = |names: &Vec<String>| names.iter().any(|name| name == LocalProvider::NAME);
         self.question.providers.as_ref().is_none_or(own)
     }
 
@@ -152,7 +152,7 @@ fn read_webhook(value: &Value, settings: &SavedSettings) -> Result<Webhook, Inva
 }
 
 fn read_poll(value: &Value, settings: &SavedSettings) -> Result<Duration, Invalid> {
-    let least = settings.poll_least.as_secs().max(1);
+    let least = settings.poll_min.as_secs().max(1);
     let seconds = value.as_u64().filter(|s| (least..=POLL_MAX_S).contains(s));
     let wrong = || Invalid::field("poll_s", format!("{value}: expected whole seconds from {least} to {POLL_MAX_S}"));
     seconds.map(Duration::from_secs).ok_or_else(wrong)
@@ -168,7 +168,7 @@ mod tests {
         let nested = json!({"name": "a", "question": {"keywords": "flood", "when": ["exit", "enter"]},
             "webhook": {"url": "https://example.org/x", "secret": "longer than eight"}, "poll_s": 60});
         let definition = Definition::read(&nested, &settings, &saved).expect("a definition");
-        assert!(definition.is_fence() && definition.hears());
+        assert!(definition.is_fence() && definition.reads_collections());
         let flat = json!({"name": "a", "keywords": "flood", "when": ["enter", "exit"],
             "webhook": {"url": "https://example.org/x", "secret": "longer than eight"}, "poll_s": 60});
         let same = Definition::read(&flat, &settings, &saved).expect("a definition");
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(again.written(), same.written());
         assert!(!Value::Object(same.shown()).to_string().contains("longer than"));
         let outside = json!({"keywords": "flood", "providers": ["usgs-earthquakes"]});
-        assert!(!Definition::read(&outside, &settings, &saved).expect("a definition").hears());
+        assert!(!Definition::read(&outside, &settings, &saved).expect("a definition").reads_collections());
     }
 
     #[test]

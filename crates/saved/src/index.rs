@@ -45,7 +45,7 @@ struct Slot<T> {
 #[derive(Debug)]
 enum Key {
     Cells(Vec<u64>),
-    Words(Vec<Box<str>>),
+    KeywordQuery(Vec<Box<str>>),
     Author(Box<str>),
 }
 
@@ -74,13 +74,13 @@ impl<T> Index<T> {
                 self.authors.entry(name.clone()).or_default().push(number);
                 Key::Author(name)
             }
-            Cheapest::Words(mut words) => {
+            Cheapest::KeywordQuery(mut words) => {
                 words.sort_unstable();
                 words.dedup();
                 for word in &words {
                     self.words.entry(word.clone()).or_default().push(number);
                 }
-                Key::Words(words)
+                Key::KeywordQuery(words)
             }
             Cheapest::Place(boxes) => Key::Cells(self.grid.insert(number, &boxes)),
         };
@@ -94,7 +94,7 @@ impl<T> Index<T> {
         self.free.push(number);
         match key {
             Key::Cells(cells) => self.grid.remove(number, &cells),
-            Key::Words(words) => words.into_iter().for_each(|word| forget(&mut self.words, word, number)),
+            Key::KeywordQuery(words) => words.into_iter().for_each(|word| forget(&mut self.words, word, number)),
             Key::Author(name) => forget(&mut self.authors, name, number),
         }
         Some(of)
@@ -138,7 +138,8 @@ impl<T> Index<T> {
             (CROWDED * size / (360.0 * 180.0), Cheapest::Place(boxes))
         });
         let words = question.keywords.as_ref().and_then(|words| words.required(&|word: &str| self.common.share(word)));
-        let words = words.map(|(cost, words)| (cost, Cheapest::Words(words.into_iter().map(Box::from).collect())));
+        let words =
+            words.map(|(cost, words)| (cost, Cheapest::KeywordQuery(words.into_iter().map(Box::from).collect())));
         let author = question.author.as_ref();
         let author = author.map(|name| (OF_ONE_AUTHOR, Cheapest::Author(plain_author(name).into())));
         let ways = [author, words, place].into_iter().flatten();
@@ -150,7 +151,7 @@ impl<T> Index<T> {
 
 enum Cheapest {
     Author(Box<str>),
-    Words(Vec<Box<str>>),
+    KeywordQuery(Vec<Box<str>>),
     Place(Vec<[f64; 4]>),
 }
 

@@ -11,15 +11,15 @@
 mod catch_up;
 mod changes;
 mod checkpoint;
+mod clean_state;
 mod dead_letters;
 mod definition;
 mod event_queue;
 mod grid;
 mod index;
-mod kept;
 mod matcher;
 mod poll;
-mod reading;
+mod recovery;
 mod registry;
 mod retention;
 mod search;

@@ -5,7 +5,7 @@ use super::index::Index;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
 use meridian_federation::event::{Event, Events};
-use meridian_federation::provider::Own;
+use meridian_federation::provider::LocalProvider;
 use meridian_formats::FeatureWriter;
 use meridian_model::fence::Passage;
 use meridian_model::{Batch, Fences, Seq, When};
@@ -20,14 +20,14 @@ const CHUNK: usize = 256;
 
 /// The questions that stand.
 #[derive(Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct MatchIndex {
     pub(super) index: Index<Arc<SavedSearch>>,
     /// Those that tell what becomes of moving objects, by number.
     pub(super) fences: HashMap<u64, Arc<SavedSearch>>,
 }
 
 /// An event that a saved search is told of.
-struct Hit {
+struct Match {
     search: Arc<SavedSearch>,
     when: Option<When>,
     row: usize,
@@ -41,7 +41,7 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
         Ok(false) => return,
         Err(_) => {
             tracing::error!("what came while saved searches did not look was lost for them to a panic");
-            catching_up.tell_unknown("a fault");
+            catching_up.report_unknown("a fault");
         }
     }
     drop(catching_up);
@@ -77,46 +77,46 @@ impl SavedSearches {
         };
         let events = Events::of(collection, batch, &writer, seqs);
         for from in (0..seqs.len()).step_by(CHUNK) {
-            let hits = self.hits(&events, seqs, from..(from + CHUNK).min(seqs.len()), wants);
-            self.matches.fetch_add(hits.len() as u64, Ordering::Relaxed);
-            self.tell(collection, &events, seqs, hits);
+            let matches = self.matches(&events, seqs, from..(from + CHUNK).min(seqs.len()), wants);
+            self.matches.fetch_add(matches.len() as u64, Ordering::Relaxed);
+            self.deliver(collection, &events, seqs, matches);
         }
     }
 
-    fn hits(&self, events: &Events<'_>, seqs: &[Seq], rows: Range<usize>, wants: Wants<'_>) -> Vec<Hit> {
-        let standing = self.standing.read();
+    fn matches(&self, events: &Events<'_>, seqs: &[Seq], rows: Range<usize>, wants: Wants<'_>) -> Vec<Match> {
+        let match_index = self.match_index.read();
         let mut fences = self.fences.lock();
-        let mut hits = Vec::new();
+        let mut matches = Vec::new();
         for row in rows {
             let event = events.event(row);
             let mut moving = Vec::new();
-            standing.index.answered(&event, |search| match search.definition.when {
+            match_index.index.answered(&event, |search| match search.definition.when {
                 _ if !wants(search, seqs[row]) => {}
-                None => hits.push(Hit { search: search.clone(), when: None, row }),
+                None => matches.push(Match { search: search.clone(), when: None, row }),
                 Some(_) => moving.push(search.clone()),
             });
-            passages(&standing, &mut fences, &event, moving, row, &mut hits);
+            passages(&match_index, &mut fences, &event, moving, row, &mut matches);
         }
-        hits
+        matches
     }
 
-    /// Sends hits to those whose they are.
-    fn tell(&self, collection: &str, events: &Events<'_>, seqs: &[Seq], mut hits: Vec<Hit>) {
-        hits.sort_by_key(|hit| hit.search.number);
+    /// Sends matches to those whose they are.
+    fn deliver(&self, collection: &str, events: &Events<'_>, seqs: &[Seq], mut matches: Vec<Match>) {
+        matches.sort_by_key(|found_match| found_match.search.number);
         let mut features: HashMap<(usize, bool), Option<Arc<str>>> = HashMap::new();
-        for hits in hits.chunk_by(|a, b| a.search.number == b.search.number && a.when == b.when) {
-            let (search, when) = (&hits[0].search, hits[0].when);
-            let (room, question) = (search.room(Own::NAME), &search.definition.question);
+        for matches in matches.chunk_by(|a, b| a.search.number == b.search.number && a.when == b.when) {
+            let (search, when) = (&matches[0].search, matches[0].when);
+            let (room, question) = (search.room(LocalProvider::NAME), &search.definition.question);
             // Names of saved searches are of one length, so a feature that fits one packet fits all.
-            let mut feature = |hit: &Hit| {
-                let make = || events.event(hit.row).found(question).clone().feature_within(room).map(Arc::from);
-                features.entry((hit.row, question.tells_language)).or_insert_with(make).clone()
+            let mut feature = |found_match: &Match| {
+                let make = || events.event(found_match.row).found(question).clone().feature_within(room).map(Arc::from);
+                features.entry((found_match.row, question.detect_language)).or_insert_with(make).clone()
             };
-            let found: Vec<Arc<str>> = hits.iter().filter_map(&mut feature).collect();
+            let found: Vec<Arc<str>> = matches.iter().filter_map(&mut feature).collect();
             self.tell_dropped(search);
             if !found.is_empty() {
-                search.send(&self.retention, Own::NAME, when, &found);
-                search.note_origin(collection, seqs[hits[0].row].position());
+                search.send(&self.retention, LocalProvider::NAME, when, &found);
+                search.note_origin(collection, seqs[matches[0].row].position());
                 self.progress.unread(search);
             }
         }
@@ -129,21 +129,21 @@ impl SavedSearches {
         if dropped > told {
             let detail =
                 format!("{} events of all came faster than they could be looked at, and were not", dropped - told);
-            search.tell(&self.retention, Own::NAME, "error", &detail, 0, 0);
+            search.report(&self.retention, LocalProvider::NAME, "error", &detail, 0, 0);
         }
     }
 }
 
 /// Adds what an event is to the saved searches that tell comings from leavings: `moving` are those that it answers.
 fn passages(
-    standing: &Standing,
+    match_index: &MatchIndex,
     fences: &mut Fences,
     event: &Event<'_>,
     moving: Vec<Arc<SavedSearch>>,
     row: usize,
-    hits: &mut Vec<Hit>,
+    matches: &mut Vec<Match>,
 ) {
-    let object = if standing.fences.is_empty() { None } else { event.object() };
+    let object = if match_index.fences.is_empty() { None } else { event.object() };
     let passage = match object {
         Some(object) => {
             let mut inside: Vec<u64> = moving.iter().map(|search| search.number).collect();
@@ -157,13 +157,13 @@ fn passages(
     }
     let mut tell = |search: &Arc<SavedSearch>, was: bool, is: bool| {
         let when = search.definition.when.as_deref().and_then(|asked| When::told(asked, was, is));
-        hits.extend(when.map(|when| Hit { search: search.clone(), when: Some(when), row }));
+        matches.extend(when.map(|when| Match { search: search.clone(), when: Some(when), row }));
     };
     for search in moving {
         // What does not move is inside, and never comes.
         tell(&search, passage.entered.binary_search(&search.number).is_err(), true);
     }
-    for search in passage.left.iter().filter_map(|number| standing.fences.get(number)) {
+    for search in passage.left.iter().filter_map(|number| match_index.fences.get(number)) {
         tell(search, true, false);
     }
 }

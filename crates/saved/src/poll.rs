@@ -1,9 +1,9 @@
-//! Outside providers, asked again and again for saved searches: so many at once, and only what is new is sent.
+//! Remote providers, asked again and again for saved searches: so many at once, and only what is new is sent.
 
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
 use meridian_federation::pipeline::deduplicate::hash;
-use meridian_federation::provider::Own;
+use meridian_federation::provider::LocalProvider;
 use meridian_federation::{Priority, Question};
 use meridian_model::When;
 use parking_lot::Mutex;
@@ -86,8 +86,8 @@ async fn poll(saved: &SavedSearches, search: &SavedSearch) {
     let Ok(_alone) = search.polling.try_lock() else { return };
     let asked = &search.definition.question;
     let outside: Vec<String> = match &asked.providers {
-        Some(names) => names.iter().filter(|name| *name != Own::NAME).cloned().collect(),
-        None => saved.searches.outside().map(str::to_owned).collect(),
+        Some(names) => names.iter().filter(|name| *name != LocalProvider::NAME).cloned().collect(),
+        None => saved.searches.remote_names().map(str::to_owned).collect(),
     };
     let question = Question { priority: Priority::Poll, providers: Some(outside), ..asked.clone() };
     let key = (format!("saved search {}", search.id), String::new());
@@ -155,7 +155,7 @@ fn take(saved: &SavedSearches, search: &SavedSearch, packet: &str) {
             if before.as_deref() != Some(state) {
                 let number = |name: &str| packet[name].as_u64().unwrap_or(0);
                 let (results, ms) = (number("results"), number("ms"));
-                search.tell(&saved.retention, provider, state, detail.unwrap_or_default(), results, ms);
+                search.report(&saved.retention, provider, state, detail.unwrap_or_default(), results, ms);
             }
         }
         _ => {}

@@ -1,13 +1,13 @@
 //! All saved searches of a server: begun, ended, and shown. How they come and go is in `changes.rs`, how they come back from disk in
 //! `reading.rs`.
 
-use super::catch_up::Missed;
+use super::catch_up::CatchUp;
 use super::checkpoint::{self, Progress};
+use super::clean_state::{self, CleanState, SearchState};
 use super::dead_letters::WebhookState;
 use super::definition::Definition;
 use super::event_queue::EventQueue;
-use super::kept::{self, CleanState, SearchState};
-use super::matcher::{Standing, listen};
+use super::matcher::{MatchIndex, listen};
 use super::poll::{self, PollSchedule};
 use super::retention::PacketRetention;
 use super::search::{Counts, Polled, SavedSearch};
@@ -40,13 +40,13 @@ pub struct SavedSearches {
     pub(super) random: Arc<dyn Random>,
     pub(super) settings: SavedSettings,
     pub(super) event_queue: Arc<EventQueue>,
-    pub(super) standing: RwLock<Standing>,
+    pub(super) match_index: RwLock<MatchIndex>,
     pub(super) fences: Mutex<Fences>,
     pub(super) retention: PacketRetention,
     /// Up to where events were looked at.
     pub(super) progress: Progress,
     /// What came while nobody looked.
-    pub(super) missed: Mutex<Vec<Missed>>,
+    pub(super) missed: Mutex<Vec<CatchUp>>,
     webhooks: Arc<WebhookClient>,
     pub(super) polls_due: PollSchedule,
     pub(super) registry: Mutex<Registry>,
@@ -128,7 +128,7 @@ impl SavedSearches {
             records: backend.records(RECORDS),
             backend: backend.clone(),
             tenant,
-            standing: RwLock::default(),
+            match_index: RwLock::default(),
             fences: Mutex::new(Fences::new(settings.objects_max)),
             retention: PacketRetention::new(settings.buffer_bytes_total),
             progress: Progress::default(),
@@ -146,7 +146,7 @@ impl SavedSearches {
             settings,
             event_queue,
         });
-        if saved.settings.stand {
+        if saved.settings.enabled {
             backend.subscribe(saved.event_queue.clone());
             saved.read_all();
         }
@@ -187,19 +187,19 @@ impl SavedSearches {
 
     /// From now on it is one of them.
     pub(super) fn enter(&self, search: SavedSearch) -> Arc<SavedSearch> {
-        let mut standing = self.standing.write();
+        let mut match_index = self.match_index.write();
         // Under the lock: what is heard from here on is looked at with this search among those that stand.
-        if search.definition.hears() {
+        if search.definition.reads_collections() {
             self.event_queue.listen(true);
         }
         let search = Arc::new(SavedSearch { since: self.event_queue.newest(), ..search });
-        let slot = search.definition.hears().then(|| {
+        let slot = search.definition.reads_collections().then(|| {
             if search.definition.is_fence() {
-                standing.fences.insert(search.number, search.clone());
+                match_index.fences.insert(search.number, search.clone());
             }
-            standing.index.insert(Arc::new(search.definition.question.clone()), search.clone())
+            match_index.index.insert(Arc::new(search.definition.question.clone()), search.clone())
         });
-        drop(standing);
+        drop(match_index);
         let mut registry = self.registry.lock();
         let sender = (registry.running && search.webhook_state.is_some()).then(|| self.sender(&search));
         registry.all.insert(search.id.clone(), Entry { search: search.clone(), slot, sender });
@@ -216,7 +216,7 @@ impl SavedSearches {
     /// # Errors
     /// What the system says where it has no thread to give.
     pub fn run(self: &Arc<SavedSearches>) -> std::io::Result<()> {
-        if !self.settings.stand {
+        if !self.settings.enabled {
             return Ok(());
         }
         let (event_queue, weak) = (self.event_queue.clone(), Arc::downgrade(self));
@@ -284,7 +284,7 @@ impl SavedSearches {
         }
         let kept = CleanState { searches, objects: self.fences.lock().list() };
         let bytes = serde_json::to_vec(&kept).map_err(|e| Invalid::new(e.to_string()))?;
-        self.records.put(kept::RECORD, &bytes)?;
+        self.records.put(clean_state::RECORD, &bytes)?;
         self.write_checkpoint(true)
     }
 

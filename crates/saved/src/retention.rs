@@ -33,14 +33,14 @@ impl PacketRetention {
 
     /// Keeps a packet; `false` where the outbox takes no more.
     pub(crate) fn keep(&self, outbox: &Arc<Outbox>, make: impl FnOnce(u64) -> String) -> bool {
-        let Some(seq) = outbox.press(make) else { return false };
+        let Some(seq) = outbox.push_evicting(make) else { return false };
         let mut line = self.line.lock();
         line.packets.push_back((Arc::downgrade(outbox), seq));
         while self.budget.held() > self.bytes_max
             && let Some((oldest, seq)) = line.packets.pop_front()
         {
             if let Some(outbox) = oldest.upgrade() {
-                outbox.forget(seq);
+                outbox.evict_through(seq);
             }
         }
         if line.packets.len() >= line.swept_at {

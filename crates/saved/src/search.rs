@@ -191,7 +191,7 @@ impl SavedSearch {
     }
 
     /// Says how a provider stands.
-    pub(crate) fn tell(
+    pub(crate) fn report(
         &self,
         retention: &PacketRetention,
         provider: &str,

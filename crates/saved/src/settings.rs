@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub struct SavedSettings {
     /// Whether this process looks after them; where not, they stay on disk as they are.
-    pub stand: bool,
+    pub enabled: bool,
     /// Most saved searches.
     pub max: usize,
     /// Bytes of new events that wait to be looked at; what is over is dropped, counted and told.
@@ -20,7 +20,7 @@ pub struct SavedSettings {
     /// Objects, and questions that they are in, that are remembered to tell who comes and who leaves.
     pub objects_max: usize,
     /// Least time between two polls of a saved search.
-    pub poll_least: Duration,
+    pub poll_min: Duration,
     /// Polls at once.
     pub polls_at_once: usize,
     /// Webhooks.
@@ -49,14 +49,14 @@ pub struct WebhookSettings {
 impl Default for SavedSettings {
     fn default() -> Self {
         SavedSettings {
-            stand: true,
+            enabled: true,
             max: 100_000,
             queue_bytes: 64 << 20,
             catch_up: 100_000,
             buffer_bytes: 256 << 10,
             buffer_bytes_total: 256 << 20,
             objects_max: 1_000_000,
-            poll_least: Duration::from_secs(60),
+            poll_min: Duration::from_secs(60),
             polls_at_once: 4,
             webhook: WebhookSettings::default(),
         }

@@ -4,7 +4,7 @@
 //! time, and retention, which counts from an event's end, by how long it has been here.
 
 use meridian_backend::{Backend, Clock, Collection, Settings, StoreError, Write};
-use meridian_federation::{Found, Keep, Keeper, Refusal};
+use meridian_federation::{KeepOptions, Refusal, ResultStore, SearchResult};
 use meridian_model::{
     Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole, builder::Value,
 };
@@ -42,8 +42,8 @@ impl InCollections {
     }
 }
 
-impl Keeper for InCollections {
-    fn ready(&self, keep: &Keep) -> Result<(), Refusal> {
+impl ResultStore for InCollections {
+    fn prepare(&self, keep: &KeepOptions) -> Result<(), Refusal> {
         let name = &keep.collection;
         let fits = |collection: &dyn Collection| {
             let (there, ours) = (collection.schema(), schema());
@@ -76,7 +76,7 @@ impl Keeper for InCollections {
         }
     }
 
-    fn keep(&self, keep: &Keep, search: &str, provider: &str, found: &[Found]) -> Result<(), String> {
+    fn write(&self, keep: &KeepOptions, search: &str, provider: &str, found: &[SearchResult]) -> Result<(), String> {
         let name = &keep.collection;
         let collection = self
             .backend
@@ -118,7 +118,7 @@ fn batch(
     schema: Arc<Schema>,
     search: &str,
     provider: &str,
-    found: &[Found],
+    found: &[SearchResult],
     now: i64,
 ) -> Result<(Batch, Option<Invalid>), Invalid> {
     let mut builder = BatchBuilder::new(schema);
@@ -132,7 +132,13 @@ fn batch(
     Ok((builder.finish()?, left_out))
 }
 
-fn event(builder: &mut BatchBuilder, search: &str, provider: &str, found: &Found, now: i64) -> Result<(), Invalid> {
+fn event(
+    builder: &mut BatchBuilder,
+    search: &str,
+    provider: &str,
+    found: &SearchResult,
+    now: i64,
+) -> Result<(), Invalid> {
     builder.set_id(id(provider, &found.id))?;
     if let Some(shape) = &found.shape {
         builder.set_geometry(shape)?;

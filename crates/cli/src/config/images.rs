@@ -54,10 +54,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         key: "search.images.at_least",
         help: "Min score of a label, from 0 to 1.",
-        get: |c| Value::Float(c.images.at_least),
+        get: |c| Value::Float(c.images.score_min),
         set: |c, v| {
             let least = number(v).filter(|n| (0.0..=1.0).contains(n)).ok_or("expected a number from 0 to 1")?;
-            c.images.at_least = least;
+            c.images.score_min = least;
             Ok(())
         },
     },

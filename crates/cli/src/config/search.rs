@@ -104,7 +104,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     duration!(
         "search.poll_least",
         "Min time between two polls of a saved search.",
-        server.saved.poll_least,
+        server.saved.poll_min,
         "1s",
         "31d"
     ),

@@ -1,4 +1,4 @@
-//! Those who read packets: where each of them is, how far behind, and since when there is none.
+//! Readers of packets: their positions, how far they lag, and since when there has been none.
 
 use super::{Gone, Outbox, State};
 use parking_lot::MutexGuard;
@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Somebody who reads the packets of a search, in order.
+/// A reader of a search's packets, in order.
 #[derive(Debug)]
 pub struct Reader {
     outbox: Arc<Outbox>,
@@ -14,11 +14,12 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The next packet and its number; `None` after the last, and where it gave way because this reader was too slow: then
-    /// [`Outbox::read`] says what is kept.
+    /// The next packet and its number. `None` after the last packet, and when the next one was evicted because this
+    /// reader lagged. [`Outbox::read`] then returns what is kept.
     pub async fn next(&mut self) -> Option<(u64, Arc<str>)> {
         loop {
             let mut changed = pin!(self.outbox.changed.notified());
+            // Enabled before the state is read, so that a change between the two is not missed.
             changed.as_mut().enable();
             {
                 let mut state = self.outbox.state.lock();
@@ -29,10 +30,11 @@ impl Reader {
                 if let Some(packet) = state.packets.get((at - state.first) as usize).cloned() {
                     state.readers.insert(self.id, at + 1);
                     state.taken = state.taken.max(at + 1);
-                    // A search that waits for a slow source makes no packets, and must not hold the room of those that do.
+                    // A search that waits for a slow source appends no packets. It must still release budget that
+                    // others need.
                     let floor = state.floor();
                     while self.outbox.budget.is_short() && state.first < floor {
-                        self.outbox.forget_first(&mut state);
+                        self.outbox.evict_first(&mut state);
                     }
                     drop(state);
                     self.outbox.changed.notify_waiters();
@@ -52,7 +54,7 @@ impl Drop for Reader {
         let mut state = self.outbox.state.lock();
         state.readers.remove(&self.id);
         if state.readers.is_empty() {
-            state.alone = Some(Instant::now());
+            state.unread_since = Some(Instant::now());
         }
         drop(state);
         self.outbox.changed.notify_waiters();
@@ -60,7 +62,7 @@ impl Drop for Reader {
 }
 
 impl Outbox {
-    /// A reader of the packets from number `from` on.
+    /// A reader of the packets from number `from` on. Fails when that packet has been evicted.
     pub fn read(self: &Arc<Outbox>, from: u64) -> Result<Reader, Gone> {
         let state = self.state.lock();
         if from < state.first {
@@ -69,7 +71,7 @@ impl Outbox {
         Ok(self.reader(state, from))
     }
 
-    /// A reader of all the packets that are kept, and those that follow.
+    /// A reader of all kept packets and those that follow.
     pub fn read_kept(self: &Arc<Outbox>) -> Reader {
         let state = self.state.lock();
         let first = state.first;
@@ -79,31 +81,31 @@ impl Outbox {
     fn reader(self: &Arc<Outbox>, mut state: MutexGuard<'_, State>, from: u64) -> Reader {
         let id = state.readers_made;
         state.readers_made += 1;
-        // A number that was never given out is that of the next packet.
+        // A number not assigned yet means the next packet.
         let from = from.min(state.next());
         state.readers.insert(id, from);
-        (state.alone, state.came) = (None, true);
+        (state.unread_since, state.had_reader) = (None, true);
         drop(state);
         self.changed.notify_waiters();
         Reader { outbox: self.clone(), id }
     }
 
-    /// Whether nobody reads, and either all has been taken or nobody has read for `gone`; before the first reader has come, for
-    /// `wait`.
+    /// Whether there is no reader, and either every packet was taken or the last reader left `gone` ago. Before the
+    /// first reader, the limit is `wait`.
     pub fn is_done_with(&self, gone: Duration, wait: Duration) -> bool {
         let state = self.state.lock();
-        let Some(since) = state.alone else { return false };
-        state.taken == state.next() || since.elapsed() >= if state.came { gone } else { wait }
+        let Some(since) = state.unread_since else { return false };
+        state.taken == state.next() || since.elapsed() >= if state.had_reader { gone } else { wait }
     }
 
-    /// Completes once nobody has read for `gone`; before the first reader has come, for `wait`.
+    /// Completes once there has been no reader for `gone`; before the first reader, for `wait`.
     pub async fn abandoned(&self, gone: Duration, wait: Duration) {
         loop {
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
             let until = {
                 let state = self.state.lock();
-                state.alone.map(|since| since + if state.came { gone } else { wait })
+                state.unread_since.map(|since| since + if state.had_reader { gone } else { wait })
             };
             match until {
                 None => changed.await,
@@ -111,8 +113,8 @@ impl Outbox {
                     if tokio::time::timeout_at(until.into(), changed).await.is_err() {
                         let state = self.state.lock();
                         if state
-                            .alone
-                            .is_some_and(|since| since + if state.came { gone } else { wait } <= Instant::now())
+                            .unread_since
+                            .is_some_and(|since| since + if state.had_reader { gone } else { wait } <= Instant::now())
                         {
                             return;
                         }
@@ -122,8 +124,8 @@ impl Outbox {
         }
     }
 
-    /// Waits while a reader is so far behind that half of the room is taken by what it has not read.
-    pub async fn room(&self) {
+    /// Waits while the unread packets of the slowest reader hold more than half of `bytes_max`.
+    pub async fn wait_for_space(&self) {
         loop {
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
@@ -139,8 +141,8 @@ impl Outbox {
         }
     }
 
-    /// Whether anybody has come to read.
+    /// Whether any reader has ever attached.
     pub fn has_been_read(&self) -> bool {
-        self.state.lock().came
+        self.state.lock().had_reader
     }
 }

@@ -1,11 +1,11 @@
-//! Ask: a provider is asked; what it answers goes on page by page while the next is fetched.
+//! Ask: asks a provider. Each page of its response is processed while the next is fetched.
 
 use super::{Pipeline, Sink, Stage, Work};
 use std::sync::{Arc, Weak};
 
 /// The stage.
 pub struct Ask {
-    /// Where answers go; the stage itself is a part of it.
+    /// The pipeline that responses enter. Weak, because this stage is part of it.
     pub pipeline: Weak<Pipeline>,
 }
 

@@ -1,26 +1,26 @@
-//! Classify: what kind of thing a result is and, for questions that want to know, in which language. Where a language is asked
-//! for, others are left out here.
+//! Classify: sets the kind of a result and, for questions that need it, its language. If the question asks for a
+//! language, results in others are dropped here.
 
 use super::{Stage, Work, WorkLane};
-use crate::found::Found;
 use crate::question::Question;
+use crate::search_result::SearchResult;
 use std::sync::Arc;
 use whatlang::Lang;
 
-/// Shorter texts sound like any language.
+/// Min letters to detect a language; shorter texts are too ambiguous.
 const LETTERS_MIN: usize = 24;
 
 /// The stage.
 pub struct Classify {
     /// Where results go.
-    pub next: WorkLane<Vec<Found>>,
+    pub next: WorkLane<Vec<SearchResult>>,
 }
 
 impl Stage for Classify {
-    type Body = Vec<Found>;
+    type Body = Vec<SearchResult>;
     const NAME: &'static str = "classify";
 
-    async fn run(self: Arc<Self>, work: Work<Vec<Found>>) {
+    async fn run(self: Arc<Self>, work: Work<Vec<SearchResult>>) {
         let Work { leg, mut body } = work;
         body.iter_mut().for_each(|found| classify(found, &leg.search.question));
         if let Some(sought) = &leg.search.question.language
@@ -36,16 +36,16 @@ impl Stage for Classify {
     }
 }
 
-/// Says of a result what it is, and in which language where its source does not and the question wants it.
-pub fn classify(found: &mut Found, question: &Question) {
+/// Sets the kind of a result, and its language if the source gives none and the question needs it.
+pub fn classify(found: &mut SearchResult, question: &Question) {
     found.kind = Some(kind(found));
-    if found.language.is_none() && question.tells_language {
+    if found.language.is_none() && question.detect_language {
         found.language = language(found).map(str::to_owned);
     }
 }
 
-/// What kind of thing a result is.
-pub(crate) fn kind(found: &Found) -> &'static str {
+/// The kind of a result.
+pub(crate) fn kind(found: &SearchResult) -> &'static str {
     if !found.videos.is_empty() {
         "video"
     } else if !found.images.is_empty() {
@@ -57,10 +57,10 @@ pub(crate) fn kind(found: &Found) -> &'static str {
     }
 }
 
-fn language(found: &Found) -> Option<&'static str> {
+fn language(found: &SearchResult) -> Option<&'static str> {
     let text: Vec<&str> = found.title.iter().chain(&found.text).map(String::as_str).collect();
     let text = text.join(". ");
-    // The first kilobyte tells it as well as the whole.
+    // One kilobyte is enough to detect the language.
     let text = &text[..text.floor_char_boundary(1_024)];
     if text.chars().filter(|c| c.is_alphabetic()).count() < LETTERS_MIN {
         return None;
@@ -69,7 +69,7 @@ fn language(found: &Found) -> Option<&'static str> {
     info.is_reliable().then(|| two_letters(info.lang())).flatten()
 }
 
-/// ISO 639-1 of the languages that are told apart, where it has them.
+/// The ISO 639-1 code of a detected language, if it has one.
 fn two_letters(lang: Lang) -> Option<&'static str> {
     const CODES: &[(&str, &str)] = &[
         ("afr", "af"),
@@ -153,12 +153,12 @@ mod tests {
     #[test]
     fn languages_have_two_letters() {
         assert!(Lang::all().iter().all(|lang| two_letters(*lang).is_some()));
-        let found = |text: &str| Found { text: Some(text.to_owned()), ..Found::default() };
+        let found = |text: &str| SearchResult { text: Some(text.to_owned()), ..SearchResult::default() };
         let german =
             "Nach dem schweren Unwetter stehen in der Stadt viele Keller unter Wasser, die Feuerwehr ist im Einsatz.";
         assert_eq!(language(&found(german)), Some("de"));
         assert_eq!(language(&found("OK!")), None);
-        assert_eq!((kind(&found("x")), kind(&Found::default())), ("text", "event"));
+        assert_eq!((kind(&found("x")), kind(&SearchResult::default())), ("text", "event"));
         for (asked, language) in [(None, None), (Some("any"), Some("de")), (Some("de"), Some("de"))] {
             let asked = serde_json::json!({"keywords": "keller", "language": asked});
             let question = Question::read(&asked, &crate::settings::Settings::default()).expect("a question");

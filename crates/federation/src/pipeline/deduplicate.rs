@@ -1,28 +1,28 @@
-//! Deduplicate: the same thing from two providers, or twice from one, is sent once.
+//! Deduplicate: an item from two providers, or twice from one, is sent once.
 //!
-//! The same: an id of one provider, or a link, whatever stands behind its `#` and its tracking parameters. Nearly the same: texts
-//! of some length whose SimHash (Charikar 2002) over runs of three words differs in at most [`BITS`] bits.
+//! Duplicates have the same id at one provider, or the same link without fragment and tracking parameters. Near
+//! duplicates are longer texts whose SimHashes (Charikar 2002) over word trigrams differ in at most [`BITS`] bits.
 
 use super::{Stage, Work, WorkLane};
-use crate::found::Found;
+use crate::search_result::SearchResult;
 use crate::words::Hashes;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use twox_hash::XxHash3_128;
 
-/// Bits in which texts that are nearly the same may differ (Manku, Jain and Das Sarma 2007 take 3 of 64).
+/// Max Hamming distance of near duplicates (Manku, Jain and Das Sarma 2007 take 3 of 64).
 const BITS: u32 = 3;
-/// Shorter texts are compared as they are: too few runs of words make a hash of chance.
+/// Min words for a SimHash. With fewer trigrams it is noise, so shorter texts are not compared.
 const WORDS_MIN: usize = 16;
 
 /// The stage.
 pub struct Deduplicate {
     /// Where results go.
-    pub next: WorkLane<Vec<Found>>,
+    pub next: WorkLane<Vec<SearchResult>>,
 }
 
-/// What a search has sent.
+/// Fingerprints of the results that a search has sent.
 #[derive(Debug, Default)]
 pub struct Seen {
     exact: HashSet<u64>,
@@ -30,17 +30,18 @@ pub struct Seen {
 }
 
 impl Stage for Deduplicate {
-    type Body = Vec<Found>;
+    type Body = Vec<SearchResult>;
     const NAME: &'static str = "deduplicate";
 
-    async fn run(self: Arc<Self>, work: Work<Vec<Found>>) {
+    async fn run(self: Arc<Self>, work: Work<Vec<SearchResult>>) {
         let Work { leg, mut body } = work;
         let (before, mut duplicates) = (body.len(), 0);
         {
+            // The lock covers check and count, so that providers that finish together cannot both send an item.
             let mut seen = leg.search.seen.lock();
-            // The limit is on what is sent: what matches and is not like anything else. What is over it has not been seen:
-            // another provider may have it too.
-            let (room, mut new) = (leg.room(), 0);
+            // The limit counts sent results, which match and are not duplicates. A result over the limit is not marked
+            // as seen, since another provider may still send it.
+            let (room, mut new) = (leg.remaining(), 0);
             body.retain(|found| {
                 if new == room {
                     return false;
@@ -60,7 +61,7 @@ impl Stage for Deduplicate {
 }
 
 impl Seen {
-    fn is_new(&mut self, provider: &str, found: &Found) -> bool {
+    fn is_new(&mut self, provider: &str, found: &SearchResult) -> bool {
         let mut new = self.exact.insert(hash(&[provider, &found.id]));
         if let Some(link) = &found.link {
             new &= self.exact.insert(hash(&["link", &bare(link)]));
@@ -81,7 +82,7 @@ impl Seen {
     }
 }
 
-/// A link without what does not tell one page from another.
+/// A link reduced to the parts that identify its page.
 fn bare(link: &str) -> String {
     let link = link.split('#').next().unwrap_or(link);
     let link = link.strip_prefix("https://").or_else(|| link.strip_prefix("http://")).unwrap_or(link);
@@ -90,19 +91,19 @@ fn bare(link: &str) -> String {
     format!("{}?{}", path.trim_start_matches("www.").trim_end_matches('/'), telling.join("&"))
 }
 
-/// A fingerprint of some texts.
+/// A hash of several texts.
 pub fn hash(parts: &[&str]) -> u64 {
-    // No text has this sign, so parts do not run into each other.
+    // No text contains NUL, so the parts cannot run together.
     XxHash3_128::oneshot(parts.join("\0").as_bytes()) as u64
 }
 
-/// Of the hashes of a text's words.
+/// The SimHash of a text, from the hashes of its words.
 fn simhash(words: &[u64]) -> u64 {
     let runs = words.windows(3).map(|run| run[0] ^ run[1].rotate_left(21) ^ run[2].rotate_left(42));
     Votes::of(runs).majority()
 }
 
-/// How many of some numbers have each of 64 bits set: a counter for each bit, laid across words so that all count at once.
+/// Counters of set bits for each of 64 bit positions, stored bit-sliced so that all count at once.
 #[derive(Default)]
 struct Votes {
     /// The n-th bits of all counters, one word each.
@@ -128,7 +129,7 @@ impl Votes {
         }
     }
 
-    /// Adds numbers that count for as much as the n-th digit does.
+    /// Adds one set of bits with the weight of the n-th digit.
     fn add(&mut self, n: usize, bits: u64) {
         let mut carry = bits;
         for digit in &mut self.digits[n..] {
@@ -139,7 +140,7 @@ impl Votes {
         }
     }
 
-    /// Adds eight numbers, of which one carry is left to be rippled up (Harley and Seal's way to count bits).
+    /// Adds eight numbers with one ripple carry (a Harley-Seal counter).
     fn add_eight(&mut self, numbers: [u64; 8]) {
         let [ones, twos, fours, ..] = &mut self.digits;
         let [a, b, c, d, e, f, g, h] = numbers;
@@ -150,14 +151,14 @@ impl Votes {
         self.count += 8;
     }
 
-    /// The bits that more than half have.
+    /// The bits set in more than half of the numbers.
     fn majority(&self) -> u64 {
         let votes = |bit: u32| -> u32 { (0..32).map(|n| ((self.digits[n as usize] >> bit & 1) as u32) << n).sum() };
         (0..64).fold(0, |bits, bit| bits | u64::from(votes(bit) > self.count / 2) << bit)
     }
 }
 
-/// Adds two numbers to a digit, bit by bit; what is carried.
+/// Full adder: adds two numbers to a digit, bit by bit, and returns the carry.
 fn add_two(digit: &mut u64, a: u64, b: u64) -> u64 {
     let half = *digit ^ a;
     let carry = *digit & a | half & b;
@@ -184,14 +185,14 @@ mod tests {
     #[test]
     fn the_same_and_nearly_the_same_are_sent_once() {
         let long: Vec<String> = (0..120).map(|n| format!("word{}", n * n % 97)).collect();
-        let found = |id: &str, link: &str, text: &str| Found {
+        let found = |id: &str, link: &str, text: &str| SearchResult {
             id: id.to_owned(),
             link: Some(link.to_owned()).filter(|l| !l.is_empty()),
             text: Some(text.to_owned()),
-            ..Found::default()
+            ..SearchResult::default()
         };
         let mut seen = Seen::default();
-        let mut is_new = |provider: &str, found: Found| seen.is_new(provider, &found);
+        let mut is_new = |provider: &str, found: SearchResult| seen.is_new(provider, &found);
         assert!(is_new("a", found("1", "https://www.example.org/x/?utm_source=a", "short")));
         assert!(!is_new("a", found("1", "", "other")), "the same id");
         assert!(is_new("b", found("1", "", "other")), "another's id");

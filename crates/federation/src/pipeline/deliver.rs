@@ -1,13 +1,13 @@
 //! Deliver: results become packets of bounded size.
 //!
-//! What finds no room because its reader is slow waits until he has taken more, in a task of its own: no other search waits for
-//! him. So many bytes may wait, of all searches together; what is over that is lost, and so is what finds no room before
-//! anybody has come to read.
+//! Packets that find no space because the reader is slow wait in a task of their own, so that no other search is
+//! delayed. All searches together may have a bounded number of bytes waiting. Results beyond it are lost, and so are
+//! results without space before the first reader attaches.
 
 use super::{Stage, Work, WorkLane, begin};
-use crate::found::Found;
 use crate::leg::Leg;
-use crate::provider::Own;
+use crate::provider::LocalProvider;
+use crate::search_result::SearchResult;
 use meridian_admission::ByteBudget;
 use std::sync::Arc;
 use std::vec::IntoIter;
@@ -17,18 +17,18 @@ const LOST: &str = "whoever asked reads too slowly: there was no room for all it
 
 /// The stage.
 pub struct Deliver {
-    keep: WorkLane<Vec<Found>>,
-    /// Room for what waits for readers.
+    keep: WorkLane<Vec<SearchResult>>,
+    /// Budget for packets that wait for readers.
     budget: ByteBudget,
 }
 
 impl Deliver {
-    /// Results to be kept go to `keep`; so many bytes may wait for readers.
-    pub fn new(keep: WorkLane<Vec<Found>>, waiting_bytes: usize) -> Deliver {
+    /// Results to be stored go to `keep`. Packets waiting for readers hold at most `waiting_bytes`.
+    pub fn new(keep: WorkLane<Vec<SearchResult>>, waiting_bytes: usize) -> Deliver {
         Deliver { keep, budget: ByteBudget::new(waiting_bytes) }
     }
 
-    fn deliver(&self, leg: &Arc<Leg>, body: Vec<Found>) {
+    fn deliver(&self, leg: &Arc<Leg>, body: Vec<SearchResult>) {
         let (search, provider) = (&leg.search, leg.provider.name());
         let mut packets = Packets::of(leg, body);
         while let Some(packet) = packets.next() {
@@ -53,14 +53,14 @@ impl Deliver {
 }
 
 impl Stage for Deliver {
-    type Body = Vec<Found>;
+    type Body = Vec<SearchResult>;
     const NAME: &'static str = "deliver";
 
-    async fn run(self: Arc<Self>, work: Work<Vec<Found>>) {
+    async fn run(self: Arc<Self>, work: Work<Vec<SearchResult>>) {
         let Work { leg, body } = work;
         let question = leg.search.question.clone();
-        // What comes from this server's own collections is kept already.
-        let kept = (question.keep.is_some() && leg.provider.name() != Own::NAME).then(|| body.clone());
+        // Results of the local provider are in a collection already.
+        let kept = (question.keep.is_some() && leg.provider.name() != LocalProvider::NAME).then(|| body.clone());
         self.deliver(&leg, body);
         if let Some(body) = kept {
             self.keep.push(Work { leg, body }).await;
@@ -68,7 +68,7 @@ impl Stage for Deliver {
     }
 }
 
-/// The work on packets that wait for their reader. It runs in a task of its own and in no queue.
+/// Packets that wait for their reader. They run in a task of their own, outside any queue.
 struct Wait;
 
 impl Stage for Wait {
@@ -86,18 +86,18 @@ impl Stage for Wait {
     }
 }
 
-/// Results as lists of features, each of which fits a packet.
+/// Results grouped into lists of features, each of which fits a packet.
 struct Packets<'a> {
     leg: &'a Leg,
-    body: IntoIter<Found>,
+    body: IntoIter<SearchResult>,
     room: usize,
-    /// The first of the next packet.
+    /// The first feature of the next packet.
     over: Option<String>,
 }
 
 impl Packets<'_> {
-    fn of(leg: &Leg, body: Vec<Found>) -> Packets<'_> {
-        // What stands around the features: names, kind, and a number of up to twenty digits.
+    fn of(leg: &Leg, body: Vec<SearchResult>) -> Packets<'_> {
+        // Bytes around the features: names, kind, and a number of up to twenty digits.
         let around = 120 + leg.search.id.len() + leg.provider.name().len();
         let room = leg.search.packet_bytes.saturating_sub(around);
         Packets { leg, body: body.into_iter(), room, over: None }

@@ -1,36 +1,35 @@
-//! Enrich: a result that does not say where it is gets the place that its text names. It stands before the filter, so that a
-//! search in a place finds such results too; what they got is marked as a guess (`place_from`, `place_name`).
+//! Enrich: a result without a place gets the one that its text names. It runs before the filter, so that a search in a
+//! place finds such results too. The place is marked as a guess (`place_from`, `place_name`).
 
 use super::{Stage, Work, WorkLane};
-use crate::found::Found;
 use crate::gazetteer::Gazetteer;
+use crate::geojson;
 use crate::places::PlaceNames;
-use crate::shape;
+use crate::search_result::SearchResult;
 use geo_types::{Geometry, Point};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest wait for names that are being read for the first time. What is not there then is done without: no result waits
-/// for what it can do without.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Max wait for the first load of the place names. Without them, results pass unchanged, since places are optional.
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The stage.
 pub struct Enrich {
-    /// Where names come from.
+    /// The source of place names.
     pub places: Arc<PlaceNames>,
     /// Where results go.
-    pub next: WorkLane<Vec<Found>>,
+    pub next: WorkLane<Vec<SearchResult>>,
 }
 
 impl Stage for Enrich {
-    type Body = Vec<Found>;
+    type Body = Vec<SearchResult>;
     const NAME: &'static str = "enrich";
 
-    async fn run(self: Arc<Self>, work: Work<Vec<Found>>) {
+    async fn run(self: Arc<Self>, work: Work<Vec<SearchResult>>) {
         let Work { leg, mut body } = work;
         if body.iter().any(|found| found.place.is_none()) {
             let left = leg.search.deadline.saturating_duration_since(Instant::now());
-            if let Some(names) = self.places.names(PATIENCE.min(left / 4)).await {
+            if let Some(names) = self.places.names(TIMEOUT.min(left / 4)).await {
                 body.iter_mut().for_each(|found| enrich(found, &names));
             }
         }
@@ -38,12 +37,12 @@ impl Stage for Enrich {
     }
 }
 
-fn enrich(found: &mut Found, names: &Gazetteer) {
+fn enrich(found: &mut SearchResult, names: &Gazetteer) {
     if found.place.is_some() {
         return;
     }
     if let Some(named) = names.find(found.title.iter().chain(&found.text).map(String::as_str)) {
-        found.place = Some(shape::point(named.lon, named.lat));
+        found.place = Some(geojson::point(named.lon, named.lat));
         found.shape = Some(Geometry::Point(Point::new(named.lon, named.lat)));
         found.place_name = Some(named.name.clone());
     }
@@ -57,16 +56,16 @@ mod tests {
     #[test]
     fn a_place_from_the_text_is_marked_and_none_of_the_sources_own_is_touched() {
         let names = Gazetteer::new([Named { name: "Lyon".to_owned(), lon: 4.8, lat: 45.7, people: None }]);
-        let mut nowhere = Found { text: Some("Flood in Lyon".to_owned()), ..Found::default() };
+        let mut nowhere = SearchResult { text: Some("Flood in Lyon".to_owned()), ..SearchResult::default() };
         enrich(&mut nowhere, &names);
         let feature = nowhere.feature();
-        assert_eq!(feature["geometry"], shape::point(4.8, 45.7));
+        assert_eq!(feature["geometry"], geojson::point(4.8, 45.7));
         let marked = |name: &str| feature["properties"][name].as_str().map(str::to_owned);
         assert_eq!((marked("place_from").as_deref(), marked("place_name").as_deref()), (Some("text"), Some("Lyon")));
-        let mut placed = Found { place: Some(shape::point(1.0, 2.0)), ..nowhere.clone() };
+        let mut placed = SearchResult { place: Some(geojson::point(1.0, 2.0)), ..nowhere.clone() };
         placed.place_name = None;
         enrich(&mut placed, &names);
-        assert_eq!(placed.feature()["geometry"], shape::point(1.0, 2.0));
+        assert_eq!(placed.feature()["geometry"], geojson::point(1.0, 2.0));
         assert!(placed.feature()["properties"].get("place_from").is_none());
     }
 }

@@ -1,8 +1,8 @@
-//! Filter: what does not match the question is left out, whatever its source thought.
+//! Filter: drops results that do not match the question, even if their source returned them.
 
 use super::{Stage, Work, WorkLane};
-use crate::found::Found;
 use crate::question::{Media, Question};
+use crate::search_result::SearchResult;
 use crate::words::Prepared;
 use meridian_model::caseless::fold;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use std::sync::Arc;
 /// The stage.
 pub struct Filter {
     /// Where results go.
-    pub next: WorkLane<Vec<Found>>,
+    pub next: WorkLane<Vec<SearchResult>>,
 }
 
 impl Stage for Filter {
-    type Body = Vec<Found>;
+    type Body = Vec<SearchResult>;
     const NAME: &'static str = "filter";
 
-    async fn run(self: Arc<Self>, work: Work<Vec<Found>>) {
+    async fn run(self: Arc<Self>, work: Work<Vec<SearchResult>>) {
         let Work { leg, mut body } = work;
         let (question, before) = (leg.search.question.clone(), body.len());
         body.retain(|found| matches(found, &question, leg.provider.sure_of()));
@@ -28,13 +28,13 @@ impl Stage for Filter {
     }
 }
 
-/// An author's name as it is compared.
+/// An author's name, normalised for comparison.
 pub fn plain_author(name: &str) -> String {
     fold(name.trim_start_matches('@')).into_owned()
 }
 
-/// Whether a result has the pictures or films that are asked for.
-pub(crate) fn has_media(found: &Found, question: &Question) -> bool {
+/// Whether a result has the images or videos that the question requires.
+pub(crate) fn has_media(found: &SearchResult, question: &Question) -> bool {
     match question.media {
         None => true,
         Some(Media::Images) => !found.images.is_empty(),
@@ -42,9 +42,9 @@ pub(crate) fn has_media(found: &Found, question: &Question) -> bool {
     }
 }
 
-/// Whether a result is an answer to the question. `sure_of` names what its source has already seen to; where a result does
-/// not say when or where it is, only a source that is sure of that can know.
-pub fn matches(found: &Found, question: &Question, sure_of: &[String]) -> bool {
+/// Whether a result matches the question. `sure_of` names the parts that its source has already checked. A result
+/// without a time or place matches only if its source is sure of that part.
+pub fn matches(found: &SearchResult, question: &Question, sure_of: &[String]) -> bool {
     let sure = |part: &str| sure_of.iter().any(|p| p == part);
     let place = match (question.area(), &found.shape) {
         (Some(area), Some(shape)) => sure("place") || area.holds(shape),
@@ -53,7 +53,7 @@ pub fn matches(found: &Found, question: &Question, sure_of: &[String]) -> bool {
     };
     let time = match found.time {
         _ if !question.has_time() => true,
-        // As the engine has it: what lasts is an answer where it overlaps.
+        // As in queries of collections: an interval matches where it overlaps.
         Some(time) => time.meets(&question.interval),
         None => sure("time"),
     };
@@ -76,15 +76,15 @@ mod tests {
 
     #[test]
     fn what_does_not_match_is_left_out_unless_the_source_is_sure() {
-        let found = Found {
+        let found = SearchResult {
             title: Some("Flood in Lyon".to_owned()),
             author: Some("Ann".to_owned()),
             time: Some(Interval::at(1_000_000)),
             shape: Some(geo_types::Geometry::Point(geo_types::Point::new(4.8, 45.7))),
             images: vec!["https://a/b.jpg".to_owned()],
-            ..Found::default()
+            ..SearchResult::default()
         };
-        let bare = Found::default();
+        let bare = SearchResult::default();
         for (question, whole, unsure, part) in [
             (json!({"keywords": "flood"}), true, false, "keywords"),
             (json!({"keywords": "fire"}), false, false, "keywords"),

@@ -1,15 +1,16 @@
-//! Images: a result gets labels of what its first image shows, as far as a model tells that the operator names. They are a
-//! guess, and marked as one (`image_labels`, `image_labels_from`). Without a model there is no such stage.
+//! Images: labels each result by its first image, if the operator configured a model. Labels are guesses and marked as
+//! such (`image_labels`, `image_labels_from`). Without a model the stage does not exist.
 //!
-//! No result waits for another's image, and none for its own longer than the patience of the settings: results without images
-//! go on at once, those with one each in its time, and what could not be fetched, read or done in time goes on as it came.
+//! No result waits for the image of another, and none for its own longer than the timeout in the settings. Results
+//! without images pass at once. A result whose image cannot be fetched, decoded or labelled in time passes without
+//! labels.
 
 use super::{Stage, Work, WorkLane, begin};
-use crate::found::Found;
 use crate::leg::Leg;
 use crate::provider::{Http, Provider, call, may_call};
 use crate::search::Tally;
-use crate::supervise::Contained;
+use crate::search_result::SearchResult;
+use crate::supervise::CatchPanic;
 use meridian_labels::{Classifier, ImageSettings, Labels};
 use reqwest::Url;
 use reqwest::header::ACCEPT;
@@ -18,63 +19,68 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tokio::sync::Semaphore;
 
-/// What tells labels from the bytes of an image.
-pub type See = dyn Fn(&[u8]) -> Result<Labels, String> + Send + Sync;
+/// Labels the bytes of an image.
+pub type LabelFn = dyn Fn(&[u8]) -> Result<Labels, String> + Send + Sync;
 
-/// The stage: it only parts results with images from those without.
+/// The stage. It only separates results with images from those without.
 pub struct Images {
-    look: Arc<Look>,
-    /// Places for results that wait for their image.
+    labeler: Arc<Labeler>,
+    /// Permits for results that wait for their image.
     waiting: Arc<Semaphore>,
     tally: Arc<Tally>,
 }
 
-/// The work on one result. It runs in a task of its own and in no queue, so that how long it takes is nobody else's matter.
-struct Look {
+/// Labels one result. It runs in a task of its own, outside any queue, so that its duration delays no other result.
+struct Labeler {
     settings: ImageSettings,
-    see: Arc<See>,
+    label: Arc<LabelFn>,
     http: Http,
-    /// Places for images that are fetched and looked at.
-    places: Arc<Semaphore>,
-    /// Places for those of them that are unfolded and before the model: they hold memory, and a thread that may block.
-    eyes: Arc<Semaphore>,
-    next: WorkLane<Vec<Found>>,
+    /// Permits for images being fetched and labelled.
+    permits: Arc<Semaphore>,
+    /// Permits for images that are decoded and in the model. They hold memory, and may block a thread.
+    model_permits: Arc<Semaphore>,
+    next: WorkLane<Vec<SearchResult>>,
 }
 
-/// A result that has an image.
-struct Pictured {
-    found: Found,
+/// A result with an image.
+struct PendingImage {
+    found: SearchResult,
     url: String,
-    /// When it goes on at the latest.
+    /// When the result passes at the latest.
     until: Instant,
 }
 
 impl Images {
-    /// A stage that asks a model.
-    pub fn of(classifier: &Arc<Classifier>, next: WorkLane<Vec<Found>>, tally: Arc<Tally>) -> Images {
+    /// A stage that uses a model.
+    pub fn of(classifier: &Arc<Classifier>, next: WorkLane<Vec<SearchResult>>, tally: Arc<Tally>) -> Images {
         let model = classifier.clone();
         Images::new(classifier.settings().clone(), Arc::new(move |image: &[u8]| model.labels(image)), next, tally)
     }
 
-    /// A stage that asks `see`.
-    pub fn new(settings: ImageSettings, see: Arc<See>, next: WorkLane<Vec<Found>>, tally: Arc<Tally>) -> Images {
-        let places = |most: usize| Arc::new(Semaphore::new(most.max(1)));
-        let (waiting, eyes) = (places(settings.waiting), places(settings.threads));
-        let places = places(settings.at_once);
+    /// A stage that uses `label`.
+    pub fn new(
+        settings: ImageSettings,
+        label: Arc<LabelFn>,
+        next: WorkLane<Vec<SearchResult>>,
+        tally: Arc<Tally>,
+    ) -> Images {
+        let permits = |most: usize| Arc::new(Semaphore::new(most.max(1)));
+        let (waiting, model_permits) = (permits(settings.waiting), permits(settings.threads));
+        let permits = permits(settings.at_once);
         let room = settings.at_once.max(1).saturating_mul(settings.bytes_max + 1_024);
-        let look = Look { settings, see, http: Http::passing(room), places, eyes, next };
-        Images { look: Arc::new(look), waiting, tally }
+        let labeler = Labeler { settings, label, http: Http::passing(room), permits, model_permits, next };
+        Images { labeler: Arc::new(labeler), waiting, tally }
     }
 }
 
 impl Stage for Images {
-    type Body = Vec<Found>;
+    type Body = Vec<SearchResult>;
     const NAME: &'static str = "images";
 
-    async fn run(self: Arc<Self>, work: Work<Vec<Found>>) {
+    async fn run(self: Arc<Self>, work: Work<Vec<SearchResult>>) {
         let Work { leg, body } = work;
         let now = Instant::now();
-        let until = now + self.look.settings.timeout.min(leg.search.deadline.saturating_duration_since(now) / 4);
+        let until = now + self.labeler.settings.timeout.min(leg.search.deadline.saturating_duration_since(now) / 4);
         let mut passing = Vec::new();
         for found in body {
             let Some(url) = found.images.first().cloned() else {
@@ -82,9 +88,9 @@ impl Stage for Images {
                 continue;
             };
             match self.waiting.clone().try_acquire_owned() {
-                Ok(place) => {
-                    let work = Work { leg: leg.clone(), body: Pictured { found, url, until } };
-                    begin(self.look.clone(), work, place, self.tally.clone());
+                Ok(permit) => {
+                    let work = Work { leg: leg.clone(), body: PendingImage { found, url, until } };
+                    begin(self.labeler.clone(), work, permit, self.tally.clone());
                 }
                 Err(_) => {
                     count(&self.tally.images_passed);
@@ -93,21 +99,21 @@ impl Stage for Images {
             }
         }
         if !passing.is_empty() {
-            self.look.next.push(Work { leg, body: passing }).await;
+            self.labeler.next.push(Work { leg, body: passing }).await;
         }
     }
 }
 
-impl Stage for Look {
-    type Body = Pictured;
+impl Stage for Labeler {
+    type Body = PendingImage;
     const NAME: &'static str = "images";
 
-    async fn run(self: Arc<Self>, work: Work<Pictured>) {
-        let Work { leg, body: Pictured { mut found, url, until } } = work;
+    async fn run(self: Arc<Self>, work: Work<PendingImage>) {
+        let Work { leg, body: PendingImage { mut found, url, until } } = work;
         let tally = leg.search.tally.clone();
-        // Contained once more: what goes wrong here costs the labels, not the result.
-        let look = Contained::new(self.look(&leg, &url, until));
-        match tokio::time::timeout_at(until.into(), look).await {
+        // Caught here as well: a panic costs the labels, not the result.
+        let labeler = CatchPanic::new(self.labels(&leg, &url, until));
+        match tokio::time::timeout_at(until.into(), labeler).await {
             Ok(Ok(Ok(labels))) => {
                 count(&tally.images_seen);
                 found.image_labels = Some(labels).filter(|labels| !labels.labels.is_empty());
@@ -122,28 +128,28 @@ impl Stage for Look {
     }
 }
 
-impl Look {
-    /// Fetches an image and says what it shows; else a sentence on why not.
-    async fn look(&self, leg: &Leg, url: &str, until: Instant) -> Result<Labels, String> {
-        let place = self.places.clone().acquire_owned().await.map_err(|e| e.to_string())?;
+impl Labeler {
+    /// Fetches and labels an image. The error is a sentence.
+    async fn labels(&self, leg: &Leg, url: &str, until: Instant) -> Result<Labels, String> {
+        let permit = self.permits.clone().acquire_owned().await.map_err(|e| e.to_string())?;
         let image = self.fetch(&*leg.provider, url, leg.search.deadline).await?;
-        let eye = self.eyes.clone().acquire_owned().await.map_err(|e| e.to_string())?;
-        let (see, over) = (self.see.clone(), leg.search.over());
-        let seeing = tokio::task::spawn_blocking(move || {
-            // Both are taken until this is done, also where nobody waits for it any more.
-            let _places = (place, eye);
+        let model_permit = self.model_permits.clone().acquire_owned().await.map_err(|e| e.to_string())?;
+        let (label, over) = (self.label.clone(), leg.search.over());
+        let labelling = tokio::task::spawn_blocking(move || {
+            // Both permits are held until the thread is done, even if the result has passed without labels.
+            let _places = (permit, model_permit);
             match over.is_cancelled() || Instant::now() >= until {
                 true => Err("it came too late".to_owned()),
-                false => see(&image),
+                false => label(&image),
             }
         });
-        seeing.await.unwrap_or_else(|e| {
+        labelling.await.unwrap_or_else(|e| {
             tracing::error!(error = %e, "the model of images was lost at one of them");
             Err(e.to_string())
         })
     }
 
-    /// The bytes of an image, from where its provider may call.
+    /// Fetches the bytes of an image, within the addresses that its provider may call.
     async fn fetch(&self, provider: &dyn Provider, url: &str, deadline: Instant) -> Result<bytes::Bytes, String> {
         let url = Url::parse(url).map_err(|e| format!("{url:?} is no address: {e}"))?;
         let allowed = provider.allows_private();
@@ -152,7 +158,7 @@ impl Look {
         }
         let request =
             self.http.client(allowed)?.get(url).header(ACCEPT, "image/jpeg, image/png, image/webp, image/gif");
-        // The patience is kept outside; this is its bound if it were not.
+        // The caller enforces the timeout; the deadline is only a second bound.
         let time = deadline.saturating_duration_since(Instant::now());
         let answer =
             call(request, time, self.settings.bytes_max, &self.http.budget).await.map_err(|failure| failure.why)?;

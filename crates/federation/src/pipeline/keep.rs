@@ -1,25 +1,27 @@
-//! Keep: what was delivered is written into a collection, where the question says so.
+//! Keep: stores delivered results in a collection, if the question asks for it.
 
 use super::{Stage, Work};
-use crate::found::Found;
-use crate::keep::Keeper;
+use crate::result_store::ResultStore;
+use crate::search_result::SearchResult;
 use std::sync::Arc;
 
-/// The stage. Its work holds the provider's part of the search, which is complete only when its results are kept.
+/// The stage. Its work holds the provider's leg, so that the leg is complete only once its results are stored.
 pub struct Keep {
-    /// Who writes; without one, no question asks for it.
-    pub keeper: Option<Arc<dyn Keeper>>,
+    /// The store. Without one, no question with `keep` is admitted.
+    pub result_store: Option<Arc<dyn ResultStore>>,
 }
 
 impl Stage for Keep {
-    type Body = Vec<Found>;
+    type Body = Vec<SearchResult>;
     const NAME: &'static str = "keep";
 
-    async fn run(self: Arc<Self>, work: Work<Vec<Found>>) {
+    async fn run(self: Arc<Self>, work: Work<Vec<SearchResult>>) {
         let Work { leg, body } = work;
-        let (Some(keeper), Some(keep)) = (self.keeper.clone(), leg.search.question.keep.clone()) else { return };
+        let (Some(result_store), Some(keep)) = (self.result_store.clone(), leg.search.question.keep.clone()) else {
+            return;
+        };
         let (search, provider, results) = (leg.search.id.clone(), leg.provider.name().to_owned(), body.len());
-        let written = tokio::task::spawn_blocking(move || keeper.keep(&keep, &search, &provider, &body)).await;
+        let written = tokio::task::spawn_blocking(move || result_store.write(&keep, &search, &provider, &body)).await;
         match written {
             Ok(Ok(())) => leg.search.kept(results),
             Ok(Err(why)) => leg.search.not_kept(leg.provider.name(), why),

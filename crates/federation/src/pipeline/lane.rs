@@ -1,24 +1,24 @@
-//! A bounded queue before a stage: quick before poll before background, each with room of its own, so that what waits
-//! patiently cannot shut out what does not. Whose turn it is, and that what is late is dropped, are the rules of
-//! [`meridian_model::policy::queue`], by which the lab's simulator works as well.
+//! A bounded queue before a stage, in three priority classes: quick, poll, background. Each class has its own space,
+//! so that low-priority work cannot block urgent work. The scheduling rules, including dropping expired work, are in
+//! [`meridian_model::policy::queue`], which the lab's simulator uses too.
 
 use meridian_model::policy::queue::{Class, Patience, Queues, Taken};
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// What waits in a queue.
+/// An item in a queue.
 pub trait Urgent {
-    /// How urgent it is.
+    /// Its priority class.
     fn class(&self) -> Class;
-    /// From when on it is not worth doing.
+    /// When it expires.
     fn deadline(&self) -> Instant;
 }
 
-/// Work that waits, by class.
+/// Queued work, by class.
 #[derive(Debug)]
 pub struct Lane<T> {
-    /// What times in the queues are counted from.
+    /// The origin of times in the queues.
     origin: Instant,
     queues: Mutex<Queues<T>>,
     ready: Semaphore,
@@ -26,7 +26,7 @@ pub struct Lane<T> {
 }
 
 impl<T: Urgent> Lane<T> {
-    /// A queue with room for so much work of each class.
+    /// A queue with space for `room` items of each class.
     pub fn new(room: usize) -> Lane<T> {
         let room = room.max(1);
         let space = || Semaphore::new(room);
@@ -38,11 +38,11 @@ impl<T: Urgent> Lane<T> {
         }
     }
 
-    /// Adds work, once there is room.
+    /// Adds work, once there is space.
     pub async fn push(&self, work: T) {
         let came = self.origin.elapsed();
         let (class, patience) = (work.class(), Patience::Deadline(work.deadline() - self.origin));
-        // Neither semaphore is ever closed, and who has a permit finds room.
+        // Neither semaphore is ever closed, and a permit guarantees space.
         if let Ok(permit) = self.space[class as usize].acquire().await {
             permit.forget();
         }
@@ -67,13 +67,13 @@ impl<T: Urgent> Lane<T> {
     }
 }
 
-/// A queue, whatever waits in it.
-pub trait Waits: Send + Sync {
-    /// For how long the oldest work of a class, or of a more urgent one, has waited, the wait for room included.
+/// The age of queued work, for a queue of any type.
+pub trait QueueAge: Send + Sync {
+    /// How long the oldest work of this class or a more urgent one has waited, including the wait for space.
     fn oldest(&self, class: Class) -> Duration;
 }
 
-impl<T: Send> Waits for Lane<T> {
+impl<T: Send> QueueAge for Lane<T> {
     fn oldest(&self, class: Class) -> Duration {
         let came = self.queues.lock().oldest(class);
         came.map_or(Duration::ZERO, |came| self.origin.elapsed().saturating_sub(came))
@@ -111,7 +111,7 @@ mod tests {
         let full = tokio::time::timeout(Duration::from_millis(20), lane.push(job(Class::Quick, 5))).await;
         assert!(full.is_err());
         lane.push(job(Class::Default, 6)).await;
-        // What waited those milliseconds is told to those who come with as much patience, not to those who go first.
+        // The wait counts for classes served after this work, not for more urgent ones.
         assert!(lane.oldest(Class::Background) >= Duration::from_millis(20));
         let mut order = Vec::new();
         for n in 0..5 {

@@ -1,44 +1,44 @@
-//! Map: an answer becomes results.
+//! Map: a response becomes results.
 
-use super::sink::Read;
+use super::sink::PageSummary;
 use super::{Stage, Work, WorkLane};
-use crate::found::Found;
 use crate::provider::{Declared, Mapped, Raw};
+use crate::search_result::SearchResult;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// An answer as it came.
-pub struct Answer {
-    /// How it is read.
+/// A response as received.
+pub struct Response {
+    /// The declaration that maps it.
     pub declared: Arc<Declared>,
-    /// Its bytes.
+    /// Its body.
     pub raw: Raw,
-    /// Whoever fetched it waits to hear where the next page is.
-    pub reply: oneshot::Sender<Result<Read, String>>,
+    /// Replies to the provider, which needs the location of the next page.
+    pub reply: oneshot::Sender<Result<PageSummary, String>>,
 }
 
 /// The stage.
 pub struct Map {
     /// Where results go.
-    pub next: WorkLane<Vec<Found>>,
+    pub next: WorkLane<Vec<SearchResult>>,
 }
 
-/// Longer answers are read on a thread of their own, so that no other search waits for them.
+/// Larger responses are mapped on a blocking thread, so that other searches are not delayed.
 const LONG_BYTES: usize = 64 << 10;
 
 impl Stage for Map {
-    type Body = Answer;
+    type Body = Response;
     const NAME: &'static str = "map";
 
-    async fn run(self: Arc<Self>, work: Work<Answer>) {
-        let Answer { declared, raw, reply } = work.body;
+    async fn run(self: Arc<Self>, work: Work<Response>) {
+        let Response { declared, raw, reply } = work.body;
         let long = raw.bytes.len() > LONG_BYTES;
-        // Until the results have a place in the next queue: they are about as large as what they were read from.
+        // Held until the results enter the next queue, since they take about as much memory as the response.
         let _held = raw.held.clone();
         let read = move || {
             let Mapped { found, unreadable, value } = declared.mapping.read(&raw.content_type, &raw.bytes)?;
             let (items, next) = (found.len() + unreadable, declared.next(&value));
-            let read = Read { items, next, missing: declared.mapping.missing(&found) };
+            let read = PageSummary { items, next, missing: declared.mapping.missing(&found) };
             Ok::<_, String>((read, found, unreadable))
         };
         let mapped = if long { tokio::task::spawn_blocking(read).await } else { Ok(read()) };

@@ -1,9 +1,9 @@
-//! The way of a search: plan, ask, map, enrich, filter, classify, deduplicate, deliver, and keep where the question says so;
-//! before deliver stands images, where the operator names a model.
+//! The pipeline: plan, ask, map, enrich, filter, classify, deduplicate, deliver, and keep if the question asks for it.
+//! With a model in the settings, `images` runs before `deliver`.
 //!
-//! Each stage is one file, a type that implements [`Stage`], with a bounded queue before it and so many pieces of work at
-//! once. All searches share the stages; each provider has an "ask" of its own, so that a slow one is waited for by nobody
-//! else. What every stage needs (to be dropped when late, to be contained when it panics) is done here, once.
+//! Each stage is one file and a type that implements [`Stage`], behind a bounded queue and with bounded concurrency.
+//! All searches share the stages. Each provider has its own `ask` stage, so that a slow one delays no other. What
+//! every stage needs is done here once: late work is dropped and panics are caught.
 
 mod ask;
 pub mod classify;
@@ -22,18 +22,18 @@ mod sink;
 mod tests;
 
 pub use deduplicate::Seen;
-pub use lane::{Lane, Urgent, Waits};
+pub use lane::{Lane, QueueAge, Urgent};
 pub use sink::Sink;
 
-use crate::found::Found;
-use crate::keep::Keeper;
 use crate::leg::Leg;
 use crate::places::PlaceNames;
 use crate::provider::{Fault, Provider};
+use crate::result_store::ResultStore;
 use crate::search::Tally;
+use crate::search_result::SearchResult;
 use crate::settings::Settings;
-use crate::supervise::{Contained, supervise};
-use map::Answer;
+use crate::supervise::{CatchPanic, supervise};
+use map::Response;
 use meridian_model::policy::queue::{Class, Taken};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,14 +42,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Results that wait for slow readers hold at most this part of what all packets may.
+/// Results that wait for slow readers hold at most one part in so many of the packet budget.
 const WAITING_SHARE: usize = 4;
 
-/// Work for a stage, and the part of a search that it is done for.
+/// Work for a stage, for one leg of a search.
 pub struct Work<B> {
-    /// Whose it is; its provider is done when the last of these is gone.
+    /// The leg. Its provider is done when the last reference is dropped.
     pub leg: Arc<Leg>,
-    /// What is to be done.
+    /// The input of the stage.
     pub body: B,
 }
 
@@ -63,42 +63,42 @@ impl<B> Urgent for Work<B> {
     }
 }
 
-/// One step of the way. To add a stage: implement this, and put it between two others in [`Pipeline::new`].
+/// One step of the pipeline. To add a stage, implement this and insert it in [`Pipeline::new`].
 pub trait Stage: Send + Sync + 'static {
-    /// What it takes.
+    /// Its input.
     type Body: Send + 'static;
-    /// Its name, for those who read what was lost in it.
+    /// Its name, in log messages and provider states.
     const NAME: &'static str;
 
-    /// Does a piece of work, and hands what comes of it to the next stage. Dropped when the search is over.
+    /// Does a piece of work and passes the output to the next stage. Dropped when the search ends.
     fn run(self: Arc<Self>, work: Work<Self::Body>) -> impl Future<Output = ()> + Send;
 }
 
 /// A queue of work.
 pub type WorkLane<B> = Arc<Lane<Work<B>>>;
 
-/// The stages at work; they stop when it is dropped.
+/// The running stages; they stop when this is dropped.
 pub struct Pipeline {
     asks: HashMap<String, WorkLane<()>>,
-    map: WorkLane<Answer>,
-    enrich: WorkLane<Vec<Found>>,
-    /// The queues before stages that need only this server's processors.
-    waits: Vec<Arc<dyn Waits>>,
+    map: WorkLane<Response>,
+    enrich: WorkLane<Vec<SearchResult>>,
+    /// The queues of stages that need only this server's processors.
+    queues: Vec<Arc<dyn QueueAge>>,
     _stages: JoinSet<()>,
 }
 
 impl Pipeline {
-    /// Starts the stages, from the last to the first.
+    /// Starts the stages, last to first.
     pub fn new<'a>(
         settings: &Settings,
         providers: impl IntoIterator<Item = &'a Arc<dyn Provider>>,
         places: &Arc<PlaceNames>,
-        keeper: Option<Arc<dyn Keeper>>,
+        result_store: Option<Arc<dyn ResultStore>>,
         tally: &Arc<Tally>,
     ) -> Arc<Pipeline> {
         let mut stages = JoinSet::new();
         let (queue, at_once) = (settings.queue, settings.at_once);
-        let keep = start(&mut stages, Arc::new(keep::Keep { keeper }), queue, at_once, tally);
+        let keep = start(&mut stages, Arc::new(keep::Keep { result_store }), queue, at_once, tally);
         let deliver = deliver::Deliver::new(keep, settings.buffer_bytes_total / WAITING_SHARE);
         let deliver = start(&mut stages, Arc::new(deliver), queue, at_once, tally);
         let images = settings.images.as_ref().map(|model| {
@@ -114,33 +114,34 @@ impl Pipeline {
         let enrich = enrich::Enrich { places: places.clone(), next: filter.clone() };
         let enrich = start(&mut stages, Arc::new(enrich), queue, at_once, tally);
         let map = start(&mut stages, Arc::new(map::Map { next: enrich.clone() }), queue, at_once, tally);
-        let mut waits: Vec<Arc<dyn Waits>> = vec![map.clone(), enrich.clone(), filter, classify, deduplicate, deliver];
-        waits.extend(images.map(|images| images as Arc<dyn Waits>));
+        let mut queues: Vec<Arc<dyn QueueAge>> =
+            vec![map.clone(), enrich.clone(), filter, classify, deduplicate, deliver];
+        queues.extend(images.map(|images| images as Arc<dyn QueueAge>));
         Arc::new_cyclic(|pipeline| {
             let ask = Arc::new(ask::Ask { pipeline: pipeline.clone() });
-            // Admission bounds the searches, and each asks a provider once.
+            // Admission bounds the searches, and each asks a provider once, so this queue is never full.
             let room = settings.searches_max;
             let asks = providers
                 .into_iter()
                 .map(|p| (p.name().to_owned(), start(&mut stages, ask.clone(), room, p.at_once(), tally)))
                 .collect();
-            Pipeline { asks, map, enrich, waits, _stages: stages }
+            Pipeline { asks, map, enrich, queues, _stages: stages }
         })
     }
 
-    /// For how long the oldest work that goes before a new one of this class has waited for a processor: a server that keeps
-    /// up has next to none.
+    /// How long the oldest work ahead of a new one of this class has waited for a processor. Near zero unless the
+    /// server is overloaded.
     pub(crate) fn delay(&self, class: Class) -> Duration {
-        self.waits.iter().map(|lane| lane.oldest(class)).max().unwrap_or_default()
+        self.queues.iter().map(|lane| lane.oldest(class)).max().unwrap_or_default()
     }
 
-    /// The queue before a provider.
+    /// The queue of a provider.
     pub(crate) fn ask(&self, provider: &str) -> Option<&WorkLane<()>> {
         self.asks.get(provider)
     }
 }
 
-/// Starts a stage; the queue before it is returned.
+/// Starts a stage and returns its queue.
 fn start<S: Stage>(
     stages: &mut JoinSet<()>,
     stage: Arc<S>,
@@ -149,15 +150,15 @@ fn start<S: Stage>(
     tally: &Arc<Tally>,
 ) -> WorkLane<S::Body> {
     let lane = Arc::new(Lane::new(queue));
-    let (serving, places, tally) = (lane.clone(), Arc::new(Semaphore::new(at_once.max(1))), tally.clone());
-    stages.spawn(supervise(S::NAME, move || serve(stage.clone(), serving.clone(), places.clone(), tally.clone())));
+    let (serving, permits, tally) = (lane.clone(), Arc::new(Semaphore::new(at_once.max(1))), tally.clone());
+    stages.spawn(supervise(S::NAME, move || serve(stage.clone(), serving.clone(), permits.clone(), tally.clone())));
     lane
 }
 
-/// Takes work as it comes, as long as the server lives. The work itself runs in tasks of its own: whatever happens in one, this
-/// goes on.
-async fn serve<S: Stage>(stage: Arc<S>, lane: WorkLane<S::Body>, places: Arc<Semaphore>, tally: Arc<Tally>) {
-    while let Ok(place) = places.clone().acquire_owned().await {
+/// Takes work for as long as the server runs. The work runs in tasks of its own, so that none can stop this loop.
+async fn serve<S: Stage>(stage: Arc<S>, lane: WorkLane<S::Body>, permits: Arc<Semaphore>, tally: Arc<Tally>) {
+    while let Ok(permit) = permits.clone().acquire_owned().await {
+        // The permit comes first: work taken from the queue before could expire while it waits for one.
         let work = match lane.pop().await {
             Taken::Due(work) if !work.leg.search.is_over() => work,
             Taken::Due(work) | Taken::Expired(work) => {
@@ -166,26 +167,26 @@ async fn serve<S: Stage>(stage: Arc<S>, lane: WorkLane<S::Body>, places: Arc<Sem
                 continue;
             }
         };
-        begin(stage.clone(), work, place, tally.clone());
+        begin(stage.clone(), work, permit, tally.clone());
     }
 }
 
-/// Does a piece of work in a task of its own, from which nothing comes out but what it hands on; `place` is given back when it
-/// is done.
-fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, place: impl Send + 'static, tally: Arc<Tally>) {
+/// Does a piece of work in a task of its own that catches its panic. `permit` is released when it is done.
+fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, permit: impl Send + 'static, tally: Arc<Tally>) {
     let leg = work.leg.clone();
     tokio::spawn(async move {
         tokio::select! {
-            done = Contained::new(stage.run(work)) => if let Err(panic) = done {
+            done = CatchPanic::new(stage.run(work)) => if let Err(panic) = done {
                 tally.lost.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(stage = S::NAME, provider = leg.provider.name(), panic, "work was lost to a panic");
                 leg.lose(format!("a fault of this server in the stage {} lost some of its results", S::NAME));
             },
+            // Dropping the stage's future cancels its calls, so that no work outlives its search.
             () = leg.search.ended() => {
                 tally.late.fetch_add(1, Ordering::Relaxed);
             }
         }
-        drop(place);
+        drop(permit);
     });
 }
 

@@ -1,5 +1,5 @@
-//! Plan: who takes the question. Done where the question is admitted, so that nobody waits in a queue to hear that no provider
-//! can take it.
+//! Plan: selects the providers for a question. It runs at admission, so that a request that no provider takes is
+//! refused before it queues.
 
 use crate::provider::Provider;
 use crate::question::Question;
@@ -7,15 +7,15 @@ use meridian_model::Invalid;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Who is asked, and who is not and why.
+/// The providers asked, and those skipped with the reason.
 pub struct Plan {
-    /// Those who are asked.
+    /// The providers asked.
     pub asked: Vec<Arc<dyn Provider>>,
     /// Names and reasons of the others.
     pub skipped: Vec<(String, String)>,
 }
 
-/// Chooses among the providers that the question names, or among all.
+/// Selects among the providers that the question names, or among all.
 pub fn plan(question: &Question, providers: &BTreeMap<String, Arc<dyn Provider>>) -> Result<Plan, Invalid> {
     let mut plan = Plan { asked: Vec::new(), skipped: Vec::new() };
     let mut consider = |provider: &Arc<dyn Provider>| match provider.takes(question) {

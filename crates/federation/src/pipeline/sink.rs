@@ -1,31 +1,31 @@
-//! Where a provider puts what it gets.
+//! The interface through which a provider delivers its results.
 
-use super::map::Answer;
+use super::map::Response;
 use super::{Pipeline, Work};
-use crate::found::Found;
 use crate::leg::Leg;
 use crate::provider::{Declared, Fault, Raw};
 use crate::question::Question;
+use crate::search_result::SearchResult;
 use meridian_query::CancelFlag;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// A provider's end of the pipeline.
+/// A provider's handle to the pipeline.
 #[derive(Clone)]
 pub struct Sink {
     pipeline: Arc<Pipeline>,
     leg: Arc<Leg>,
 }
 
-/// What was in an answer.
+/// What a response contained.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Read {
-    /// Results in it.
+pub struct PageSummary {
+    /// Results in it, including unreadable ones.
     pub items: usize,
-    /// Where the answer says that the next page is.
+    /// The location of the next page, as the response gives it.
     pub next: Option<String>,
-    /// The keys of `[answer.map]` under which none of the results has anything.
+    /// Keys of `[answer.map]` for which no result has a value.
     pub missing: Vec<&'static str>,
 }
 
@@ -34,60 +34,59 @@ impl Sink {
         Sink { pipeline, leg }
     }
 
-    /// What is asked.
+    /// The question.
     pub fn question(&self) -> &Arc<Question> {
         &self.leg.search.question
     }
 
-    /// Time until the search is over.
+    /// Time until the search ends.
     pub fn time_left(&self) -> Duration {
         self.leg.search.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// Raised when the search is over.
+    /// Raised when the search ends.
     pub fn over(&self) -> CancelFlag {
         self.leg.search.over()
     }
 
-    /// Waits while whoever asked is far behind with reading.
-    pub async fn room(&self) {
-        self.leg.search.outbox.room().await;
+    /// Waits while the reader is far behind.
+    pub async fn wait_for_space(&self) {
+        self.leg.search.outbox.wait_for_space().await;
     }
 
-    /// How many results are wanted beside those that were handed on; waits while that depends on what becomes of these: the
-    /// limit counts what answers the question and was not sent before. 0 where no more are wanted.
+    /// How many results are wanted beyond those delivered. Waits while that depends on their outcome: the limit counts
+    /// results that match and are not duplicates. 0 means no more.
     pub async fn wanted(&self) -> usize {
         self.leg.wanted().await
     }
 
-    /// Notes that it may have more results than it was asked for, though the limit is not reached; in a sentence.
+    /// Records that the provider may have more results, though the limit is not reached. `why` is a sentence.
     pub fn more(&self, why: String) {
         self.leg.more(why);
     }
 
-    /// Notes a sentence that is told of it though it is complete.
+    /// Records a remark that is reported even with a complete state.
     pub fn remark(&self, remark: String) {
         self.leg.remark(remark);
     }
 
-    /// How many results were handed on, where all of them were left out because they do not answer the question; waits until
-    /// that is known.
+    /// The number of results delivered if none of them matched the question, else `None`. Waits until all are decided.
     pub async fn all_unmatched(&self) -> Option<usize> {
         self.leg.all_unmatched().await
     }
 
-    /// Hands on results.
-    pub async fn found(&self, found: Vec<Found>) -> Result<(), Fault> {
+    /// Delivers results.
+    pub async fn found(&self, found: Vec<SearchResult>) -> Result<(), Fault> {
         self.leg.expect(found.len());
         let work = Work { leg: self.leg.clone(), body: found };
         self.pipeline.enrich.push(work).await;
         Ok(())
     }
 
-    /// Hands on an answer to be read as its declaration says, and waits for what was in it.
-    pub async fn answer(&self, declared: Arc<Declared>, raw: Raw) -> Result<Read, Fault> {
+    /// Delivers a response to be mapped by its declaration, and waits for its summary.
+    pub async fn response(&self, declared: Arc<Declared>, raw: Raw) -> Result<PageSummary, Fault> {
         let (reply, read) = oneshot::channel();
-        let work = Work { leg: self.leg.clone(), body: Answer { declared, raw, reply } };
+        let work = Work { leg: self.leg.clone(), body: Response { declared, raw, reply } };
         self.pipeline.map.push(work).await;
         match read.await {
             Ok(Ok(read)) => Ok(read),

@@ -1,10 +1,10 @@
-//! Stages that go wrong, in searches without a server.
+//! Failing stages, in searches without a server.
 
 mod images;
 
 use super::*;
-use crate::provider::Asking;
-use crate::provider::told::Told;
+use crate::provider::ProviderFuture;
+use crate::provider::scripted::ScriptedProvider;
 use crate::searches::{Refusal, Searches};
 use crate::supervise::faults::{inject_panic, pending_panics};
 use meridian_backend::Embedded;
@@ -13,8 +13,8 @@ use meridian_store::{Options, Store};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// What a provider does.
-type Does = fn(Sink) -> Asking<'static>;
+/// The behaviour of a provider.
+type Does = fn(Sink) -> ProviderFuture<'static>;
 
 fn searches(settings: Settings, told: &[(&'static str, Does)]) -> Arc<Searches> {
     Arc::new(bare(settings, told))
@@ -26,7 +26,7 @@ fn bare(settings: Settings, told: &[(&'static str, Does)]) -> Searches {
     let mut searches =
         Searches::new(settings, Embedded::new(store), "default".to_owned(), seams.clock.clone(), seams.random.clone());
     for (name, does) in told {
-        searches = searches.with(Arc::new(Told::new(name, *does)));
+        searches = searches.with(Arc::new(ScriptedProvider::new(name, *does)));
     }
     searches
 }
@@ -45,22 +45,23 @@ async fn packets(searches: &Arc<Searches>, question: Value) -> Vec<Value> {
     packets
 }
 
-fn good(sink: Sink) -> Asking<'static> {
+fn good(sink: Sink) -> ProviderFuture<'static> {
     Box::pin(async move {
-        sink.found(vec![Found { id: "g".to_owned(), title: Some("good".to_owned()), ..Found::default() }]).await
+        sink.found(vec![SearchResult { id: "g".to_owned(), title: Some("good".to_owned()), ..SearchResult::default() }])
+            .await
     })
 }
 
-fn panics(_: Sink) -> Asking<'static> {
+fn panics(_: Sink) -> ProviderFuture<'static> {
     Box::pin(async { panic!("on purpose") })
 }
 
-fn hangs(sink: Sink) -> Asking<'static> {
+fn hangs(sink: Sink) -> ProviderFuture<'static> {
     Box::pin(async move {
-        sink.found(vec![Found {
+        sink.found(vec![SearchResult {
             id: "h".to_owned(),
             title: Some("good, before it hung".to_owned()),
-            ..Found::default()
+            ..SearchResult::default()
         }])
         .await?;
         std::future::pending().await
@@ -68,21 +69,21 @@ fn hangs(sink: Sink) -> Asking<'static> {
 }
 
 /// Ten packets.
-fn plenty(sink: Sink) -> Asking<'static> {
-    let one = |n: usize| Found {
+fn plenty(sink: Sink) -> ProviderFuture<'static> {
+    let one = |n: usize| SearchResult {
         id: format!("p{n}"),
         title: Some("good".to_owned()),
         text: Some("x".repeat(8_000)),
-        ..Found::default()
+        ..SearchResult::default()
     };
     Box::pin(async move { sink.found((0..10).map(one).collect()).await })
 }
 
-/// More than a queue holds, one by one.
-fn flood(sink: Sink) -> Asking<'static> {
+/// More results than a queue holds, one at a time.
+fn flood(sink: Sink) -> ProviderFuture<'static> {
     Box::pin(async move {
         for n in 0..1_000 {
-            let one = Found { id: format!("p{n}"), title: Some("good".to_owned()), ..Found::default() };
+            let one = SearchResult { id: format!("p{n}"), title: Some("good".to_owned()), ..SearchResult::default() };
             sink.found(vec![one]).await?;
         }
         Ok(())
@@ -91,7 +92,7 @@ fn flood(sink: Sink) -> Asking<'static> {
 
 #[tokio::test]
 async fn searches_that_ended_and_searches_that_wait_leave_room_for_those_that_come() {
-    // Enough for six, of which at most half may be what has been read.
+    // Space for six; at most half may be read packets.
     let room = 512 << 10;
     let settings = Settings { buffer_bytes_total: room, join: Duration::ZERO, ..Settings::default() };
     let searches = searches(settings, &[("plenty", plenty), ("hangs", hangs)]);
@@ -114,14 +115,14 @@ async fn searches_that_ended_and_searches_that_wait_leave_room_for_those_that_co
         assert_eq!((&last["state"], &last["result_packets"]), (&json!("complete"), &json!(10)), "{last}");
         assert!(searches.bytes() <= room, "{}", searches.bytes());
     }
-    // The newest that ended can still be read.
+    // The newest ended search can still be read.
     assert!(searches.running() == 12 && searches.bytes() > room / 4);
     waiting.iter().for_each(|(search, _)| assert!(searches.stop(&search.id)));
 }
 
 #[tokio::test]
 async fn a_search_that_ended_before_its_asker_came_keeps_its_room() {
-    // More than half is taken by what nobody has read.
+    // Unread packets hold more than half.
     let settings = Settings {
         buffer_bytes_total: 512 << 10,
         join: Duration::ZERO,
@@ -153,7 +154,7 @@ async fn a_search_that_ended_before_its_asker_came_keeps_its_room() {
 #[tokio::test]
 async fn a_panic_and_a_hang_cost_their_own_results_only_and_nobody_dies() {
     let searches = searches(Settings::default(), &[("good", good), ("panics", panics), ("hangs", hangs)]);
-    // The deadline leaves room for a backtrace: writing one of the panic may take half a second of the only thread.
+    // The deadline allows for a backtrace: writing one for the panic may take half a second of the only thread.
     for round in 0..3 {
         let all = packets(
             &searches,
@@ -183,7 +184,7 @@ async fn what_serves_searches_for_good_begins_again_where_it_dies() {
         let last = all.last().expect("a last packet");
         assert_eq!((&last["state"], &last["result_packets"]), (&json!("complete"), &json!(1)), "{last}");
         if round == 0 {
-            // They serve, and wait for more.
+            // They run and wait for work.
             for name in ["ask", "enrich", "filter", "classify", "deduplicate", "deliver", "search supervisor"] {
                 inject_panic(name);
             }
@@ -206,7 +207,7 @@ fn a_search_whose_guardian_is_gone_is_over() {
     assert!(search.outbox.is_sealed() && searches.running() == 0);
 }
 
-/// The stages themselves: one that panics at every other piece of work does the rest of it.
+/// A stage that panics at every other piece of work still does the rest.
 struct Moody;
 
 impl Stage for Moody {
@@ -225,7 +226,7 @@ async fn a_stage_that_panics_does_the_rest_of_its_work() {
         searches.start(&json!({"keywords": "x", "providers": ["hangs"]}), "", Instant::now()).await.expect("a search");
     let (mut stages, tally) = (JoinSet::new(), Arc::new(Tally::default()));
     let lane = start(&mut stages, Arc::new(Moody), 4, 2, &tally);
-    let leg = search.begin(Arc::new(Told::new("moody", good)));
+    let leg = search.begin(Arc::new(ScriptedProvider::new("moody", good)));
     for body in 0..100 {
         lane.push(Work { leg: leg.clone(), body }).await;
     }
@@ -265,14 +266,14 @@ async fn who_leaves_stops_the_work_and_nobody_waits_past_the_limit() {
         Err(Refusal::TooMany { running: 1, retry }) => assert!(retry <= Duration::from_secs(20)),
         other => panic!("{:?}", other.map(|(search, _)| search.id.clone())),
     }
-    // Nobody comes to read: the work ends long before its deadline, and its place is free.
+    // Without a reader, the work ends long before the deadline and releases its slot.
     tokio::time::timeout(Duration::from_secs(10), search.ended()).await.expect("it ended");
     while searches.running() > 0 {
         tokio::task::yield_now().await;
     }
     assert_eq!(json!(search.status())["state"], "absent");
     assert!(searches.start(&question, "another", Instant::now()).await.is_ok());
-    // Who is refused hears when this one is likely to end, by how long the last took, not when it must.
+    // The retry time follows the duration of past searches, not the deadline.
     match searches.start(&question, "a third", Instant::now()).await {
         Err(Refusal::TooMany { running: 1, retry }) => {
             assert!((Duration::from_secs(1)..Duration::from_secs(15)).contains(&retry), "{retry:?}");
@@ -297,7 +298,7 @@ async fn who_comes_while_work_waits_too_long_is_refused_until_it_does_not() {
     };
     assert!(matches!(refusal, Refusal::Busy { retry, .. } if retry == Duration::from_secs(1)), "{refusal:?}");
     begun.iter().for_each(|search| assert!(searches.stop(&search.id)));
-    // What waited for them is thrown away.
+    // The packets waiting for them are discarded.
     let again = async {
         while let Err(refusal) = searches.start(&question(begun.len()), "", Instant::now()).await {
             assert!(matches!(refusal, Refusal::Busy { .. } | Refusal::Early { .. }), "{refusal:?}");
@@ -326,23 +327,26 @@ async fn who_comes_before_his_turn_does_not_take_the_place_of_one_who_comes_for_
     }
     let Err(Refusal::TooMany { retry: told, .. }) = ask("e").await else { panic!("a fifth of four") };
     fewer(&begun[0], 3).await;
-    // There is room, but not for him yet; he keeps his turn, however often he comes.
+    // There is a slot, but not for this client yet. Early retries do not change its turn.
     for _ in 0..3 {
         let Err(Refusal::Early { retry }) = ask("e").await else { panic!("let in before his turn") };
         assert!(retry <= told);
     }
     begun.push(ask("f").await.expect("a first question"));
-    // Where next to nothing runs nobody is sent away.
+    // A lightly loaded server admits early retries.
     for (n, running) in [(1, 3), (2, 2), (3, 1)] {
         fewer(&begun[n], running).await;
     }
     ask("e").await.expect("a search");
 }
 
-fn many(sink: Sink) -> Asking<'static> {
+fn many(sink: Sink) -> ProviderFuture<'static> {
     Box::pin(async move {
-        let found =
-            |n: usize| Found { id: n.to_string(), title: Some(format!("x {}", n).repeat(300)), ..Found::default() };
+        let found = |n: usize| SearchResult {
+            id: n.to_string(),
+            title: Some(format!("x {}", n).repeat(300)),
+            ..SearchResult::default()
+        };
         sink.found((0..200).map(found).collect()).await
     })
 }
@@ -383,30 +387,40 @@ async fn a_reader_that_does_not_come_gets_what_fits_and_hears_that_it_is_not_all
 #[tokio::test]
 async fn no_provider_that_can_take_it_is_said_at_once() {
     let searches = searches(Settings::default(), &[]);
-    // There is no collection, so the only provider has nothing to look in.
+    // There is no collection, so the only provider has nothing to search.
     let all = packets(&searches, json!({"keywords": "x"})).await;
     assert_eq!((all.len(), all[0]["state"].as_str(), all[1]["state"].as_str()), (2, Some("skipped"), Some("absent")));
 }
 
-/// A disk that is full.
+/// A store whose disk is full.
 struct Full;
 
-impl Keeper for Full {
-    fn ready(&self, _: &crate::keep::Keep) -> Result<(), Refusal> {
+impl ResultStore for Full {
+    fn prepare(&self, _: &crate::result_store::KeepOptions) -> Result<(), Refusal> {
         Ok(())
     }
-    fn keep(&self, _: &crate::keep::Keep, _: &str, _: &str, found: &[Found]) -> Result<(), String> {
+    fn write(
+        &self,
+        _: &crate::result_store::KeepOptions,
+        _: &str,
+        _: &str,
+        found: &[SearchResult],
+    ) -> Result<(), String> {
         Err(format!("{} results: the disk is full", found.len()))
     }
 }
 
 #[tokio::test]
 async fn what_cannot_be_kept_is_said_once_and_delivered_all_the_same() {
-    fn twice(sink: Sink) -> Asking<'static> {
+    fn twice(sink: Sink) -> ProviderFuture<'static> {
         Box::pin(async move {
             for id in ["a", "b"] {
-                sink.found(vec![Found { id: id.to_owned(), title: Some(format!("good {id}")), ..Found::default() }])
-                    .await?;
+                sink.found(vec![SearchResult {
+                    id: id.to_owned(),
+                    title: Some(format!("good {id}")),
+                    ..SearchResult::default()
+                }])
+                .await?;
             }
             Ok(())
         })
@@ -421,7 +435,7 @@ async fn what_cannot_be_kept_is_said_once_and_delivered_all_the_same() {
     let last = all.last().expect("a last packet");
     assert_eq!((last["state"].as_str(), last["kept"].as_u64()), (Some("complete"), Some(0)));
     assert_eq!(all.iter().filter(|packet| packet["kind"] == "results").count(), 2);
-    // Where nobody keeps anything, that is said at once.
+    // Without a result store, `keep` is refused at once.
     let searches = self::searches(Settings::default(), &[("twice", twice)]);
     match searches.start(&question, "", Instant::now()).await {
         Err(Refusal::Invalid(mistake)) => assert_eq!(mistake.field.as_deref(), Some("keep")),

@@ -1,4 +1,4 @@
-//! The bytes of an answer into a value: JSON as it is, XML and CSV in JSON's shape, all in the charset that they say.
+//! Decodes the bytes of a response: JSON as it is, XML and CSV converted to JSON, in the declared charset.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use quick_xml::Reader;
@@ -6,34 +6,34 @@ use quick_xml::events::{BytesStart, Event};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Deepest nesting of XML that is read.
+/// Max nesting of XML.
 const DEPTH_MAX: usize = 64;
 
-/// What an answer is written in.
+/// The format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Format {
+pub enum ResponseFormat {
     /// RFC 8259.
     Json,
-    /// XML: an element is an object of its attributes (`@name`), its elements by name (a list where one repeats) and its
-    /// text (`$`); one of text alone is that text. RSS and Atom are this.
+    /// XML. An element becomes an object of its attributes (`@name`), its children by name (a list if repeated) and
+    /// its text (`$`). An element with text only becomes that text. This covers RSS and Atom.
     Xml,
     /// RFC 4180 with a header: a list of objects.
     Csv,
 }
 
-/// Reads an answer. The error is a sentence about the source.
-pub fn decode(format: Format, content_type: &str, bytes: &[u8]) -> Result<Value, String> {
+/// Decodes a response. The error is a sentence about the source.
+pub fn decode(format: ResponseFormat, content_type: &str, bytes: &[u8]) -> Result<Value, String> {
     let text = text(content_type, bytes)?;
     let start = text.trim_start();
     let is_page = is_html(content_type, start);
     match format {
-        Format::Json if is_page => Err("an HTML page came where JSON was due".to_owned()),
-        Format::Xml if is_page => Err("an HTML page came where XML was due".to_owned()),
-        Format::Csv if is_page => Err("an HTML page came where CSV was due".to_owned()),
-        Format::Json => serde_json::from_str(start).map_err(|e| format!("what came is not JSON: {e}")),
-        Format::Xml => xml(start).map_err(|e| format!("what came is not XML: {e}")),
-        Format::Csv => csv(start).map_err(|e| format!("what came is not CSV: {e}")),
+        ResponseFormat::Json if is_page => Err("an HTML page came where JSON was due".to_owned()),
+        ResponseFormat::Xml if is_page => Err("an HTML page came where XML was due".to_owned()),
+        ResponseFormat::Csv if is_page => Err("an HTML page came where CSV was due".to_owned()),
+        ResponseFormat::Json => serde_json::from_str(start).map_err(|e| format!("what came is not JSON: {e}")),
+        ResponseFormat::Xml => xml(start).map_err(|e| format!("what came is not XML: {e}")),
+        ResponseFormat::Csv => csv(start).map_err(|e| format!("what came is not CSV: {e}")),
     }
 }
 
@@ -44,8 +44,8 @@ fn is_html(content_type: &str, start: &str) -> bool {
         || content_type.starts_with("text/html") && head.starts_with('<')
 }
 
-/// The text of an answer: by its byte order mark, else by the charset of its type, else by its XML declaration, else
-/// UTF-8; what says UTF-8 and is not is read as Windows-1252, which is what such sources send.
+/// The text of a response. The charset is that of the byte order mark, else of the content type, else of the XML
+/// declaration, else UTF-8. Invalid UTF-8 is decoded as Windows-1252, which such sources use in practice.
 fn text(content_type: &str, bytes: &[u8]) -> Result<String, String> {
     let named = charset(content_type).or_else(|| declared(bytes));
     let encoding = match &named {
@@ -77,7 +77,7 @@ fn declared(bytes: &[u8]) -> Option<String> {
     Some(after[1..].split_once(quote)?.0.to_owned())
 }
 
-/// An element that is not closed yet.
+/// An element that is still open.
 struct Open {
     name: String,
     members: Map<String, Value>,
@@ -128,7 +128,7 @@ fn xml(text: &str) -> Result<Value, String> {
             Event::Text(text) => here.text.push_str(&text.decode().map_err(|e| e.to_string())?),
             Event::CData(text) => here.text.push_str(&text.decode().map_err(|e| e.to_string())?),
             Event::GeneralRef(reference) => {
-                // No entity is ever declared here, so none can grow: what is not known stays as it was written.
+                // No entity is ever declared here, so none can expand. Unknown ones stay as written.
                 let name = reference.decode().map_err(|e| e.to_string())?;
                 match (reference.resolve_char_ref(), quick_xml::escape::resolve_predefined_entity(&name)) {
                     (Ok(Some(sign)), _) => here.text.push(sign),
@@ -170,7 +170,7 @@ fn csv(text: &str) -> Result<Value, String> {
     Ok(Value::Array(rows))
 }
 
-/// A text without its markup: tags are dropped, entities read, white space is made one space.
+/// A text without its markup: tags are removed, entities decoded, white space collapsed.
 pub fn without_markup(text: &str) -> String {
     let marked = |text: &str| memchr::memchr2(b'<', b'&', text.as_bytes());
     if marked(text).is_none() {
@@ -229,30 +229,34 @@ mod tests {
     #[test]
     fn xml_takes_the_shape_of_json() {
         let text = "<?xml version=\"1.0\"?><rss a=\"1&amp;2\"><item>x &lt;b&gt; <![CDATA[<i>]]></item><item k='v'>y</item><e/></rss>";
-        let value = decode(Format::Xml, "application/rss+xml", text.as_bytes()).expect("XML");
+        let value = decode(ResponseFormat::Xml, "application/rss+xml", text.as_bytes()).expect("XML");
         assert_eq!(value, json!({"rss": {"@a": "1&2", "item": ["x <b> <i>", {"@k": "v", "$": "y"}], "e": ""}}));
         for broken in ["<a>", "<a></b>", "", "plain", &"<a>".repeat(100)] {
-            assert!(decode(Format::Xml, "", broken.as_bytes()).is_err(), "{broken}");
+            assert!(decode(ResponseFormat::Xml, "", broken.as_bytes()).is_err(), "{broken}");
         }
     }
 
     #[test]
     fn pages_are_named_and_charsets_honoured() {
         let page = b"<!DOCTYPE html><html></html>";
-        assert!(decode(Format::Json, "application/json", page).expect_err("refused").contains("HTML page"));
-        assert!(decode(Format::Json, "", b"{").expect_err("refused").contains("not JSON"));
+        assert!(decode(ResponseFormat::Json, "application/json", page).expect_err("refused").contains("HTML page"));
+        assert!(decode(ResponseFormat::Json, "", b"{").expect_err("refused").contains("not JSON"));
         let latin = b"{\"a\":\"caf\xe9\"}";
         for kind in ["application/json; charset=iso-8859-1", "application/json", "application/json;charset=\"utf-8\""] {
-            assert_eq!(decode(Format::Json, kind, latin).expect(kind), json!({"a": "café"}));
+            assert_eq!(decode(ResponseFormat::Json, kind, latin).expect(kind), json!({"a": "café"}));
         }
         let xml = b"<?xml version=\"1.0\" encoding=\"windows-1251\"?><a>\xcc\xe8\xf0</a>";
-        assert_eq!(decode(Format::Xml, "text/xml", xml).expect("XML"), json!({"a": "Мир"}));
-        assert!(decode(Format::Json, "text/plain; charset=klingon", b"{}").expect_err("refused").contains("klingon"));
+        assert_eq!(decode(ResponseFormat::Xml, "text/xml", xml).expect("XML"), json!({"a": "Мир"}));
+        assert!(
+            decode(ResponseFormat::Json, "text/plain; charset=klingon", b"{}")
+                .expect_err("refused")
+                .contains("klingon")
+        );
     }
 
     #[test]
     fn csv_is_a_list_of_objects() {
-        let value = decode(Format::Csv, "text/csv", b"a,b\r\n1,\"x, y\"\r\n").expect("CSV");
+        let value = decode(ResponseFormat::Csv, "text/csv", b"a,b\r\n1,\"x, y\"\r\n").expect("CSV");
         assert_eq!(value, json!([{"a": "1", "b": "x, y"}]));
     }
 
@@ -264,7 +268,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_answer_makes_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in "[<>&;a/#x0-9 =\"]{0,60}") {
-            for format in [Format::Json, Format::Xml, Format::Csv] {
+            for format in [ResponseFormat::Json, ResponseFormat::Xml, ResponseFormat::Csv] {
                 let _ = decode(format, "", &bytes);
                 let _ = decode(format, "", text.as_bytes());
             }

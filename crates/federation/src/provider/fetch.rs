@@ -1,4 +1,4 @@
-//! One call to an outside source: bounded in time and bytes, to public addresses only.
+//! One call to a remote source: bounded in time and bytes, to public addresses only.
 
 use super::guard::{self, PublicOnly};
 use bytes::{Bytes, BytesMut};
@@ -10,47 +10,47 @@ use std::error::Error;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Redirects that are followed.
+/// Max redirects.
 const REDIRECTS_MAX: usize = 5;
-/// Sources ask their callers for a name.
+/// Many sources require a user agent.
 const USER_AGENT: &str = concat!("Meridian/", env!("CARGO_PKG_VERSION"), " (search server)");
-/// Time to reach a source.
+/// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// An answer, whole.
+/// A complete response.
 #[derive(Debug, Clone)]
 pub struct Raw {
-    /// Its media type, in small letters.
+    /// Its media type, in lower case.
     pub content_type: String,
     /// Its body.
     pub bytes: Bytes,
-    /// The room that it takes among all answers, until it is read.
+    /// Its share of the byte budget of responses, until it is mapped.
     pub(crate) held: Option<Arc<ByteShare>>,
 }
 
 impl Raw {
-    /// An answer that takes no room from others.
+    /// A response outside the byte budget.
     pub fn apart(content_type: String, bytes: Bytes) -> Raw {
         Raw { content_type, bytes, held: None }
     }
 }
 
-/// Why a call brought nothing.
+/// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// A sentence.
     pub why: String,
-    /// Whether it speaks against the source; what speaks against the request does not open its breaker.
+    /// Whether the source is at fault. Errors of the request do not open its circuit breaker.
     pub source_is_broken: bool,
-    /// When it may be tried again, if at all.
+    /// When to retry, if at all.
     pub again: Option<Duration>,
-    /// Whether the source says that it is asked too much.
+    /// Whether the source reports too many requests.
     pub refused: bool,
-    /// Whether time ran out.
+    /// Whether the call timed out.
     pub late: bool,
 }
 
-/// The clients that all declared providers share, so that connections are kept, and the room for what they bring.
+/// The HTTP clients shared by all declared providers, with their connections and the byte budget of responses.
 #[derive(Debug)]
 pub struct Http {
     pub(crate) budget: ByteBudget,
@@ -60,7 +60,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Clients whose answers together hold at most so many bytes.
+    /// Clients whose responses hold at most `answer_bytes_total` bytes together.
     pub fn new(answer_bytes_total: usize) -> Http {
         Http {
             budget: ByteBudget::new(answer_bytes_total),
@@ -70,12 +70,12 @@ impl Http {
         }
     }
 
-    /// Clients that keep no connection: for hosts that others name, of which there is no end.
+    /// Clients that keep no idle connections, for the unbounded set of hosts that results link to.
     pub(crate) fn passing(answer_bytes_total: usize) -> Http {
         Http { passing: true, ..Http::new(answer_bytes_total) }
     }
 
-    /// A client; the one for private addresses only where a declaration allows them.
+    /// A client. The one that may call private addresses is only for declarations that allow it.
     pub fn client(&self, allow_private: bool) -> Result<&Client, String> {
         let cell = if allow_private { &self.any } else { &self.public };
         cell.get_or_init(|| build(allow_private, self.passing)).as_ref().map_err(Clone::clone)
@@ -88,7 +88,7 @@ fn build(allow_private: bool, passing: bool) -> Result<Client, String> {
     builder.build().map_err(|e| format!("no HTTP client: {}", chain(&e)))
 }
 
-/// A client that goes where it is sent and nowhere else: for webhooks.
+/// A client for webhooks: it follows no redirects.
 pub fn client_of_webhooks(allow_private: bool) -> Result<Client, String> {
     let client = builder(allow_private).redirect(Policy::none()).build();
     client.map_err(|e| format!("no HTTP client: {}", chain(&e)))
@@ -106,7 +106,7 @@ fn builder(allow_private: bool) -> ClientBuilder {
             _ => attempt.follow(),
         }
     });
-    // No proxy: it would look names up where nobody checks what they lead to.
+    // No proxy: it would resolve names itself, past the check for private addresses.
     let builder = Client::builder()
         .user_agent(USER_AGENT)
         .redirect(redirects)
@@ -116,7 +116,7 @@ fn builder(allow_private: bool) -> ClientBuilder {
     if allow_private { builder } else { builder.dns_resolver(Arc::new(PublicOnly)) }
 }
 
-/// Makes a call and takes its answer in, as far as there is room.
+/// Makes a call and reads its response, within the byte budget.
 pub async fn call(
     request: RequestBuilder,
     time: Duration,
@@ -161,7 +161,7 @@ async fn answer(
     if length > bytes_max as u64 {
         return Err(too_long());
     }
-    // Not the source's fault, and worth another try: room comes free all the time.
+    // Not the source's fault, and worth a retry, since budget is released all the time.
     let no_room = |bytes: usize| {
         let (held, limit) = (budget.held(), budget.limit());
         let why = format!(
@@ -169,8 +169,8 @@ async fn answer(
         );
         Failure { source_is_broken: false, refused: true, ..broken(why) }
     };
-    // An answer of known length waits with nothing in hand. One that grows is refused where there is no room: two that
-    // waited with a share each would wait for each other.
+    // A response of known length waits for its whole budget while it holds none. One of unknown length is refused
+    // without budget: two that wait while holding a share would deadlock.
     let known = length as usize;
     let mut share = budget.take(known, until).await.ok_or_else(|| no_room(known))?;
     let content_type =
@@ -195,7 +195,7 @@ fn broken(why: String) -> Failure {
 
 fn unreachable(error: reqwest::Error) -> Failure {
     let again = (!error.is_redirect() && !error.is_builder()).then_some(Duration::from_millis(100));
-    // The address may hold a credential.
+    // The URL may contain a credential.
     let why = chain(&error.without_url());
     Failure { again, ..broken(why) }
 }
@@ -212,7 +212,7 @@ pub fn chain(error: &dyn Error) -> String {
     out
 }
 
-/// In seconds; dates are left to those who have clocks that agree.
+/// In seconds. Dates are ignored, since clocks may differ.
 fn retry_after(response: &Response) -> Option<Duration> {
     let seconds: u64 = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
@@ -225,7 +225,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// A source whose every answer is this.
+    /// A source that always sends this response.
     async fn source(answer: String) -> (String, tokio::task::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/", listener.local_addr().expect("an address"));
@@ -281,20 +281,20 @@ mod tests {
                 counted.fetch_add(1, Ordering::Relaxed);
                 let _ = stream.read(&mut [0; 4096]).await;
                 let answer = format!(
-                    "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:{}/inside\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+                    "HTTP/1.1 302 SearchResult\r\nlocation: http://127.0.0.1:{}/inside\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
                     address.port()
                 );
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
         });
-        // A name that a test may send here, as a source's own name would lead to the source.
+        // A name mapped to this machine, as a source's own name would resolve.
         let client = builder(false).resolve("source.example", address).build().expect("a client");
         let url = format!("http://source.example:{}/", address.port());
         let room = ByteBudget::new(1 << 20);
         let failure = call(client.get(&url), Duration::from_secs(20), 1 << 20, &room).await.expect_err("refused");
         assert!(failure.why.contains("private address") && failure.again.is_none(), "{}", failure.why);
         assert_eq!(calls.load(Ordering::Relaxed), 1);
-        // A name that resolves to a private address is not called at all.
+        // A name that resolves to a private address is never called.
         let client = build(false, false).expect("a client");
         let failure =
             call(client.get(format!("http://localhost:{}/", address.port())), Duration::from_secs(20), 1 << 20, &room)

@@ -1,10 +1,10 @@
-//! No source can make the server call into its own network: names that resolve to private addresses, and addresses
-//! written out, are refused unless the declaration allows them.
+//! Protection against server-side request forgery. Names that resolve to private addresses, and literal private
+//! addresses, are refused unless the declaration allows them.
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Whether an address is out on the public internet.
+/// Whether an address is on the public internet.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => is_public_v4(v4),
@@ -12,7 +12,7 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// After the IANA registries of special-purpose addresses.
+/// By the IANA registries of special-purpose addresses.
 fn is_public_v4(v4: Ipv4Addr) -> bool {
     let [a, b, c, _] = v4.octets();
     let special = v4.is_private()
@@ -30,7 +30,7 @@ fn is_public_v4(v4: Ipv4Addr) -> bool {
 
 fn is_public_v6(v6: Ipv6Addr) -> bool {
     let [a, b, c, ..] = v6.segments();
-    // Addresses that carry an IPv4 one go where that goes: mapped, NAT64 and 6to4.
+    // Addresses that embed an IPv4 address (mapped, NAT64, 6to4) route to that address.
     if let Some(v4) = v6.to_ipv4_mapped() {
         return is_public_v4(v4);
     }
@@ -41,11 +41,11 @@ fn is_public_v6(v6: Ipv6Addr) -> bool {
     if a == 0x2002 {
         return is_public_v4(Ipv4Addr::new(last[2], last[3], last[4], last[5]));
     }
-    // Only 2000::/3 is given out; of it, not 2001::/23 and the documentation.
+    // Only 2000::/3 is allocated; of it, 2001::/23 and the documentation range are excluded.
     (0x2000..0x4000).contains(&a) && !(a == 0x2001 && (b < 0x200 || b == 0xdb8)) && !(a == 0x3fff && b < 0x1000)
 }
 
-/// Whether the host of an address may be called, as far as it can be told without asking for its name.
+/// Whether the host of a URL may be called, as far as known without resolving its name.
 pub fn may_call(url: &reqwest::Url) -> Result<(), String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("{}: only http and https are called", url.scheme()));
@@ -62,7 +62,7 @@ fn private(host: &str) -> String {
     format!("{host} is a private address, and nothing here allows to call those")
 }
 
-/// Resolves names as the machine does, and refuses those with no public address.
+/// Resolves names with the system resolver and refuses those without a public address.
 #[derive(Debug)]
 pub struct PublicOnly;
 
@@ -109,7 +109,7 @@ mod tests {
         for address in ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "2a00:1450::1", "64:ff9b::808:808"] {
             assert!(is_public(address.parse().expect("an address")), "{address}");
         }
-        // The parser of addresses knows the short and the octal forms.
+        // The URL parser accepts the short and octal forms.
         for url in ["http://127.1/", "http://0x7f.1/", "http://[::1]/", "http://2130706433/", "ftp://example.org/"] {
             assert!(may_call(&reqwest::Url::parse(url).expect("a URL")).is_err(), "{url}");
         }

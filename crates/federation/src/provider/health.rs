@@ -1,62 +1,62 @@
-//! What keeps one bad source from hurting anybody: a breaker, a rate, a budget of cost, and one of retries.
+//! Limits on the calls to a source: a circuit breaker, a rate limit, a cost budget and a retry budget.
 //!
-//! Time is handed in, so that each can be tested without waiting.
+//! The current time is a parameter, so that tests need not wait.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Whether a source is asked at all.
+/// Whether a call to a source is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// Ask.
+    /// Allowed.
     Open,
-    /// Ask after so long.
+    /// Allowed after this wait: the rate limit.
     Wait(Duration),
-    /// The breaker is open for so long.
-    Broken(Duration),
-    /// The day's budget is spent.
-    Spent,
+    /// The circuit breaker is open for this long.
+    BreakerOpen(Duration),
+    /// The cost budget of the day is spent.
+    BudgetSpent,
 }
 
-/// The limits of a source, as its declaration says.
+/// The limits of a source, from its declaration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Calls a second; 0: as many as may.
+    /// Max calls per second; 0 for no limit.
     pub rate: f64,
     /// Cost of a call, in a unit of the operator's choice.
     pub cost: f64,
-    /// Most cost in 24 hours; 0: no end.
+    /// Max cost in 24 hours; 0 for no limit.
     pub budget: f64,
-    /// Failures in a row that open the breaker; 0: never.
+    /// Consecutive failures that open the breaker; 0 for never.
     pub failures: u32,
-    /// How long it stays open; doubled each time that the call after it fails, up to 32 times as long.
+    /// How long the breaker stays open. It doubles each time that the probe fails, up to 32 times.
     pub open: Duration,
 }
 
-/// Share of calls that may be made again.
+/// Retries per call.
 const RETRY_SHARE: f64 = 0.1;
-/// Retries that a quiet source has in hand.
+/// Max retries saved up.
 const RETRIES_SAVED: f64 = 3.0;
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// How a source has been of late.
+/// The recent health of a source.
 #[derive(Debug)]
 pub struct Health {
     limits: Limits,
     tokens: f64,
     filled: Instant,
-    /// (hour, cost): at most 25 of them.
+    /// (start, cost) of each hour, at most 25 of them.
     spent: VecDeque<(Instant, f64)>,
     retries: f64,
     failed: u32,
     opened: u32,
     open_until: Option<Instant>,
-    /// The one call that tries an open breaker out.
-    trying: Option<Instant>,
+    /// When the probe of a half-open breaker began, if one is in progress.
+    probe_since: Option<Instant>,
 }
 
 impl Health {
-    /// A source that nothing is known of.
+    /// A source without history.
     pub fn new(limits: Limits, now: Instant) -> Health {
         let tokens = limits.rate.max(1.0);
         let (spent, open_until) = (VecDeque::new(), None);
@@ -69,21 +69,22 @@ impl Health {
             failed: 0,
             opened: 0,
             open_until,
-            trying: None,
+            probe_since: None,
         }
     }
 
-    /// Takes leave for one call; whoever gets [`Gate::Open`] calls, and then says how it went.
+    /// Requests permission for one call. After [`Gate::Open`], the caller makes the call and records its outcome.
     pub fn ask(&mut self, now: Instant) -> Gate {
         if let Some(until) = self.open_until {
-            // Of a trial that was given up nobody heard; after the breaker's time another may try.
-            let trying = self.trying.is_some_and(|since| now.saturating_duration_since(since) < self.limits.open);
-            if now < until || trying {
-                return Gate::Broken(until.saturating_duration_since(now).max(Duration::from_millis(1)));
+            // The outcome of an abandoned probe is never recorded. After the breaker's time another probe is allowed.
+            let probe_since =
+                self.probe_since.is_some_and(|since| now.saturating_duration_since(since) < self.limits.open);
+            if now < until || probe_since {
+                return Gate::BreakerOpen(until.saturating_duration_since(now).max(Duration::from_millis(1)));
             }
         }
         if self.limits.budget > 0.0 && self.spent_today(now) + self.limits.cost > self.limits.budget {
-            return Gate::Spent;
+            return Gate::BudgetSpent;
         }
         if self.limits.rate > 0.0 {
             let since = now.saturating_duration_since(self.filled).as_secs_f64();
@@ -94,9 +95,11 @@ impl Health {
             }
             self.tokens -= 1.0;
         }
+        // Half-open: this call is the probe, and no other is allowed until it ends.
         if self.open_until.is_some() {
-            self.trying = Some(now);
+            self.probe_since = Some(now);
         }
+        // Each call earns a fraction of a retry, so that retries cannot multiply the load on a failing source.
         self.retries = (self.retries + RETRY_SHARE).min(RETRIES_SAVED);
         if self.limits.cost > 0.0 {
             match self.spent.back_mut() {
@@ -107,15 +110,16 @@ impl Health {
         Gate::Open
     }
 
-    /// The call was answered.
+    /// Records a success.
     pub fn succeeded(&mut self) {
-        (self.failed, self.opened, self.open_until, self.trying) = (0, 0, None, None);
+        (self.failed, self.opened, self.open_until, self.probe_since) = (0, 0, None, None);
     }
 
-    /// The call failed.
+    /// Records a failure.
     pub fn failed(&mut self, now: Instant) {
         self.failed += 1;
-        let tried = self.trying.take().is_some();
+        let tried = self.probe_since.take().is_some();
+        // A failed probe opens the breaker at once, for twice as long.
         if self.limits.failures > 0 && (self.failed >= self.limits.failures || tried) {
             self.open_until = Some(now + self.limits.open * (1 << self.opened.min(5)));
             self.opened += 1;
@@ -123,7 +127,7 @@ impl Health {
         }
     }
 
-    /// Whether a failed call may be made again.
+    /// Whether a failed call may be retried.
     pub fn may_retry(&mut self) -> bool {
         let may = self.retries >= 1.0;
         if may {
@@ -170,12 +174,12 @@ mod tests {
             assert_eq!(health.ask(start), Gate::Open);
             health.failed(start);
         }
-        assert_eq!((health.ask(start), health.breaker(start)), (Gate::Broken(10 * SECOND), "open"));
+        assert_eq!((health.ask(start), health.breaker(start)), (Gate::BreakerOpen(10 * SECOND), "open"));
         let later = start + 10 * SECOND;
         assert_eq!((health.ask(later), health.breaker(later)), (Gate::Open, "half-open"));
-        assert!(matches!(health.ask(later), Gate::Broken(_)), "only one tries");
+        assert!(matches!(health.ask(later), Gate::BreakerOpen(_)), "only one tries");
         health.failed(later);
-        assert_eq!(health.ask(later), Gate::Broken(20 * SECOND), "twice as long");
+        assert_eq!(health.ask(later), Gate::BreakerOpen(20 * SECOND), "twice as long");
         let later = later + 20 * SECOND;
         assert_eq!(health.ask(later), Gate::Open);
         health.succeeded();
@@ -196,7 +200,7 @@ mod tests {
         let open = (0..1_000).filter(|n| rated.ask(start + Duration::from_millis(n * 10)) == Gate::Open).count();
         assert!((100..=111).contains(&open), "{open}");
         let (mut dear, start) = health(Limits { cost: 2.0, budget: 5.0, ..FREE });
-        assert_eq!([0, 0, 0].map(|_| dear.ask(start)), [Gate::Open, Gate::Open, Gate::Spent]);
+        assert_eq!([0, 0, 0].map(|_| dear.ask(start)), [Gate::Open, Gate::Open, Gate::BudgetSpent]);
         assert_eq!(dear.ask(start + DAY), Gate::Open);
     }
 

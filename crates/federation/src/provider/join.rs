@@ -1,4 +1,4 @@
-//! Answers that keep things apart: results in one list, who wrote them in another, with names that point from one to the other.
+//! Joins for normalised responses: results in one list, authors in another, linked by keys.
 
 use super::path::{Path, text};
 use super::rule::Rule;
@@ -6,10 +6,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Things that one result may point to by one name.
+/// Max items that one result may refer to by one name.
 const THINGS_MAX: usize = 16;
-/// Bytes that all results of an answer together may take over from other lists, as a multiple of the answer's own: a small
-/// answer whose every result points to the same large thing is not let grow without end.
+/// Max bytes that all results of a response may copy from other lists, as a multiple of the response size. It keeps a
+/// small response whose results all refer to one large item from growing without bound.
 const GROWTH_MAX: usize = 4;
 
 /// `[answer.join.NAME]`
@@ -21,7 +21,7 @@ pub struct JoinFile {
     by: String,
 }
 
-/// Another list of the answer, whose things are put under `join.NAME` of the results that point to them.
+/// Another list of the response. Its items are placed under `join.NAME` of the results that refer to them.
 #[derive(Debug, Clone)]
 pub struct Join {
     name: String,
@@ -31,7 +31,7 @@ pub struct Join {
 }
 
 impl Join {
-    /// Takes one apart; the error names the key.
+    /// Parses a join. The error names the key.
     pub fn new(name: &str, file: &JoinFile, fixed: &dyn Fn(&str) -> String) -> Result<Join, String> {
         let named = |key: &str, e: String| format!("answer.join.{name}.{key}: {e}");
         let path = |key: &str, written: &str| match written {
@@ -51,7 +51,7 @@ impl Join {
         &self.name
     }
 
-    /// The things of the list by their keys, each with its size.
+    /// The items of the list by key, each with its size.
     fn index<'a>(&self, answer: &'a Value) -> HashMap<String, (&'a Value, usize)> {
         let things: Vec<&Value> = match &self.list.all(answer)[..] {
             [Value::Array(list)] => list.iter().collect(),
@@ -61,7 +61,7 @@ impl Join {
     }
 }
 
-/// The items, each with what it points to under `join`.
+/// The items, each with the items it refers to under `join`.
 pub fn join(joins: &[Join], answer: &Value, answer_bytes: usize, items: &[&Value]) -> Vec<Value> {
     let lists: Vec<_> = joins.iter().map(|join| (join, join.index(answer))).collect();
     let mut left = answer_bytes.saturating_mul(GROWTH_MAX);
@@ -92,7 +92,7 @@ pub fn join(joins: &[Join], answer: &Value, answer_bytes: usize, items: &[&Value
     items.iter().map(one).collect()
 }
 
-/// About how many bytes a value takes.
+/// Approximate size of a value, in bytes.
 fn size(value: &Value) -> usize {
     32 + match value {
         Value::String(text) => text.len(),

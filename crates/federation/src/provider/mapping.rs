@@ -1,12 +1,12 @@
-//! From an answer to results, by rules: pure, so that a recorded answer is test enough.
+//! Maps a response to results by rules. It is pure, so that recorded responses suffice as tests.
 
-use super::decode::{Format, decode, without_markup};
+use super::decode::{ResponseFormat, decode, without_markup};
 use super::join::{Join, JoinFile, join};
 use super::path::Path;
 use super::rule::Rule;
-use super::when::When;
-use crate::found::Found;
-use crate::shape;
+use super::time_format::TimeFormat;
+use crate::geojson;
+use crate::search_result::SearchResult;
 use meridian_model::{Interval, geometry};
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerFile {
-    format: Format,
+    format: ResponseFormat,
     items: String,
     #[serde(default)]
     empty: Option<String>,
@@ -51,19 +51,19 @@ pub struct MappingFile {
     videos: Option<String>,
 }
 
-/// How a source says "nothing" other than by an empty list.
+/// How a source marks an empty result other than by an empty list.
 #[derive(Debug, Clone)]
 enum Empty {
-    /// By an object without members.
+    /// By an empty object.
     Bare,
-    /// By something that stands here.
+    /// By a value at this path.
     Sign(Path),
 }
 
-/// How an answer is read.
+/// The mapping of a response.
 #[derive(Debug, Clone)]
 pub struct Mapping {
-    format: Format,
+    format: ResponseFormat,
     items: Path,
     empty: Option<Empty>,
     error: Option<Path>,
@@ -75,7 +75,7 @@ pub struct Mapping {
     author: Option<Rule>,
     language: Option<Rule>,
     time: Option<Path>,
-    when: When,
+    when: TimeFormat,
     lon_lat: Option<(Path, Path)>,
     point: Option<Path>,
     geometry: Option<Path>,
@@ -84,23 +84,23 @@ pub struct Mapping {
     more: Vec<(String, Rule)>,
 }
 
-/// A field that questions are held against: its key, whether it is mapped, and whether a result has it.
-type Judged = (&'static str, bool, fn(&Found) -> bool);
+/// A field that questions test: its key, whether it is mapped, and whether a result has it.
+type MappedField = (&'static str, bool, fn(&SearchResult) -> bool);
 
-/// What an answer held.
+/// The contents of a response.
 #[derive(Debug)]
 pub struct Mapped {
     /// The results.
-    pub found: Vec<Found>,
-    /// Items that held nothing that could be taken.
+    pub found: Vec<SearchResult>,
+    /// Items that could not be mapped.
     pub unreadable: usize,
-    /// The answer as a value, for whoever looks for the next page.
+    /// The decoded response, to find the next page.
     pub value: Value,
 }
 
 impl Mapping {
-    /// Takes the rules of a declaration apart; `fixed` puts the values of `[set]` in. The error names the key, also of a rule
-    /// that could never find anything.
+    /// Parses the rules of a declaration; `fixed` inserts the values of `[set]`. The error names the key, also for a
+    /// rule that could never match.
     pub fn new(file: &AnswerFile, fixed: &dyn Fn(&str) -> String) -> Result<Mapping, String> {
         let map = &file.map;
         let rule = |key: &str, text: &Option<String>| {
@@ -115,7 +115,7 @@ impl Mapping {
             text.as_ref().map(read).transpose()
         };
         let top = |key: &str, text: &str| Path::parse(text).map_err(|e| format!("answer.{key}: {e}"));
-        let when = When::parse(map.time_format.as_deref()).map_err(|e| {
+        let when = TimeFormat::parse(map.time_format.as_deref()).map_err(|e| {
             format!("answer.map.time_format = {:?}: {e}", map.time_format.as_deref().unwrap_or_default())
         })?;
         if map.time_format.is_some() && map.time.is_none() {
@@ -163,7 +163,7 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Every join is used, and what is used is there.
+    /// Checks that every join is used, and that every used join exists.
     fn check_joins(&self) -> Result<(), String> {
         let mut used = Vec::new();
         for (field, paths) in self.fields() {
@@ -186,7 +186,7 @@ impl Mapping {
         }
     }
 
-    /// The fields that it fills, by their keys in the file, each with the paths that it is read from.
+    /// The mapped fields, by their keys in the file, each with its paths.
     pub(super) fn fields(&self) -> Vec<(String, Vec<&Path>)> {
         let rules = [
             ("id", &self.id),
@@ -212,8 +212,8 @@ impl Mapping {
         map.chain(self.more.iter().map(|(name, rule)| (format!("answer.more.{name}"), rule.paths()))).collect()
     }
 
-    fn judged(&self) -> [Judged; 10] {
-        let has_place = |found: &Found| found.shape.is_some();
+    fn mapped_fields(&self) -> [MappedField; 10] {
+        let has_place = |found: &SearchResult| found.shape.is_some();
         [
             ("title", self.title.is_some(), |found| found.title.is_some()),
             ("text", self.text.is_some(), |found| found.text.is_some()),
@@ -228,22 +228,22 @@ impl Mapping {
         ]
     }
 
-    /// Whether a field that questions are held against is mapped.
+    /// Whether a field that questions test is mapped.
     pub(super) fn maps(&self, key: &str) -> bool {
-        self.judged().iter().any(|(known, is_mapped, _)| *is_mapped && *known == key)
+        self.mapped_fields().iter().any(|(known, is_mapped, _)| *is_mapped && *known == key)
     }
 
-    /// The keys of fields that are mapped, and that none of these results has.
-    pub fn missing(&self, found: &[Found]) -> Vec<&'static str> {
-        let is_missing = |(_, is_mapped, has): &Judged| *is_mapped && !found.iter().any(has);
-        self.judged().into_iter().filter(is_missing).map(|(key, ..)| key).collect()
+    /// The keys of fields that are mapped and that no result has.
+    pub fn missing(&self, found: &[SearchResult]) -> Vec<&'static str> {
+        let is_missing = |(_, is_mapped, has): &MappedField| *is_mapped && !found.iter().any(has);
+        self.mapped_fields().into_iter().filter(is_missing).map(|(key, ..)| key).collect()
     }
 
-    /// Reads an answer. The error is a sentence about the source: what came is not what its declaration says.
+    /// Maps a response. The error is a sentence about the source: its response is not as declared.
     pub fn read(&self, content_type: &str, bytes: &[u8]) -> Result<Mapped, String> {
         let value = decode(self.format, content_type, bytes)?;
         let (found, unreadable) = self.with_items(&value, bytes.len(), |items| {
-            let found: Vec<Found> = items.iter().filter_map(|item| self.one(item)).collect();
+            let found: Vec<SearchResult> = items.iter().filter_map(|item| self.one(item)).collect();
             let unreadable = items.len() - found.len();
             (found, unreadable)
         })?;
@@ -255,17 +255,17 @@ impl Mapping {
         Ok(Mapped { found, unreadable, value })
     }
 
-    /// Decodes an answer, and gives its items, joined, to `look`.
-    pub(super) fn look<T>(
+    /// Decodes a response and passes its items, joined, to `inspect`.
+    pub(super) fn inspect<T>(
         &self,
         content_type: &str,
         bytes: &[u8],
-        look: impl FnOnce(&[&Value]) -> T,
+        inspect: impl FnOnce(&[&Value]) -> T,
     ) -> Result<T, String> {
-        self.with_items(&decode(self.format, content_type, bytes)?, bytes.len(), look)
+        self.with_items(&decode(self.format, content_type, bytes)?, bytes.len(), inspect)
     }
 
-    fn with_items<T>(&self, value: &Value, bytes: usize, look: impl FnOnce(&[&Value]) -> T) -> Result<T, String> {
+    fn with_items<T>(&self, value: &Value, bytes: usize, inspect: impl FnOnce(&[&Value]) -> T) -> Result<T, String> {
         if let Some(said) = self.error.as_ref().and_then(|path| path.text(value)) {
             return Err(format!("it answered with an error: {}", cut(&said)));
         }
@@ -277,14 +277,14 @@ impl Mapping {
             return Err("the answer has no list of results where it should stand: its shape has changed".to_owned());
         }
         if self.joins.is_empty() {
-            return Ok(look(&items));
+            return Ok(inspect(&items));
         }
         let joined = join(&self.joins, value, bytes, &items);
-        Ok(look(&joined.iter().collect::<Vec<_>>()))
+        Ok(inspect(&joined.iter().collect::<Vec<_>>()))
     }
 
-    /// Whether an answer without results says that there are none: by an empty list, by the sign that the declaration names, or
-    /// (XML has no empty lists) by what the list would stand in.
+    /// Whether a response without items is an empty result: by an empty list, by the declared marker, or by the parent
+    /// of the list, since XML has no empty lists.
     fn is_empty(&self, value: &Value) -> bool {
         let empty_list =
             self.items.first(value).is_some_and(|list| matches!(list, Value::Array(list) if list.is_empty()));
@@ -294,15 +294,15 @@ impl Mapping {
             None => false,
         };
         let around = match self.format {
-            Format::Json => false,
-            Format::Xml => self.items.parent().first(value).is_some_and(Value::is_object),
-            Format::Csv => value.is_array(),
+            ResponseFormat::Json => false,
+            ResponseFormat::Xml => self.items.parent().first(value).is_some_and(Value::is_object),
+            ResponseFormat::Csv => value.is_array(),
         };
         empty_list || sign || around
     }
 
-    /// A result of one item; `None` where it has nothing to know it by.
-    pub(super) fn one(&self, item: &Value) -> Option<Found> {
+    /// The result of one item; `None` if it has nothing to identify it.
+    pub(super) fn one(&self, item: &Value) -> Option<SearchResult> {
         let get = |rule: &Option<Rule>| rule.as_ref().and_then(|rule| rule.text(item));
         let clean = |rule: &Option<Rule>| get(rule).map(|text| without_markup(&text)).filter(|text| !text.is_empty());
         let list = |rule: &Option<Rule>| rule.as_ref().map(|rule| rule.texts(item)).unwrap_or_default();
@@ -314,7 +314,7 @@ impl Mapping {
             (None, None) => fingerprint(title.as_deref().unwrap_or_default(), body.as_deref().unwrap_or_default()),
         };
         let (place, shape) = self.place(item).unzip();
-        Some(Found {
+        Some(SearchResult {
             id,
             place,
             shape,
@@ -328,19 +328,19 @@ impl Mapping {
             images: list(&self.images),
             videos: list(&self.videos),
             more: self.more.iter().filter_map(|(name, rule)| Some((name.clone(), rule.value(item)?))).collect(),
-            ..Found::default()
+            ..SearchResult::default()
         })
     }
 
     fn place(&self, item: &Value) -> Option<(Value, geo_types::Geometry<f64>)> {
         if let Some(value) = self.geometry.as_ref().and_then(|path| path.first(item)) {
-            return Some((value.clone(), shape::read(value).ok()?));
+            return Some((value.clone(), geojson::read(value).ok()?));
         }
         let number = |path: &Path| path.text(item)?.parse::<f64>().ok();
         let apart = self.lon_lat.as_ref().and_then(|(lon, lat)| Some((number(lon)?, number(lat)?)));
         let (lon, lat) = match apart {
             Some(position) => position,
-            // GeoRSS writes the latitude first.
+            // GeoRSS has the latitude first.
             None => {
                 let text = self.point.as_ref()?.text(item)?;
                 let mut numbers = text.split([' ', ',']).filter(|n| !n.is_empty()).map(str::parse::<f64>);
@@ -348,9 +348,9 @@ impl Mapping {
                 (lon, lat)
             }
         };
-        // Where sources do not know, many of them write 0, 0.
+        // Many sources write 0, 0 for an unknown position.
         let known = (lon, lat) != (0.0, 0.0) && geometry::validate_position(lon, lat).is_ok();
-        known.then(|| (shape::point(lon, lat), geo_types::Geometry::Point(geo_types::Point::new(lon, lat))))
+        known.then(|| (geojson::point(lon, lat), geo_types::Geometry::Point(geo_types::Point::new(lon, lat))))
     }
 }
 
@@ -359,7 +359,7 @@ fn fingerprint(title: &str, text: &str) -> String {
     format!("{hash:032x}")
 }
 
-/// A source's words, short enough to be passed on.
+/// A message of a source, truncated.
 fn cut(said: &str) -> String {
     said.chars().take(200).collect()
 }
@@ -411,7 +411,7 @@ mod tests {
         let found = read("Thu, 01 Jan 1970 00:00:01 GMT", "45.5 -120");
         assert_eq!(
             (found.start(), found.place, found.link.as_deref()),
-            (Some(1_000_000), Some(crate::shape::point(-120.0, 45.5)), Some("https://x/1"))
+            (Some(1_000_000), Some(crate::geojson::point(-120.0, 45.5)), Some("https://x/1"))
         );
         let found = read("1970-01-01", "0 0");
         assert_eq!((found.start(), found.place), (Some(0), None));

@@ -1,65 +1,65 @@
-//! Providers: whom a search asks.
+//! Providers: the sources that a search asks.
 //!
-//! A provider is a declaration file ([`Declared`], asked over HTTP by [`Outside`]) or a Rust type that implements
-//! [`Provider`], as Meridian's own collections are ([`Own`]). Either hands what it gets to a [`crate::pipeline::Sink`] and
-//! ends with a word on how it went.
+//! A provider is a declaration file ([`Declared`], asked over HTTP by [`RemoteProvider`]) or a Rust type that
+//! implements [`Provider`], such as [`LocalProvider`] for Meridian's collections. Either passes its results to a
+//! [`crate::pipeline::Sink`] and returns how the request ended.
 
 mod declaration;
 mod decode;
-mod doubt;
+mod drift;
 mod fetch;
 mod guard;
 mod health;
 mod join;
+mod local;
 mod mapping;
-mod outside;
-mod own;
 mod path;
+mod provider_check;
+mod remote;
 mod rule;
 pub mod shipped;
 mod sign;
 mod template;
+mod time_format;
 mod token;
-mod trial;
 mod variables;
-mod when;
 
+#[cfg(any(test, feature = "testing"))]
+pub mod scripted;
 #[cfg(test)]
 mod tests;
-#[cfg(any(test, feature = "testing"))]
-pub mod told;
 
 pub use declaration::{Declared, Keywords, Takes};
 pub(crate) use fetch::call;
 pub use fetch::{Http, Raw};
 pub use fetch::{chain, client_of_webhooks};
 pub use guard::may_call;
+pub(crate) use local::of_feature;
+pub use local::{LocalProvider, locate};
 pub use mapping::{Mapped, Mapping};
-pub use outside::Outside;
-pub(crate) use own::of_feature;
-pub use own::{Own, locate};
-pub use trial::{Finding, Trial};
+pub use provider_check::{FieldCheck, ProviderCheck};
+pub use remote::RemoteProvider;
 
 use crate::pipeline::Sink;
 use crate::question::Question;
 use serde_json::Value;
 use std::pin::Pin;
 
-/// How asking ends where it does not end well.
+/// How a request to a provider failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// The source is broken, or what it sent is not what its declaration says.
+    /// The source failed, or its response is not as declared.
     Error(String),
-    /// The source was not asked, or would not answer: budget, rate, breaker.
+    /// The source was not asked or refused: budget, rate limit, circuit breaker.
     Refused(String),
-    /// The source took too long.
+    /// The source did not respond in time.
     Timeout(String),
 }
 
-/// A provider at work.
-pub type Asking<'a> = Pin<Box<dyn Future<Output = Result<(), Fault>> + Send + 'a>>;
+/// The future of a request to a provider.
+pub type ProviderFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Fault>> + Send + 'a>>;
 
-/// Somebody who can be asked.
+/// A source of results.
 pub trait Provider: Send + Sync + 'static {
     /// Its name in questions and packets.
     fn name(&self) -> &str;
@@ -67,23 +67,23 @@ pub trait Provider: Send + Sync + 'static {
     /// Its name for people.
     fn title(&self) -> &str;
 
-    /// Whether it can take a question; else why not, in a sentence.
+    /// Whether it can answer a question; the error is a sentence that says why not.
     fn takes(&self, question: &Question) -> Result<(), String>;
 
-    /// The parts of a question that its results need not be held against again.
+    /// The parts of a question that need not be checked again on its results.
     fn sure_of(&self) -> &[String];
 
-    /// Whether what its results lead to may be fetched from private addresses.
+    /// Whether the links in its results may lead to private addresses.
     fn allows_private(&self) -> bool {
         false
     }
 
-    /// How many searches may ask it at once; later ones wait, in the order of their priority.
+    /// Max concurrent searches. Others wait in order of priority.
     fn at_once(&self) -> usize;
 
-    /// Asks it. Dropped as soon as the search is over.
-    fn ask(&self, sink: Sink) -> Asking<'_>;
+    /// Requests results. The future is dropped when the search ends.
+    fn ask(&self, sink: Sink) -> ProviderFuture<'_>;
 
-    /// How it has been of late, for `GET /providers`.
+    /// Its recent health, for `GET /providers`.
     fn report(&self) -> Value;
 }

@@ -1,27 +1,27 @@
-//! Paths into an answer: `data.*.title|name`, over JSON and over what XML and CSV become.
+//! Paths into a response: `data.*.title|name`, over JSON and over converted XML and CSV.
 
 use serde_json::Value;
 
-/// Where in a value: alternatives, each a list of steps.
+/// A path: alternatives, each a list of steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path(Vec<Vec<Step>>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
-    /// A member of an object, or of each object of a list (XML repeats what JSON lists).
+    /// A member of an object, or of each object of a list, since XML repeats what JSON lists.
     Member(String),
     /// An element of a list.
     Element(usize),
     /// Every element or member.
     Each,
-    /// The elements with a member of this value; of none, those without it.
+    /// The elements with a member of this value; with an empty value, those without the member.
     Where(String, String),
 }
 
 impl Path {
-    /// Reads a path: steps with dots between; a number is an element, `*` is every one, `[name=value]` those with
-    /// such a member, `[name=]` those without; `|` stands between paths that are tried in turn. Empty: the value itself. The
-    /// error is a sentence about a path that could never lead anywhere.
+    /// Parses a path. Steps are separated by dots: a number is an element, `*` is every element, `[name=value]`
+    /// selects elements with such a member, `[name=]` those without. `|` separates alternatives, tried in order. An
+    /// empty path is the value itself. The error is a sentence about a path that could never match.
     pub fn parse(text: &str) -> Result<Path, String> {
         if text.is_empty() {
             return Ok(Path(vec![Vec::new()]));
@@ -39,7 +39,7 @@ impl Path {
         paths.map(Path).map_err(|why| format!("{text:?}: {why}"))
     }
 
-    /// The member that each alternative begins with, and the one after it.
+    /// The first two members of each alternative.
     pub fn roots(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.0.iter().filter_map(|steps| match &steps[..] {
             [Step::Member(first), Step::Member(second), ..] => Some((first.as_str(), Some(second.as_str()))),
@@ -48,7 +48,7 @@ impl Path {
         })
     }
 
-    /// What stands there, in order; nothing where the path leads nowhere or to null.
+    /// The values at the path, in order; empty if it leads nowhere or to null.
     pub fn all<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         self.0.iter().map(|steps| walk(steps, value)).find(|found| !found.is_empty()).unwrap_or_default()
     }
@@ -58,12 +58,12 @@ impl Path {
         self.all(value).first().copied()
     }
 
-    /// The first text: an alternative that leads to none is passed by, and an empty text counts as none.
+    /// The first text. Alternatives without a text are skipped, and an empty text counts as none.
     pub fn text(&self, value: &Value) -> Option<String> {
         self.0.iter().find_map(|steps| walk(steps, value).into_iter().find_map(text))
     }
 
-    /// Without its last step: where the things that it leads to are kept.
+    /// The path without its last step.
     pub fn parent(&self) -> Path {
         let above = |steps: &Vec<Step>| steps[..steps.len().saturating_sub(1)].to_vec();
         Path(self.0.iter().map(above).collect())
@@ -82,7 +82,7 @@ fn step(text: &str) -> Result<Step, String> {
     }
 }
 
-/// What stands at the end of these steps.
+/// The values at the end of these steps.
 fn walk<'a>(steps: &[Step], value: &'a Value) -> Vec<&'a Value> {
     let mut here = vec![value];
     for step in steps {
@@ -97,7 +97,7 @@ fn follow<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
         (Step::Member(name), Value::Object(members)) => members.get(name).into_iter().collect(),
         (Step::Member(_), Value::Array(list)) => list.iter().flat_map(|value| follow(step, value)).collect(),
         (Step::Element(at), Value::Array(list)) => list.get(*at).into_iter().collect(),
-        // One element of XML is no list.
+        // A single XML element is not converted to a list.
         (Step::Element(0), value) => vec![value],
         (Step::Where(..), Value::Array(list)) => list.iter().flat_map(|value| follow(step, value)).collect(),
         (Step::Where(name, sought), value) if value.get(name).and_then(text).unwrap_or_default() == *sought => {
@@ -109,7 +109,7 @@ fn follow<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
     }
 }
 
-/// A value as text: texts, numbers and truths; of an XML element with attributes, what stands in it.
+/// A value as text: a string, a number or a boolean; for an XML element with attributes, its text.
 pub fn text(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),

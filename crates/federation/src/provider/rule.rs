@@ -1,4 +1,4 @@
-//! What a field of a result is made of: a path, or a template over paths where there is a brace.
+//! A mapping rule for a field of a result: a path, or a template over paths if it contains a brace.
 
 use super::path::{Path, text};
 use super::template::Template;
@@ -7,14 +7,14 @@ use serde_json::Value;
 /// One entry of `[answer.map]`: `user.name`, or `https://example.org/{id}`.
 #[derive(Debug, Clone)]
 pub enum Rule {
-    /// Where it stands.
+    /// A path to the value.
     Path(Path),
-    /// What it is put together from, and where each part stands.
+    /// A template, and the path of each variable.
     Made(Template, Vec<(String, Path)>),
 }
 
 impl Rule {
-    /// Reads a rule. The error is a sentence about one that could never find anything.
+    /// Parses a rule. The error is a sentence about a rule that could never match.
     pub fn parse(written: &str) -> Result<Rule, String> {
         if written.is_empty() {
             return Err("it is empty: expected a path, or leave it out".to_owned());
@@ -42,7 +42,7 @@ impl Rule {
         }
     }
 
-    /// What it finds in an item, as text; the first where it finds several.
+    /// Its value in an item, as text; the first of several.
     pub fn text(&self, item: &Value) -> Option<String> {
         match self {
             Rule::Path(path) => path.text(item),
@@ -53,7 +53,7 @@ impl Rule {
         }
     }
 
-    /// All that it finds, as texts.
+    /// All its values in an item, as texts.
     pub fn texts(&self, item: &Value) -> Vec<String> {
         match self {
             Rule::Path(path) => path.all(item).into_iter().filter_map(text).collect(),
@@ -61,7 +61,7 @@ impl Rule {
         }
     }
 
-    /// What it finds, as it is.
+    /// Its value in an item, unconverted.
     pub fn value(&self, item: &Value) -> Option<Value> {
         match self {
             Rule::Path(path) => path.first(item).cloned(),

@@ -1,4 +1,4 @@
-//! The declarations that ship with Meridian, and how an operator's own are read beside them.
+//! The declarations shipped with Meridian, and the loading of the operator's own.
 
 use super::Declared;
 use std::path::Path;
@@ -37,7 +37,7 @@ const FILES: &[(&str, &str)] = &[
     ("youtube", include_str!("../../providers/youtube.toml")),
 ];
 
-/// Those that need values of the operator's before they can be asked: a feed's address, a server's.
+/// Declarations that need values of the operator, such as the URL of a feed or server.
 const PATTERNS: [&str; 4] = ["bing-news", "ogc-features", "rss", "stac"];
 
 /// The text of a shipped declaration.
@@ -45,18 +45,18 @@ pub fn text(name: &str) -> Option<String> {
     FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
 }
 
-/// The names of all that can be asked as they are.
+/// The names of those that need no values.
 pub fn names() -> impl Iterator<Item = &'static str> {
     all().filter(|name| !PATTERNS.contains(name))
 }
 
-/// The names of all, also of those that need values of the operator's.
+/// The names of all, including those that need values.
 pub fn all() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
 
-/// Reads the shipped declarations that `on` names (with commas between; `all`; nothing: none), and all `*.toml` of a folder. The
-/// error names the file and the key.
+/// Loads the shipped declarations that `on` names (comma-separated; `all`; empty for none), and every `*.toml` of a
+/// folder. The error names the file and the key.
 pub fn load(on: &str, folder: Option<&Path>) -> Result<Vec<Arc<Declared>>, String> {
     let mut providers: Vec<Arc<Declared>> = Vec::new();
     let named: Vec<&str> = match on.trim() {
@@ -65,7 +65,7 @@ pub fn load(on: &str, folder: Option<&Path>) -> Result<Vec<Arc<Declared>>, Strin
     };
     let mut add = |shown: &str, text: &str| -> Result<(), String> {
         let declared = Declared::parse(text, &self::text).map_err(|e| format!("{shown}: {e}"))?;
-        if declared.name == super::Own::NAME || providers.iter().any(|other| other.name == declared.name) {
+        if declared.name == super::LocalProvider::NAME || providers.iter().any(|other| other.name == declared.name) {
             return Err(format!("{shown}: another provider has the name {:?}", declared.name));
         }
         providers.push(Arc::new(declared));

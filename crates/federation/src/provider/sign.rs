@@ -1,4 +1,4 @@
-//! Requests that are signed: some sources want a hash over what is asked and a secret, so that nobody asks in another's name.
+//! Signed requests: some sources require a hash over the request and a secret.
 
 use super::template::Template;
 use md5::{Digest, Md5};
@@ -14,19 +14,19 @@ pub struct SignFile {
     without: Vec<String>,
 }
 
-/// The signature as Odnoklassniki and older Facebook-like interfaces have it: MD5, in small hexadecimal letters, over all
-/// `name=value` of the query, in the order of the names and with nothing between, and then the secret
-/// (<https://apiok.ru/en/dev/methods>). MD5 protects little; it is what they ask for.
+/// The signature of Odnoklassniki and older Facebook-like APIs: MD5, in lower-case hexadecimal digits. It covers each
+/// `name=value` of the query, sorted by name and concatenated, and then the secret
+/// (<https://apiok.ru/en/dev/methods>). MD5 is weak, but these sources require it.
 #[derive(Debug, Clone)]
 pub struct Sign {
-    /// The parameter that it is sent as.
+    /// The parameter that holds the signature.
     pub name: String,
     secret: Template,
     without: Vec<String>,
 }
 
 impl Sign {
-    /// Takes one apart; `secret` reads a template that names credentials.
+    /// Parses the settings; `secret` parses a template that names credentials.
     pub fn new(file: &SignFile, secret: &dyn Fn(&str, &str) -> Result<Template, String>) -> Result<Sign, String> {
         if file.name.is_empty() {
             return Err("request.sign.name: it is empty: expected the name of a parameter".to_owned());
@@ -35,7 +35,7 @@ impl Sign {
         Ok(Sign { name, secret: secret("request.sign.secret", &file.secret)?, without })
     }
 
-    /// The signature of a query; `None` where the secret is not there.
+    /// The signature of a query; `None` without the secret.
     pub fn of(&self, query: &[(String, String)], value: &dyn Fn(&str, &str) -> Option<String>) -> Option<String> {
         let mut signed: Vec<String> = query
             .iter()
@@ -61,7 +61,7 @@ mod tests {
             list.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
         let secret = |_: &str, _: &str| Some("c".to_owned());
-        // MD5 of "a=1b=2c", and of "abc" (RFC 1321, A.5) where nothing is signed but the secret.
+        // MD5 of "a=1b=2c", and of "abc" (RFC 1321, A.5) where only the secret is signed.
         let of = |list: &[(&str, &str)]| sign.of(&query(list), &secret).expect("a signature");
         assert_eq!(of(&[("b", "2"), ("access_token", "x"), ("a", "1")]), of(&[("a", "1"), ("b", "2")]));
         assert_ne!(of(&[("a", "1"), ("b", "2")]), of(&[("a", "2"), ("b", "1")]));

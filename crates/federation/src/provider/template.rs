@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// A text with variables, taken apart once.
+/// A parsed template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
 
@@ -13,7 +13,7 @@ enum Part {
 }
 
 impl Template {
-    /// Takes a text apart; `known` says which variables there are. Doubled braces stand for themselves.
+    /// Parses a template; `known` says which variables exist. Doubled braces are literal.
     pub fn parse(text: &str, known: impl Fn(&str) -> bool) -> Result<Template, String> {
         let (mut parts, mut plain) = (Vec::new(), String::new());
         let mut rest = text;
@@ -59,7 +59,7 @@ impl Template {
         })
     }
 
-    /// The text with its variables filled in by `value`; `None` where one has no value.
+    /// The text with variables replaced by `value`; `None` if one has no value.
     pub fn fill(&self, value: &dyn Fn(&str, &str) -> Option<String>) -> Option<String> {
         let mut out = String::new();
         for part in &self.0 {
@@ -72,7 +72,7 @@ impl Template {
     }
 }
 
-/// An instant in a format: `unix` (seconds), `unix-ms`, nothing for RFC 3339, or strftime's letters (UTC).
+/// An instant in a format: `unix` (seconds), `unix-ms`, empty for RFC 3339, or a strftime format (UTC).
 pub fn instant(micros: i64, format: &str) -> Option<String> {
     let at = jiff::Timestamp::from_microsecond(micros).ok()?;
     match format {

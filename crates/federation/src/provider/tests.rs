@@ -1,10 +1,10 @@
-//! The shipped declarations over recorded answers.
+//! The shipped declarations, tested on recorded responses.
 
-use super::{Declared, Own, shipped};
+use super::{Declared, LocalProvider, shipped};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Pattern values for those that need some.
+/// Sample values for declarations that need some.
 fn declared(name: &str) -> Declared {
     let text = match name {
         "rss" => "name = \"x\"\nextends = \"rss\"\n[set]\nfeed = \"https://example.org/feed\"".to_owned(),
@@ -22,7 +22,7 @@ fn declared(name: &str) -> Declared {
 fn features(name: &str, fixture: &[u8]) -> Vec<Value> {
     let mapped = declared(name).mapping.read("", fixture).unwrap_or_else(|e| panic!("{name}: {e}"));
     assert_eq!(mapped.unreadable, 0, "{name}");
-    mapped.found.iter().map(super::super::found::Found::feature).collect()
+    mapped.found.iter().map(crate::SearchResult::feature).collect()
 }
 
 #[test]
@@ -222,13 +222,13 @@ fn every_shipped_declaration_maps_its_recorded_answer() {
     ] {
         tested.push(name);
         assert_eq!(features(name, fixture)[0], expected, "{name}");
-        // Another shape is broken, not empty.
+        // A response of another shape is an error, not empty.
         let other: &[u8] = if matches!(name, "rss" | "medium") { b"<a><b/></a>" } else { b"{\"unexpected\":[]}" };
         assert!(declared(name).mapping.read("", other).is_err(), "{name}");
-        // Every rule finds something in the recorded answer; these few sources have parts that theirs lacks.
+        // Every rule finds a value in the recorded response, except for parts that these sources lack.
         let lacking = ["bluesky", "ogc-features", "rss", "stac", "usgs-earthquakes"].contains(&name);
-        let doubts = declared(name).try_on("", fixture).expect(name).doubts;
-        assert!(doubts.is_empty() || lacking, "{name}: {doubts:?}");
+        let warnings = declared(name).check_response("", fixture).expect(name).warnings;
+        assert!(warnings.is_empty() || lacking, "{name}: {warnings:?}");
     }
     tested.sort_unstable();
     assert_eq!(tested, shipped::all().collect::<Vec<_>>(), "each that ships has a recorded answer");
@@ -239,7 +239,7 @@ fn a_feed_may_be_atom_or_rss_1_as_well() {
     let point = json!({"type": "Point", "coordinates": [4.83, 45.76]});
     let flood = json!({"title": "Flood & storm", "text": "Stay home", "link": "https://example.org/w1", "author": "Ann",
         "time": "2026-01-05T10:00:00Z"});
-    // Of its links the one that is its page, its picture of another; XHTML is not read, what sums it up is.
+    // Of its links, the page link and the image are taken. XHTML is not parsed; the summary is used.
     let mut with_picture = flood.clone();
     with_picture["images"] = json!(["https://example.org/w1.jpg"]);
     let bridge = json!({"title": "The old bridge", "text": "It is closed", "link": "https://example.org/w2", "time": "2026-01-05T10:00:00Z"});
@@ -270,12 +270,12 @@ fn everybody_who_can_be_asked_has_a_page_and_a_row() {
     let mut named: Vec<String> = Vec::new();
     for page in std::fs::read_dir(docs.join("providers")).expect("the pages") {
         let text = read(&page.expect("a page").path());
-        // What stands between backticks in the first line.
+        // The text between backticks in the first line.
         let head = text.lines().next().unwrap_or_default();
         named.extend(head.split('`').skip(1).step_by(2).map(str::to_owned));
     }
     named.sort();
-    let mut all: Vec<&str> = shipped::all().chain([Own::NAME]).collect();
+    let mut all: Vec<&str> = shipped::all().chain([LocalProvider::NAME]).collect();
     all.sort_unstable();
     assert_eq!(named, all);
     let table = read(&docs.join("searches.md"));

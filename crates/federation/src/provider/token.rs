@@ -1,4 +1,4 @@
-//! Access tokens: sources that give their callers a key for an hour against a name and a password.
+//! Access tokens: short-lived keys that some sources issue for a name and a password.
 
 use super::fetch::{self, Http};
 use super::guard;
@@ -13,13 +13,13 @@ use std::fmt;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// An answer with a token is short.
+/// Max bytes of a token response.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// A token is not used in its last moments.
+/// A token is not used this close to its expiry.
 const MARGIN: Duration = Duration::from_secs(30);
-/// How long a token is taken to live where its source does not say.
+/// Lifetime of a token if its source gives none.
 const LIFE_DEFAULT: Duration = Duration::from_secs(3_600);
-/// Longest that one is used, whatever its source says.
+/// Max lifetime of a token, whatever its source says.
 const LIFE_MAX: Duration = Duration::from_secs(86_400);
 
 /// `[token]`
@@ -37,8 +37,8 @@ fn granted() -> BTreeMap<String, String> {
     BTreeMap::from([("grant_type".to_owned(), "client_credentials".to_owned())])
 }
 
-/// How a token is had: OAuth 2.0 with the client's own credentials (RFC 6749, section 4.4): a form is posted with the name
-/// and the password in the header, and `access_token` and `expires_in` come back.
+/// OAuth 2.0 with the client's own credentials (RFC 6749, section 4.4). A form is posted with the name and the
+/// password in the header; `access_token` and `expires_in` are returned.
 #[derive(Debug, Clone)]
 pub struct Token {
     url: String,
@@ -48,7 +48,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// Takes one apart; `secret` reads a template that names credentials, `fixed` puts the values of `[set]` in.
+    /// Parses the settings. `secret` parses a template that names credentials; `fixed` inserts the values of `[set]`.
     pub fn new(
         file: &TokenFile,
         secret: &dyn Fn(&str, &str) -> Result<Template, String>,
@@ -68,22 +68,22 @@ impl Token {
     }
 }
 
-/// The token of a source, had once for all searches.
+/// The token of a source, shared by all searches.
 #[derive(Default)]
 pub struct Tokens {
     held: Mutex<Option<(String, Instant)>>,
 }
 
 impl fmt::Debug for Tokens {
-    /// Without the token: it is a secret.
+    /// Without the token, which is a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tokens")
     }
 }
 
 impl Tokens {
-    /// The token, asked for where there is none or it has run out; `None` where the source wants none. Whoever comes while
-    /// it is asked for waits for the same.
+    /// The token, requested if absent or expired; `None` if the source requires none. Concurrent callers wait for the
+    /// same request.
     pub async fn get(&self, declared: &Declared, http: &Http, time: Duration) -> Result<Option<String>, Fault> {
         let Some(token) = &declared.token else { return Ok(None) };
         let mut held = self.held.lock().await;
@@ -97,7 +97,7 @@ impl Tokens {
         Ok(Some(text))
     }
 
-    /// Forgets the token: the source would not take it.
+    /// Discards the token after the source rejected it.
     pub async fn forget(&self) {
         *self.held.lock().await = None;
     }

@@ -1,38 +1,38 @@
-//! The variables of a request: what a question has for the templates of a declaration.
+//! The variables of a request: what a question provides for the templates of a declaration.
 
 use super::declaration::Declared;
 use super::template;
 use crate::question::Question;
 
-/// The year 2100, in microseconds: the end of an interval that has none.
+/// The year 2100, in microseconds since 1970: the end of an unbounded interval.
 const FAR_OFF: i64 = 4_102_444_800_000_000;
 
-/// Where the next page is.
+/// The location of the next page.
 #[derive(Debug, Clone)]
 pub enum Page {
-    /// The pages and the results before it.
+    /// By the numbers of pages and of results before it.
     Numbered(u64, u64),
-    /// At this address.
+    /// By its URL.
     At(String),
-    /// Behind this text.
+    /// By its cursor.
     Behind(String),
 }
 
-/// What a request is made of.
+/// The inputs of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Variables<'a> {
-    /// Who is asked.
+    /// The provider.
     pub declared: &'a Declared,
-    /// What is asked.
+    /// The question.
     pub question: &'a Question,
-    /// Which page of it.
+    /// The page requested.
     pub page: &'a Page,
-    /// The access token, where the source wants one.
+    /// The access token, if the source requires one.
     pub token: Option<&'a str>,
 }
 
 impl Variables<'_> {
-    /// The value of a variable, if the question has it.
+    /// The value of a variable, if the question provides it.
     pub fn value(&self, name: &str, format: &str) -> Option<String> {
         let question = self.question;
         let words = question.keywords.as_ref();
@@ -58,7 +58,7 @@ impl Variables<'_> {
             "author" => question.author.clone(),
             "start" => instant(question.interval.start),
             "end" => instant(question.interval.end),
-            // For sources that want both ends: the open one is put far off.
+            // For sources that require both ends, an unbounded end is in the far future or past.
             "after" if question.has_time() => template::instant(question.interval.start.max(0), format),
             "before" if question.has_time() => template::instant(question.interval.end.min(FAR_OFF), format),
             "language" => question.language.clone(),
@@ -74,7 +74,7 @@ impl Variables<'_> {
         }
     }
 
-    /// Results that a page is asked for.
+    /// The number of results to request in a page.
     pub fn size(&self) -> usize {
         self.declared.size.min(self.question.limit).max(self.declared.least)
     }

@@ -1,33 +1,33 @@
-//! Who sees a search to its end. That is told, and its place given back, whatever becomes of him.
+//! The supervisor of a search. It reports the end and releases the slot, even after a panic.
 
 use super::{Key, Running, Searches};
 use crate::search::Search;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// The guardian of a search: it is over when he is dropped.
+/// The supervisor of one search, which ends when this is dropped.
 pub(super) struct SearchSupervisor {
     searches: Arc<Searches>,
     id: String,
     key: Key,
-    /// The search and its place, until it is over.
+    /// The search and its slot, until it has ended.
     open: Mutex<Option<(Arc<Search>, Running)>>,
 }
 
 impl SearchSupervisor {
-    /// Of a search; `key` says who asks what.
+    /// Supervises a search; `key` identifies client and question.
     pub(super) fn new(searches: Arc<Searches>, search: Arc<Search>, place: Running, key: Key) -> Arc<SearchSupervisor> {
         let (id, open) = (search.id.clone(), Mutex::new(Some((search, place))));
         Arc::new(SearchSupervisor { searches, id, key, open })
     }
 
-    /// Waits for the end of the search, tells it, and forgets it after a while.
+    /// Waits for the end of the search, reports it, and forgets the search after `keep`.
     pub(super) async fn watch(self: Arc<SearchSupervisor>) {
         let settings = &self.searches.settings;
         let search = self.open.lock().as_ref().map(|(search, _)| search.clone());
         if let Some(search) = search {
             let given_up = tokio::select! {
-                () = search.all_told() => "",
+                () = search.all_reported() => "",
                 () = search.ended() => "",
                 () = tokio::time::sleep_until(search.deadline.into()) => "it had not answered at the deadline",
                 () = search.outbox.abandoned(settings.gone, settings.wait) => "nobody was there to read any more",
@@ -40,12 +40,14 @@ impl SearchSupervisor {
         registry.ended.retain(|ended| *ended != self.id);
     }
 
-    /// Tells the end of the search, once.
+    /// Ends the search, once.
     fn end(&self, why_open: &str) {
+        // Taking the value makes the end idempotent: `watch` and `Drop` may both call this.
         let Some((search, place)) = self.open.lock().take() else { return };
         search.seal(why_open);
         let searches = &self.searches;
         searches.registry.lock().note_end(search.arrived.elapsed());
+        // The slot is released before the registry is locked again, because its own drop takes that lock.
         drop(place);
         let mut registry = searches.registry.lock();
         if registry.joinable.get(&self.key) == Some(&self.id) {
@@ -58,7 +60,7 @@ impl SearchSupervisor {
             }
         }
         if searches.budget.is_short() {
-            searches.make_room(&mut registry, &self.id);
+            searches.evict_ended(&mut registry, &self.id);
         }
     }
 }

@@ -41,7 +41,7 @@ async fn the_poller_dies_and_polls_again() {
          [answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"\ntext = \"text\"\n[limits]\nallow_private = true"
     );
     let mut world = World::new(NEWS);
-    world.saved.poll_least = Duration::from_secs(1);
+    world.saved.poll_min = Duration::from_secs(1);
     world.settings.providers.push(Arc::new(Declared::parse(&text, &|_| None).expect("a declaration")));
     let saved = world.open();
     let asked = json!({"keywords": "flood", "providers": ["source"], "poll_s": 1});

@@ -2,8 +2,8 @@
 
 use crate::index::Index;
 use geo_types::{Coord, Geometry, LineString, Point};
-use meridian_federation::Found;
 use meridian_federation::Question;
+use meridian_federation::SearchResult;
 use meridian_federation::Settings;
 use meridian_federation::event::Events;
 use meridian_federation::pipeline::classify::classify;
@@ -21,7 +21,7 @@ const SPEC: &str =
 
 /// An event, as the test thinks of it.
 #[derive(Debug, Clone)]
-struct Told {
+struct Sample {
     title: Option<String>,
     text: Option<String>,
     author: Option<String>,
@@ -33,7 +33,7 @@ struct Told {
 
 const DAY: i64 = 86_400_000_000;
 
-fn batch(schema: &Arc<Schema>, events: &[Told]) -> Batch {
+fn batch(schema: &Arc<Schema>, events: &[Sample]) -> Batch {
     let mut builder = BatchBuilder::new(schema.clone());
     for event in events {
         for (field, text) in [&event.title, &event.text, &event.author, &event.language].into_iter().enumerate() {
@@ -53,8 +53,8 @@ fn batch(schema: &Arc<Schema>, events: &[Told]) -> Batch {
     builder.finish().unwrap()
 }
 
-fn naive(question: &Question, event: &Told) -> bool {
-    let mut found = Found {
+fn naive(question: &Question, event: &Sample) -> bool {
+    let mut found = SearchResult {
         title: event.title.clone(),
         text: event.text.clone(),
         author: event.author.clone(),
@@ -62,7 +62,7 @@ fn naive(question: &Question, event: &Told) -> bool {
         images: event.image.then(|| "https://example.org/a.jpg".to_owned()).into_iter().collect(),
         time: Some(Interval::at(event.day * DAY)),
         shape: event.place.clone(),
-        ..Found::default()
+        ..SearchResult::default()
     };
     classify(&mut found, question);
     let texts = [&event.title, &event.text, &event.author, &event.language];
@@ -99,10 +99,18 @@ fn place() -> impl Strategy<Value = Option<Geometry<f64>>> {
     proptest::option::weighted(0.9, prop_oneof![4 => point, 1 => line])
 }
 
-fn told() -> impl Strategy<Value = Told> {
+fn sample() -> impl Strategy<Value = Sample> {
     let language = proptest::option::of(prop_oneof![Just("en".to_owned()), Just("fr".to_owned())]);
     (text(), text(), author(), language, any::<bool>(), 0..10_i64, place()).prop_map(
-        |(title, text, author, language, image, day, place)| Told { title, text, author, language, image, day, place },
+        |(title, text, author, language, image, day, place)| Sample {
+            title,
+            text,
+            author,
+            language,
+            image,
+            day,
+            place,
+        },
     )
 }
 
@@ -159,7 +167,7 @@ proptest! {
     #[test]
     fn the_index_finds_what_looking_at_every_question_finds(
         questions in proptest::collection::vec(question(), 1..60),
-        events in proptest::collection::vec(told(), 1..40),
+        events in proptest::collection::vec(sample(), 1..40),
         changes in proptest::collection::vec((any::<proptest::sample::Index>(), question()), 40),
     ) {
         let schema = Arc::new(schema_spec::parse(SPEC).unwrap());
@@ -169,33 +177,33 @@ proptest! {
         let rows = Events::of("c", &batch, &writer, &seqs);
         let mut index = Index::default();
         // The place of a question in this list is its name.
-        let mut standing: Vec<Option<(u32, Arc<Question>)>> = Vec::new();
+        let mut match_index: Vec<Option<(u32, Arc<Question>)>> = Vec::new();
         for question in questions.into_iter().flatten() {
-            standing.push(Some((index.insert(question.clone(), standing.len()), question)));
+            match_index.push(Some((index.insert(question.clone(), match_index.len()), question)));
         }
         for (row, (event, (which, new))) in events.iter().zip(changes).enumerate() {
             let mut found = Vec::new();
             index.answered(&rows.event(row), |name| found.push(*name));
             found.sort_unstable();
-            let expected: Vec<usize> = standing
+            let expected: Vec<usize> = match_index
                 .iter()
                 .enumerate()
                 .filter_map(|(name, one)| one.as_ref().filter(|(_, question)| naive(question, event)).map(|_| name))
                 .collect();
             prop_assert_eq!(&found, &expected, "{:?}", event);
             // One goes, and another comes under a name of its own.
-            if !standing.is_empty() {
-                let name = which.index(standing.len());
-                if let Some((number, _)) = standing[name].take() {
+            if !match_index.is_empty() {
+                let name = which.index(match_index.len());
+                if let Some((number, _)) = match_index[name].take() {
                     prop_assert_eq!(index.remove(number), Some(name));
                     prop_assert_eq!(index.remove(number), None);
                 }
             }
             if let Some(new) = new {
-                standing.push(Some((index.insert(new.clone(), standing.len()), new)));
+                match_index.push(Some((index.insert(new.clone(), match_index.len()), new)));
             }
         }
-        for (number, _) in standing.into_iter().flatten() {
+        for (number, _) in match_index.into_iter().flatten() {
             index.remove(number);
         }
         prop_assert!(index.is_empty());

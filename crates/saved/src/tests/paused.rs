@@ -3,8 +3,8 @@
 use super::standing::{NEWS, PATIENCE, World, hook, stop};
 use meridian_federation::Priority;
 use meridian_federation::Sink;
-use meridian_federation::provider::Asking;
-use meridian_federation::provider::told::Told;
+use meridian_federation::provider::ProviderFuture;
+use meridian_federation::provider::scripted::ScriptedProvider;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -97,7 +97,7 @@ async fn no_more_polls_run_at_once_than_may() {
     let (asked, leave) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
     let slow = {
         let (asked, leave) = (asked.clone(), leave.clone());
-        move |sink: Sink| -> Asking<'static> {
+        move |sink: Sink| -> ProviderFuture<'static> {
             assert_eq!(sink.question().priority, Priority::Poll);
             asked.fetch_add(1, Ordering::SeqCst);
             let leave = leave.clone();
@@ -107,7 +107,7 @@ async fn no_more_polls_run_at_once_than_may() {
             })
         }
     };
-    world.providers.push(Arc::new(Told { at_once: 64, ..Told::new("slow", slow) }));
+    world.providers.push(Arc::new(ScriptedProvider { at_once: 64, ..ScriptedProvider::new("slow", slow) }));
     let saved = world.open();
     for n in 0..5 {
         let question = json!({"keywords": format!("flood{n}"), "providers": ["slow"], "poll_s": 3_600});

@@ -2,12 +2,12 @@
 
 use crate::{SavedSearch, SavedSearches, SavedSettings, signature};
 use meridian_backend::Embedded;
-use meridian_federation::Found;
 use meridian_federation::Reader;
+use meridian_federation::SearchResult;
 use meridian_federation::Settings;
 use meridian_federation::Sink;
-use meridian_federation::provider::told::Told;
-use meridian_federation::provider::{Asking, Provider};
+use meridian_federation::provider::scripted::ScriptedProvider;
+use meridian_federation::provider::{Provider, ProviderFuture};
 use meridian_federation::{Refusal, Searches};
 use meridian_model::builder::Value as Field;
 use meridian_model::{BatchBuilder, Schema, schema_spec};
@@ -412,17 +412,21 @@ async fn a_name_that_leads_to_a_private_address_is_not_called() {
 #[tokio::test]
 async fn outside_providers_are_polled_and_only_what_is_new_is_sent() {
     let mut world = World::new(NEWS);
-    world.saved.poll_least = Duration::from_secs(1);
+    world.saved.poll_min = Duration::from_secs(1);
     // A source that has one more result at each call.
     let calls = AtomicUsize::new(0);
-    let growing = move |sink: Sink| -> Asking<'static> {
+    let growing = move |sink: Sink| -> ProviderFuture<'static> {
         let call = calls.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
-            let found = |n: usize| Found { id: n.to_string(), title: Some(format!("flood {n}")), ..Found::default() };
+            let found = |n: usize| SearchResult {
+                id: n.to_string(),
+                title: Some(format!("flood {n}")),
+                ..SearchResult::default()
+            };
             sink.found((0..=call).map(found).collect()).await
         })
     };
-    world.providers.push(Arc::new(Told::new("growing", growing)));
+    world.providers.push(Arc::new(ScriptedProvider::new("growing", growing)));
     let saved = world.open();
     let asked = json!({"keywords": "flood", "providers": ["growing"], "poll_s": 1});
     let search = saved.create(&asked).await.expect("made");

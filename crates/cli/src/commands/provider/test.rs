@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::output::{say, unwritable, with_stdout};
 use crate::table::Table;
 use clap::Args;
-use meridian_federation::provider::{Http, Outside, Raw, Trial, shipped};
+use meridian_federation::provider::{Http, ProviderCheck, Raw, RemoteProvider, shipped};
 use meridian_federation::{Declared, Fault, Location, Provider, Question, Settings};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
     if let Some(missing) = declared.missing_credential() {
         say(&format!("not in the environment, so a server would skip it: {missing}"));
     }
-    let source = Outside::new(declared.clone(), Arc::new(Http::new(Settings::default().answer_bytes_total)));
+    let source = RemoteProvider::new(declared.clone(), Arc::new(Http::new(Settings::default().answer_bytes_total)));
     let question = args.question.as_deref().map(question).transpose()?;
     if let Some(question) = &question {
         match source.takes(question) {
@@ -54,13 +54,13 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         (None, Some(question)) if args.ask => ask(&source, question)?,
         _ => return Ok(()),
     };
-    let trial = declared
-        .try_on(&answer.content_type, &answer.bytes)
+    let check = declared
+        .check_response(&answer.content_type, &answer.bytes)
         .map_err(|e| Failure::Bad(format!("the answer cannot be read: {e}")))?;
-    show(&trial)?;
-    match trial.doubts.is_empty() {
+    show(&check)?;
+    match check.warnings.is_empty() {
         true => Ok(()),
-        false => Err(Failure::Bad(trial.doubts.join("\nmeridian: "))),
+        false => Err(Failure::Bad(check.warnings.join("\nmeridian: "))),
     }
 }
 
@@ -95,7 +95,7 @@ fn question(text: &str) -> Result<Question, Failure> {
     }
 }
 
-fn ask(source: &Outside, question: &Question) -> Result<Raw, Failure> {
+fn ask(source: &RemoteProvider, question: &Question) -> Result<Raw, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Failure::Refused(format!("cannot start: {e}")))?;
     runtime.block_on(source.try_once(question)).map_err(|fault| {
@@ -105,14 +105,14 @@ fn ask(source: &Outside, question: &Question) -> Result<Raw, Failure> {
 }
 
 /// What each field found, and the first result whole.
-fn show(trial: &Trial) -> Result<(), Failure> {
-    say(&format!("{} items, {} results", trial.items, trial.found.len()));
+fn show(check: &ProviderCheck) -> Result<(), Failure> {
+    say(&format!("{} items, {} results", check.items, check.found.len()));
     let mut table = Table::new(["field", "found in", "first"]);
-    for field in &trial.fields {
+    for field in &check.fields {
         table.push(vec![field.key.clone(), field.items.to_string(), field.example.clone().unwrap_or_default()]);
     }
     with_stdout(|out| table.print(&mut { out }).map_err(|e| unwritable(&e)))?;
-    if let Some(first) = trial.found.first() {
+    if let Some(first) = check.found.first() {
         say(&format!("the first result:\n{:#}", first.feature()));
     }
     Ok(())

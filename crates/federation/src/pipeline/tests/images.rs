@@ -1,4 +1,4 @@
-//! Images of results: fetched, looked at, and never waited for too long.
+//! Images of results: fetched, labelled, and bounded in time.
 
 use super::*;
 use crate::pipeline::images::Images;
@@ -11,22 +11,23 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A provider with a result that has no image, and one for each of these.
-fn pictures(images: Vec<String>, allows_private: bool) -> Told {
-    let does = move |sink: Sink| -> Asking<'static> {
-        let plain = Found { id: "plain".to_owned(), title: Some("good".to_owned()), ..Found::default() };
-        let with = |(n, url): (usize, &String)| Found { id: n.to_string(), images: vec![url.clone()], ..plain.clone() };
+/// A provider that sends a result without an image, and one for each of these.
+fn pictures(images: Vec<String>, allows_private: bool) -> ScriptedProvider {
+    let does = move |sink: Sink| -> ProviderFuture<'static> {
+        let plain = SearchResult { id: "plain".to_owned(), title: Some("good".to_owned()), ..SearchResult::default() };
+        let with =
+            |(n, url): (usize, &String)| SearchResult { id: n.to_string(), images: vec![url.clone()], ..plain.clone() };
         let found = images.iter().enumerate().map(with).chain([plain.clone()]).collect();
         Box::pin(async move { sink.found(found).await })
     };
-    Told { allows_private, ..Told::new("pictures", does) }
+    ScriptedProvider { allows_private, ..ScriptedProvider::new("pictures", does) }
 }
 
-/// Somebody's host of images.
+/// A host of images.
 struct Host {
     address: SocketAddr,
     calls: Arc<AtomicUsize>,
-    /// Most calls at once.
+    /// Max concurrent calls.
     most: Arc<AtomicUsize>,
     _serving: JoinSet<()>,
 }
@@ -66,19 +67,19 @@ async fn answer(mut stream: TcpStream, now: &AtomicUsize) {
         "bomb" => ("200 OK", String::new(), png(2_000, 2_000, |_, _| [255, 0, 0])),
         "html" => ("200 OK", "content-type: image/png\r\n".to_owned(), b"<html>no image</html>".to_vec()),
         "long" => ("200 OK", String::new(), vec![0; 200_000]),
-        "moved" => ("302 Found", "location: /red\r\n".to_owned(), Vec::new()),
+        "moved" => ("302 SearchResult", "location: /red\r\n".to_owned(), Vec::new()),
         "slow" => std::future::pending().await,
-        _ => ("404 Not Found", String::new(), Vec::new()),
+        _ => ("404 Not SearchResult", String::new(), Vec::new()),
     };
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\n{more}content-length: {length}\r\nconnection: close\r\n\r\n");
-    // Before the answer is out: whoever has it may call again at once.
+    // Counted before the response is sent, since the client may call again at once.
     now.fetch_sub(1, Ordering::Relaxed);
     let _ = stream.write_all(&[head.into_bytes(), body].concat()).await;
 }
 
-/// Searches with a model that tells colours, and time enough for a slow machine.
-fn looking(images: ImageSettings, provider: Told) -> Arc<Searches> {
+/// Searches with a model that recognises colours, and timeouts for a slow machine.
+fn looking(images: ImageSettings, provider: ScriptedProvider) -> Arc<Searches> {
     let images = Classifier::load(&images).expect("it loads");
     Arc::new(bare(Settings { images, ..Settings::default() }, &[]).with(Arc::new(provider)))
 }
@@ -88,7 +89,7 @@ fn patient(folder: &TempDir) -> ImageSettings {
     ImageSettings { timeout: Duration::from_secs(30), bytes_max: 100_000, pixels_max: 1 << 20, ..settings }
 }
 
-/// The results by their names, in the order of their packets, and how their search ended.
+/// The results by id, in packet order, and the final state of their search.
 async fn results(searches: &Arc<Searches>) -> (Vec<String>, BTreeMap<String, Value>) {
     let all = packets(searches, json!({"keywords": "good", "providers": ["pictures"], "timeout": 120_000})).await;
     let last = all.last().expect("a last packet");
@@ -134,10 +135,10 @@ async fn a_slow_image_delays_its_own_result_and_that_not_for_long() {
     let searches = looking(settings, pictures(host.urls(&["slow", "red"]), true));
     let began = Instant::now();
     let (order, results) = results(&searches).await;
-    // Far less than what the search had: nothing waited for the host.
+    // Far less than the search's timeout: nothing waited for the host.
     assert!(began.elapsed() < Duration::from_secs(60));
     assert_eq!((order[0].as_str(), order.len()), ("plain", 3));
-    // The only place was taken by the slow one, so the other went without as well.
+    // The slow image held the only permit, so the other result passed without labels.
     assert!(results.values().all(|result| result.get("image_labels").is_none()), "{results:?}");
     assert_eq!(counts(&searches), [0, 0, 2, 0]);
 }
@@ -178,13 +179,13 @@ async fn a_panic_of_the_model_costs_labels_only() {
     let question = json!({"keywords": "x", "providers": ["hangs"], "timeout": 120_000});
     let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");
     let (mut stages, tally) = (JoinSet::new(), Arc::new(Tally::default()));
-    let next: WorkLane<Vec<Found>> = Arc::new(Lane::new(4));
+    let next: WorkLane<Vec<SearchResult>> = Arc::new(Lane::new(4));
     let see = |_: &[u8]| -> Result<Labels, String> { panic!("on purpose") };
     let patient = ImageSettings { timeout: Duration::from_secs(30), ..ImageSettings::default() };
     let images = Images::new(patient, Arc::new(see), next.clone(), tally.clone());
     let lane = start(&mut stages, Arc::new(images), 4, 2, &tally);
     let leg = search.begin(Arc::new(pictures(Vec::new(), true)));
-    let found = Found { id: "0".to_owned(), images: host.urls(&["red"]), ..Found::default() };
+    let found = SearchResult { id: "0".to_owned(), images: host.urls(&["red"]), ..SearchResult::default() };
     lane.push(Work { leg, body: vec![found] }).await;
     let Taken::Due(work) = next.pop().await else { panic!("it came too late") };
     assert_eq!((work.body.len(), work.body[0].id.as_str(), &work.body[0].image_labels), (1, "0", &None));

@@ -1,4 +1,4 @@
-//! From the file to a provider: every value is looked at once, and a mistake names its key.
+//! Validates a declaration file. Every value is checked once, and an error names its key.
 
 use super::super::health::Limits;
 use super::super::mapping::Mapping;
@@ -11,7 +11,7 @@ use super::{Declared, Paging};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Variables of a question that templates may name.
+/// Variables that templates may use.
 const VARIABLES: [&str; 22] = [
     "words",
     "boolean",
@@ -43,7 +43,7 @@ const PARTS: [&str; 6] = ["keywords", "place", "author", "time", "media", "langu
 type Templates = Vec<(String, Template)>;
 
 impl File {
-    /// Checks the file and takes it apart.
+    /// Validates and converts the file.
     pub(super) fn declared(self) -> Result<Declared, String> {
         self.check_names()?;
         self.limits.check()?;
@@ -54,7 +54,7 @@ impl File {
             name.strip_prefix("env.").is_some_and(|name| self.credentials.iter().any(|known| known == name))
         };
         let asked = |name: &str| VARIABLES.contains(&name) || of_ours(name);
-        // A token is for headers: addresses are remembered and logged.
+        // A token is allowed in headers only, since URLs are cached and logged.
         let in_head = |name: &str| asked(name) || (name == "token" && self.token.is_some());
         let read = |key: &str, text: &str, known: &dyn Fn(&str) -> bool| {
             Template::parse(&fixed(text), known).map_err(|e| format!("{key}: {e}"))
@@ -122,7 +122,7 @@ impl File {
         })
     }
 
-    /// The provider's own name, the values that others have to give, and the parts of a question.
+    /// Checks the provider's name, the required values, and the parts of a question.
     fn check_names(&self) -> Result<(), String> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(plain) {
@@ -150,7 +150,7 @@ impl File {
 }
 
 impl PagingFile {
-    /// Checks that further pages can be asked for at all; `request` is all that is made of variables.
+    /// Checks that further pages can be requested at all; `request` holds all templates of the request.
     fn check<'a>(&self, mut request: impl Iterator<Item = &'a Template>) -> Result<(), String> {
         let next = matches!(self.kind, Paging::Link | Paging::Cursor);
         if next == self.path.is_empty() {

@@ -1,4 +1,4 @@
-//! The file as it is written: its keys, and what holds where one is left out.
+//! The file format of a declaration: its keys and their defaults.
 
 use super::super::mapping::AnswerFile;
 use super::super::sign::SignFile;
@@ -29,7 +29,7 @@ pub(super) struct File {
     pub(super) limits: LimitsFile,
 }
 
-/// What a file that extends another may say: the rest stands there.
+/// The keys allowed in a file that extends another declaration.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Extension {

@@ -1,6 +1,7 @@
-//! A provider as a file: what it takes, how it is asked, how its answer is read, and its limits. TOML; unknown keys are refused.
+//! A provider declared in a file: the questions it takes, its requests, its response mapping and its limits. TOML;
+//! unknown keys are errors.
 //!
-//! `file.rs` has the keys, `check.rs` makes a provider of them and names what is wrong.
+//! `file.rs` has the keys; `check.rs` validates them and names what is wrong.
 
 mod check;
 mod file;
@@ -15,48 +16,48 @@ use file::{Extension, File};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// Which keywords a source understands.
+/// The keyword syntax that a source supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Keywords {
-    /// It gives what it has; our filter looks for the words.
+    /// None: the source returns what it has, and the filter stage matches the keywords.
     #[default]
     None,
-    /// Words that must all be there; a question with OR is not for it.
+    /// Words that must all match; it does not take questions with OR.
     All,
     /// OR, phrases and "not" as well.
     Boolean,
 }
 
-/// Which questions a source can take.
+/// The questions that a source can take.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Takes {
     /// Keywords.
     pub keywords: Keywords,
-    /// A question without one of these parts is not for it: keywords, place, author, time.
+    /// Required parts: keywords, place, author, time.
     pub needs: Vec<String>,
-    /// A question with none of these parts is not for it.
+    /// At least one of these parts is required.
     pub needs_one_of: Vec<String>,
-    /// A question with one of these parts is not for it: it could neither be told nor filtered.
+    /// Unsupported parts, which could be neither requested nor filtered.
     pub not: Vec<String>,
-    /// Greatest radius that it takes, in metres.
+    /// Max radius, in metres.
     pub radius_max_m: Option<f64>,
 }
 
-/// How a source is asked.
+/// The HTTP method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum Method {
-    /// With the question in the address.
+    /// The question is in the URL.
     #[default]
     #[serde(rename = "GET")]
     Get,
-    /// With the question as a form in the body.
+    /// The question is a form in the body.
     #[serde(rename = "POST")]
     Post,
 }
 
-/// How further pages are asked for.
+/// How further pages are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Paging {
@@ -67,20 +68,20 @@ pub enum Paging {
     Page,
     /// By the number of results before it: `{offset}`.
     Offset,
-    /// By an address in the answer.
+    /// By a URL in the response.
     Link,
-    /// By a text in the answer: `{cursor}`.
+    /// By a cursor in the response: `{cursor}`.
     Cursor,
 }
 
-/// A provider as declared: read, checked and taken apart.
+/// A validated declaration.
 #[derive(Debug, Clone)]
 pub struct Declared {
     /// Its name in questions and packets.
     pub name: String,
     /// Its name for people.
     pub title: String,
-    /// Which questions it takes.
+    /// The questions it takes.
     pub takes: Takes,
     /// Environment variables that hold its credentials.
     pub credentials: Vec<String>,
@@ -95,15 +96,15 @@ pub struct Declared {
     pub(super) first: u64,
     pub(super) size: usize,
     pub(super) least: usize,
-    /// Whether it is told how many results are wanted.
+    /// Whether requests give the number of results wanted.
     pub(super) counts: bool,
     pub(super) pages_max: u64,
     pub(super) next: Path,
-    /// How an answer is read.
+    /// The response mapping.
     pub mapping: Mapping,
-    /// Parts of a question that need no second look: the source has seen more of each result than it sends.
+    /// Parts of a question that need no further check: the source has more of each result than it sends.
     pub sure_of: Vec<String>,
-    /// Calls at once.
+    /// Max concurrent calls.
     pub at_once: usize,
     pub(super) limits: Limits,
     pub(super) timeout: Duration,
@@ -114,8 +115,8 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Reads a declaration. `known` gives the text of the declaration that this one extends. The error is a sentence that
-    /// names the line or the key.
+    /// Parses a declaration. `known` returns the text of the declaration that this one extends. The error is a
+    /// sentence that names the line or the key.
     pub fn parse(text: &str, known: &dyn Fn(&str) -> Option<String>) -> Result<Declared, String> {
         let shown = |e: toml::de::Error| e.to_string().trim_end().to_owned();
         let table: toml::Table = text.parse().map_err(shown)?;
@@ -143,12 +144,12 @@ impl Declared {
         file.declared()
     }
 
-    /// Where an answer says that the next page is.
+    /// The location of the next page, as a response gives it.
     pub fn next(&self, answer: &serde_json::Value) -> Option<String> {
         if matches!(self.paging, Paging::Link | Paging::Cursor) { self.next.text(answer) } else { None }
     }
 
-    /// Whether all that its credentials are made of is there; else the first that is not.
+    /// The first missing credential, if any.
     pub fn missing_credential(&self) -> Option<&str> {
         self.credentials.iter().find(|name| std::env::var_os(name).is_none_or(|v| v.is_empty())).map(String::as_str)
     }

@@ -1,35 +1,35 @@
-//! Results that are kept: written into a collection while they are delivered, for as long as the asker says.
+//! Storing results: they are written into a collection as they are delivered, for as long as the question says.
 //!
-//! Where collections are and how they are made is not this crate's matter: whoever runs searches hands them a [`Keeper`].
+//! This crate does not know how collections are created. The owner of [`crate::Searches`] passes a [`ResultStore`].
 
-use crate::found::Found;
+use crate::search_result::SearchResult;
 use crate::searches::Refusal;
 use meridian_model::{Invalid, schema};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// For how long results are kept in a new collection where the question does not say.
+/// Retention of results in a new collection when the question gives none.
 const AGE_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
-/// Longest, in hours: a year.
+/// Max retention in hours: 366 days.
 const HOURS_MAX: u64 = 8_784;
 
-/// Where, and for how long: the member `keep` of a question.
+/// The member `keep` of a question: where results are stored, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keep {
+pub struct KeepOptions {
     /// Name of the collection.
     pub collection: String,
-    /// Age, since they were found, at which results go; where the question does not say, that of the collection.
+    /// Age, counted from when they were found, at which results expire. `None` for the setting of the collection.
     pub age: Option<Duration>,
 }
 
-impl Keep {
-    /// The age for a collection that is made for it.
+impl KeepOptions {
+    /// The retention of a collection created for this question.
     pub fn age_of_new(&self) -> Duration {
         self.age.unwrap_or(AGE_DEFAULT)
     }
 
-    /// Reads the member; a mistake names it.
-    pub(crate) fn read(members: &Map<String, Value>) -> Result<Option<Keep>, Invalid> {
+    /// Reads the member. An error names it.
+    pub(crate) fn read(members: &Map<String, Value>) -> Result<Option<KeepOptions>, Invalid> {
         let wrong = |detail: String| Invalid::field("keep", detail);
         let keep = match members.get("keep") {
             None | Some(Value::Null) => return Ok(None),
@@ -55,15 +55,16 @@ impl Keep {
             ),
         };
         let age = hours.map(|hours| Duration::from_secs(hours * 3_600));
-        Ok(Some(Keep { collection: collection.to_owned(), age }))
+        Ok(Some(KeepOptions { collection: collection.to_owned(), age }))
     }
 }
 
-/// Whoever has a place for results. Its calls block.
-pub trait Keeper: Send + Sync + 'static {
-    /// Makes the collection where it is not there; called before the search begins, so that what is wrong is said at once.
-    fn ready(&self, keep: &Keep) -> Result<(), Refusal>;
+/// Writes results into collections. Its calls block.
+pub trait ResultStore: Send + Sync + 'static {
+    /// Creates the collection if it does not exist. Called before the search begins, so that errors are reported at
+    /// once.
+    fn prepare(&self, keep: &KeepOptions) -> Result<(), Refusal>;
 
     /// Writes results of a provider. The error is a sentence that says what was not written and why.
-    fn keep(&self, keep: &Keep, search: &str, provider: &str, found: &[Found]) -> Result<(), String>;
+    fn write(&self, keep: &KeepOptions, search: &str, provider: &str, found: &[SearchResult]) -> Result<(), String>;
 }

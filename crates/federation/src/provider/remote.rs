@@ -1,14 +1,14 @@
-//! A declared provider at work: pages are asked for one after the other, within its limits.
+//! A declared provider: requests page after page from its source, within its limits.
 
 use super::declaration::{Declared, Keywords, Method, Paging};
-use super::doubt::Doubt;
+use super::drift::SchemaDrift;
 use super::fetch::{self, Failure, Http, Raw};
 use super::guard;
 use super::health::{Gate, Health};
 use super::template::Template;
 use super::token::Tokens;
 use super::variables::{Page, Variables};
-use super::{Asking, Fault, Provider};
+use super::{Fault, Provider, ProviderFuture};
 use crate::pipeline::Sink;
 use crate::question::Question;
 use parking_lot::Mutex;
@@ -18,12 +18,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Answers kept where a declaration allows it.
+/// Max cached responses, if a declaration allows caching.
 const CACHED_MAX: usize = 32;
 
 /// A declared provider.
 #[derive(Debug)]
-pub struct Outside {
+pub struct RemoteProvider {
     declared: Arc<Declared>,
     http: Arc<Http>,
     tokens: Tokens,
@@ -31,21 +31,21 @@ pub struct Outside {
     cache: Mutex<VecDeque<(String, Instant, Raw)>>,
 }
 
-impl Outside {
-    /// Over a declaration; all share the connections of `http`.
-    pub fn new(declared: Arc<Declared>, http: Arc<Http>) -> Outside {
+impl RemoteProvider {
+    /// Over a declaration. All share the connections of `http`.
+    pub fn new(declared: Arc<Declared>, http: Arc<Http>) -> RemoteProvider {
         let health = Mutex::new(Health::new(declared.limits, Instant::now()));
-        Outside { declared, http, tokens: Tokens::default(), health, cache: Mutex::default() }
+        RemoteProvider { declared, http, tokens: Tokens::default(), health, cache: Mutex::default() }
     }
 
     async fn pages(&self, sink: Sink) -> Result<(), Fault> {
         let declared = &self.declared;
         let (mut page, mut items, mut missing) = (Page::Numbered(0, 0), 0_usize, Vec::new());
         for number in 1..=declared.pages_max {
-            sink.room().await;
+            sink.wait_for_space().await;
             let (raw, called) = self.page(&sink, &page).await?;
             let call = Instant::now();
-            let read = sink.answer(declared.clone(), raw).await.inspect_err(|_| self.health.lock().failed(call))?;
+            let read = sink.response(declared.clone(), raw).await.inspect_err(|_| self.health.lock().failed(call))?;
             if called {
                 self.health.lock().succeeded();
             }
@@ -56,7 +56,7 @@ impl Outside {
             }
             let asked = self.variables(sink.question(), &page, None).size();
             let is_full = read.items >= asked;
-            // The limit counts what comes through, so pages are asked for until enough has.
+            // The limit counts accepted results, so pages are requested until enough are accepted.
             if read.items == 0 || sink.wanted().await == 0 {
                 break;
             }
@@ -76,16 +76,16 @@ impl Outside {
                 sink.more(format!("there may be more: it is asked for {number} pages at most"));
             }
         }
-        if let Some(doubt) = Doubt::of(sink.question(), declared, &missing)
+        if let Some(drift) = SchemaDrift::of(sink.question(), declared, &missing)
             && let Some(results) = sink.all_unmatched().await
         {
-            sink.remark(doubt.told(results)?);
+            sink.remark(drift.report(results)?);
         }
         Ok(())
     }
 
-    /// Why it cannot be asked at all, whatever the question.
-    fn lacks(&self) -> Option<String> {
+    /// Why it cannot be asked, whatever the question.
+    fn unavailable(&self) -> Option<String> {
         self.declared.missing_credential().map(|name| format!("it needs {name} in the server's environment"))
     }
 
@@ -93,7 +93,7 @@ impl Outside {
         Variables { declared: &self.declared, question, page, token }
     }
 
-    /// One page, and whether it was asked for (and not remembered).
+    /// One page, and whether it was requested rather than cached.
     async fn page(&self, sink: &Sink, page: &Page) -> Result<(Raw, bool), Fault> {
         let declared = &self.declared;
         let (url, form) = address(&self.variables(sink.question(), page, None))?;
@@ -103,11 +103,11 @@ impl Outside {
         }
         let mut tries = 0;
         loop {
-            self.leave(sink).await?;
+            self.acquire(sink).await?;
             let token = self.token(declared.timeout.min(sink.time_left())).await?;
             let request = self.request(&url, &form, &self.variables(sink.question(), page, token.as_deref()))?;
             let time = declared.timeout.min(sink.time_left());
-            let watch = Watch { outside: self, began: Instant::now(), done: false };
+            let watch = CallRecord { provider: self, began: Instant::now(), done: false };
             let result = fetch::call(request, time, declared.answer_bytes, &self.http.budget).await;
             watch.end(&result);
             let failure = match result {
@@ -133,8 +133,8 @@ impl Outside {
         }
     }
 
-    /// Waits until the source may be called, where that is soon enough.
-    async fn leave(&self, sink: &Sink) -> Result<(), Fault> {
+    /// Waits until the limits allow a call, if that is soon enough.
+    async fn acquire(&self, sink: &Sink) -> Result<(), Fault> {
         loop {
             let gate = self.health.lock().ask(Instant::now());
             match gate {
@@ -143,22 +143,22 @@ impl Outside {
                 Gate::Wait(_) => {
                     return Err(Fault::Refused("its rate limit leaves no call before the deadline".to_owned()));
                 }
-                Gate::Broken(left) => {
+                Gate::BreakerOpen(left) => {
                     let ms = left.as_millis();
                     return Err(Fault::Refused(format!("it failed too often: it is tried again in {ms} ms")));
                 }
-                Gate::Spent => return Err(Fault::Refused("its budget for the day is spent".to_owned())),
+                Gate::BudgetSpent => return Err(Fault::Refused("its budget for the day is spent".to_owned())),
             }
         }
     }
 
-    /// The access token, where the source wants one. A source that gives none is failing.
+    /// The access token, if the source requires one. A source that issues none counts as failing.
     async fn token(&self, time: Duration) -> Result<Option<String>, Fault> {
         let token = self.tokens.get(&self.declared, &self.http, time).await;
         token.inspect_err(|_| self.health.lock().failed(Instant::now()))
     }
 
-    /// Asks once, for the first page, and gives the answer as it came: for whoever tries a declaration out.
+    /// Requests the first page once and returns the raw response, to test a declaration.
     pub async fn try_once(&self, question: &Question) -> Result<Raw, Fault> {
         let page = Page::Numbered(0, 0);
         let (url, form) = address(&self.variables(question, &page, None))?;
@@ -210,7 +210,7 @@ impl Outside {
     }
 }
 
-/// The address of a page, and the form that goes with it.
+/// The URL of a page, and its form.
 fn address(variables: &Variables<'_>) -> Result<(Url, Vec<(String, String)>), Fault> {
     let declared = variables.declared;
     let bad = |e: String| Fault::Error(format!("no address to call could be made: {e}"));
@@ -234,7 +234,7 @@ fn address(variables: &Variables<'_>) -> Result<(Url, Vec<(String, String)>), Fa
         url.query_pairs_mut().extend_pairs(query);
     }
     if let Page::At(link) = variables.page {
-        // A link may be relative to the page that it stood on; it leads to the same host and nowhere else.
+        // A link may be relative to its page. It must stay on the same host.
         let next = url.join(link).map_err(|e| bad(e.to_string()))?;
         if next.host() != url.host() {
             return Err(Fault::Error("its next page is on another host".to_owned()));
@@ -247,34 +247,34 @@ fn address(variables: &Variables<'_>) -> Result<(Url, Vec<(String, String)>), Fa
     Ok((url, filled(&declared.body)))
 }
 
-/// Notes how a call ended, also where its search ended first: a source that lets most of its time pass is failing, however
-/// short the patience of those who ask.
-struct Watch<'a> {
-    outside: &'a Outside,
+/// Records the outcome of a call, even if its search ends first. A source that uses most of its timeout counts as
+/// failing, however short the deadline of the search.
+struct CallRecord<'a> {
+    provider: &'a RemoteProvider,
     began: Instant,
     done: bool,
 }
 
-impl Watch<'_> {
+impl CallRecord<'_> {
     fn end(mut self, result: &Result<Raw, Failure>) {
         self.done = true;
         match result {
             Err(failure) if failure.late => self.judge(),
-            Err(failure) if failure.source_is_broken => self.outside.health.lock().failed(Instant::now()),
-            // It lives, though it does not like what it is asked.
-            Err(_) => self.outside.health.lock().succeeded(),
+            Err(failure) if failure.source_is_broken => self.provider.health.lock().failed(Instant::now()),
+            // The source is alive, though it rejects the request.
+            Err(_) => self.provider.health.lock().succeeded(),
             Ok(_) => {}
         }
     }
 
     fn judge(&self) {
-        if self.began.elapsed() >= self.outside.declared.timeout / 2 {
-            self.outside.health.lock().failed(Instant::now());
+        if self.began.elapsed() >= self.provider.declared.timeout / 2 {
+            self.provider.health.lock().failed(Instant::now());
         }
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for CallRecord<'_> {
     fn drop(&mut self) {
         if !self.done {
             self.judge();
@@ -282,7 +282,7 @@ impl Drop for Watch<'_> {
     }
 }
 
-impl Provider for Outside {
+impl Provider for RemoteProvider {
     fn name(&self) -> &str {
         &self.declared.name
     }
@@ -292,7 +292,7 @@ impl Provider for Outside {
     }
 
     fn takes(&self, question: &Question) -> Result<(), String> {
-        if let Some(why) = self.lacks() {
+        if let Some(why) = self.unavailable() {
             return Err(why);
         }
         let takes = &self.declared.takes;
@@ -334,7 +334,7 @@ impl Provider for Outside {
         self.declared.at_once
     }
 
-    fn ask(&self, sink: Sink) -> Asking<'_> {
+    fn ask(&self, sink: Sink) -> ProviderFuture<'_> {
         Box::pin(self.pages(sink))
     }
 
@@ -350,8 +350,8 @@ impl Provider for Outside {
             Keywords::Boolean => "boolean",
         };
         json!({
-            "ready": self.lacks().is_none(),
-            "detail": self.lacks(),
+            "ready": self.unavailable().is_none(),
+            "detail": self.unavailable(),
             "takes": {"keywords": keywords, "needs": takes.needs, "needs_one_of": takes.needs_one_of, "not": takes.not},
             "breaker": health.breaker(now),
             "budget": (limits.budget > 0.0).then_some(limits.budget),

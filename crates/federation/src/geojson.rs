@@ -1,10 +1,10 @@
-//! GeoJSON geometries as JSON values: read into shapes, once for questions and once for what sources answer.
+//! GeoJSON geometries in JSON values, for questions and for the responses of sources.
 
 use geo_types::{Coord, Geometry, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
 use meridian_model::{Invalid, geometry};
 use serde_json::{Value, json};
 
-/// Reads a geometry and checks its positions; heights are dropped.
+/// Reads a geometry and checks its positions. Altitudes are dropped.
 pub fn read(value: &Value) -> Result<Geometry<f64>, Invalid> {
     let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
     let at = value.get("coordinates").unwrap_or(&Value::Null);

@@ -1,8 +1,8 @@
 //! What the data folder has of saved searches, read when the server starts.
 
 use super::checkpoint::{self, Positions};
+use super::clean_state::{self, CleanState, SearchState};
 use super::definition::Definition;
-use super::kept::{self, CleanState, SearchState};
 use super::poll::{self, SEEN, seen_of};
 use super::registry::{RECORDS, SavedSearches};
 use super::search::{SavedSearch, Seen};
@@ -14,13 +14,13 @@ use std::sync::Arc;
 impl SavedSearches {
     /// All of them, and what there is to catch up.
     pub(super) fn read_all(&self) {
-        let damaged = |name: &str, why: String| self.leave_out(name, why);
+        let damaged = |name: &str, why: String| self.note_damage(name, why);
         let names = self.records.names().unwrap_or_else(|e| {
             damaged(RECORDS, e.to_string());
             Vec::new()
         });
-        let mut kept = self.read_kept().unwrap_or_else(|e| {
-            damaged(kept::RECORD, e.to_string());
+        let mut kept = self.read_clean_state().unwrap_or_else(|e| {
+            damaged(clean_state::RECORD, e.to_string());
             None
         });
         let (was_kept, mut all) = (kept.is_some(), Vec::new());
@@ -43,7 +43,7 @@ impl SavedSearches {
         // These stand, and are named all the same.
         self.registry.lock().damaged.extend(self.records.mended());
         self.fences.lock().restore(kept.unwrap_or_default().objects);
-        self.go_on(&all, was_kept);
+        self.resume(&all, was_kept);
         // A poll may have noted what it saw after its saved search was deleted.
         let of_nobody = |name: &&String| {
             name.strip_suffix(SEEN).is_some_and(|id| names.binary_search_by(|n| n.as_str().cmp(id)).is_err())
@@ -56,7 +56,7 @@ impl SavedSearches {
     }
 
     /// Notes a record that cannot be read.
-    fn leave_out(&self, name: &str, why: String) {
+    fn note_damage(&self, name: &str, why: String) {
         tracing::error!(record = name, why, "a record of saved searches cannot be read: it is left out");
         self.registry.lock().damaged.entry(name.to_owned()).or_insert(why);
     }
@@ -74,18 +74,18 @@ impl SavedSearches {
     }
 
     /// Finds out what came while nobody looked, and lets go of what was kept over a clean stop.
-    fn go_on(&self, all: &[(Arc<SavedSearch>, Option<Positions>)], was_kept: bool) {
+    fn resume(&self, all: &[(Arc<SavedSearch>, Option<Positions>)], was_kept: bool) {
         let checkpoint = self.read_checkpoint().map_err(|e| {
             let why = e.to_string();
             tracing::error!(record = checkpoint::RECORD, why, "what saved searches have looked at is not known");
-            self.tell_unknown(&why);
+            self.report_unknown(&why);
             self.registry.lock().damaged.insert(checkpoint::RECORD.to_owned(), why);
         });
         match checkpoint {
             Ok(checkpoint) => {
                 if checkpoint.kept && !was_kept {
                     let why = "it is missing: what a clean stop kept of packets, dead letters and who is where is lost";
-                    self.leave_out(kept::RECORD, why.to_owned());
+                    self.note_damage(clean_state::RECORD, why.to_owned());
                 }
                 self.note_missed(all, &checkpoint);
             }
@@ -96,15 +96,15 @@ impl SavedSearches {
             return;
         }
         // In this order: after a crash between the two it is read again.
-        let gone = self.write_waiting().and_then(|()| self.records.remove(kept::RECORD));
+        let gone = self.write_waiting().and_then(|()| self.records.remove(clean_state::RECORD));
         if let Err(e) = gone {
             tracing::error!(error = %e, "packets of saved searches that waited stay on disk: after a crash they come again");
         }
     }
 
     /// What was kept over a clean stop.
-    fn read_kept(&self) -> Result<Option<CleanState>, StoreError> {
-        let Some(bytes) = self.records.get(kept::RECORD)? else { return Ok(None) };
+    fn read_clean_state(&self) -> Result<Option<CleanState>, StoreError> {
+        let Some(bytes) = self.records.get(clean_state::RECORD)? else { return Ok(None) };
         let kept = serde_json::from_slice(&bytes);
         kept.map(Some).map_err(|e| Invalid::new(format!("it does not read: {e}")).into())
     }

@@ -5,43 +5,43 @@ use meridian_labels::Labels;
 use meridian_model::{Interval, time};
 use serde_json::{Map, Value, json};
 
-/// One result, as every source's answer is mapped to.
+/// One result, in the form that every source's response is mapped to.
 #[derive(Debug, Clone, Default)]
-pub struct Found {
-    /// The source's own name for it; a link or a fingerprint where it has none.
+pub struct SearchResult {
+    /// The source's id; its link or a hash where it has none.
     pub id: String,
-    /// Where, as GeoJSON.
+    /// Its geometry as GeoJSON.
     pub place: Option<Value>,
-    /// The same as a shape.
+    /// The same geometry, parsed.
     pub shape: Option<Geometry<f64>>,
-    /// When: an instant, or from one to another.
+    /// Its time: an instant or an interval.
     pub time: Option<Interval>,
     /// Headline.
     pub title: Option<String>,
-    /// What it says, without markup.
+    /// Its text, without markup.
     pub text: Option<String>,
-    /// Address of the thing itself.
+    /// URL of the item.
     pub link: Option<String>,
-    /// Who wrote it.
+    /// Its author.
     pub author: Option<String>,
-    /// ISO 639-1, as the source says or as the text sounds.
+    /// ISO 639-1, from the source or detected from the text.
     pub language: Option<String>,
-    /// Addresses of pictures.
+    /// URLs of images.
     pub images: Vec<String>,
-    /// Addresses of films.
+    /// URLs of videos.
     pub videos: Vec<String>,
-    /// What the first picture shows, as a model guesses.
+    /// Labels of the first image, guessed by a model.
     pub image_labels: Option<Labels>,
-    /// The name of the place, where `place` is a guess from the text.
+    /// Name of the place, if `place` was guessed from the text.
     pub place_name: Option<String>,
-    /// What kind of thing it is; set by the stage that classifies.
+    /// The kind of item, set by the classify stage.
     pub kind: Option<&'static str>,
-    /// Whatever else the source says.
+    /// Further members from the source.
     pub more: Map<String, Value>,
 }
 
-impl Found {
-    /// The texts that keywords are looked for in, those in lists too.
+impl SearchResult {
+    /// The texts that keywords are matched against, including those in lists.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         let own = self.title.iter().chain(&self.text).map(String::as_str);
         own.chain(self.more.values().flat_map(|value| {
@@ -50,12 +50,12 @@ impl Found {
         }))
     }
 
-    /// Its first instant in microseconds since 1970, where it has one.
+    /// Its start in microseconds since 1970, if it has one.
     pub fn start(&self) -> Option<i64> {
         self.time.map(|time| time.start).filter(|start| *start != i64::MIN)
     }
 
-    /// As a GeoJSON feature.
+    /// The result as a GeoJSON feature.
     pub fn feature(&self) -> Value {
         let mut properties = Map::new();
         let texts = [("title", &self.title), ("text", &self.text), ("link", &self.link), ("author", &self.author)];
@@ -92,8 +92,8 @@ impl Found {
         json!({ "type": "Feature", "id": self.id, "geometry": self.place, "properties": properties })
     }
 
-    /// As the text of a feature of at most so many bytes. What is over is cut: first whatever else the source says, then
-    /// lists, then texts; `cut` says so. `None` where not even the bare feature fits.
+    /// The result as the text of a feature of at most `bytes` bytes. Excess is cut in this order: further members,
+    /// lists, texts. The member `cut` marks it. `None` if even the bare feature does not fit.
     pub fn feature_within(mut self, bytes: usize) -> Option<String> {
         let whole = self.feature().to_string();
         if whole.len() <= bytes {
@@ -103,7 +103,7 @@ impl Found {
         self.more.insert("cut".to_owned(), true.into());
         self.images.truncate(1);
         self.videos.truncate(1);
-        // A sign of text takes up to six bytes of JSON, so what is too long is halved until it fits.
+        // A character may take six bytes of JSON, so an excess text is halved until it fits.
         loop {
             let text = self.feature().to_string();
             if text.len() <= bytes {
@@ -138,7 +138,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_feature_is_cut_to_what_fits(text in "\\PC{0,3000}", title in "\\PC{0,300}", bytes in 300..2_000_usize) {
-            let found = Found { id: "a".to_owned(), text: Some(text), title: Some(title), ..Found::default() };
+            let found = SearchResult { id: "a".to_owned(), text: Some(text), title: Some(title), ..SearchResult::default() };
             let whole = found.feature().to_string();
             let cut = found.feature_within(bytes).expect("it fits");
             prop_assert!(cut.len() <= bytes);

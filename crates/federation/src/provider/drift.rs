@@ -1,24 +1,24 @@
-//! "Nothing found", or broken: where all results were left out, none of them may have what the question was held against,
-//! because the source calls it otherwise now.
+//! Schema drift: tells "nothing found" from a changed source. If all results were dropped, the fields that the
+//! question needs may be missing because the source renamed them.
 
 use super::{Declared, Fault};
 use crate::question::{Media, Question};
 
-/// The fields that keywords are looked for in.
+/// The fields that keywords are matched against.
 const TEXTS: [&str; 2] = ["title", "text"];
 
-/// What is suspicious about results that were all left out.
+/// Missing fields that may explain why all results were dropped.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Doubt {
-    /// The fields that the question needs and none of them has.
+pub struct SchemaDrift {
+    /// The fields that the question needs and no result has.
     keys: Vec<&'static str>,
-    /// Whether they have nothing at all to look for its keywords in.
-    is_mute: bool,
+    /// Whether no result has any text to match the keywords against.
+    has_no_text: bool,
 }
 
-impl Doubt {
-    /// Of a question, and the fields that a declaration maps and no result has.
-    pub fn of(question: &Question, declared: &Declared, missing: &[&'static str]) -> Option<Doubt> {
+impl SchemaDrift {
+    /// Compares the needs of a question with the fields that are mapped but missing in every result.
+    pub fn of(question: &Question, declared: &Declared, missing: &[&'static str]) -> Option<SchemaDrift> {
         let is_open = |part: &str| !declared.sure_of.iter().any(|sure| sure == part);
         let media = if question.media == Some(Media::Videos) { "videos" } else { "images" };
         let needed = |key: &str| match key {
@@ -31,18 +31,18 @@ impl Doubt {
         };
         let keys: Vec<&str> = missing.iter().copied().filter(|key| needed(key)).collect();
         let mut texts = TEXTS.iter().filter(|key| declared.mapping.maps(key)).peekable();
-        let is_mute = question.keywords.is_some()
+        let has_no_text = question.keywords.is_some()
             && is_open("keywords")
             && texts.peek().is_some()
             && texts.all(|key| missing.contains(key));
-        (!keys.is_empty()).then_some(Doubt { keys, is_mute })
+        (!keys.is_empty()).then_some(SchemaDrift { keys, has_no_text })
     }
 
-    /// What is said where all of so many results were left out: of what could not be judged that it is broken, else a remark.
-    pub fn told(&self, results: usize) -> Result<String, Fault> {
+    /// Reports that all results were dropped: an error if they could not be tested at all, else a remark.
+    pub fn report(&self, results: usize) -> Result<String, Fault> {
         let keys: Vec<String> = self.keys.iter().map(|key| format!("answer.map.{key}")).collect();
         let keys = keys.join(" and ");
-        match self.is_mute {
+        match self.has_no_text {
             true => Err(Fault::Error(format!(
                 "none of {results} results has a text to look for the keywords in ({keys} finds nothing): its shape has changed"
             ))),
@@ -69,21 +69,21 @@ mod tests {
         };
         let all = "title = \"a\"\ntext = \"b\"\nauthor = \"c\"\nlon = \"d\"\nlat = \"e\"\ntime = \"f\"\nvideos = \"g\"";
         let missing = ["title", "text", "author", "lon", "time", "videos"];
-        let doubt = |question: Value, map: &str, sure_of: &str, missing: &[&'static str]| {
+        let drift = |question: Value, map: &str, sure_of: &str, missing: &[&'static str]| {
             let question = Question::read(&question, &Settings::default()).expect("a question");
-            Doubt::of(&question, &declared(map, sure_of), missing)
+            SchemaDrift::of(&question, &declared(map, sure_of), missing)
         };
-        let some = |keys: &[&'static str], is_mute| Some(Doubt { keys: keys.to_vec(), is_mute });
+        let some = |keys: &[&'static str], has_no_text| Some(SchemaDrift { keys: keys.to_vec(), has_no_text });
         let words = json!({"keywords": "flood"});
-        assert_eq!(doubt(words.clone(), all, "", &missing), some(&["title", "text"], true));
-        assert_eq!(doubt(words.clone(), all, "", &["text", "author"]), some(&["text"], false));
-        assert_eq!(doubt(words.clone(), all, "\"keywords\"", &missing), None);
-        assert_eq!(doubt(words.clone(), "text = \"b\"", "", &["text"]), some(&["text"], true));
-        assert_eq!(doubt(words, "author = \"c\"", "", &["author"]), None);
+        assert_eq!(drift(words.clone(), all, "", &missing), some(&["title", "text"], true));
+        assert_eq!(drift(words.clone(), all, "", &["text", "author"]), some(&["text"], false));
+        assert_eq!(drift(words.clone(), all, "\"keywords\"", &missing), None);
+        assert_eq!(drift(words.clone(), "text = \"b\"", "", &["text"]), some(&["text"], true));
+        assert_eq!(drift(words, "author = \"c\"", "", &["author"]), None);
         let place = json!({"near": [4.8, 45.7], "author": "Ann", "media": "images"});
-        assert_eq!(doubt(place.clone(), all, "", &missing), some(&["author", "lon"], false));
-        assert_eq!(doubt(place, all, "\"author\", \"place\"", &missing), None);
-        let told = Doubt { keys: vec!["author", "lon"], is_mute: false }.told(7).expect("a remark");
-        assert!(told.contains("7 results") && told.contains("answer.map.author and answer.map.lon"), "{told}");
+        assert_eq!(drift(place.clone(), all, "", &missing), some(&["author", "lon"], false));
+        assert_eq!(drift(place, all, "\"author\", \"place\"", &missing), None);
+        let report = SchemaDrift { keys: vec!["author", "lon"], has_no_text: false }.report(7).expect("a remark");
+        assert!(report.contains("7 results") && report.contains("answer.map.author and answer.map.lon"), "{report}");
     }
 }

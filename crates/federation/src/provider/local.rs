@@ -1,11 +1,11 @@
-//! Meridian's own collections as a provider, and addresses looked up in one of them.
+//! Meridian's collections as a provider, and geocoding of addresses in one of them.
 
-use super::{Asking, Fault, Provider};
+use super::{Fault, Provider, ProviderFuture};
 use crate::area::Area;
 use crate::event::{Events, time_of};
-use crate::found::Found;
 use crate::pipeline::Sink;
 use crate::question::Question;
+use crate::search_result::SearchResult;
 use meridian_backend::{At, Backend, Clock, Collection};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Predicate, parse_text};
@@ -16,29 +16,29 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Searches that read collections at once: each takes a thread.
+/// Max searches that read collections at once. Each takes a thread.
 const AT_ONCE: usize = 4;
-/// Events that are looked at between two looks at the time.
+/// Events processed between two checks of the deadline.
 const CHECKED: usize = 64;
-/// Places of one name that are looked at.
+/// Max places of one name that are read.
 const PLACES_MAX: usize = 10_000;
 
 /// All collections of a tenant.
-pub struct Own {
+pub struct LocalProvider {
     backend: Arc<dyn Backend>,
     tenant: String,
     clock: Arc<dyn Clock>,
     sure_of: [String; 1],
 }
 
-impl Own {
+impl LocalProvider {
     /// Its name in questions and packets.
     pub const NAME: &'static str = "meridian";
 
     /// Over the collections of `tenant`.
-    pub fn new(backend: Arc<dyn Backend>, tenant: String, clock: Arc<dyn Clock>) -> Own {
-        // All texts of an event are looked at, which a result does not have all.
-        Own { backend, tenant, clock, sure_of: ["keywords".to_owned()] }
+    pub fn new(backend: Arc<dyn Backend>, tenant: String, clock: Arc<dyn Clock>) -> LocalProvider {
+        // Keywords are tested on all texts of an event, and a result does not hold all of them.
+        LocalProvider { backend, tenant, clock, sure_of: ["keywords".to_owned()] }
     }
 
     async fn read(&self, sink: Sink) -> Result<(), Fault> {
@@ -54,10 +54,10 @@ impl Own {
                 break;
             }
             let Some(found) = finds.recv().await else { break };
-            sink.room().await;
+            sink.wait_for_space().await;
             sink.found(found).await?;
         }
-        // Whoever reads hears that no more is wanted.
+        // Closing the channel ends the reading thread.
         drop(want);
         match reading.await {
             Ok(Ok(())) => Ok(()),
@@ -70,9 +70,9 @@ impl Own {
     }
 }
 
-impl Provider for Own {
+impl Provider for LocalProvider {
     fn name(&self) -> &str {
-        Own::NAME
+        LocalProvider::NAME
     }
 
     fn title(&self) -> &str {
@@ -94,7 +94,7 @@ impl Provider for Own {
         AT_ONCE
     }
 
-    fn ask(&self, sink: Sink) -> Asking<'_> {
+    fn ask(&self, sink: Sink) -> ProviderFuture<'_> {
         Box::pin(self.read(sink))
     }
 
@@ -103,21 +103,21 @@ impl Provider for Own {
     }
 }
 
-/// Collections being read for a search, on a thread of their own. It finds as many results as are wanted and then hears how
-/// many more are, so that memory holds no more than that, and nothing is read for nobody.
+/// Reads collections for a search, on a thread of its own. It finds as many results as requested and then waits for
+/// further demand. So memory holds no more than that, and nothing is read without need.
 struct Reading {
     question: Arc<Question>,
     control: Control,
     wants: mpsc::Receiver<usize>,
-    found: mpsc::Sender<Vec<Found>>,
-    /// How many are wanted now.
+    found: mpsc::Sender<Vec<SearchResult>>,
+    /// The current demand.
     wanted: usize,
 }
 
 impl Reading {
-    /// Reads collections one after the other, until no more is wanted.
+    /// Reads the collections one after the other until the demand ends.
     fn all(mut self, collections: &[Arc<dyn Collection>]) -> Result<(), QueryError> {
-        if self.hears() {
+        if self.wants_more() {
             for collection in collections {
                 if !self.read(collection.as_ref())? {
                     break;
@@ -127,19 +127,19 @@ impl Reading {
         Ok(())
     }
 
-    /// Waits until it is known how many more are wanted; `false`: none.
-    fn hears(&mut self) -> bool {
+    /// Waits for the demand; `false` if it has ended.
+    fn wants_more(&mut self) -> bool {
         self.wanted = self.wants.blocking_recv().unwrap_or(0);
         self.wanted > 0
     }
 
-    /// Hands on what was found; whether more is wanted.
-    fn hand_on(&mut self, found: Vec<Found>) -> bool {
-        found.is_empty() || (self.found.blocking_send(found).is_ok() && self.hears())
+    /// Sends results and waits for further demand; `false` if it has ended.
+    fn send(&mut self, found: Vec<SearchResult>) -> bool {
+        found.is_empty() || (self.found.blocking_send(found).is_ok() && self.wants_more())
     }
 
-    /// Reads what a collection has for the question; whether more is wanted. A collection without geometry has nothing for a
-    /// question about a place, one without time nothing for one about a time.
+    /// Reads the matches of a collection; `false` if the demand has ended. A collection without geometry has no match
+    /// for a question about a place. One without time has none for a question about a time.
     fn read(&mut self, collection: &dyn Collection) -> Result<bool, QueryError> {
         let schema = collection.schema();
         let mut parts = Vec::new();
@@ -163,16 +163,16 @@ impl Reading {
             let events = Events::of(collection.name(), &batch, &writer, &seqs);
             let mut found = Vec::new();
             for row in 0..batch.rows() {
-                // To tell the languages of a batch may take a second.
+                // Detecting the languages of a batch may take a second.
                 if row.is_multiple_of(CHECKED) {
                     self.control.check()?;
                 }
                 found.extend(events.event(row).answer(&self.question));
-                if found.len() == self.wanted && !self.hand_on(std::mem::take(&mut found)) {
+                if found.len() == self.wanted && !self.send(std::mem::take(&mut found)) {
                     return Ok(false);
                 }
             }
-            if !self.hand_on(found) {
+            if !self.send(found) {
                 return Ok(false);
             }
         }
@@ -181,7 +181,7 @@ impl Reading {
 }
 
 /// A row as a result; `feature` is its GeoJSON.
-pub(crate) fn of_feature(mut feature: Value, collection: &str, batch: &Batch, row: usize) -> Found {
+pub(crate) fn of_feature(mut feature: Value, collection: &str, batch: &Batch, row: usize) -> SearchResult {
     let mut more: Map<String, Value> = match feature["properties"].take() {
         Value::Object(properties) => properties,
         _ => Map::new(),
@@ -204,7 +204,7 @@ pub(crate) fn of_feature(mut feature: Value, collection: &str, batch: &Batch, ro
     };
     let (images, videos) = (list("images"), list("videos"));
     more.insert("collection".to_owned(), collection.into());
-    Found {
+    SearchResult {
         id: format!("{collection}/{}", feature["id"].as_str().unwrap_or_default()),
         place: Some(feature["geometry"].take()).filter(|place| !place.is_null()),
         shape: batch.geometry(row),
@@ -217,7 +217,7 @@ pub(crate) fn of_feature(mut feature: Value, collection: &str, batch: &Batch, ro
         images,
         videos,
         more,
-        ..Found::default()
+        ..SearchResult::default()
     }
 }
 
@@ -237,13 +237,14 @@ fn within(area: &Area, schema: &Schema) -> Result<Predicate, Invalid> {
     }
 }
 
-/// A property's name in CQL2, whatever it holds.
+/// The name of a property in CQL2, quoted.
 fn name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Where an address is: `Lyon`, `Springfield, Illinois`, `69001, FR`. The last parts narrow by country or region. Of several
-/// places of the name, those of the country that has most of them count, and of these the one in their middle.
+/// Geocodes an address: `Lyon`, `Springfield, Illinois`, `69001, FR`. Its last parts narrow by country or region. Of
+/// several places with the name, those in the country that has most of them count; the most central of these is
+/// returned.
 pub fn locate(collection: &dyn Collection, address: &str, control: &Control) -> Result<(f64, f64), QueryError> {
     let wrong = |detail: String| QueryError::Invalid(Invalid::field("address", detail));
     let schema = collection.schema();

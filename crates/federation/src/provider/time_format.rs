@@ -1,40 +1,40 @@
-//! How sources write instants.
+//! The time formats of sources.
 
 use super::path::text;
 use meridian_model::time;
 use serde_json::Value;
 
-/// The way in which a source writes instants: `time_format`.
+/// The time format of a source: `time_format`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum When {
+pub enum TimeFormat {
     /// RFC 3339, RFC 2822 or a plain date.
     Text,
     /// Seconds since 1970.
     Seconds,
     /// Milliseconds since 1970.
     Millis,
-    /// In strptime's letters; UTC where they name no offset.
+    /// A strptime format; UTC if it has no offset.
     Letters(String),
 }
 
-impl When {
-    /// Reads a `time_format`; nothing is [`When::Text`].
-    pub fn parse(format: Option<&str>) -> Result<When, String> {
+impl TimeFormat {
+    /// Parses a `time_format`; `None` is [`TimeFormat::Text`].
+    pub fn parse(format: Option<&str>) -> Result<TimeFormat, String> {
         Ok(match format {
-            None => When::Text,
-            Some("unix") => When::Seconds,
-            Some("unix-ms") => When::Millis,
+            None => TimeFormat::Text,
+            Some("unix") => TimeFormat::Seconds,
+            Some("unix-ms") => TimeFormat::Millis,
             Some(letters) => {
-                // What cannot be written cannot be read either.
+                // A format that cannot be written cannot be parsed either.
                 let written =
                     jiff::fmt::strtime::format(letters, &jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC));
                 written.map_err(|e| e.to_string())?;
-                When::Letters(letters.to_owned())
+                TimeFormat::Letters(letters.to_owned())
             }
         })
     }
 
-    /// Microseconds since 1970 of what a source wrote; `None` where it is no such instant.
+    /// Microseconds since 1970 of a value; `None` if it is not in this format.
     pub fn read(&self, value: &Value) -> Option<i64> {
         let written = text(value)?;
         let scaled = |scale: f64| {
@@ -42,9 +42,9 @@ impl When {
             (micros.abs() < 9e18).then_some(micros.floor() as i64)
         };
         let micros = match self {
-            When::Seconds => scaled(1e6)?,
-            When::Millis => scaled(1e3)?,
-            When::Letters(letters) => {
+            TimeFormat::Seconds => scaled(1e6)?,
+            TimeFormat::Millis => scaled(1e3)?,
+            TimeFormat::Letters(letters) => {
                 let read = jiff::fmt::strtime::parse(letters, &written).ok()?;
                 let at = read.to_timestamp().or_else(|e| match read.to_datetime() {
                     Ok(local) => local.to_zoned(jiff::tz::TimeZone::UTC).map(|z| z.timestamp()),
@@ -52,7 +52,7 @@ impl When {
                 });
                 time::floor_micros(at.ok()?)
             }
-            When::Text => match time::parse_instant(&written, Some(&jiff::tz::TimeZone::UTC)) {
+            TimeFormat::Text => match time::parse_instant(&written, Some(&jiff::tz::TimeZone::UTC)) {
                 Ok(micros) => micros,
                 Err(_) => jiff::fmt::rfc2822::parse(&written).ok()?.timestamp().as_microsecond(),
             },

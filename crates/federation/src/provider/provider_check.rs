@@ -1,56 +1,56 @@
-//! A declaration tried out on one answer: what each of its fields found there, and what is suspicious about that.
+//! Tests a declaration on one response: what each field found, and what is suspicious.
 
 use super::declaration::Declared;
 use super::path::Path;
-use crate::found::Found;
+use crate::search_result::SearchResult;
 use serde_json::Value;
 
-/// Longest example, in characters.
+/// Max length of an example, in characters.
 const EXAMPLE_MAX: usize = 60;
 
-/// What a declaration made of an answer.
+/// What a declaration makes of a response.
 #[derive(Debug)]
-pub struct Trial {
-    /// Items in the answer.
+pub struct ProviderCheck {
+    /// Items in the response.
     pub items: usize,
-    /// The results that they became.
-    pub found: Vec<Found>,
-    /// What each field of the mapping found, in the order of the file's keys.
-    pub fields: Vec<Finding>,
-    /// Sentences about what can hardly be meant so.
-    pub doubts: Vec<String>,
+    /// The results mapped from them.
+    pub found: Vec<SearchResult>,
+    /// The outcome of each mapped field, in the order of the file's keys.
+    pub fields: Vec<FieldCheck>,
+    /// Sentences about what is probably a mistake.
+    pub warnings: Vec<String>,
 }
 
-/// What one field of the mapping found.
+/// The outcome of one mapped field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct FieldCheck {
     /// Its key in the file.
     pub key: String,
-    /// Items in which it found something.
+    /// Items in which it found a value.
     pub items: usize,
-    /// The first thing that it found.
+    /// The first value found.
     pub example: Option<String>,
 }
 
 impl Declared {
-    /// Reads an answer and counts what was found. The error is the sentence that a search would give.
-    pub fn try_on(&self, content_type: &str, bytes: &[u8]) -> Result<Trial, String> {
-        let mut trial = self.mapping.look(content_type, bytes, |items| self.trial(items))?;
-        if trial.items > 0 && trial.found.is_empty() {
-            // The same sentence as a search says.
+    /// Maps a response and counts what was found. The error is the sentence that a search would report.
+    pub fn check_response(&self, content_type: &str, bytes: &[u8]) -> Result<ProviderCheck, String> {
+        let mut check = self.mapping.inspect(content_type, bytes, |items| self.check(items))?;
+        if check.items > 0 && check.found.is_empty() {
+            // For the same errors as in a search.
             self.mapping.read(content_type, bytes)?;
         }
-        let unreadable = trial.items - trial.found.len();
+        let unreadable = check.items - check.found.len();
         if unreadable > 0 {
-            trial.doubts.push(format!("{unreadable} of {} items have no id, link, title or text", trial.items));
+            check.warnings.push(format!("{unreadable} of {} items have no id, link, title or text", check.items));
         }
-        Ok(trial)
+        Ok(check)
     }
 
-    fn trial(&self, items: &[&Value]) -> Trial {
-        let found: Vec<Found> = items.iter().filter_map(|item| self.mapping.one(item)).collect();
+    fn check(&self, items: &[&Value]) -> ProviderCheck {
+        let found: Vec<SearchResult> = items.iter().filter_map(|item| self.mapping.one(item)).collect();
         let mut fields = Vec::new();
-        let (mut doubts, mut placed, mut timed) = (Vec::new(), 0, 0);
+        let (mut warnings, mut placed, mut timed) = (Vec::new(), 0, 0);
         for (key, paths) in self.mapping.fields() {
             let with: Vec<&&Value> = items.iter().filter(|item| paths.iter().all(|path| finds(path, item))).collect();
             match key.as_str() {
@@ -59,24 +59,24 @@ impl Declared {
                 _ => {}
             }
             if with.is_empty() && !items.is_empty() {
-                doubts.push(format!("{key} finds nothing in any of {} items", items.len()));
+                warnings.push(format!("{key} finds nothing in any of {} items", items.len()));
             }
             let example = with.first().and_then(|item| paths.first()?.first(item)).map(shown);
-            fields.push(Finding { key, items: with.len(), example });
+            fields.push(FieldCheck { key, items: with.len(), example });
         }
-        let read = |what: &dyn Fn(&Found) -> bool| found.iter().filter(|found| what(found)).count();
+        let read = |what: &dyn Fn(&SearchResult) -> bool| found.iter().filter(|found| what(found)).count();
         let (times, places) = (read(&|f| f.time.is_some()), read(&|f| f.place.is_some()));
         if times < timed.min(found.len()) {
-            doubts.push(format!("answer.map.time: {times} of {timed} are instants as time_format says"));
+            warnings.push(format!("answer.map.time: {times} of {timed} are instants as time_format says"));
         }
         if places < placed.min(found.len()) {
-            doubts.push(format!("answer.map: {places} of {placed} places are positions on the globe"));
+            warnings.push(format!("answer.map: {places} of {placed} places are positions on the globe"));
         }
-        Trial { items: items.len(), found, fields, doubts }
+        ProviderCheck { items: items.len(), found, fields, warnings }
     }
 }
 
-/// Whether something stands there; an empty text and an empty list are nothing.
+/// Whether a path finds a value. An empty text or list counts as none.
 fn finds(path: &Path, item: &Value) -> bool {
     path.all(item).into_iter().any(|value| match value {
         Value::String(text) => !text.trim().is_empty(),
@@ -116,26 +116,26 @@ mod tests {
             {"id": 1, "name": "a", "kind": "b", "t": 5, "x": 1, "y": 2},
             {"id": 2, "name": "", "t": "noon", "x": 500, "y": 2},
             {"t": 6}]});
-        let trial = declared.try_on("", answer.to_string().as_bytes()).expect("an answer");
-        let of = |key: &str| trial.fields.iter().find(|f| f.key == key).expect(key);
-        assert_eq!((trial.items, trial.found.len()), (3, 2));
+        let check = declared.check_response("", answer.to_string().as_bytes()).expect("an answer");
+        let of = |key: &str| check.fields.iter().find(|f| f.key == key).expect(key);
+        assert_eq!((check.items, check.found.len()), (3, 2));
         assert_eq!(
             of("answer.map.title"),
-            &Finding { key: "answer.map.title".to_owned(), items: 1, example: Some("a".to_owned()) }
+            &FieldCheck { key: "answer.map.title".to_owned(), items: 1, example: Some("a".to_owned()) }
         );
         assert_eq!((of("answer.map.link").items, of("answer.map.author").items), (1, 0));
-        let doubts = trial.doubts.join("\n");
+        let warnings = check.warnings.join("\n");
         for part in [
             "answer.map.author finds nothing in any of 3 items",
             "answer.map.time: 1 of 3",
             "1 of 2 places",
             "1 of 3 items have no id",
         ] {
-            assert!(doubts.contains(part), "{part}: {doubts}");
+            assert!(warnings.contains(part), "{part}: {warnings}");
         }
-        assert_eq!(trial.doubts.len(), 4, "{doubts}");
-        let broken = declared.try_on("", br#"{"list":[{"key":1}]}"#).expect_err("broken");
+        assert_eq!(check.warnings.len(), 4, "{warnings}");
+        let broken = declared.check_response("", br#"{"list":[{"key":1}]}"#).expect_err("broken");
         assert!(broken.contains("none of 1 results"), "{broken}");
-        assert_eq!(declared.try_on("", br#"{"list":[]}"#).expect("none").doubts.len(), 0);
+        assert_eq!(declared.check_response("", br#"{"list":[]}"#).expect("none").warnings.len(), 0);
     }
 }
