@@ -996,7 +996,7 @@ export interface Places {
  */
 export interface SearchAnswer {
   /**
-   * Its name.
+   * Its id.
    */
   search: string;
   /**
@@ -1016,20 +1016,20 @@ export interface SearchAnswer {
    */
   results: number;
   /**
-   * Providers by their names.
+   * Providers by name.
    */
   providers: {
     [k: string]: LegStatus;
   };
   /**
-   * Longitude and latitude that are searched around, where an address was found, among others.
+   * Longitude and latitude of the centre of the search, for example of a geocoded address.
    *
    * @minItems 2
    * @maxItems 2
    */
   near?: [number, number];
   /**
-   * Metres around them.
+   * Metres around it.
    */
   radius?: number;
   /**
@@ -1042,15 +1042,15 @@ export interface SearchAnswer {
   joined?: boolean;
 }
 /**
- * How a provider stands in a search.
+ * The state of a provider in a search.
  */
 export interface LegStatus {
   /**
-   * `asked`, then how it ended.
+   * `asked`, then its outcome.
    */
   state: string;
   /**
-   * Why it ended so.
+   * The reason of the outcome.
    */
   detail: string;
   /**
@@ -1058,11 +1058,11 @@ export interface LegStatus {
    */
   results: number;
   /**
-   * Milliseconds from the arrival of the search to its last result or its end.
+   * Milliseconds from the arrival of the search to the provider's last result or its end.
    */
   ms: number;
   /**
-   * Whether it may have more than it was asked for.
+   * Whether it may have more results than requested.
    */
   more?: boolean;
 }
@@ -1071,31 +1071,31 @@ export interface LegStatus {
  */
 export interface SavedSearchAnswer {
   /**
-   * Its name.
+   * Its id.
    */
   id: string;
   /**
-   * When it was made.
+   * When it was created.
    */
   created: string;
   /**
-   * Results told.
+   * Results sent.
    */
   results: number;
   /**
-   * Number of the first packet that is kept.
+   * Number of the oldest packet kept.
    */
   first_packet: number;
   /**
-   * Number of the packet to come.
+   * Number of the next packet.
    */
   next_packet: number;
   /**
-   * Packets that gave way before anybody had taken them.
+   * Packets evicted before any reader took them.
    */
   lost_packets: number;
   /**
-   * Events that were not matched: too many came at once, or came while no server ran.
+   * Events that were not matched: too many arrived at once, or while no server ran.
    */
   dropped_events: number;
   webhook?: WebhookReport;
@@ -1107,23 +1107,23 @@ export interface SavedSearchAnswer {
   [k: string]: unknown;
 }
 /**
- * How sending to a webhook goes.
+ * The state of a webhook.
  */
 export interface WebhookReport {
   /**
-   * Where packets go.
+   * The URL that packets are sent to.
    */
   url: string;
   /**
-   * Number of the packet that is sent next.
+   * Number of the packet to send next.
    */
   next_packet: number;
   /**
-   * Packets taken.
+   * Packets sent.
    */
   sent: number;
   /**
-   * Packets that gave way before they were sent.
+   * Packets evicted before they were sent.
    */
   lost: number;
   /**
@@ -1135,7 +1135,7 @@ export interface WebhookReport {
    */
   failing: string | null;
   /**
-   * The last packets given up; only where one saved search is asked for.
+   * The last packets given up; only in the response for one saved search.
    */
   dead_letters?: DeadLetterReport[];
 }
@@ -1167,7 +1167,7 @@ export interface DeadLetterReport {
   };
 }
 /**
- * How asking outside providers goes.
+ * The state of polls.
  */
 export interface PollReport {
   /**
@@ -1175,17 +1175,17 @@ export interface PollReport {
    */
   count: number;
   /**
-   * When the last one was done.
+   * When the last one ended.
    */
   last: string | null;
   /**
-   * How each provider stood.
+   * The state of each provider.
    */
   providers: {
     [k: string]: string;
   };
   /**
-   * Why the last poll could not begin.
+   * Why the last poll could not start.
    */
   failing: string | null;
 }
@@ -1222,7 +1222,7 @@ export interface ProviderList {
   providers: ProviderStatus[];
 }
 /**
- * A provider: what it takes, and how it has been.
+ * A provider: the questions it takes, and its health.
  */
 export interface ProviderStatus {
   /**

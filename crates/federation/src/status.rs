@@ -1,14 +1,14 @@
-//! How searches and providers stand, as clients are told.
+//! The states of searches and providers, as reported to clients.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// How a search stands.
+/// The state of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SearchStatus {
-    /// Its name.
+    /// Its id.
     pub search: String,
     /// `running`; after its end `complete`, `partial` or `absent`.
     pub state: &'static str,
@@ -18,40 +18,40 @@ pub struct SearchStatus {
     pub result_packets: u64,
     /// Results.
     pub results: u64,
-    /// Providers by their names.
+    /// Providers by name.
     pub providers: BTreeMap<String, LegStatus>,
-    /// Longitude and latitude that are searched around, where an address was found, among others.
+    /// Longitude and latitude of the centre of the search, for example of a geocoded address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub near: Option<[f64; 2]>,
-    /// Metres around them.
+    /// Metres around it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub radius: Option<f64>,
 }
 
-/// How a provider stands in a search.
+/// The state of a provider in a search.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LegStatus {
-    /// `asked`, then how it ended.
+    /// `asked`, then its outcome.
     pub state: &'static str,
-    /// Why it ended so.
+    /// The reason of the outcome.
     pub detail: String,
     /// Results.
     pub results: u64,
-    /// Milliseconds from the arrival of the search to its last result or its end.
+    /// Milliseconds from the arrival of the search to the provider's last result or its end.
     pub ms: u64,
-    /// Whether it may have more than it was asked for.
+    /// Whether it may have more results than requested.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub more: bool,
 }
 
-/// A provider: what it takes, and how it has been.
+/// A provider: the questions it takes, and its health.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ProviderStatus {
     /// Its name in questions and packets.
     pub name: String,
     /// Its title.
     pub title: String,
-    /// What it says of itself: whether it is ready, what it takes, its breaker, its budget.
+    /// Its report: whether it is ready, what it takes, its circuit breaker, its budget.
     #[serde(flatten)]
     pub report: Map<String, Value>,
 }

@@ -1,18 +1,18 @@
-//! What stands for a model in a program that was built without one.
+//! The stand-in for a model in a build without the feature `model`.
 
 use crate::{ImageSettings, Labels};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// A model: there is none.
+/// An uninhabited model.
 #[derive(Debug)]
 pub struct Classifier(Infallible);
 
 impl Classifier {
-    /// `None` where no model is named.
+    /// `None` if no model is configured.
     ///
     /// # Errors
-    /// A sentence that begins with the setting, where one is.
+    /// A sentence that begins with the setting, if a model is configured.
     pub fn load(settings: &ImageSettings) -> Result<Option<Arc<Classifier>>, String> {
         match settings.model.as_os_str().is_empty() {
             true => Ok(None),
@@ -25,7 +25,7 @@ impl Classifier {
         match self.0 {}
     }
 
-    /// What an image shows.
+    /// The labels of an image.
     pub fn labels(&self, _: &[u8]) -> Result<Labels, String> {
         match self.0 {}
     }

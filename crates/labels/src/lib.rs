@@ -1,8 +1,7 @@
-//! Labels: what an image shows, as far as a model tells that the operator names. Bytes in, labels out: nothing here fetches.
+//! Labels of images by a model that the operator configures. Bytes in, labels out: this crate makes no network calls.
 //!
-//! The model is an ONNX file that sorts images into classes, run by [rten](https://docs.rs/rten) inside this process
-//! (decision 021). The feature `model` has it; without that feature a model in the settings is refused with a sentence.
-//! Start reading at `model.rs`.
+//! The model is an ONNX image classifier, run by [rten](https://docs.rs/rten) in this process (decision 021). It
+//! requires the feature `model`. Without it, a model in the settings is an error. Start reading at `model.rs`.
 
 #[cfg(not(feature = "model"))]
 mod absent;
@@ -22,20 +21,20 @@ pub use absent::Classifier;
 pub use model::Classifier;
 pub use settings::{ImageSettings, Layout, Scores};
 
-/// What a model takes an image for.
+/// A class that the model assigns to an image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Label {
     /// Name of the class.
     pub label: String,
-    /// How sure the model is, from 0 to 1, to a thousandth.
+    /// Score from 0 to 1, rounded to a thousandth.
     pub score: f64,
 }
 
-/// All that a model has to say of an image. It is a guess, and says whose.
+/// The labels of an image. They are guesses, with the model named.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Labels {
     /// The model's name.
     pub model: String,
-    /// Its labels, the surest first; none where it is sure enough of nothing.
+    /// Its labels, by descending score; empty if all scores are too low.
     pub labels: Vec<Label>,
 }

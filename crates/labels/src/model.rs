@@ -1,4 +1,4 @@
-//! A model at work.
+//! A loaded model.
 
 use super::picture;
 use super::settings::{ImageSettings, Layout, Scores};
@@ -11,17 +11,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Side of the square where neither the model nor the operator says: that of most models made with ImageNet.
+/// Side of the square if neither the model nor the operator gives one: that of most ImageNet models.
 const SIDE: usize = 224;
-/// Longest name of a class in bytes.
+/// Max length of a class name, in bytes.
 const CLASS_BYTES_MAX: usize = 200;
-/// Largest file of names in bytes.
+/// Max size of a file of class names, in bytes.
 const CLASSES_BYTES_MAX: u64 = 16 << 20;
-/// Largest file of a model in bytes: that of Protocol Buffers, in which it is written.
+/// Max size of a model file, in bytes: the limit of Protocol Buffers.
 const MODEL_BYTES_MAX: u64 = 2 << 30;
 
-/// A model with the names of its classes, ready to look at images. It can be asked from several threads at once; what it does
-/// is done on threads of its own, as many as the settings say.
+/// A model with its class names. Several threads can use it at once. It runs on threads of its own, as many as the
+/// settings say.
 pub struct Classifier {
     settings: ImageSettings,
     name: String,
@@ -34,7 +34,7 @@ pub struct Classifier {
     threads: Arc<ThreadPool>,
 }
 
-/// What a model is given: one image.
+/// The input of a model: one image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Shape {
     layout: Layout,
@@ -43,8 +43,8 @@ struct Shape {
 }
 
 impl Classifier {
-    /// Reads a model and the names of its classes, and tries it out. `None` where none is named. The error begins with the
-    /// setting to blame.
+    /// Loads a model and its class names, and runs it once. `None` if no model is configured. The error begins with
+    /// the setting at fault.
     pub fn load(settings: &ImageSettings) -> Result<Option<Arc<Classifier>>, String> {
         if settings.model.as_os_str().is_empty() {
             return match settings.labels.as_os_str().is_empty() {
@@ -57,7 +57,7 @@ impl Classifier {
         }
         let classes = classes(&settings.labels).map_err(|e| format!("labels: {e}"))?;
         let wrong = |e: String| format!("model: {}: {e}", settings.model.display());
-        // A file that is not what it should be is a mistake, not a reason to fall.
+        // A malformed file must be an error, even if the parser panics.
         let read = catch_unwind(|| open(settings, classes)).unwrap_or_else(|_| Err("it cannot be read".to_owned()));
         let mut classifier = read.map_err(wrong)?;
         let tried = catch_unwind(AssertUnwindSafe(|| classifier.try_out()));
@@ -82,7 +82,7 @@ impl Classifier {
         &self.settings
     }
 
-    /// Says what an image shows. The error is a sentence on why that cannot be told. Waits for one of the model's threads.
+    /// Labels an image. The error is a sentence. Waits for one of the model's threads.
     pub fn labels(&self, image: &[u8]) -> Result<Labels, String> {
         let scores = self.threads.run(|| {
             let Shape { height, width, .. } = self.shape;
@@ -101,7 +101,7 @@ impl Classifier {
         Ok(Labels { model: self.name.clone(), labels })
     }
 
-    /// Looks at a grey image, to see that all fits.
+    /// Runs the model on a grey image as a self-test.
     fn try_out(&self) -> Result<Vec<f32>, String> {
         let Shape { height, width, .. } = self.shape;
         self.raw(&RgbImage::from_pixel(width as u32, height as u32, image::Rgb([128; 3])))
@@ -123,7 +123,7 @@ impl Classifier {
         Ok(powers.into_iter().map(|power| power / sum).collect())
     }
 
-    /// What the model gives for an image of its size.
+    /// The raw output for an image of the input size.
     fn raw(&self, image: &RgbImage) -> Result<Vec<f32>, String> {
         let numbers = picture::numbers(image, self.shape.layout, self.settings.mean, self.settings.std);
         let view = ValueView::from_shape(self.shape.dimensions(), numbers.as_slice()).map_err(|e| e.to_string())?;
@@ -143,7 +143,7 @@ impl std::fmt::Debug for Classifier {
     }
 }
 
-/// Reads the file of a model, and sees whether it takes an image and gives one output.
+/// Reads a model file and checks that it has one image input and one output.
 fn open(settings: &ImageSettings, classes: Vec<String>) -> Result<Classifier, String> {
     let path = &settings.model;
     let bytes = read(path, MODEL_BYTES_MAX)?;
@@ -178,7 +178,7 @@ fn open(settings: &ImageSettings, classes: Vec<String>) -> Result<Classifier, St
 }
 
 impl Shape {
-    /// What fits a model that declares its input so, as far as it does.
+    /// The shape that fits the declared input, as far as it is declared.
     fn fit(declared: Option<&[Option<usize>]>, settings: &ImageSettings) -> Result<Shape, String> {
         let open = [None; 4];
         let shown = || {
@@ -209,7 +209,7 @@ impl Shape {
             (Some(_), wanted) => Err(format!("its input is [{}]: images of size {wanted} do not fit", shown())),
         };
         let shape = Shape { layout, height: side(height)?, width: side(width)? };
-        // Far more than any model takes, and what an image costs stays in proportion.
+        // Far more than any model takes. It bounds the cost of an image.
         let most = ImageSettings::SIZE_MAX;
         match [shape.height, shape.width].iter().all(|side| (1..=most).contains(side)) {
             true => Ok(shape),
@@ -225,7 +225,7 @@ impl Shape {
     }
 }
 
-/// Whether numbers are from 0 to 1 and add up to 1, as what comes out of a softmax does.
+/// Whether scores are from 0 to 1 and add up to 1, like the output of a softmax.
 fn are_probabilities(scores: &[f32]) -> bool {
     let sum: f64 = scores.iter().copied().map(f64::from).sum();
     scores.iter().all(|score| (0.0..=1.0).contains(score)) && (sum - 1.0).abs() < 0.01
@@ -253,7 +253,7 @@ fn classes(path: &Path) -> Result<Vec<String>, String> {
     }
 }
 
-/// Reads a file of at most so many bytes.
+/// Reads a file of at most `most` bytes.
 fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let broken = |e: std::io::Error| format!("it cannot be read: {e}");
     let mut bytes = Vec::new();

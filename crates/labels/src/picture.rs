@@ -1,15 +1,15 @@
-//! From the bytes of an image to the numbers that a model is given.
+//! Converts the bytes of an image to the input of a model.
 
 use super::settings::Layout;
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageReader, Limits, RgbImage, imageops};
 use std::io::Cursor;
 
-/// Memory that unfolding may take for each pixel allowed: four colours of two bytes, and the decoder's own work on them.
+/// Memory for decoding, for each allowed pixel: four channels of two bytes, and the decoder's own buffers.
 const BYTES_A_PIXEL: u64 = 16;
 
-/// The middle of an image, as much as has the proportions of `width` to `height`, scaled to these. The error says in a
-/// sentence what is wrong with it; one that would unfold to more than `pixels_max` pixels is not unfolded.
+/// The centre crop of an image with the proportions of `width` to `height`, scaled to these. The error is a sentence.
+/// Images above `pixels_max` pixels are not decoded.
 pub(super) fn middle(bytes: &[u8], width: u32, height: u32, pixels_max: u64) -> Result<RgbImage, String> {
     let broken = |e: image::ImageError| format!("it cannot be read: {e}");
     let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|e| e.to_string())?;
@@ -32,7 +32,7 @@ pub(super) fn middle(bytes: &[u8], width: u32, height: u32, pixels_max: u64) -> 
     if across == 0 || down == 0 {
         return Err("it has no pixels".to_owned());
     }
-    // Cut before it is scaled: one that is long and thin would be scaled to something far larger than either.
+    // Cropped before scaling: a long thin image would otherwise be scaled to a far larger one.
     let part = |of: u32, other: u32, to: u32, other_to: u32| {
         let wanted = u64::from(other) * u64::from(to) / u64::from(other_to.max(1));
         u32::try_from(wanted).unwrap_or(u32::MAX).clamp(1, of)
@@ -42,7 +42,7 @@ pub(super) fn middle(bytes: &[u8], width: u32, height: u32, pixels_max: u64) -> 
     Ok(imageops::resize(&cut, width, height, imageops::FilterType::Triangle))
 }
 
-/// The colours as a model is given them: from 0 to 1, less the mean, by the spread.
+/// The channels as the model expects them: from 0 to 1, minus the mean, divided by the standard deviation.
 pub(super) fn numbers(image: &RgbImage, layout: Layout, mean: [f64; 3], std: [f64; 3]) -> Vec<f32> {
     let number = |colour: usize, value: u8| ((f64::from(value) / 255.0 - mean[colour]) / std[colour]) as f32;
     match layout {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_middle_is_cut_and_scaled() {
-        // Blue, red, blue side by side: the middle is red, however thin the image is.
+        // Blue, red, blue side by side: the centre is red, however thin the image is.
         for (across, down) in [(300, 100), (3_000, 4), (30, 10)] {
             let bytes = png(across, down, |x, _| if x / (across / 3) == 1 { [255, 0, 0] } else { [0, 0, 255] });
             let seen = middle(&bytes, 4, 4, 1 << 20).expect("an image");
@@ -79,7 +79,7 @@ mod tests {
         let why = middle(&bytes, 4, 4, 1_000_000).expect_err("too many pixels");
         assert!(why.contains("2000 x 2000"), "{why}");
         assert!(middle(&bytes, 4, 4, 4_000_000).is_ok());
-        // A head that promises more than there could be is believed, and refused before any memory is taken.
+        // The size in the header is trusted and refused before any memory is allocated.
         let mut lie = png(2, 2, |_, _| [0, 0, 0]);
         lie[16..24].copy_from_slice(&[0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff]);
         assert!(middle(&lie, 4, 4, 1 << 20).is_err());

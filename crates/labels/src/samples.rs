@@ -1,11 +1,11 @@
-//! A model small enough to write by hand, and images to show it: for tests of this crate and of its callers.
+//! A minimal model and images, for tests of this crate and its callers.
 
 use super::ImageSettings;
 use image::{ImageFormat, Rgb, RgbImage};
 use std::io::Cursor;
 use std::path::Path;
 
-/// A PNG with this colour at each place.
+/// A PNG with the given colour of each pixel.
 pub fn png(width: u32, height: u32, colour: impl Fn(u32, u32) -> [u8; 3]) -> Vec<u8> {
     encoded(width, height, ImageFormat::Png, colour)
 }
@@ -16,7 +16,7 @@ pub(crate) fn encoded(width: u32, height: u32, format: ImageFormat, colour: impl
     bytes.into_inner()
 }
 
-/// Just enough of the encoding of Protocol Buffers to write a model: a number by its field, and bytes by theirs.
+/// Minimal Protocol Buffers encoding to write a model: varint fields and length-delimited fields.
 fn varint(mut number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number >= 0x80 {
@@ -36,7 +36,7 @@ pub(crate) fn field(field: u64, content: impl AsRef<[u8]>) -> Vec<u8> {
     [varint(field << 3 | 2), varint(content.len() as u64), content.to_vec()].concat()
 }
 
-/// A `ValueInfoProto`: a tensor of 32 bit floating point. Dimensions that are no numbers are names.
+/// A `ValueInfoProto`: a tensor of 32-bit floats. Non-numeric dimensions are symbolic.
 fn value(name: &str, dimensions: &[&str]) -> Vec<u8> {
     let dimension = |size: &&str| field(1, size.parse().map_or_else(|_| field(2, size), |size| number(1, size)));
     let shape: Vec<u8> = dimensions.iter().flat_map(dimension).collect();
@@ -51,16 +51,15 @@ fn node(kind: &str, inputs: &[&str], output: &str, attributes: &[Vec<u8>]) -> Ve
     [inputs, field(2, output), field(4, kind), attributes].concat()
 }
 
-/// A `ModelProto` (version 8 of the format, operators of version 13) that tells red, green and blue: the mean of each colour,
-/// twentyfold. `input` is its declared shape; where that has the colours last they are brought to the front; `softmax` puts
-/// one at its end.
+/// A `ModelProto` (IR version 8, opset 13) that recognises red, green and blue: the mean of each colour, times twenty.
+/// `input` is its declared shape; channels-last input is transposed. `softmax` appends one.
 pub fn colours(input: &[&str], softmax: bool) -> Vec<u8> {
     let weight = |n: usize| if n.is_multiple_of(4) { 20.0_f32 } else { 0.0 };
     let weights: Vec<u8> = (0..9).flat_map(|n| weight(n).to_le_bytes()).collect();
     weighted(input, softmax, field(9, weights))
 }
 
-/// The same with its weights as they are given here.
+/// The same with the given weights.
 pub(crate) fn weighted(input: &[&str], softmax: bool, weights: Vec<u8>) -> Vec<u8> {
     let permutation = [field(1, "perm"), [0, 3, 1, 2].map(|axis| number(8, axis)).concat(), number(20, 7)].concat();
     let axis = [field(1, "axis"), number(3, 1), number(20, 2)].concat();
@@ -90,7 +89,7 @@ pub(crate) fn weighted(input: &[&str], softmax: bool, weights: Vec<u8>) -> Vec<u
     [number(1, 8), field(2, "meridian"), field(7, graph), field(8, operators)].concat()
 }
 
-/// Settings that name this model, written to a folder with the labels `red`, `green`, `blue`.
+/// Settings for this model, written to a folder with the labels `red`, `green`, `blue`.
 pub fn settings(folder: &Path, model: &[u8]) -> ImageSettings {
     let settings = ImageSettings {
         model: folder.join("colours.onnx"),

@@ -1,51 +1,50 @@
-//! What an operator can set about labels of images.
+//! Operator settings of image labels.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which model looks at the images of results, what it is given, and what that may cost. [`ImageSettings::default`] has none.
+/// The model that labels images of results, its input, and its limits. [`ImageSettings::default`] has no model.
 #[derive(Debug, Clone)]
 pub struct ImageSettings {
-    /// An ONNX file with one input for one image and one output with a score for each class. Empty: no image is looked at.
+    /// An ONNX file with one input for one image and one output with a score for each class. Empty: no model.
     pub model: PathBuf,
-    /// The names of its classes, one a line.
+    /// A file with the class names, one per line.
     pub labels: PathBuf,
-    /// Side in pixels of the square that it is given; 0: as the model says, and 224 where it leaves that open.
+    /// Side of the square input, in pixels; 0 for the model's own, or 224 if the model leaves it open.
     pub size: usize,
-    /// Where its input has the colours.
+    /// The channel order of its input.
     pub layout: Layout,
-    /// What is taken from red, green and blue (each from 0 to 1) before the model sees them.
+    /// Mean, subtracted from red, green and blue (each from 0 to 1).
     pub mean: [f64; 3],
-    /// What they are divided by after that.
+    /// Standard deviation, by which the difference is divided.
     pub std: [f64; 3],
-    /// What its output holds.
+    /// The meaning of its output.
     pub scores: Scores,
-    /// Most labels of an image.
+    /// Max labels of an image.
     pub top: usize,
-    /// Least score of a label, from 0 to 1.
+    /// Min score of a label, from 0 to 1.
     pub score_min: f64,
-    /// Largest image in bytes.
+    /// Max size of an image, in bytes.
     pub bytes_max: usize,
-    /// Most pixels that it may unfold to.
+    /// Max pixels of a decoded image.
     pub pixels_max: u64,
-    /// Images fetched at once, or waiting to be looked at after that.
+    /// Max images being fetched or waiting for the model.
     pub at_once: usize,
-    /// Results that may wait for their image; more go on without labels.
+    /// Max results that wait for their image. Others pass without labels.
     pub waiting: usize,
-    /// Threads that all looking at images is done on, and images that are looked at at once.
+    /// Threads of the model, and max images labelled at once.
     pub threads: usize,
-    /// Longest wait of a result for its labels, and never more than a quarter of what its search has left. Then it goes
-    /// without.
+    /// Max wait of a result for its labels, at most a quarter of the time its search has left. Then it passes without.
     pub timeout: Duration,
 }
 
 impl ImageSettings {
-    /// Largest side in pixels that a model may want.
+    /// Max side that a model may require, in pixels.
     pub const SIZE_MAX: usize = 4_096;
 }
 
 impl Default for ImageSettings {
-    /// No model. The mean and the spread of the colours are those of ImageNet, which most models were made with.
+    /// No model. Mean and standard deviation are those of ImageNet, which most models were trained with.
     fn default() -> Self {
         ImageSettings {
             model: PathBuf::new(),
@@ -67,33 +66,33 @@ impl Default for ImageSettings {
     }
 }
 
-/// Where the input of a model has the colours.
+/// The channel order of a model's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// Where its declared shape has a 3; before height and width if it does not say.
+    /// By the 3 in its declared shape; channels first if unknown.
     Auto,
-    /// One colour after the other: `[N,3,H,W]`.
+    /// Channels first: `[N,3,H,W]`.
     Nchw,
-    /// One pixel after the other: `[N,H,W,3]`.
+    /// Channels last: `[N,H,W,3]`.
     Nhwc,
 }
 
-/// What the output of a model holds.
+/// The meaning of a model's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scores {
-    /// Seen by trying it: probabilities where they are that and add up to 1.
+    /// Detected in the self-test: probabilities if they are from 0 to 1 and add up to 1, else logits.
     Auto,
-    /// Any numbers: the greater, the surer. A softmax is put over them.
+    /// Unbounded scores, to which a softmax is applied.
     Logits,
-    /// Numbers from 0 to 1, taken as they are.
+    /// Numbers from 0 to 1, used unchanged.
     Probabilities,
 }
 
-/// Makes an enumeration readable by its words.
+/// Implements reading an enumeration from its word.
 macro_rules! words {
     ($of:ident, $expected:literal, $($word:literal => $value:ident),+) => {
         impl $of {
-            /// Reads its word; the error says which there are.
+            /// Reads its word. The error lists the words.
             pub fn read(word: &str) -> Result<$of, String> {
                 match word {
                     $($word => Ok($of::$value),)+

@@ -1,4 +1,4 @@
-//! What the model says of images.
+//! Labels of a small model.
 
 use super::samples::*;
 use super::*;
@@ -36,7 +36,7 @@ fn an_image_gets_the_labels_of_what_it_shows_in_whatever_dress() {
 #[test]
 fn scores_are_what_the_settings_take_them_for_and_the_surest_come_first() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Half of red, a third of green: as they come they are 10 and 6.7 (and so no probabilities), as such 0.97 and 0.03.
+    // Half of red, a third of green: raw scores are 10 and 6.7, so no probabilities; after the softmax 0.97 and 0.03.
     let bytes = png(60, 60, |x, _| {
         if x < 30 {
             [255, 0, 0]
@@ -60,7 +60,8 @@ fn scores_are_what_the_settings_take_them_for_and_the_surest_come_first() {
     assert!((scores[0] - 0.966).abs() < 0.02 && (scores[1] - 0.034).abs() < 0.02 && scores[2] < 0.001, "{scores:?}");
     assert_eq!(names(&labels(&ImageSettings { top: 2, ..plain.clone() }).expect("labels")), ["red", "green"]);
     assert_eq!(names(&labels(&ImageSettings { score_min: 0.5, ..plain.clone() }).expect("labels")), ["red"]);
-    // With the twenty taken out again they are numbers from 0 to 1 that add up to less: taken as they are where that is said.
+    // Divided by twenty again, the scores are from 0 to 1 and add up to less. They are used unchanged if the settings
+    // say so.
     let tamed = ImageSettings { std: [20.0; 3], scores: Scores::Probabilities, ..plain };
     let scores: Vec<f64> = labels(&tamed).expect("labels").labels.iter().map(|label| label.score).collect();
     assert!((scores[0] - 0.5).abs() < 0.01 && (scores[1] - 0.333).abs() < 0.01 && scores[2] == 0.0, "{scores:?}");
@@ -109,7 +110,7 @@ fn what_does_not_fit_is_refused_at_start_in_a_sentence() {
         let why = refused(&settings);
         assert!(why.starts_with("model:") && why.contains("colours.onnx"), "{why}");
     }
-    // Weights in a file of their own, which is there: a model is one file.
+    // Weights in an existing separate file are refused: a model is one file.
     std::fs::write(folder.path().join("weights"), [0; 36]).expect("written");
     let entry = |key: &str, value: &str| field(13, [field(1, key), field(2, value)].concat());
     let whole = [entry("location", "weights"), number(14, 1)].concat();
@@ -119,7 +120,7 @@ fn what_does_not_fit_is_refused_at_start_in_a_sentence() {
         let why = refused(&settings);
         assert!(why.contains("colours.onnx: it has its weights in other files, expected one file"), "{why}");
     }
-    // One that gives no numbers, and would not for any image.
+    // A model that returns no finite numbers for any image.
     std::fs::write(&settings.model, weighted(&INPUT, false, field(9, [255; 36]))).expect("written");
     let why = refused(&settings);
     assert!(why.contains("no numbers for a grey image"), "{why}");

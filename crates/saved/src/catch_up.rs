@@ -1,6 +1,7 @@
-//! Events that came while nobody looked: before a crash, and while the server was not there. A start looks at them first.
+//! Catch-up: at a start, the matcher first processes the events written since the checkpoint, before a crash or by
+//! other tools.
 //!
-//! Of too many the newest are looked at, and each saved search is told what was left out.
+//! If there are too many, only the newest are processed, and each saved search reports what was left out.
 
 use super::checkpoint::{Checkpoint, Positions};
 use super::registry::SavedSearches;
@@ -12,19 +13,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What of a collection is to be looked at.
+/// The events of a collection to process.
 #[derive(Debug)]
 pub(super) struct CatchUp {
     collection: Arc<dyn Collection>,
-    /// Up to this position; what comes later is heard.
+    /// Up to this position. Later events arrive through the queue.
     upto: u64,
-    /// Behind which position each saved search wants it, by number.
+    /// The position after which each saved search needs events, by number.
     from: HashMap<u64, u64>,
 }
 
 impl SavedSearches {
-    /// Notes what these saved searches have missed; beside each stands where collections stood when it was made. Before anything is
-    /// written.
+    /// Records what these saved searches have missed. Each comes with the positions of collections at its creation.
+    /// Must run before any write.
     pub(super) fn note_missed(&self, searches: &[(Arc<SavedSearch>, Option<Positions>)], checkpoint: &Checkpoint) {
         let hearing = || searches.iter().filter(|(search, _)| search.definition.reads_collections());
         for collection in self.backend.list(&self.tenant) {
@@ -40,7 +41,7 @@ impl SavedSearches {
         }
     }
 
-    /// Looks at what was missed; `false` where it was stopped on the way: then the next start does it again.
+    /// Processes missed events. Returns `false` if it was stopped: the next start then repeats it.
     pub(super) fn catch_up(&self) -> bool {
         let all = std::mem::take(&mut *self.missed.lock());
         for missed in all {
@@ -93,7 +94,7 @@ impl SavedSearches {
         Ok(true)
     }
 
-    /// Says in the streams of those who missed something what of it they do not get.
+    /// Reports to the affected saved searches what they will not get.
     fn report_missed(&self, missed: &CatchUp, left_out: u64, detail: &str) {
         self.left_out.fetch_add(left_out, Ordering::Relaxed);
         let registry = self.registry.lock();
@@ -105,7 +106,7 @@ impl SavedSearches {
         }
     }
 
-    /// Says in all streams that nobody knows what was missed.
+    /// Reports to all saved searches that the missed events are unknown.
     pub(super) fn report_unknown(&self, why: &str) {
         let detail =
             format!("up to where events were looked at is not known ({why}): some that came before may be missing");

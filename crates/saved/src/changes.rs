@@ -1,4 +1,4 @@
-//! Saved searches come and go.
+//! Creating and deleting saved searches.
 
 use super::checkpoint::positions_of;
 use super::clean_state::SearchState;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 impl SavedSearches {
-    /// Makes a saved search. It is on disk when this returns, and has the events that are acknowledged from then on.
+    /// Creates a saved search. It is on disk when this returns, and matches events acknowledged from then on.
     pub async fn create(self: &Arc<SavedSearches>, asked: &Value) -> Result<Arc<SavedSearch>, Refusal> {
         let arrived = Instant::now();
         let definition = Definition::read(asked, self.searches.settings(), &self.settings)?;
@@ -23,7 +23,7 @@ impl SavedSearches {
         let slot = self.reserve()?;
         let definition = self.located(definition, arrived).await?;
         let saved = self.clone();
-        // A task of its own: whoever asked may leave, and it is made whole all the same.
+        // A task of its own, so that a client that disconnects does not leave it half created.
         let made = tokio::spawn(async move {
             let id = format!("{:016x}{:016x}", saved.random.next_u64(), saved.random.next_u64());
             let created = saved.clock.now();
@@ -46,7 +46,7 @@ impl SavedSearches {
         made.await.map_err(failed)?
     }
 
-    /// Whether the providers that it names are there and take it.
+    /// Checks that the named providers exist and accept the question.
     fn check(&self, definition: &Definition) -> Result<(), Invalid> {
         let outside = self.searches.remote_takers(&definition.question)?;
         match definition.poll {
@@ -62,7 +62,7 @@ impl SavedSearches {
         }
     }
 
-    /// A place for one more.
+    /// Reserves space for one more.
     fn reserve(self: &Arc<SavedSearches>) -> Result<CreationSlot, Refusal> {
         let mut registry = self.registry.lock();
         let running = registry.all.len() + registry.making;
@@ -73,7 +73,7 @@ impl SavedSearches {
         Ok(CreationSlot(self.clone()))
     }
 
-    /// A definition whose address, if it has one, is a position: it stays where it is, whatever becomes of the places.
+    /// The definition with its address geocoded. The position stays fixed when the places change later.
     async fn located(&self, mut definition: Definition, arrived: Instant) -> Result<Definition, Refusal> {
         if matches!(definition.question.place, Some(Location::Address { .. })) {
             let asked = &mut definition.asked;
@@ -87,7 +87,7 @@ impl SavedSearches {
         Ok(definition)
     }
 
-    /// Deletes a saved search; its readers get the last packet. `false` where there is none of this name.
+    /// Deletes a saved search; its readers get the last packet. Returns `false` if there is none of this id.
     pub async fn delete(self: &Arc<SavedSearches>, id: &str) -> Result<bool, Refusal> {
         if self.get(id).is_none() {
             return Ok(false);
@@ -100,6 +100,7 @@ impl SavedSearches {
                 records.remove(&seen_of(&name))
             });
             removed.await.map_err(failed)??;
+            // The record goes first: after a crash between the two the saved search must not come back.
             let Some(entry) = saved.registry.lock().all.remove(&id) else { return Ok(false) };
             if let Some(sender) = entry.sender {
                 sender.abort();
@@ -120,7 +121,7 @@ impl SavedSearches {
     }
 }
 
-/// A place among those that are being made; given back when dropped.
+/// A slot of a saved search being created, released when dropped.
 struct CreationSlot(Arc<SavedSearches>);
 
 impl Drop for CreationSlot {

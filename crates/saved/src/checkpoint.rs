@@ -1,9 +1,11 @@
-//! Up to where events were looked at: kept on disk, so that a start goes on from there, after a crash as well.
+//! The checkpoint: up to where events were processed, kept on disk so that a start continues there, even after a
+//! crash.
 //!
-//! For each collection that is the position of the last write that was looked at, and for each saved search with packets that
-//! nobody has taken, the positions before what these tell of: a crash loses packets, so their events are looked at again. It is
-//! written soon after it changed. What changed after it was last written happens again after a crash, so that an event may be told
-//! twice, but is not left out. How a start catches up is in `catch_up.rs`.
+//! It holds the position of the last processed write of each collection. For each saved search with unread packets it
+//! holds the positions before the events of those packets. A crash loses packets, so their events are processed again.
+//!
+//! It is written soon after a change. Changes after the last write are repeated after a crash: an event may be
+//! reported twice, but none is left out. The catch-up is in `catch_up.rs`.
 
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
@@ -18,10 +20,10 @@ use std::time::{Duration, Instant};
 
 /// Name of its record.
 pub(super) const RECORD: &str = "looked";
-/// Least time between two writes of it; they take at most a twentieth of the time.
+/// Min time between two writes of it. They take at most one twentieth of the time.
 const EVERY: Duration = Duration::from_secs(1);
 const SHARE: u32 = 20;
-/// Saved searches that are forgotten at a time: the matcher waits meanwhile.
+/// Saved searches removed at a time, while the matcher waits.
 const FORGOTTEN: usize = 256;
 
 /// Positions in the logs of collections, by name.
@@ -30,28 +32,30 @@ pub(super) type Positions = BTreeMap<String, LogPosition>;
 /// A position in the log of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogPosition {
-    /// When the collection was made, in microseconds since 1970: another of the same name has a log of its own.
+    /// When the collection was created, in microseconds since 1970. Another of the same name has its own log.
     made: i64,
     position: u64,
 }
 
-/// By saved search and collection: a position.
+/// Positions by saved search and collection.
 type Waiting = BTreeMap<String, BTreeMap<String, u64>>;
 
-/// What the disk has.
+/// The record on disk.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Checkpoint {
     collections: Positions,
-    /// Behind which position that begins what packets tell of that nobody has taken.
+    /// The position before the events of unread packets.
     waiting: Waiting,
-    /// Whether a clean stop has kept the packets (`clean_state.rs`): then their record is there until the next start has written this.
+    /// Whether a clean stop has kept the packets (`clean_state.rs`). Their record exists until the next start has
+    /// written this one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) kept: bool,
 }
 
 impl Checkpoint {
-    /// From which position on a saved search wants the events of a collection that was `made` then and has come to position
-    /// `now`; `since` is where collections stood when it was made itself, if that is known.
+    /// The position after which a saved search needs the events of a collection. `made` is the creation time of the
+    /// collection, `now` its current position. `since` holds the positions at the creation of the saved search, if
+    /// known.
     pub(super) fn from(&self, id: &str, since: Option<&Positions>, name: &str, made: i64, now: u64) -> u64 {
         let of = |places: &Positions| places.get(name).filter(|place| place.made == made).map(|place| place.position);
         let checkpoint = of(&self.collections);
@@ -61,49 +65,49 @@ impl Checkpoint {
             (None, Some(since)) => of(since).unwrap_or(0).max(checkpoint.unwrap_or(0)),
             (None, None) => checkpoint.unwrap_or(now),
         };
-        // An ephemeral collection begins again at 0.
+        // An ephemeral collection restarts at 0.
         from.min(now)
     }
 }
 
-/// Where the collections of a tenant stand.
+/// The current positions of the collections of a tenant.
 pub(super) fn positions_of(backend: &dyn Backend, tenant: &str) -> Positions {
     let place = |name: &str, made, position| (name.to_owned(), LogPosition { made, position });
     backend.list(tenant).iter().map(|c| place(c.name(), c.created(), c.position())).collect()
 }
 
-/// What is to be kept.
+/// The progress of the matcher, in memory.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     state: Mutex<State>,
-    /// Whether all that came before the start was looked at: until then, and after the last write, what the disk has stays.
+    /// Whether the catch-up is done. Before that, and after the last write, the record on disk stays as it is.
     caught_up: AtomicBool,
-    /// What the disk has.
+    /// The bytes on disk.
     written: Mutex<Vec<u8>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The last position looked at, by collection.
+    /// The last processed position of each collection.
     places: HashMap<Arc<str>, LogPosition>,
-    /// Saved searches that may have packets that nobody has taken, by number.
+    /// Saved searches that may have unread packets, by number.
     unread: HashMap<u64, Arc<SavedSearch>>,
-    /// What waited before the start: it does until all that came before was looked at.
+    /// What was unread before the start, until the catch-up is done.
     waited: Waiting,
 }
 
 impl Progress {
-    /// The write at this position of the collection that was `made` then, and all before it, were looked at.
+    /// Records that all writes up to this position of the collection created at `made` were processed.
     pub(super) fn mark_processed(&self, collection: &Arc<str>, made: i64, position: u64) {
         self.state.lock().places.insert(collection.clone(), LogPosition { made, position });
     }
 
-    /// This saved search has packets that nobody may have taken.
+    /// Records that this saved search may have unread packets.
     pub(super) fn unread(&self, search: &Arc<SavedSearch>) {
         self.state.lock().unread.entry(search.number).or_insert_with(|| search.clone());
     }
 
-    /// Forgets those of these saved searches that still have no such packets.
+    /// Removes those of these saved searches that still have no unread packets.
     fn forget(&self, read: &[Arc<SavedSearch>]) {
         for some in read.chunks(FORGOTTEN) {
             let mut state = self.state.lock();
@@ -113,7 +117,7 @@ impl Progress {
         }
     }
 
-    /// All that came before the start was looked at.
+    /// Records that the catch-up is done.
     pub(super) fn set_caught_up(&self) {
         self.state.lock().waited.clear();
         self.caught_up.store(true, Ordering::Release);
@@ -121,7 +125,7 @@ impl Progress {
 }
 
 impl SavedSearches {
-    /// Reads what the disk has, and goes on counting from there.
+    /// Reads the record and continues from it.
     pub(super) fn read_checkpoint(&self) -> Result<Checkpoint, StoreError> {
         let Some(bytes) = self.records.get(RECORD)? else { return Ok(Checkpoint::default()) };
         let checkpoint: Checkpoint =
@@ -129,7 +133,7 @@ impl SavedSearches {
         let there = positions_of(self.backend.as_ref(), &self.tenant);
         for (name, LogPosition { made, position }) in &checkpoint.collections {
             if let Some(now) = there.get(name).filter(|now| now.made == *made) {
-                // An ephemeral collection begins again at 0.
+                // An ephemeral collection restarts at 0.
                 self.progress.mark_processed(&name.as_str().into(), *made, (*position).min(now.position));
             }
         }
@@ -138,15 +142,15 @@ impl SavedSearches {
         Ok(checkpoint)
     }
 
-    /// Takes all that there is for looked at.
+    /// Marks all existing events as processed.
     pub(super) fn mark_all_processed(&self) {
         for collection in self.backend.list(&self.tenant) {
             self.progress.mark_processed(&collection.name().into(), collection.created(), collection.position());
         }
     }
 
-    /// Writes down up to where events were looked at, where that has changed; nothing before all that came before the start was
-    /// looked at. The `last` write is that of a clean stop, when packets that wait are written down as well: none comes after it.
+    /// Writes the checkpoint if it has changed, but not before the catch-up is done. The `last` write is that of a
+    /// clean stop, which also writes the unread packets. No write follows it.
     pub(super) fn write_checkpoint(&self, last: bool) -> Result<(), StoreError> {
         let mut written = self.progress.written.lock();
         if !self.progress.caught_up.load(Ordering::Acquire) {
@@ -156,7 +160,8 @@ impl SavedSearches {
         self.put_looked(&mut written, last)
     }
 
-    /// The same while it is not caught up: what waited before the start still does, and packets that were kept do now.
+    /// Writes the checkpoint before the catch-up is done: what was unread before the start still is, and so are the
+    /// kept packets.
     pub(super) fn write_waiting(&self) -> Result<(), StoreError> {
         self.put_looked(&mut self.progress.written.lock(), false)
     }
@@ -176,11 +181,12 @@ impl SavedSearches {
 
     fn checkpoint(&self, kept: bool) -> Checkpoint {
         let there = positions_of(self.backend.as_ref(), &self.tenant);
-        // Packets are noted as unread before the position goes on: taken under one lock the two belong together.
+        // The matcher marks packets unread before it moves the position. Reading both under one lock keeps them
+        // consistent.
         let state = self.progress.state.lock();
         let (places, unread) = (state.places.clone(), state.unread.values().cloned().collect::<Vec<_>>());
         let mut checkpoint = Checkpoint { collections: Positions::new(), waiting: state.waited.clone(), kept };
-        // There may be very many of them: the matcher goes on meanwhile.
+        // There may be very many, and the matcher must not wait meanwhile.
         drop(state);
         let mut read = Vec::new();
         for search in unread {
@@ -202,7 +208,7 @@ impl SavedSearches {
     }
 }
 
-/// Keeps it, as long as it is not dropped.
+/// Writes the checkpoint regularly, until dropped.
 pub(super) async fn keep(saved: Arc<SavedSearches>) {
     let (mut pause, mut failing) = (EVERY, false);
     loop {

@@ -1,8 +1,9 @@
-//! What saved searches keep over a clean stop: packets that wait, numbers, dead letters, who is where.
+//! The state that saved searches keep over a clean stop: unread packets, numbers, dead letters, and positions of
+//! objects.
 //!
-//! It is written when the server stops and taken away when it starts, so that after a crash it is not there: then numbers go on
-//! from the microseconds since 1970, which are greater than any number given before, so that a reader who asks for what is lost
-//! hears so; what packets told of is looked at again (`checkpoint.rs`).
+//! It is written at the stop and removed at the start, so that it does not exist after a crash. Numbers then continue
+//! from the microseconds since 1970, which exceed any number assigned before. A reader that asks for a lost packet is
+//! thus notified. The events of lost packets are processed again (`checkpoint.rs`).
 
 use super::dead_letters::WebhookState;
 use super::search::Origin;
@@ -12,21 +13,21 @@ use std::collections::BTreeMap;
 /// Name of its record.
 pub(super) const RECORD: &str = "state";
 
-/// All saved searches.
+/// The state of all saved searches.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct CleanState {
     pub(super) searches: BTreeMap<String, SearchState>,
-    /// Objects, the time of the newest event of each, and the numbers of the saved searches that it is in.
+    /// Objects: hash, time of the newest event, and the numbers of the saved searches that it is in.
     pub(super) objects: Vec<(u64, i64, Vec<u64>)>,
 }
 
-/// One of them.
+/// The state of one saved search.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct SearchState {
-    /// Number of the first packet that waits, or of the next to come.
+    /// Number of the first unread packet, or of the next one.
     pub(super) first: u64,
     pub(super) packets: Vec<String>,
-    /// What those of them tell of that nobody has taken.
+    /// The origins of unread packets.
     #[serde(default)]
     pub(super) origins: Vec<Origin>,
     pub(super) results: u64,

@@ -1,8 +1,8 @@
-//! How sending to webhooks goes, and dead letters: packets that were given up, kept for whoever asks why. The oldest give
-//! way: of each saved search those before the last twenty, and of all together what is over so many bytes.
+//! The state of webhooks, and dead letters: packets given up, kept for diagnosis. Each saved search keeps its last
+//! twenty. All together keep a bounded number of bytes; the oldest are evicted.
 //!
-//! Each letter stands in one line for all until it is dropped, with its saved search or alone. Whoever holds a [`WebhookState`] may
-//! lock the line, and never the other way round.
+//! Each letter has an entry in one queue until it is dropped. Lock order: a holder of a [`WebhookState`] may lock the
+//! queue, never the other way round.
 
 use super::status::{DeadLetterReport, WebhookReport};
 use meridian_model::time;
@@ -11,22 +11,22 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
-/// Dead letters kept of each saved search.
+/// Max dead letters of each saved search.
 const LETTERS_MAX: usize = 20;
-/// What a letter takes beside its texts, about.
+/// Approximate overhead of a letter, in bytes.
 const LETTER_BYTES: usize = 256;
 
-/// How sending to one webhook goes.
+/// The state of one webhook.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct WebhookState {
-    /// The packet that is sent next.
+    /// The packet to send next.
     next: u64,
     sent: u64,
-    /// Packets that gave way before they were sent.
+    /// Packets evicted before they were sent.
     lost: u64,
     /// Packets given up.
     dead: u64,
-    /// The last of them.
+    /// The last packets given up.
     letters: VecDeque<DeadLetter>,
     /// Why the last call failed, if it did.
     #[serde(skip)]
@@ -38,18 +38,18 @@ impl WebhookState {
         WebhookState { next, ..WebhookState::default() }
     }
 
-    /// The number of the packet that is sent next: those before it were taken or given up.
+    /// Number of the packet to send next. Those before it were sent or given up.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// A packet was taken.
+    /// Records a packet sent.
     pub(super) fn took(&mut self, seq: u64) {
         self.sent += 1;
         self.next = seq + 1;
     }
 
-    /// The packets before this one gave way.
+    /// Records that the packets before this one were evicted.
     pub(super) fn skip_to(&mut self, first: u64) {
         self.lost += first - self.next;
         self.next = first;
@@ -68,7 +68,7 @@ impl WebhookState {
         self.letters.retain(|letter| letter.seq != seq);
     }
 
-    /// How it goes, for `GET /saved-searches`; with the dead letters themselves where they are wanted.
+    /// The state for `GET /saved-searches`, optionally with the dead letters.
     pub(crate) fn report(&self, url: &str, letters: bool) -> WebhookReport {
         let letter = |letter: &DeadLetter| DeadLetterReport {
             seq: letter.seq,
@@ -97,13 +97,13 @@ pub(super) struct DeadLetter {
     tries: u32,
     why: String,
     packet: String,
-    /// Its place among those of all, once it has one: kept to be dropped.
+    /// Its entry in the queue, removed when dropped.
     #[serde(skip)]
     _ticket: Option<Arc<Ticket>>,
 }
 
 impl DeadLetter {
-    /// The packet of this number, given up at this time after so many calls; why the last of them failed.
+    /// A packet given up: its number, the time, the calls made, and why the last one failed.
     pub(super) fn new(seq: u64, at: i64, tries: u32, why: String, packet: String) -> DeadLetter {
         DeadLetter { seq, at: time::format_instant(at), tries, why, packet, _ticket: None }
     }
@@ -124,15 +124,15 @@ pub(crate) struct DeadLetters {
 struct Line {
     /// Oldest first.
     letters: BTreeMap<Age, Entry>,
-    /// How many there ever were.
+    /// Letters ever added.
     made: u64,
     bytes: usize,
 }
 
-/// When a letter was given up, in microseconds since 1970; and a number, for those of the same time.
+/// When a letter was given up, in microseconds since 1970, and a number to break ties.
 type Age = (i64, u64);
 
-/// Whose a letter is, and what it takes.
+/// The owner of a letter, and its size.
 #[derive(Debug)]
 struct Entry {
     webhook_state: Weak<Mutex<WebhookState>>,
@@ -140,7 +140,7 @@ struct Entry {
     bytes: usize,
 }
 
-/// A letter's place in the line; it leaves the line when it is dropped.
+/// The entry of a letter, removed from the queue when dropped.
 #[derive(Debug)]
 struct Ticket {
     line: Arc<Mutex<Line>>,
@@ -157,17 +157,17 @@ impl Drop for Ticket {
 }
 
 impl DeadLetters {
-    /// None yet, and never more than so many bytes.
+    /// An empty queue of at most `bytes_max` bytes.
     pub(crate) fn new(bytes_max: usize) -> DeadLetters {
         DeadLetters { line: Arc::default(), bytes_max }
     }
 
-    /// Bytes that they take.
+    /// Bytes of all letters.
     pub(crate) fn bytes(&self) -> usize {
         self.line.lock().bytes
     }
 
-    /// A post that begins, or goes on after a clean stop with the letters that it had.
+    /// Adds a webhook that is new, or was kept over a clean stop with its letters.
     pub(crate) fn enter(&self, webhook_state: WebhookState) -> Arc<Mutex<WebhookState>> {
         let webhook_state = Arc::new(Mutex::new(webhook_state));
         for letter in &mut webhook_state.lock().letters {
@@ -177,7 +177,7 @@ impl DeadLetters {
         webhook_state
     }
 
-    /// A packet is given up.
+    /// Adds a packet that was given up.
     pub(super) fn bury(&self, webhook_state: &Arc<Mutex<WebhookState>>, mut letter: DeadLetter) {
         let mut held = webhook_state.lock();
         letter._ticket = Some(self.place(webhook_state, &letter));
@@ -197,6 +197,7 @@ impl DeadLetters {
     }
 
     fn make_room(&self) {
+        // The queue is unlocked here before the webhook is locked, which keeps the lock order.
         while let Some(oldest) = self.take_oldest() {
             if let Some(webhook_state) = oldest.webhook_state.upgrade() {
                 webhook_state.lock().forget(oldest.seq);
@@ -204,7 +205,7 @@ impl DeadLetters {
         }
     }
 
-    /// Takes the oldest out of the line, where they are too much.
+    /// Removes the oldest entry while the queue exceeds its bound.
     fn take_oldest(&self) -> Option<Entry> {
         let mut line = self.line.lock();
         if line.bytes <= self.bytes_max {
@@ -224,7 +225,7 @@ mod tests {
         DeadLetter::new(seq, at, 1, "it answered 500".to_owned(), "{}".to_owned())
     }
 
-    /// How many packets were given up, and the numbers of those that are kept.
+    /// The number of packets given up, and the numbers of those kept.
     fn told(webhook_state: &Mutex<WebhookState>) -> (u64, Vec<u64>) {
         let report = webhook_state.lock().report("https://example.org/", true);
         let letters = report.dead_letters.expect("letters");
@@ -260,7 +261,7 @@ mod tests {
         letters.bury(&quiet, letter(1, 3));
         assert_eq!((told(&quiet), told(&busy), letters.bytes()), ((2, vec![1]), (5, vec![1, 2, 3, 4]), 5 * one));
 
-        // After a clean stop the oldest are those that they were, whoever comes first, and there may be less room.
+        // After a clean stop the oldest stay the same in any order of webhooks, even with a smaller bound.
         let kept = |webhook_state: &Mutex<WebhookState>| -> WebhookState {
             serde_json::from_str(&serde_json::to_string(&*webhook_state.lock()).expect("JSON")).expect("a post")
         };

@@ -1,4 +1,4 @@
-//! What a saved search is: read from JSON once, when it comes and when it is read back from disk.
+//! The definition of a saved search, read from JSON when it is created and when it is recovered.
 
 use super::settings::SavedSettings;
 use meridian_federation::Question;
@@ -11,41 +11,42 @@ use std::time::Duration;
 
 /// Members beside the question.
 const MEMBERS: [&str; 4] = ["name", "question", "webhook", "poll_s"];
-/// Longest name, in bytes.
+/// Max length of a name, in bytes.
 const NAME_BYTES_MAX: usize = 200;
-/// Longest pause between two polls.
+/// Max interval between two polls.
 const POLL_MAX_S: u64 = 31 * 86_400;
-/// Shortest and longest secret of a webhook, in bytes.
+/// Min and max length of a webhook's secret, in bytes.
 const SECRET_BYTES: (usize, usize) = (8, 200);
 
 /// Where packets are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// The address that takes them.
+    /// The URL that packets are sent to.
     pub url: Url,
-    /// What they are signed with.
+    /// The key of their signatures.
     pub secret: String,
 }
 
-/// A saved search as its owner defines it.
+/// A saved search as its client defines it.
 #[derive(Debug, Clone)]
 pub struct Definition {
     /// For people.
     pub name: String,
-    /// The question as it came, without `when`.
+    /// The question as given, without `when`.
     pub asked: Map<String, Value>,
-    /// The same, read.
+    /// The same question, parsed.
     pub question: Question,
-    /// What is told of moving objects; `None`: every event that answers the question, alike.
+    /// The events to report of moving objects; `None` to report every matching event.
     pub when: Option<Vec<When>>,
-    /// Where packets are sent.
+    /// The webhook.
     pub webhook: Option<Webhook>,
-    /// How often outside providers are asked.
+    /// The polling interval of remote providers.
     pub poll: Option<Duration>,
 }
 
 impl Definition {
-    /// Reads a definition. The question stands in `question`, or its members stand beside `name`. A mistake names the member.
+    /// Reads a definition. The question is the member `question`, or its members are beside `name`. An error names the
+    /// member.
     pub fn read(value: &Value, settings: &Settings, saved: &SavedSettings) -> Result<Definition, Invalid> {
         let expected = "expected an object such as {\"name\":\"floods\",\"question\":{\"keywords\":\"flood\"}}";
         let given = value.as_object().ok_or_else(|| Invalid::new(expected))?;
@@ -81,18 +82,18 @@ impl Definition {
         })
     }
 
-    /// Whether the collections of this server are asked.
+    /// Whether it searches the collections of this server.
     pub fn reads_collections(&self) -> bool {
         let own = |names: &Vec<String>| names.iter().any(|name| name == LocalProvider::NAME);
         self.question.providers.as_ref().is_none_or(own)
     }
 
-    /// Whether it tells what becomes of moving objects.
+    /// Whether it reports moving objects.
     pub fn is_fence(&self) -> bool {
         self.when.is_some()
     }
 
-    /// As it is shown: everything but the secret.
+    /// The definition as shown to clients, without the secret.
     pub fn shown(&self) -> Map<String, Value> {
         let mut question = self.asked.clone();
         if let Some(when) = &self.when {
@@ -110,7 +111,7 @@ impl Definition {
         shown
     }
 
-    /// As [`Definition::read`] reads it back.
+    /// The definition as [`Definition::read`] reads it.
     pub fn written(&self) -> Map<String, Value> {
         let mut written = self.shown();
         if let Some(webhook) = &self.webhook {

@@ -1,11 +1,11 @@
-//! New events on their way from the store to the questions that stand: a queue with a bound, which no write waits for.
+//! The bounded queue of new events between the store and the matcher. No write waits for it.
 
 use meridian_model::{Heard, Subscriber};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Hears of the writes of one tenant.
+/// Receives the writes of one tenant.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     tenant: String,
@@ -21,7 +21,7 @@ pub(crate) struct EventQueue {
 struct Waiting {
     waiting: VecDeque<(u64, Heard)>,
     bytes: usize,
-    /// Number of the newest write heard.
+    /// Number of the newest write received.
     newest: u64,
     stopped: bool,
 }
@@ -39,17 +39,17 @@ impl EventQueue {
         }
     }
 
-    /// Whether there is somebody to listen for.
+    /// Whether any saved search needs events.
     pub(crate) fn listen(&self, on: bool) {
         self.listening.store(on, Ordering::Release);
     }
 
-    /// The number of the newest write heard: whoever comes now wants those after it.
+    /// Number of the newest write received. A saved search created now needs those after it.
     pub(crate) fn newest(&self) -> u64 {
         self.queue.lock().newest
     }
 
-    /// The next write and its number, once there is one; `None` when the ear is stopped and nothing waits.
+    /// Waits for the next write and its number; `None` once the queue is stopped and empty.
     pub(crate) fn next(&self) -> Option<(u64, Heard)> {
         let mut queue = self.queue.lock();
         loop {
@@ -64,24 +64,24 @@ impl EventQueue {
         }
     }
 
-    /// Whether it hears no more.
+    /// Whether the queue takes no more events.
     pub(crate) fn is_stopped(&self) -> bool {
         self.queue.lock().stopped
     }
 
-    /// Hears no more.
+    /// Takes no more events.
     pub(crate) fn stop(&self) {
         self.queue.lock().stopped = true;
         self.listening.store(false, Ordering::Release);
         self.changed.notify_all();
     }
 
-    /// Events heard, and events dropped because too many waited.
+    /// Events received, and events dropped because the queue was full.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.heard.load(Ordering::Relaxed), self.dropped.load(Ordering::Relaxed))
     }
 
-    /// Bytes that wait.
+    /// Bytes of queued events.
     pub(crate) fn bytes(&self) -> usize {
         self.queue.lock().bytes
     }
@@ -101,9 +101,10 @@ impl Subscriber for EventQueue {
         if queue.stopped {
             return;
         }
+        // Dropped writes are numbered too, so that numbers compare with `SavedSearch::since`.
         queue.newest += 1;
         self.heard.fetch_add(events, Ordering::Relaxed);
-        // A single write that is larger is taken: it was taken in by the store as well.
+        // A single larger write is accepted, as the store accepted it too.
         if queue.bytes + bytes > self.bytes_max && !queue.waiting.is_empty() {
             if self.dropped.fetch_add(events, Ordering::Relaxed) == 0 {
                 tracing::warn!(

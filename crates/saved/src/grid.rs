@@ -1,20 +1,20 @@
-//! Boxes on the globe, found again by what touches them: hashed cells of several sizes.
+//! An index of boxes on the globe: hashed cells at several levels.
 //!
-//! At level n the globe has 2^n by 2^n cells. A box lies in at most four cells of the finest level where that is so; who
-//! looks for boxes looks into one cell of each level in use, for a point, or into those that its own box touches. What comes
-//! out may touch; what does not come out does not.
+//! At level n the globe has 2^n by 2^n cells. A box is entered in at most four cells of the finest level where that is
+//! possible. A lookup inspects one cell of each level in use for a point, or the cells that its box touches. The
+//! results are candidates: boxes left out do not touch.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Levels; cells of the finest are about 2.4 km wide at the equator.
+/// Levels; cells of the finest level are about 2.4 km wide at the equator.
 const LEVELS: usize = 15;
-/// Most cells that a box is put into.
+/// Max cells of a box.
 const CELLS: u64 = 4;
-/// From so many cells of a level on, the cells in use are gone through instead.
+/// From so many cells of a level on, the lookup iterates over the cells in use instead.
 const LOOKED_AT: u64 = 64;
 
-/// West, south, east, north; west is never greater than east.
+/// West, south, east, north; west never exceeds east.
 type Sides = [f64; 4];
 
 /// Boxes by cell.
@@ -36,7 +36,7 @@ struct Span {
 impl Span {
     fn of(level: usize, [west, south, east, north]: Sides) -> Span {
         let last = (1_u64 << level) - 1;
-        // A cast of what is out of range ends at the range, so what touches still meets.
+        // A cast saturates at its range, so a box out of range still matches the outermost cells.
         let cell = |at: f64, from: f64, width: f64| (((at - from) / width * (last + 1) as f64) as u64).min(last);
         Span {
             level,
@@ -71,7 +71,7 @@ fn parts(cell: u64) -> (usize, u64, u64) {
 }
 
 impl Grid {
-    /// Puts boxes in, all under one number; the cells that they are in, to be taken out by.
+    /// Inserts boxes under one number. Returns their cells, for the removal.
     pub(crate) fn insert(&mut self, number: u32, boxes: &[Sides]) -> Vec<u64> {
         let finest = |sides: &Sides| {
             let fits = |level: &usize| Span::of(*level, *sides).count() <= CELLS;
@@ -89,7 +89,7 @@ impl Grid {
         cells
     }
 
-    /// Takes a number out of its cells.
+    /// Removes a number from its cells.
     pub(crate) fn remove(&mut self, number: u32, cells: &[u64]) {
         for cell in cells {
             if let Entry::Occupied(mut numbers) = self.cells.entry(*cell) {
@@ -102,7 +102,7 @@ impl Grid {
         }
     }
 
-    /// Appends the numbers of all boxes that this one may touch; some may come twice.
+    /// Appends the numbers of all boxes that may touch this one, possibly with duplicates.
     pub(crate) fn touching(&self, sides: Sides, out: &mut Vec<u32>) {
         for level in (0..LEVELS).filter(|level| self.used[*level] > 0) {
             let span = Span::of(level, sides);

@@ -1,8 +1,9 @@
-//! The index over questions that stand: an event finds those that it may answer, instead of each question looking at each event.
+//! The index of saved searches. An event finds the few questions that it may match, so that not every question is
+//! tested on every event.
 //!
-//! Every question is put where the fewest events pass: under its author, in the cells of its place, or under words of which
-//! an answer must have one (of a phrase the rarest, of alternatives one each; how rare a word is, is learnt from the events
-//! that pass). What an event finds there is then tested as a search tests it.
+//! Each question is entered where the fewest events pass: under its author, in the cells of its place, or under words
+//! of which every match has one. Of a phrase this is the rarest word; of alternatives, one each. Word frequencies are
+//! learnt from the events. The candidates are then tested as in a search.
 
 use super::grid::Grid;
 use meridian_federation::Question;
@@ -14,16 +15,16 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Of so many events one is looked at to learn how common words are.
+/// One event in so many is sampled to learn word frequencies.
 const SAMPLED: u32 = 8;
-/// Counters of words; words that share one count together.
+/// Counters of words. Words that share a counter are counted together.
 const COUNTERS: usize = 1 << 16;
-/// The share of events taken to be of one author.
+/// The assumed share of events by one author.
 const OF_ONE_AUTHOR: f64 = 1e-4;
-/// Events crowd where people are: a place is taken to have so many times its share of the globe.
+/// Events cluster where people are: a place is assumed to have so many times its share of the globe.
 const CROWDED: f64 = 16.0;
 
-/// Questions, each with something of the caller's.
+/// Questions, each with a value of the caller.
 #[derive(Debug)]
 pub(crate) struct Index<T> {
     slots: Vec<Option<Slot<T>>>,
@@ -41,7 +42,7 @@ struct Slot<T> {
     of: T,
 }
 
-/// Where a question is found.
+/// The entry of a question in the index.
 #[derive(Debug)]
 enum Key {
     Cells(Vec<u64>),
@@ -63,7 +64,7 @@ impl<T> Default for Index<T> {
 }
 
 impl<T> Index<T> {
-    /// Puts a question in; the number to take it out by.
+    /// Inserts a question and returns the number to remove it by.
     pub(crate) fn insert(&mut self, question: Arc<Question>, of: T) -> u32 {
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -88,7 +89,7 @@ impl<T> Index<T> {
         number
     }
 
-    /// Takes a question out.
+    /// Removes a question.
     pub(crate) fn remove(&mut self, number: u32) -> Option<T> {
         let Slot { key, of, .. } = self.slots.get_mut(number as usize)?.take()?;
         self.free.push(number);
@@ -100,12 +101,12 @@ impl<T> Index<T> {
         Some(of)
     }
 
-    /// Whether no question stands.
+    /// Whether the index is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.len() == self.free.len()
     }
 
-    /// Hands out each question that an event answers, once.
+    /// Calls `take` once for each question that an event matches.
     pub(crate) fn answered<'a>(&'a self, event: &Event<'_>, mut take: impl FnMut(&'a T)) {
         let mut near = Vec::new();
         if let Some(sides) = event.sides() {
@@ -143,7 +144,7 @@ impl<T> Index<T> {
         let author = question.author.as_ref();
         let author = author.map(|name| (OF_ONE_AUTHOR, Cheapest::Author(plain_author(name).into())));
         let ways = [author, words, place].into_iter().flatten();
-        // A question has one of the three; one that had none would be met by every event.
+        // Every valid question has one of the three. One without would have to be tested on every event.
         let everywhere = || Cheapest::Place(vec![[-180.0, -90.0, 180.0, 90.0]]);
         ways.min_by(|a, b| a.0.total_cmp(&b.0)).map_or_else(everywhere, |(_, way)| way)
     }
@@ -164,7 +165,7 @@ fn forget(map: &mut HashMap<Box<str>, Vec<u32>>, name: Box<str>, number: u32) {
     }
 }
 
-/// How common words are in what passes.
+/// Word frequencies of the events.
 #[derive(Debug)]
 struct Common {
     passed: AtomicU32,
@@ -184,13 +185,13 @@ impl Common {
         &self.counters[hash(&[word]) as usize % COUNTERS]
     }
 
-    /// One event passes.
+    /// Counts an event.
     fn learn(&self, event: &Event<'_>) {
         if !self.passed.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLED) {
             return;
         }
         if self.sampled.fetch_add(1, Ordering::Relaxed) >= 1 << 20 {
-            // What was common long ago counts less and less.
+            // Old counts decay, so that frequencies follow the events.
             for counter in self.counters.iter().chain([&self.sampled]) {
                 counter.store(counter.load(Ordering::Relaxed) / 2, Ordering::Relaxed);
             }
@@ -200,7 +201,7 @@ impl Common {
         }
     }
 
-    /// The share of events that have a word, as far as is known; long words are rare until they are seen.
+    /// The estimated share of events with a word. Long words count as rare until they are seen.
     fn share(&self, word: &str) -> f64 {
         let (seen, of) = (self.counter(word).load(Ordering::Relaxed), self.sampled.load(Ordering::Relaxed));
         let expected = 8.0 / word.len().max(1) as f64;

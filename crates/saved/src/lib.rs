@@ -1,12 +1,12 @@
-//! Saved searches: questions that stand, matched with new events as they come and put to outside providers at intervals.
+//! Saved searches: questions matched with new events as they arrive, and put to remote providers at intervals.
 //!
-//! An event goes from the store's acknowledgement through a bounded queue (`event_queue.rs`) to one thread. It finds the
-//! questions that the event answers (`matcher.rs`, by the index of `index.rs` and `grid.rs`). Packets go on to their
-//! readers: streams and webhooks (`webhook.rs`). No write waits for any of it.
+//! An event goes from the store's acknowledgement through a bounded queue (`event_queue.rs`) to one thread. The thread
+//! finds the questions that the event matches (`matcher.rs`, with the index in `index.rs` and `grid.rs`). Packets go
+//! on to their readers: streams and webhooks (`webhook.rs`). No write waits for any of it.
 //!
-//! A checkpoint says up to where events were processed (`checkpoint.rs`); a start catches up from there
-//! (`catch_up.rs`). The registry of saved searches is in `registry.rs`: start reading there. The crate is built on
-//! `federation`'s questions and packets, which know nothing of it.
+//! A checkpoint records up to where events were processed (`checkpoint.rs`); a start catches up from there
+//! (`catch_up.rs`). Start reading at the registry of saved searches, `registry.rs`. The crate is built on the
+//! questions and packets of `federation`, which does not depend on it.
 
 mod catch_up;
 mod changes;

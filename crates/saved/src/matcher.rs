@@ -1,4 +1,4 @@
-//! New events meet the questions that stand.
+//! Matches new events with saved searches.
 
 use super::event_queue::EventQueue;
 use super::index::Index;
@@ -15,25 +15,26 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-/// Events that are looked at before what they answer is sent, and before saved searches may come and go.
+/// Events matched before the matches are sent. Between chunks the index is unlocked, so that saved searches can be
+/// created and deleted.
 const CHUNK: usize = 256;
 
-/// The questions that stand.
+/// The saved searches by what they match.
 #[derive(Debug, Default)]
 pub(super) struct MatchIndex {
     pub(super) index: Index<Arc<SavedSearch>>,
-    /// Those that tell what becomes of moving objects, by number.
+    /// Saved searches that report moving objects, by number.
     pub(super) fences: HashMap<u64, Arc<SavedSearch>>,
 }
 
-/// An event that a saved search is told of.
+/// A match of an event with a saved search.
 struct Match {
     search: Arc<SavedSearch>,
     when: Option<When>,
     row: usize,
 }
 
-/// Looks at what came before, and then at what is heard until the ear is stopped.
+/// Catches up, then matches events from the queue until it is stopped.
 pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
     let Some(catching_up) = saved.upgrade() else { return };
     match catch_unwind(AssertUnwindSafe(|| catching_up.catch_up())) {
@@ -46,18 +47,20 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
     }
     drop(catching_up);
     while let Some((number, heard)) = event_queue.next() {
+        // Weak, so that this thread does not keep a dropped server alive while it waits.
         let Some(saved) = saved.upgrade() else { return };
-        // A write that came before a saved search is none of its new events.
+        // Writes before the creation of a saved search do not match it.
         saved.process(&heard.collection, &heard.batch, &heard.seqs(), &|search, _| number > search.since);
+        // Marked after processing: a crash in between repeats the events rather than losing them.
         saved.progress.mark_processed(&heard.collection, heard.made, heard.first.position());
     }
 }
 
-/// Whether an event is one of the new ones of a saved search.
+/// Whether an event is new to a saved search.
 type Wants<'a> = &'a dyn Fn(&SavedSearch, Seq) -> bool;
 
 impl SavedSearches {
-    /// Tells saved searches of events. A panic costs the events that it happened in, and is counted.
+    /// Matches events and sends the matches. A panic costs the events of its call and is counted.
     pub(super) fn process(&self, collection: &Arc<str>, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
         let checkpoint = catch_unwind(AssertUnwindSafe(|| self.process_events(collection, batch, seqs, wants)));
         if checkpoint.is_err() {
@@ -100,14 +103,14 @@ impl SavedSearches {
         matches
     }
 
-    /// Sends matches to those whose they are.
+    /// Sends matches to their saved searches.
     fn deliver(&self, collection: &str, events: &Events<'_>, seqs: &[Seq], mut matches: Vec<Match>) {
         matches.sort_by_key(|found_match| found_match.search.number);
         let mut features: HashMap<(usize, bool), Option<Arc<str>>> = HashMap::new();
         for matches in matches.chunk_by(|a, b| a.search.number == b.search.number && a.when == b.when) {
             let (search, when) = (&matches[0].search, matches[0].when);
             let (room, question) = (search.room(LocalProvider::NAME), &search.definition.question);
-            // Names of saved searches are of one length, so a feature that fits one packet fits all.
+            // Ids of saved searches have one length, so a feature that fits one packet fits all.
             let mut feature = |found_match: &Match| {
                 let make = || events.event(found_match.row).found(question).clone().feature_within(room).map(Arc::from);
                 features.entry((found_match.row, question.detect_language)).or_insert_with(make).clone()
@@ -122,7 +125,7 @@ impl SavedSearches {
         }
     }
 
-    /// Says that events were not looked at, once each time that happened.
+    /// Reports unprocessed events, once each time.
     fn tell_dropped(&self, search: &SavedSearch) {
         let dropped = self.dropped();
         let told = search.counts.told_dropped.swap(dropped, Ordering::Relaxed);
@@ -134,7 +137,7 @@ impl SavedSearches {
     }
 }
 
-/// Adds what an event is to the saved searches that tell comings from leavings: `moving` are those that it answers.
+/// Adds the matches of saved searches that report entering and leaving; `moving` are those that the event matches.
 fn passages(
     match_index: &MatchIndex,
     fences: &mut Fences,
@@ -152,6 +155,7 @@ fn passages(
         }
         None => Passage::default(),
     };
+    // An older position must not undo what a newer one has reported.
     if passage.late {
         return;
     }
@@ -160,7 +164,7 @@ fn passages(
         matches.extend(when.map(|when| Match { search: search.clone(), when: Some(when), row }));
     };
     for search in moving {
-        // What does not move is inside, and never comes.
+        // An event without an object counts as inside and never as entering.
         tell(&search, passage.entered.binary_search(&search.number).is_err(), true);
     }
     for search in passage.left.iter().filter_map(|number| match_index.fences.get(number)) {

@@ -1,4 +1,5 @@
-//! Remote providers, asked again and again for saved searches: so many at once, and only what is new is sent.
+//! Polling: asks remote providers at intervals for saved searches, with bounded concurrency, and sends only new
+//! results.
 
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
-/// Who is to be polled when.
+/// The saved searches to poll, by due time.
 #[derive(Debug)]
 pub(super) struct PollSchedule {
     due: Mutex<BinaryHeap<Reverse<(Instant, String)>>>,
@@ -30,13 +31,13 @@ impl PollSchedule {
         PollSchedule { due: Mutex::default(), changed: Notify::new(), places }
     }
 
-    /// Notes that a saved search is to be polled.
+    /// Schedules a saved search.
     pub(super) fn add(&self, at: Instant, id: String) {
         self.due.lock().push(Reverse((at, id)));
         self.changed.notify_one();
     }
 
-    /// The next that is due, once it is.
+    /// Waits for the next due saved search and returns it.
     async fn next(&self) -> String {
         loop {
             let first = {
@@ -50,7 +51,7 @@ impl PollSchedule {
                     None => None,
                 }
             };
-            // A note that comes between stays until it is waited for.
+            // An entry added meanwhile stays until it is waited for.
             match first {
                 None => self.changed.notified().await,
                 Some(at) => drop(tokio::time::timeout_at(at.into(), self.changed.notified()).await),
@@ -59,13 +60,13 @@ impl PollSchedule {
     }
 }
 
-/// Polls as it becomes due, as long as it is not dropped.
+/// Polls saved searches as they fall due, until dropped.
 pub(super) async fn run(saved: Arc<SavedSearches>) {
     let mut polls = JoinSet::new();
     loop {
         let id = tokio::select! {
             id = saved.polls_due.next() => id,
-            // A poll that panicked has said so; the next one of its saved search is noted already.
+            // A panic is logged where it happens. The next poll of its saved search is scheduled already.
             Some(_) = polls.join_next(), if !polls.is_empty() => continue,
         };
         let Some(search) = saved.get(&id) else { continue };
@@ -80,9 +81,9 @@ pub(super) async fn run(saved: Arc<SavedSearches>) {
     }
 }
 
-/// Asks the providers of a saved search, through the stages that all searches go through.
+/// Asks the providers of a saved search, through the stages of all searches.
 async fn poll(saved: &SavedSearches, search: &SavedSearch) {
-    // One that is asked longer than its pause is not asked twice at once.
+    // A poll that takes longer than its interval is not started twice.
     let Ok(_alone) = search.polling.try_lock() else { return };
     let asked = &search.definition.question;
     let outside: Vec<String> = match &asked.providers {
@@ -119,15 +120,15 @@ async fn poll(saved: &SavedSearches, search: &SavedSearch) {
     }
 }
 
-/// End of the name of the record of what was seen.
+/// Suffix of the record of results seen.
 pub(super) const SEEN: &str = "-seen";
 
-/// Name of the record of what was seen.
+/// Name of the record of results seen.
 pub(super) fn seen_of(id: &str) -> String {
     format!("{id}{SEEN}")
 }
 
-/// Sends on what is new in a packet of a poll.
+/// Sends the new results in a packet of a poll.
 fn take(saved: &SavedSearches, search: &SavedSearch, packet: &str) {
     let Ok(packet) = serde_json::from_str::<Value>(packet) else { return };
     let provider = packet["provider"].as_str().unwrap_or_default();
@@ -148,7 +149,7 @@ fn take(saved: &SavedSearches, search: &SavedSearch, packet: &str) {
                 search.send(&saved.retention, provider, when, &features);
             }
         }
-        // How a provider stands is told when it stands otherwise than before.
+        // A provider's state is reported when it changes.
         Some("provider") => {
             let (state, detail) = (packet["state"].as_str().unwrap_or_default(), packet["detail"].as_str());
             let before = search.polled.lock().states.insert(provider.to_owned(), state.to_owned());
@@ -162,7 +163,7 @@ fn take(saved: &SavedSearches, search: &SavedSearch, packet: &str) {
     }
 }
 
-/// When a saved search that is read back from disk is polled first: spread, so that not all are at once.
+/// The first poll of a saved search after a start, spread so that they do not all run at once.
 pub(super) fn spread(pause: Duration, random: u64) -> Instant {
     Instant::now() + pause.mul_f64((random >> 11) as f64 / (1_u64 << 53) as f64)
 }

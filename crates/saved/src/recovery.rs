@@ -1,4 +1,4 @@
-//! What the data folder has of saved searches, read when the server starts.
+//! Recovers saved searches from the data folder at a start.
 
 use super::checkpoint::{self, Positions};
 use super::clean_state::{self, CleanState, SearchState};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 impl SavedSearches {
-    /// All of them, and what there is to catch up.
+    /// Recovers all saved searches and records what to catch up on.
     pub(super) fn read_all(&self) {
         let damaged = |name: &str, why: String| self.note_damage(name, why);
         let names = self.records.names().unwrap_or_else(|e| {
@@ -24,7 +24,7 @@ impl SavedSearches {
             None
         });
         let (was_kept, mut all) = (kept.is_some(), Vec::new());
-        // Those of before copies were made.
+        // Records written before copies existed.
         let copied = self.records.copied().unwrap_or_default();
         let uncopied = names.iter().filter(|name| is_id(name) && copied.binary_search(name).is_err());
         self.registry.lock().uncopied = uncopied.cloned().collect();
@@ -40,11 +40,11 @@ impl SavedSearches {
                 Err(why) => damaged(id, why),
             }
         }
-        // These stand, and are named all the same.
+        // Repaired records are in use, and still listed.
         self.registry.lock().damaged.extend(self.records.mended());
         self.fences.lock().restore(kept.unwrap_or_default().objects);
         self.resume(&all, was_kept);
-        // A poll may have noted what it saw after its saved search was deleted.
+        // A poll may have written its record after its saved search was deleted.
         let of_nobody = |name: &&String| {
             name.strip_suffix(SEEN).is_some_and(|id| names.binary_search_by(|n| n.as_str().cmp(id)).is_err())
         };
@@ -55,13 +55,13 @@ impl SavedSearches {
         }
     }
 
-    /// Notes a record that cannot be read.
+    /// Reports an unreadable record.
     fn note_damage(&self, name: &str, why: String) {
         tracing::error!(record = name, why, "a record of saved searches cannot be read: it is left out");
         self.registry.lock().damaged.entry(name.to_owned()).or_insert(why);
     }
 
-    /// Makes the copies of records that have none, one after the other until it stops. Blocks.
+    /// Copies records without a copy, one after the other until the stop. Blocks.
     pub(super) fn copy_records(&self) {
         loop {
             let mut registry = self.registry.lock();
@@ -73,7 +73,7 @@ impl SavedSearches {
         }
     }
 
-    /// Finds out what came while nobody looked, and lets go of what was kept over a clean stop.
+    /// Determines the events to catch up on, and removes the clean state.
     fn resume(&self, all: &[(Arc<SavedSearch>, Option<Positions>)], was_kept: bool) {
         let checkpoint = self.read_checkpoint().map_err(|e| {
             let why = e.to_string();
@@ -95,21 +95,21 @@ impl SavedSearches {
         if !was_kept {
             return;
         }
-        // In this order: after a crash between the two it is read again.
+        // The order matters: after a crash between the two, the clean state is read again.
         let gone = self.write_waiting().and_then(|()| self.records.remove(clean_state::RECORD));
         if let Err(e) = gone {
             tracing::error!(error = %e, "packets of saved searches that waited stay on disk: after a crash they come again");
         }
     }
 
-    /// What was kept over a clean stop.
+    /// The state kept over a clean stop.
     fn read_clean_state(&self) -> Result<Option<CleanState>, StoreError> {
         let Some(bytes) = self.records.get(clean_state::RECORD)? else { return Ok(None) };
         let kept = serde_json::from_slice(&bytes);
         kept.map(Some).map_err(|e| Invalid::new(format!("it does not read: {e}")).into())
     }
 
-    /// A saved search, and where collections stood when it was made.
+    /// A saved search, and the positions of collections at its creation.
     fn read(&self, id: &str, kept: Option<SearchState>) -> Result<(SavedSearch, Option<Positions>), String> {
         let bytes = self.records.get(id).map_err(|e| e.to_string())?.ok_or("it is gone")?;
         let mut members: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
@@ -119,7 +119,7 @@ impl SavedSearches {
         let definition = Definition::read(&Value::Object(members), self.searches.settings(), &self.settings)
             .map_err(|e| e.to_string())?;
         let seen = self.records.get(&seen_of(id)).map_err(|e| e.to_string())?.unwrap_or_default();
-        // After a crash numbers go on above all that were given.
+        // After a crash numbers continue above all assigned before.
         let kept =
             kept.unwrap_or_else(|| SearchState { first: self.clock.now().max(0) as u64, ..SearchState::default() });
         let search = self.search(id.to_owned(), created, definition, kept);

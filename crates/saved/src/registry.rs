@@ -1,5 +1,5 @@
-//! All saved searches of a server: begun, ended, and shown. How they come and go is in `changes.rs`, how they come back from disk in
-//! `reading.rs`.
+//! All saved searches of a server. Their creation and deletion are in `changes.rs`, their recovery from disk in
+//! `recovery.rs`.
 
 use super::catch_up::CatchUp;
 use super::checkpoint::{self, Progress};
@@ -43,18 +43,18 @@ pub struct SavedSearches {
     pub(super) match_index: RwLock<MatchIndex>,
     pub(super) fences: Mutex<Fences>,
     pub(super) retention: PacketRetention,
-    /// Up to where events were looked at.
+    /// The position up to which events were processed.
     pub(super) progress: Progress,
-    /// What came while nobody looked.
+    /// Events to catch up on.
     pub(super) missed: Mutex<Vec<CatchUp>>,
     webhooks: Arc<WebhookClient>,
     pub(super) polls_due: PollSchedule,
     pub(super) registry: Mutex<Registry>,
-    /// Events that a saved search was told of.
+    /// Matches of events with saved searches.
     pub(super) matches: AtomicU64,
     /// Events lost to a fault.
     pub(super) lost: AtomicU64,
-    /// Those that came while nobody looked, and were too many.
+    /// Events left out of the catch-up because there were too many.
     pub(super) left_out: AtomicU64,
     pub(super) polls: AtomicU64,
 }
@@ -62,20 +62,20 @@ pub struct SavedSearches {
 #[derive(Default)]
 pub(super) struct Registry {
     pub(super) all: BTreeMap<String, Entry>,
-    /// Places taken by those that are being made.
+    /// Saved searches being created.
     pub(super) making: usize,
-    /// Records that were found damaged or missing: name, and what is wrong or was done.
+    /// Records found damaged or missing: name, and the damage or repair.
     pub(super) damaged: BTreeMap<String, String>,
-    /// Records that have no copy yet.
+    /// Records without a copy.
     pub(super) uncopied: Vec<String>,
     running: bool,
-    /// What polls, and what keeps on disk up to where events were looked at.
+    /// The tasks for polls and the checkpoint.
     tasks: Vec<AbortHandle>,
     matcher: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Registry {
-    /// Whether saved searches are looked after: from the start until the stop.
+    /// Whether matching, polling and sending run.
     pub(super) fn is_running(&self) -> bool {
         self.running
     }
@@ -83,38 +83,39 @@ impl Registry {
 
 pub(super) struct Entry {
     pub(super) search: Arc<SavedSearch>,
-    /// Its number in the index, where collections of this server are asked.
+    /// Its number in the index, if it searches the collections of this server.
     pub(super) slot: Option<u32>,
-    /// What sends to its webhook.
+    /// The task that sends to its webhook.
     pub(super) sender: Option<AbortHandle>,
 }
 
-/// What saved searches come to, for those who watch the server.
+/// Totals over all saved searches, for monitoring.
 #[derive(Debug, Clone, Copy)]
 pub struct SavedFigures {
     /// Saved searches.
     pub searches: usize,
-    /// Events heard of, and those that nobody looked at.
+    /// Events received, and events not processed.
     pub events: (u64, u64),
-    /// Bytes of events that wait.
+    /// Bytes of queued events.
     pub queue_bytes: usize,
-    /// Bytes of packets kept.
+    /// Bytes of kept packets.
     pub packet_bytes: usize,
-    /// Times that an event was told to a saved search.
+    /// Matches of events with saved searches.
     pub matches: u64,
-    /// Moving objects that are remembered.
+    /// Moving objects remembered.
     pub objects: usize,
-    /// Webhooks: packets taken, calls that failed, packets given up.
+    /// Webhooks: packets sent, failed calls, packets given up.
     pub webhooks: (u64, u64, u64),
-    /// Bytes of dead letters kept.
+    /// Bytes of dead letters.
     pub letter_bytes: usize,
     /// Polls done.
     pub polls: u64,
 }
 
 impl SavedSearches {
-    /// Those that the data folder has. What cannot be read of them is logged, listed and left as it is. Nothing is matched
-    /// or sent before [`SavedSearches::run`], but new events are heard from now on. None where [`super::SavedSettings::stand`] says so.
+    /// Opens the saved searches of the data folder. Unreadable records are logged, listed and left as they are. Events
+    /// are queued from now on, but matching and sending begin with [`SavedSearches::run`]. Opens none unless
+    /// [`super::SavedSettings::enabled`].
     pub fn open(
         searches: Arc<Searches>,
         backend: Arc<dyn Backend>,
@@ -185,10 +186,10 @@ impl SavedSearches {
         }
     }
 
-    /// From now on it is one of them.
+    /// Adds it to the registry and the index.
     pub(super) fn enter(&self, search: SavedSearch) -> Arc<SavedSearch> {
         let mut match_index = self.match_index.write();
-        // Under the lock: what is heard from here on is looked at with this search among those that stand.
+        // Under the lock: events queued from here on are matched with this saved search.
         if search.definition.reads_collections() {
             self.event_queue.listen(true);
         }
@@ -211,10 +212,10 @@ impl SavedSearches {
         tokio::spawn(supervise("postman", move || webhooks.clone().run(search.clone()))).abort_handle()
     }
 
-    /// Begins to match, to poll and to send. Once. What came while nobody looked is matched first.
+    /// Starts matching, polling and sending, once. Missed events are matched first.
     ///
     /// # Errors
-    /// What the system says where it has no thread to give.
+    /// If the system cannot start a thread.
     pub fn run(self: &Arc<SavedSearches>) -> std::io::Result<()> {
         if !self.settings.enabled {
             return Ok(());
@@ -237,7 +238,7 @@ impl SavedSearches {
         Ok(())
     }
 
-    /// Lets readers go: the server stops. What is still heard is matched and kept.
+    /// Ends readers: the server stops. Events that still arrive are matched and kept.
     pub fn close(&self) {
         let mut registry = self.registry.lock();
         registry.running = false;
@@ -252,16 +253,16 @@ impl SavedSearches {
         }
     }
 
-    /// Looks at what is left, and writes down what is kept over a restart. Blocks.
+    /// Processes the remaining events and writes the clean state. Blocks.
     ///
     /// # Errors
-    /// What the disk says: then the next start is as after a crash.
+    /// Errors of the disk; the next start is then as after a crash.
     pub fn stop(&self) -> Result<(), StoreError> {
         self.close();
         self.event_queue.stop();
         let matcher = self.registry.lock().matcher.take();
         if let Some(matcher) = matcher {
-            // One that panicked has said so.
+            // A panic was logged where it happened.
             let _ = matcher.join();
         }
         let one = |search: &Arc<SavedSearch>| {
@@ -288,17 +289,17 @@ impl SavedSearches {
         self.write_checkpoint(true)
     }
 
-    /// The saved search of this name.
+    /// The saved search of this id.
     pub fn get(&self, id: &str) -> Option<Arc<SavedSearch>> {
         self.registry.lock().all.get(id).map(|entry| entry.search.clone())
     }
 
-    /// How a saved search stands, with the dead letters of its webhook.
+    /// The state of a saved search, with the dead letters of its webhook.
     pub fn status(&self, search: &SavedSearch) -> SavedSearchStatus {
         search.status(self.dropped(), true)
     }
 
-    /// How saved searches stand, in order of their names: at most `limit` after this one; and whether there are more.
+    /// The states of saved searches in order of id: at most `limit` after this one, and whether there are more.
     pub fn list(&self, after: &str, limit: usize) -> (Vec<SavedSearchStatus>, bool) {
         let registry = self.registry.lock();
         let mut rest = registry.all.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
@@ -309,12 +310,12 @@ impl SavedSearches {
         (some.iter().map(|search| search.status(dropped, false)).collect(), more)
     }
 
-    /// Records that were found damaged or missing, and what is wrong with each; those that stand again from their copies as well.
+    /// Records found damaged or missing, and the damage of each, including those repaired from their copies.
     pub fn damaged(&self) -> BTreeMap<String, String> {
         self.registry.lock().damaged.clone()
     }
 
-    /// What they come to.
+    /// Totals over all saved searches.
     pub fn figures(&self) -> SavedFigures {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         SavedFigures {
@@ -330,7 +331,7 @@ impl SavedSearches {
         }
     }
 
-    /// Events that nobody looked at since the server started.
+    /// Events not processed since the start of the server.
     pub(super) fn dropped(&self) -> u64 {
         self.event_queue.counts().1 + self.lost.load(Ordering::Relaxed)
     }

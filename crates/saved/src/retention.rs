@@ -1,4 +1,4 @@
-//! The packets of all saved searches together: when they take too much room, the oldest of all give way.
+//! Retention of the packets of all saved searches: over the bound, the oldest of all are evicted.
 
 use meridian_admission::ByteBudget;
 use meridian_federation::delivery::Outbox;
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-/// Packets in the order in which they were made.
+/// Packets in the order of their creation.
 #[derive(Debug)]
 pub(crate) struct PacketRetention {
     pub(crate) budget: ByteBudget,
@@ -17,21 +17,21 @@ pub(crate) struct PacketRetention {
 #[derive(Debug)]
 struct Line {
     packets: VecDeque<(Weak<Outbox>, u64)>,
-    /// From this length on those that are kept no longer are swept out.
+    /// At this length, entries of packets that are gone are removed.
     swept_at: usize,
 }
 
-/// Least length of a line that is swept.
+/// Min length at which entries are removed.
 const SWEPT_MIN: usize = 4_096;
 
 impl PacketRetention {
     pub(crate) fn new(bytes_max: usize) -> PacketRetention {
         let line = Line { packets: VecDeque::new(), swept_at: SWEPT_MIN };
-        // The budget only counts: the line knows which packets give way.
+        // The budget only counts; the queue decides which packets are evicted.
         PacketRetention { budget: ByteBudget::new(usize::MAX), bytes_max, line: Mutex::new(line) }
     }
 
-    /// Keeps a packet; `false` where the outbox takes no more.
+    /// Appends a packet. Returns `false` if the outbox has been sealed.
     pub(crate) fn keep(&self, outbox: &Arc<Outbox>, make: impl FnOnce(u64) -> String) -> bool {
         let Some(seq) = outbox.push_evicting(make) else { return false };
         let mut line = self.line.lock();
@@ -39,6 +39,7 @@ impl PacketRetention {
         while self.budget.held() > self.bytes_max
             && let Some((oldest, seq)) = line.packets.pop_front()
         {
+            // Entries may outlive their outbox or packet; evicting them is a no-op.
             if let Some(outbox) = oldest.upgrade() {
                 outbox.evict_through(seq);
             }
@@ -46,6 +47,7 @@ impl PacketRetention {
         if line.packets.len() >= line.swept_at {
             let kept = |(outbox, seq): &(Weak<Outbox>, u64)| outbox.upgrade().is_some_and(|o| o.numbers().0 <= *seq);
             line.packets.retain(kept);
+            // Doubling makes the sweep constant time for each packet on average.
             line.swept_at = SWEPT_MIN.max(2 * line.packets.len());
         }
         true

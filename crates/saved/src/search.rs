@@ -1,4 +1,4 @@
-//! One saved search: what it is, its packets, and what it counts.
+//! One saved search: its definition, packets and counters.
 
 use super::dead_letters::WebhookState;
 use super::definition::Definition;
@@ -13,76 +13,76 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Results of outside providers that are remembered, so that they are sent once.
+/// Max results of remote providers remembered for deduplication.
 const SEEN_MAX: usize = 10_000;
 
 /// A saved search.
 #[derive(Debug)]
 pub struct SavedSearch {
-    /// Its name in addresses: 32 hexadecimal digits.
+    /// Its id in URLs: 32 hexadecimal digits.
     pub id: String,
-    /// The same as a number, where names would be long.
+    /// A shorter number for it within the process.
     pub(crate) number: u64,
-    /// When it was made, in microseconds since 1970.
+    /// When it was created, in microseconds since 1970.
     pub created: i64,
-    /// What it is.
+    /// Its definition.
     pub definition: Definition,
     /// Its packets.
     pub outbox: Arc<Outbox>,
-    /// Writes up to this number came before it.
+    /// Number of the newest write before its creation.
     pub(crate) since: u64,
-    /// What packets that nobody may have taken tell of, oldest first.
+    /// The origins of packets that may be unread, oldest first.
     pub(crate) origins: Mutex<VecDeque<Origin>>,
-    /// How sending to its webhook goes.
+    /// The state of its webhook.
     pub(crate) webhook_state: Option<Arc<Mutex<WebhookState>>>,
-    /// How asking outside providers goes.
+    /// The state of its polls.
     pub(crate) polled: Mutex<Polled>,
-    /// Held while they are asked.
+    /// Locked during a poll.
     pub(crate) polling: tokio::sync::Mutex<()>,
     pub(crate) counts: Counts,
     pub(crate) packet_bytes: usize,
 }
 
-/// What a saved search counts, since it was made or the last crash.
+/// Counters since its creation or the last crash.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Results sent, and the packets that they were in.
+    /// Results sent, and packets with results.
     pub(crate) results: AtomicU64,
     pub(crate) result_packets: AtomicU64,
-    /// Events that nobody looked at, as far as readers were told.
+    /// Unprocessed events, as reported to readers.
     pub(crate) told_dropped: AtomicU64,
-    /// Those before it was made.
+    /// Unprocessed events before its creation.
     pub(crate) dropped_before: AtomicU64,
-    /// Those that came while nobody looked, and were too many.
+    /// Events left out of the catch-up because there were too many.
     pub(crate) left_out: AtomicU64,
 }
 
-/// Which write packets tell of.
+/// The write whose events a run of packets reports.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Origin {
-    /// The packets have numbers below this one, and not below that of the origin before.
+    /// End of the packet numbers, exclusive. They start at the end of the origin before.
     end: u64,
     collection: String,
     position: u64,
 }
 
-/// What is known of polls.
+/// The state of polls.
 #[derive(Debug, Default)]
 pub(crate) struct Polled {
     /// Polls done.
     pub(crate) polls: u64,
-    /// When the last one was done, in microseconds since 1970.
+    /// When the last one ended, in microseconds since 1970.
     pub(crate) last: Option<i64>,
-    /// How each provider stood, as readers were told.
+    /// The state of each provider, as reported to readers.
     pub(crate) states: BTreeMap<String, String>,
-    /// Why the last one could not begin.
+    /// Why the last one could not start.
     pub(crate) failing: Option<String>,
     pub(crate) seen: Seen,
-    /// Whether something was seen that the disk does not have yet.
+    /// Whether results were seen that are not on disk yet.
     pub(crate) news: bool,
 }
 
-/// Fingerprints of results that were sent, the oldest of which are forgotten.
+/// Hashes of results sent; the oldest are evicted.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     known: HashSet<u64>,
@@ -90,7 +90,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Notes a result; `false` if it was there already.
+    /// Records a result. Returns `false` if it is known.
     pub(crate) fn is_new(&mut self, result: u64) -> bool {
         if !self.known.insert(result) {
             return false;
@@ -104,12 +104,12 @@ impl Seen {
         true
     }
 
-    /// As bytes for the disk, oldest first.
+    /// The hashes as bytes for the disk, oldest first.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.order.iter().flat_map(|result| result.to_le_bytes()).collect()
     }
 
-    /// What was written.
+    /// Reads these bytes.
     pub(crate) fn of(bytes: &[u8]) -> Seen {
         let mut seen = Seen::default();
         for result in bytes.as_chunks::<8>().0 {
@@ -148,14 +148,14 @@ impl SavedSearch {
         }
     }
 
-    /// Notes that the packets sent last tell of the write at this position, or of later ones.
+    /// Records that the packets sent last report the write at this position or later ones.
     pub(crate) fn note_origin(&self, collection: &str, position: u64) {
         let (_, end, _) = self.outbox.numbers();
         let origin = Origin { end, collection: collection.to_owned(), position };
         self.untaken().push_back(origin);
     }
 
-    /// What packets that nobody has taken tell of, oldest first.
+    /// The origins of packets that may be unread, oldest first.
     pub(crate) fn untaken(&self) -> MutexGuard<'_, VecDeque<Origin>> {
         let taken = self.taken();
         let mut origins = self.origins.lock();
@@ -165,7 +165,7 @@ impl SavedSearch {
         origins
     }
 
-    /// By collection the position behind which that begins.
+    /// By collection, the position before the first write that unread packets report.
     pub(crate) fn behind(&self) -> BTreeMap<String, u64> {
         let mut behind = BTreeMap::new();
         for origin in self.untaken().iter() {
@@ -176,7 +176,8 @@ impl SavedSearch {
         behind
     }
 
-    /// Packets below this number were taken, by the webhook where there is one, or gave way; all of a deleted one.
+    /// Packets below this number were taken (by the webhook if there is one) or evicted. For a deleted saved search,
+    /// all.
     fn taken(&self) -> u64 {
         if self.outbox.is_sealed() {
             return u64::MAX;
@@ -185,12 +186,12 @@ impl SavedSearch {
         first.max(self.webhook_state.as_ref().map_or(taken, |webhook_state| webhook_state.lock().next()))
     }
 
-    /// Bytes that features have in a packet; what stands around them is names, kind, and a number of up to twenty digits.
+    /// Max bytes of the features in a packet. Around them are names, kind, and a number of up to twenty digits.
     pub(crate) fn room(&self, provider: &str) -> usize {
         self.packet_bytes.saturating_sub(140 + self.id.len() + provider.len())
     }
 
-    /// Says how a provider stands.
+    /// Reports the state of a provider.
     pub(crate) fn report(
         &self,
         retention: &PacketRetention,
@@ -218,12 +219,12 @@ impl SavedSearch {
         });
     }
 
-    /// How it stands; `dropped` events were not looked at since the server started.
+    /// Its state; `dropped` is the number of unprocessed events since the start of the server.
     pub(crate) fn status(&self, dropped: u64, letters: bool) -> SavedSearchStatus {
         let (first_packet, next_packet, lost_packets) = self.outbox.numbers();
         let unseen = dropped.saturating_sub(self.counts.dropped_before.load(Ordering::Relaxed));
         let mut definition = self.definition.shown();
-        // What is said of the webhook takes the place of how it was defined.
+        // The state of the webhook replaces its definition.
         definition.remove("webhook");
         let webhook = self.webhook_state.as_ref().zip(self.definition.webhook.as_ref());
         SavedSearchStatus {

@@ -1,48 +1,48 @@
-//! What an operator can set about saved searches.
+//! Operator settings of saved searches.
 
 use std::time::Duration;
 
-/// Limits of saved searches, in memory and in what they do to others.
+/// Limits of saved searches on memory and on calls to others.
 #[derive(Debug, Clone)]
 pub struct SavedSettings {
-    /// Whether this process looks after them; where not, they stay on disk as they are.
+    /// Whether this process runs saved searches. If not, they stay on disk unchanged.
     pub enabled: bool,
-    /// Most saved searches.
+    /// Max saved searches.
     pub max: usize,
-    /// Bytes of new events that wait to be looked at; what is over is dropped, counted and told.
+    /// Max bytes of queued events. Events beyond it are dropped, counted and reported.
     pub queue_bytes: usize,
-    /// Events of a collection that came while nobody looked, and are looked at when the server starts; of more the newest.
+    /// Max missed events of a collection that a start processes; of more, only the newest.
     pub catch_up: usize,
-    /// Bytes of packets kept for each saved search; the oldest give way.
+    /// Max bytes of packets of each saved search; the oldest are evicted.
     pub buffer_bytes: usize,
-    /// The same for all together.
+    /// Max bytes of packets of all saved searches.
     pub buffer_bytes_total: usize,
-    /// Objects, and questions that they are in, that are remembered to tell who comes and who leaves.
+    /// Max objects, and questions that they are in, remembered to detect entering and leaving.
     pub objects_max: usize,
-    /// Least time between two polls of a saved search.
+    /// Min interval between two polls of a saved search.
     pub poll_min: Duration,
-    /// Polls at once.
+    /// Max concurrent polls.
     pub polls_at_once: usize,
     /// Webhooks.
     pub webhook: WebhookSettings,
 }
 
-/// How packets are sent to webhooks.
+/// Settings of webhook delivery.
 #[derive(Debug, Clone)]
 pub struct WebhookSettings {
-    /// Time for one call.
+    /// Timeout of a call.
     pub timeout: Duration,
-    /// Pause after the first failure of a packet; it doubles with each further one, up to an hour.
+    /// Backoff after the first failure of a packet. It doubles with each further one, up to an hour.
     pub wait: Duration,
-    /// Calls made for one packet before it is given up; as it is, `age` comes first.
+    /// Max calls for one packet. With the defaults, `age` is reached first.
     pub tries: u32,
-    /// Time after the first call from which a packet is given up.
+    /// Age since the first call at which a packet is given up.
     pub age: Duration,
-    /// Bytes of dead letters of all saved searches; the oldest give way.
+    /// Max bytes of dead letters of all saved searches; the oldest are evicted.
     pub dead_bytes_total: usize,
-    /// Calls at once.
+    /// Max concurrent calls.
     pub at_once: usize,
-    /// Call private addresses as well.
+    /// Whether private addresses may be called.
     pub allow_private: bool,
 }
 

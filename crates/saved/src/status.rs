@@ -1,32 +1,32 @@
-//! How saved searches stand, as clients are told.
+//! The states of saved searches, as reported to clients.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// How a saved search stands.
+/// The state of a saved search.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SavedSearchStatus {
-    /// Its name.
+    /// Its id.
     pub id: String,
-    /// When it was made.
+    /// When it was created.
     #[schemars(extend("format" = "date-time"))]
     pub created: String,
-    /// Results told.
+    /// Results sent.
     pub results: u64,
-    /// Number of the first packet that is kept.
+    /// Number of the oldest packet kept.
     pub first_packet: u64,
-    /// Number of the packet to come.
+    /// Number of the next packet.
     pub next_packet: u64,
-    /// Packets that gave way before anybody had taken them.
+    /// Packets evicted before any reader took them.
     pub lost_packets: u64,
-    /// Events that were not matched: too many came at once, or came while no server ran.
+    /// Events that were not matched: too many arrived at once, or while no server ran.
     pub dropped_events: u64,
-    /// How sending to its webhook goes.
+    /// The state of its webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookReport>,
-    /// How asking outside providers goes.
+    /// The state of its polls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub polls: Option<PollReport>,
     /// Its question and settings.
@@ -34,22 +34,22 @@ pub struct SavedSearchStatus {
     pub definition: Map<String, Value>,
 }
 
-/// How sending to a webhook goes.
+/// The state of a webhook.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WebhookReport {
-    /// Where packets go.
+    /// The URL that packets are sent to.
     pub url: String,
-    /// Number of the packet that is sent next.
+    /// Number of the packet to send next.
     pub next_packet: u64,
-    /// Packets taken.
+    /// Packets sent.
     pub sent: u64,
-    /// Packets that gave way before they were sent.
+    /// Packets evicted before they were sent.
     pub lost: u64,
     /// Packets given up.
     pub dead: u64,
     /// Why the last call failed, if it did.
     pub failing: Option<String>,
-    /// The last packets given up; only where one saved search is asked for.
+    /// The last packets given up; only in the response for one saved search.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dead_letters: Option<Vec<DeadLetterReport>>,
 }
@@ -70,15 +70,15 @@ pub struct DeadLetterReport {
     pub packet: Value,
 }
 
-/// How asking outside providers goes.
+/// The state of polls.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PollReport {
     /// Polls done.
     pub count: u64,
-    /// When the last one was done.
+    /// When the last one ended.
     pub last: Option<String>,
-    /// How each provider stood.
+    /// The state of each provider.
     pub providers: BTreeMap<String, String>,
-    /// Why the last poll could not begin.
+    /// Why the last poll could not start.
     pub failing: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! Packets sent to webhooks: signed, in order, tried again with growing pauses, and put away as dead letters in the end.
+//! Webhook delivery: signed packets, in order, retried with exponential backoff, and kept as dead letters in the end.
 //!
-//! A webhook reads the packets of its saved search as any reader does, one at a time, and goes on to the next when one was
-//! taken (any 2xx) or given up. What is not sent yet waits with the other packets, and gives way when there is no more room.
+//! A webhook reads the packets of its saved search like any reader, one at a time. It proceeds when a packet is
+//! accepted (any 2xx) or given up. Unsent packets wait in the outbox and may be evicted there.
 
 use super::dead_letters::{DeadLetter, DeadLetters};
 use super::definition::Webhook;
@@ -20,36 +20,36 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// Longest pause between two calls for one packet.
+/// Max backoff between two calls for one packet.
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);
 
-/// Signs a body that is sent at this second since 1970: HMAC-SHA256 (RFC 2104, FIPS 180-4) over `TIMESTAMP.BODY`, in
-/// hexadecimal digits after `v1=`.
+/// The signature of a body sent at this second since 1970: HMAC-SHA256 (RFC 2104, FIPS 180-4) over `TIMESTAMP.BODY`,
+/// in hexadecimal digits after `v1=`.
 pub fn signature(secret: &str, timestamp: i64, body: &str) -> String {
     let mut out = String::from("v1=");
-    // A key may have any length, so this cannot fail.
+    // HMAC accepts keys of any length, so this cannot fail.
     if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) {
         mac.update(format!("{timestamp}.").as_bytes());
         mac.update(body.as_bytes());
         for byte in mac.finalize().into_bytes() {
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(out, "{byte:02x}");
         }
     }
     out
 }
 
-/// Sends for all saved searches.
+/// The sender of all webhooks.
 pub(crate) struct WebhookClient {
     settings: WebhookSettings,
-    /// Made for the first call.
+    /// Created at the first call.
     client: OnceLock<Result<Client, String>>,
     places: Semaphore,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     /// Packets given up, of all saved searches.
     pub(crate) letters: DeadLetters,
-    /// Packets taken, calls that failed, packets given up.
+    /// Packets sent, failed calls, packets given up.
     pub(crate) sent: AtomicU64,
     pub(crate) failed: AtomicU64,
     pub(crate) dead: AtomicU64,
@@ -70,7 +70,7 @@ impl WebhookClient {
         }
     }
 
-    /// Sends the packets of a saved search as they come, until it is deleted or the server stops.
+    /// Sends the packets of a saved search as they arrive, until it is deleted or the server stops.
     pub(crate) async fn run(self: Arc<WebhookClient>, search: Arc<SavedSearch>) {
         let (Some(webhook_state), Some(webhook)) = (&search.webhook_state, &search.definition.webhook) else { return };
         loop {
@@ -91,11 +91,11 @@ impl WebhookClient {
             if search.outbox.is_closed() {
                 return;
             }
-            // The reader was left behind: what gave way is counted above.
+            // The reader lagged behind the eviction, which the next `read` counts.
         }
     }
 
-    /// Sends one packet, again and again if need be; the letter where it is given up.
+    /// Sends one packet with retries. The error is the dead letter.
     async fn send(&self, search: &SavedSearch, webhook: &Webhook, seq: u64, packet: &str) -> Result<(), DeadLetter> {
         let (begun, mut tries) = (Instant::now(), 0);
         loop {
@@ -121,8 +121,8 @@ impl WebhookClient {
         }
     }
 
-    /// The pause after so many failures: doubled each time, and between three quarters and five quarters of that, so that
-    /// those who failed together do not come back together.
+    /// The backoff after so many failures: doubled each time, with a jitter of a quarter, so that calls that failed
+    /// together do not retry together.
     fn pause(&self, tries: u32) -> Duration {
         let doubled = self.settings.wait.saturating_mul(1 << (tries - 1).min(20)).min(PAUSE_MAX);
         doubled.mul_f64(0.75 + (self.random.next_u64() >> 11) as f64 / (1_u64 << 54) as f64)

@@ -101,13 +101,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         2,
         1_000_000_000
     ),
-    duration!(
-        "search.poll_least",
-        "Min time between two polls of a saved search.",
-        server.saved.poll_min,
-        "1s",
-        "31d"
-    ),
+    duration!("search.poll_least", "Min time between two polls of a saved search.", server.saved.poll_min, "1s", "31d"),
     count!("search.polls_at_once", "Polls of saved searches at once.", server.saved.polls_at_once, 1, 1_000),
     duration!("search.webhook_timeout", "Time for one call to a webhook.", server.saved.webhook.timeout, "10ms", "10m"),
     duration!(

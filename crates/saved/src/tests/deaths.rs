@@ -1,4 +1,4 @@
-//! What serves saved searches for good dies, and begins again.
+//! Supervised tasks of saved searches panic and restart.
 
 use super::standing::{NEWS, PATIENCE, World, stop};
 use meridian_federation::faults::{inject_panic, pending_panics};
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Answers calls, each with one more result than the one before, and says when it has.
+/// A source that returns one more result on each call, and signals each.
 async fn growing() -> (String, UnboundedReceiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// Longitude of each second of a track: out, in, in, out. The fence is 0 to 1.
 const TRACK: [f64; 4] = [-1.0, 0.4, 0.6, 2.0];
 
-/// All orders of the seconds of the track.
+/// All orders of the positions of the track.
 fn orders() -> Vec<Vec<usize>> {
     let mut orders = vec![Vec::new()];
     for _ in TRACK {
@@ -19,7 +19,7 @@ fn orders() -> Vec<Vec<usize>> {
     orders
 }
 
-/// What is told of a ship by the newest position that has arrived.
+/// The expected reports for a ship, by the newest position that has arrived.
 fn oracle(ship: &str, order: &[usize]) -> Vec<(String, String)> {
     let inside = |second: usize| (0.0..=1.0).contains(&TRACK[second]);
     let (mut told, mut newest): (Vec<_>, Option<usize>) = (Vec::new(), None);

@@ -1,4 +1,4 @@
-//! The index against a naive matcher: every question held against every event, as a search holds results against its question.
+//! The index against a naive matcher that tests every question on every event, as a search tests results.
 
 use crate::index::Index;
 use geo_types::{Coord, Geometry, LineString, Point};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 const SPEC: &str =
     "title:String,text:String,author:String,language:String,images:List[String],at:Date,*geom:Geometry:srid=4326";
 
-/// An event, as the test thinks of it.
+/// An event of the test.
 #[derive(Debug, Clone)]
 struct Sample {
     title: Option<String>,
@@ -128,7 +128,7 @@ fn area() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
     prop_oneof![2 => Just(Vec::new()), 2 => near, 2 => bbox, 1 => triangle]
 }
 
-/// Questions of every kind; those that make no sense are left out.
+/// Questions of every kind; invalid ones are left out.
 fn question() -> impl Strategy<Value = Option<Arc<Question>>> {
     let keywords =
         "(-|NOT )?(flood|fire|rain|\"new york\"|york|東京)( (OR |AND |-)?(flood|fire|\"new york\"|new|ann|京)){0,3}";
@@ -163,7 +163,7 @@ fn question() -> impl Strategy<Value = Option<Arc<Question>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// The same questions are found, and each once, while questions come, change and go and words turn out common or rare.
+    /// The same questions match, each once, while questions change and words become common or rare.
     #[test]
     fn the_index_finds_what_looking_at_every_question_finds(
         questions in proptest::collection::vec(question(), 1..60),
@@ -176,7 +176,7 @@ proptest! {
         let writer = FeatureWriter::new(&schema, None).unwrap();
         let rows = Events::of("c", &batch, &writer, &seqs);
         let mut index = Index::default();
-        // The place of a question in this list is its name.
+        // A question's index in this list identifies it.
         let mut match_index: Vec<Option<(u32, Arc<Question>)>> = Vec::new();
         for question in questions.into_iter().flatten() {
             match_index.push(Some((index.insert(question.clone(), match_index.len()), question)));
@@ -191,7 +191,7 @@ proptest! {
                 .filter_map(|(name, one)| one.as_ref().filter(|(_, question)| naive(question, event)).map(|_| name))
                 .collect();
             prop_assert_eq!(&found, &expected, "{:?}", event);
-            // One goes, and another comes under a name of its own.
+            // One is removed and another added under a new number.
             if !match_index.is_empty() {
                 let name = which.index(match_index.len());
                 if let Some((number, _)) = match_index[name].take() {

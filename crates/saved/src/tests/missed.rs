@@ -1,4 +1,4 @@
-//! What came while nobody looked: before a crash, and while there was no server.
+//! Events missed before a crash and while no server ran.
 
 use super::standing::{NEWS, PATIENCE, World, next, stop, titles};
 use crate::SavedSearches;
@@ -6,7 +6,7 @@ use meridian_federation::Reader;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Waits until the disk has this of up to where events were looked at.
+/// Waits until the checkpoint on disk satisfies a condition.
 async fn written(world: &World, wanted: impl Fn(&Value) -> bool) {
     let records = world.store.records("saved");
     let written = async {
@@ -17,7 +17,7 @@ async fn written(world: &World, wanted: impl Fn(&Value) -> bool) {
     tokio::time::timeout(PATIENCE, written).await.expect("in time");
 }
 
-/// The server is killed: nothing more is written.
+/// Kills the server: nothing more is written.
 fn crash(saved: Arc<SavedSearches>) {
     saved.close();
 }
@@ -28,7 +28,7 @@ fn write(world: &World, titles: &[&str]) {
     }
 }
 
-/// Titles that come, until there are so many.
+/// Collects titles until there are `count`.
 async fn told(reader: &mut Reader, count: usize) -> Vec<String> {
     let mut told = Vec::new();
     while told.len() < count {
@@ -54,7 +54,7 @@ async fn what_nobody_had_taken_before_a_crash_is_told_after_it_and_nothing_else(
     })
     .await;
     crash(saved);
-    // Acknowledged, and never looked at.
+    // Acknowledged, and never processed.
     write(&world, &["flood three", "fire two", "rain"]);
 
     let saved = world.open();
@@ -70,7 +70,7 @@ async fn what_nobody_had_taken_before_a_crash_is_told_after_it_and_nothing_else(
         }
     }
 
-    // A clean stop and a start tell nothing again.
+    // A clean stop and start report nothing again.
     stop(&saved).await;
     let saved = world.open();
     let read = saved.get(&read.id).unwrap();
@@ -91,7 +91,7 @@ async fn packets_that_were_kept_over_a_clean_stop_are_not_lost_to_a_crash_after_
     assert_eq!(told(&mut reader, 1).await, ["flood one"]);
     drop(reader);
     stop(&saved).await;
-    // The server starts, and is killed before it has written up to where it looked.
+    // The server is killed before it has written its checkpoint.
     crash(world.open());
     let saved = world.open();
     let mut reader = saved.get(&search.id).unwrap().outbox.read_kept();
@@ -152,7 +152,7 @@ async fn what_a_clean_stop_kept_is_missed_where_it_is_gone() {
     assert!(saved.damaged()["state"].contains("it is missing"), "{:?}", saved.damaged());
     assert!(saved.get(&search.id).is_some());
     stop(&saved).await;
-    // After a crash there is none, and that is well.
+    // After a crash it does not exist, which is no damage.
     let saved = world.open();
     assert!(saved.damaged().is_empty());
     crash(saved);

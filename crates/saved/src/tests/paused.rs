@@ -1,4 +1,4 @@
-//! What takes hours or must not happen at all, by a clock that goes on only when the test says so.
+//! Long waits, and actions that must not happen, under a paused clock.
 
 use super::standing::{NEWS, PATIENCE, World, hook, stop};
 use meridian_federation::Priority;
@@ -12,15 +12,15 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// A paused clock goes on by itself when nobody has anything to do. As long as this is kept it does not, for who waits for
-/// a socket has; if that takes too long it does again, and whoever waits hears that his time is over.
+/// A paused clock advances when all tasks are idle. While this is held it does not, since a task that waits for a
+/// socket counts as busy. After too long it advances again, and waiting tasks time out.
 fn held_clock() -> std::sync::mpsc::Sender<()> {
     let (release, held) = std::sync::mpsc::channel();
     tokio::task::spawn_blocking(move || held.recv_timeout(PATIENCE));
     release
 }
 
-/// Waits until something is so that other threads may have to do.
+/// Waits for a condition that other threads may need time for.
 async fn until(what: &str, is_so: impl Fn() -> bool) {
     let begun = std::time::Instant::now();
     while !is_so() {
@@ -60,7 +60,7 @@ async fn a_webhook_that_fails_for_a_day_costs_one_packet_and_what_there_is_no_ro
         if saved.figures().webhooks.2 == 1 {
             break;
         }
-        // The longest pause that there may be.
+        // The max pause.
         let doubled = Duration::from_secs(1 << (tried - 1).min(12)).min(Duration::from_secs(3_600));
         tokio::time::advance(doubled.mul_f64(1.25)).await;
     }
@@ -72,7 +72,7 @@ async fn a_webhook_that_fails_for_a_day_costs_one_packet_and_what_there_is_no_ro
     assert_eq!((letter["seq"].as_u64(), letter["tries"].as_u64()), (Some(0), Some(tried)), "{letter}");
     assert!(letter["why"].as_str().expect("text").contains("500"), "{letter}");
 
-    // The oldest that is kept is next, and once the webhook is well all that follow it come at once, in order.
+    // The oldest packet kept is next. Once the webhook recovers, all that follow arrive at once, in order.
     let (_, body) = tokio::time::timeout(PATIENCE, calls.recv()).await.expect("in time").expect("a call");
     let first = seq(&body);
     until("the call is counted", || saved.figures().webhooks.1 == tried + 1).await;
@@ -93,7 +93,7 @@ async fn a_webhook_that_fails_for_a_day_costs_one_packet_and_what_there_is_no_ro
 async fn no_more_polls_run_at_once_than_may() {
     let mut world = World::new(NEWS);
     world.saved.polls_at_once = 2;
-    // A source that answers when it is told to.
+    // A source that responds on demand.
     let (asked, leave) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
     let slow = {
         let (asked, leave) = (asked.clone(), leave.clone());
@@ -114,7 +114,7 @@ async fn no_more_polls_run_at_once_than_may() {
         saved.create(&question).await.expect("made");
     }
     for answered in 0..5_usize {
-        // The clock goes on when nobody can do anything else.
+        // The clock advances when all tasks are idle.
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(asked.load(Ordering::SeqCst), (2 + answered).min(5));
         assert_eq!(saved.figures().polls, answered as u64);

@@ -1,4 +1,4 @@
-//! Saved searches over a real store: events come in, packets go out, over restarts.
+//! Saved searches over a real store: events in, packets out, across restarts.
 
 use crate::{SavedSearch, SavedSearches, SavedSettings, signature};
 use meridian_backend::Embedded;
@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// A test that hangs should say where.
+/// A test that hangs should fail with a message.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct World {
@@ -48,7 +48,7 @@ impl World {
         }
     }
 
-    /// A server starts.
+    /// Starts a server.
     pub(super) fn open(&self) -> Arc<SavedSearches> {
         let (clock, random) = (self.seams.clock.clone(), self.seams.random.clone());
         let mut searches = Searches::new(
@@ -127,7 +127,7 @@ async fn new_events_are_told_and_a_saved_search_goes_on_after_a_restart() {
     }
     assert_eq!(told, ["flood one", "flood two"], "and not the one before it was saved");
 
-    // Nobody reads what comes now; a clean stop keeps it.
+    // No reader takes these packets; a clean stop keeps them.
     drop(reader);
     let (_, read, _) = search.outbox.numbers();
     world.write(&[("title", "flood three")], 0, (4.8, 45.7));
@@ -146,7 +146,7 @@ async fn new_events_are_told_and_a_saved_search_goes_on_after_a_restart() {
     let (_, after, lost) = again.outbox.numbers();
     assert_eq!((after, lost), (read + 3, 0));
 
-    // A crash: what was kept is lost, and whoever asks for it hears so; numbers never come twice.
+    // A crash loses the kept packets; a reader that asks for them is notified. Numbers are never reused.
     drop(reader);
     saved.close();
     drop(saved);
@@ -156,7 +156,7 @@ async fn new_events_are_told_and_a_saved_search_goes_on_after_a_restart() {
     assert!(gone.first > after + 1_000_000);
     let mut reader = again.outbox.read_kept();
     world.write(&[("title", "flood five")], 0, (4.8, 45.7));
-    // Before it that comes again of which the disk did not know yet that it was taken.
+    // First, packets repeat whose reading was not on disk yet.
     let mut told = Vec::new();
     while told.last().is_none_or(|last| last != "flood five") {
         told.extend(titles(&next(&mut reader).await).into_iter().map(str::to_owned));
@@ -227,7 +227,7 @@ async fn who_comes_and_who_leaves_is_told_over_a_restart() {
     let inside = saved.create(&fence(&["inside"])).await.expect("made");
     let any = saved.create(&json!({"bbox": [0, 0, 1, 1]})).await.expect("made");
     let mut expected = Vec::new();
-    // Ship, second, longitude; what `all` hears of it.
+    // Ship, second, longitude; what the saved search `all` reports.
     for (ship, second, lon, told) in [
         ("a", 1, -1.0, None),
         ("a", 2, 0.5, Some("enter")),
@@ -265,7 +265,8 @@ async fn who_comes_and_who_leaves_is_told_over_a_restart() {
     assert_eq!(of(&any), matching().map(|title| (title, String::new())).collect::<Vec<_>>());
 }
 
-/// A webhook that answers by how many calls came before. Heads and bodies of the calls come out of the channel.
+/// A webhook whose responses depend on the number of calls before. Heads and bodies of the calls are sent to the
+/// channel.
 pub(super) async fn hook(
     answer: impl Fn(usize) -> u16 + Send + 'static,
 ) -> (String, tokio::sync::mpsc::UnboundedReceiver<(String, String)>) {
@@ -296,7 +297,7 @@ pub(super) async fn hook(
             let status = answer(calls);
             calls += 1;
             let _ = send.send((head, body));
-            // Only what redirects is followed there, and that should not be.
+            // A redirect must not be followed.
             let answer = format!(
                 "HTTP/1.1 {status} So\r\nlocation: /elsewhere\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
             );
@@ -376,7 +377,7 @@ async fn what_a_webhook_never_takes_becomes_a_dead_letter() {
     assert!(figures.letter_bytes > 0);
     assert_eq!(again.figures().letter_bytes, figures.letter_bytes);
     stop(&again).await;
-    // There is room for one of the two.
+    // There is space for one of the two.
     world.saved.webhook.dead_bytes_total = figures.letter_bytes - 1;
     let again = world.open();
     let after = shown(&again);
@@ -394,7 +395,7 @@ async fn a_name_that_leads_to_a_private_address_is_not_called() {
     let asked = |url: &str| json!({"keywords": "flood", "webhook": {"url": url, "secret": "a secret of mine"}});
     let refused = saved.create(&asked(&url)).await.expect_err("it is written out").to_string();
     assert!(refused.contains("private address"), "{refused}");
-    // What a name leads to is seen when it is called.
+    // The address that a name resolves to is checked at the call.
     let named = saved.create(&asked(&url.replace("127.0.0.1", "localhost"))).await.expect("made");
     world.write(&[("title", "flood")], 0, (0.0, 0.0));
     let given_up = async {
@@ -413,7 +414,7 @@ async fn a_name_that_leads_to_a_private_address_is_not_called() {
 async fn outside_providers_are_polled_and_only_what_is_new_is_sent() {
     let mut world = World::new(NEWS);
     world.saved.poll_min = Duration::from_secs(1);
-    // A source that has one more result at each call.
+    // A source that returns one more result on each call.
     let calls = AtomicUsize::new(0);
     let growing = move |sink: Sink| -> ProviderFuture<'static> {
         let call = calls.fetch_add(1, Ordering::SeqCst);
@@ -437,12 +438,12 @@ async fn outside_providers_are_polled_and_only_what_is_new_is_sent() {
         assert_eq!(packet["provider"], "growing");
         match packet["kind"].as_str() {
             Some("results") => told.extend(titles(&packet).into_iter().map(str::to_owned)),
-            // How it stands is told once, as long as it stands so.
+            // The state is reported once for as long as it does not change.
             _ => assert_eq!((packet["state"].as_str(), told.len()), (Some("complete"), 1)),
         }
     }
     assert_eq!(told, ["flood 0", "flood 1", "flood 2"]);
-    // What was seen is remembered over a crash as well.
+    // Results seen are remembered across a crash as well.
     let remembered = async {
         while world
             .store
