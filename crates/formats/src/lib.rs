@@ -47,7 +47,7 @@ pub use report::{Rejected, Rejects, Report, SHOWN_MAX};
 pub use rest::RestFile;
 pub use write::{EventWriter, FeatureWriter, Features, GeoParquetError, GeoParquetWriter, WriteError, writer};
 
-/// Values as the writers put them into JSON, for those who write other answers.
+/// Values as the writers put them into JSON, for other writers of JSON.
 pub mod text {
     pub use crate::instant::write as instant;
     pub use crate::write::csv_quote as csv;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 ///
 /// It keeps the nodes and nothing of the rows, so a merge that pushes batch after batch needs memory for
 /// the trees only: for each 60 rows 48 bytes, 36 for each integer field and 28 for each float field; and 72 bytes for
-/// each piece of a long line. How rows are cut into batches does not change the boxes, counts, least and greatest
+/// each piece of a long line. How rows are cut into batches does not change the boxes, counts, min and max
 /// values or integer sums.
 ///
 /// After an error some rows of that push may have been taken: give the builder up.

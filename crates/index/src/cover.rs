@@ -61,7 +61,7 @@ impl Tree {
         cover
     }
 
-    /// Count, sum, least and greatest of a numeric field below the nodes of a cover, see [`Tree::summary`].
+    /// Count, sum, min and max of a numeric field below the nodes of a cover, see [`Tree::summary`].
     pub fn summary_of(&self, cover: &Cover, ordinal: usize) -> Summary {
         let run = |run: &Range<u32>| self.nodes.summary_of(run.start as usize..run.end as usize, ordinal);
         let mut runs = cover.runs[..cover.len].iter();

@@ -30,14 +30,14 @@ fn nulls_of(array: &dyn Array, rows: Range<usize>) -> Option<NullBuffer> {
 
 fn ints(values: &[i64], nulls: Option<NullBuffer>) -> Summary {
     match nulls {
-        None => of_ints(values.len() as u64, sum_ints(values), least_int(values), greatest_int(values)),
+        None => of_ints(values.len() as u64, sum_ints(values), min_int(values), max_int(values)),
         Some(nulls) => ints(&nulls.valid_indices().map(|i| values[i]).collect::<Vec<_>>(), None),
     }
 }
 
 fn floats(values: &[f64], nulls: Option<NullBuffer>) -> Summary {
     match nulls {
-        None => of_floats(values.len() as u64, sum_floats(values), least_float(values), greatest_float(values)),
+        None => of_floats(values.len() as u64, sum_floats(values), min_float(values), max_float(values)),
         Some(nulls) => floats(&nulls.valid_indices().map(|i| values[i]).collect::<Vec<_>>(), None),
     }
 }
@@ -78,21 +78,21 @@ pub(crate) fn sum_ints(values: &[i64]) -> i128 {
     values.iter().map(|&n| i128::from(n)).sum()
 }
 
-pub(crate) fn least_float(values: &[f64]) -> f64 {
-    let less = |least, x| if x < least { x } else { least };
+pub(crate) fn min_float(values: &[f64]) -> f64 {
+    let less = |min, x| if x < min { x } else { min };
     lanes(values, f64::INFINITY, less).into_iter().fold(f64::INFINITY, less)
 }
 
-pub(crate) fn greatest_float(values: &[f64]) -> f64 {
-    let greater = |greatest, x| if x > greatest { x } else { greatest };
+pub(crate) fn max_float(values: &[f64]) -> f64 {
+    let greater = |max, x| if x > max { x } else { max };
     lanes(values, f64::NEG_INFINITY, greater).into_iter().fold(f64::NEG_INFINITY, greater)
 }
 
-pub(crate) fn least_int(values: &[i64]) -> i64 {
+pub(crate) fn min_int(values: &[i64]) -> i64 {
     values.iter().copied().fold(i64::MAX, i64::min)
 }
 
-pub(crate) fn greatest_int(values: &[i64]) -> i64 {
+pub(crate) fn max_int(values: &[i64]) -> i64 {
     values.iter().copied().fold(i64::MIN, i64::max)
 }
 
@@ -126,14 +126,14 @@ mod tests {
             values.iter().for_each(|&x| exact.add(x));
             let magnitude: f64 = values.iter().map(|x| x.abs()).sum();
             prop_assert!((sum_floats(&values).value() - exact.value()).abs() <= 1e-13 * magnitude);
-            prop_assert_eq!(least_float(&values), values.iter().copied().fold(f64::INFINITY, f64::min));
-            prop_assert_eq!(greatest_float(&values), values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+            prop_assert_eq!(min_float(&values), values.iter().copied().fold(f64::INFINITY, f64::min));
+            prop_assert_eq!(max_float(&values), values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
         }
     }
 
     #[test]
     fn lanes_that_pass_all_floats_do_not_make_a_sum_that_is_none() {
-        // Every eighth value goes to the same lane: one lane passes the greatest float, another the least.
+        // Every eighth value goes to the same lane: one lane passes the max float, another the min.
         let mut values = [0.0; 16];
         (values[0], values[8]) = (f64::MAX, f64::MAX);
         (values[1], values[9]) = (-f64::MAX, -f64::MAX);

@@ -181,15 +181,15 @@ mod tests {
             let (x, y) = (at(1, BITS_2D), at(33, BITS_2D));
             let cells = (0..64u32).map(|i| (x + i % 8, y + i / 8));
             let mut runs: Vec<_> = cells.map(|(x, y)| (hilbert_2d(x, y), [x.into(), y.into()])).collect();
-            let least = runs.iter().map(|r| r.0).min().unwrap();
-            runs.iter_mut().for_each(|r| r.0 -= least);
+            let min = runs.iter().map(|r| r.0).min().unwrap();
+            runs.iter_mut().for_each(|r| r.0 -= min);
             check_curve::<2>(runs);
             let (x, y, z) = (at(1, BITS_3D), at(22, BITS_3D), at(43, BITS_3D));
             let cells = (0..512u32).map(|i| (x + i % 8, y + i / 8 % 8, z + i / 64));
             let mut runs: Vec<_> =
                 cells.map(|(x, y, z)| (hilbert_3d(x, y, z), [x.into(), y.into(), z.into()])).collect();
-            let least = runs.iter().map(|r| r.0).min().unwrap();
-            runs.iter_mut().for_each(|r| r.0 -= least);
+            let min = runs.iter().map(|r| r.0).min().unwrap();
+            runs.iter_mut().for_each(|r| r.0 -= min);
             check_curve::<3>(runs);
         }
     }

@@ -23,7 +23,7 @@ const BUCKET_BIAS: i64 = 1 << (BUCKET_BITS - 1);
 /// A tree never mixes them with others, because a box cannot say that some of its events are nowhere.
 pub const CLASS_NOWHERE: u8 = 0xf0;
 
-/// Classes of extent in space: greatest side as a part of the world (360° of longitude, 180° of latitude).
+/// Classes of extent in space: longest side as a part of the world (360° of longitude, 180° of latitude).
 const SPACE_STEPS: [f64; 3] = [1.0 / 4096.0, 1.0 / 256.0, 1.0 / 16.0];
 /// Classes of duration: longest duration in sixteenths of the time unit. Longer, then open-ended, follow.
 const TIME_STEPS: [i64; 3] = [1, 16, 256];
@@ -112,7 +112,7 @@ impl Grid {
         (key.bucket() as i64 - BUCKET_BIAS).saturating_mul(scale)
     }
 
-    /// The least and the greatest bucket of events of a size class within these bounds.
+    /// The first and the last bucket of events of a size class within these bounds.
     pub fn buckets(&self, class: u8, bounds: &Bounds) -> (u64, u64) {
         let unit = match class {
             CLASS_NOWHERE.. => self.unit,

@@ -2,7 +2,7 @@
 //!
 //! A collection's events lie in one order, that of their [`Key`]s on a fixed world grid. Over each sorted
 //! run of events stands a [`Forest`]: one packed R-tree per size class, whose nodes know the box in
-//! longitude, latitude and time and, per numeric field, count, sum, least and greatest of the events
+//! longitude, latitude and time and, per numeric field, count, sum, min and max of the events
 //! below. A question is put to the tree as a function from node to [`Relation`]: what surely does not match
 //! is left out, what surely matches is taken whole from its summary, and only the leaves in between are
 //! tested row by row.

@@ -81,16 +81,11 @@ impl Nodes {
             None => Summary::INT,
             Some(FieldNodes::Int { count, sum, min, max }) => {
                 let (sum, min, max) = (&sum[nodes.clone()], &min[nodes.clone()], &max[nodes.clone()]);
-                fold::of_ints(counted(count), sum_i128(sum), fold::least_int(min), fold::greatest_int(max))
+                fold::of_ints(counted(count), sum_i128(sum), fold::min_int(min), fold::max_int(max))
             }
             Some(FieldNodes::Float { count, sum, min, max }) => {
                 let (sum, min, max) = (&sum[nodes.clone()], &min[nodes.clone()], &max[nodes.clone()]);
-                fold::of_floats(
-                    counted(count),
-                    fold::sum_floats(sum),
-                    fold::least_float(min),
-                    fold::greatest_float(max),
-                )
+                fold::of_floats(counted(count), fold::sum_floats(sum), fold::min_float(min), fold::max_float(max))
             }
         }
     }
@@ -186,10 +181,10 @@ impl NodesBuilder {
                 self.fill_place(at, Bounds::WORLD);
             }
             Place::Boxes { west, south, east, north, nulls } => {
-                extend(&mut self.west, leaves, |rows| least(west, *nulls, rows));
-                extend(&mut self.south, leaves, |rows| least(south, *nulls, rows));
-                extend(&mut self.east, leaves, |rows| greatest(east, *nulls, rows));
-                extend(&mut self.north, leaves, |rows| greatest(north, *nulls, rows));
+                extend(&mut self.west, leaves, |rows| min_of(west, *nulls, rows));
+                extend(&mut self.south, leaves, |rows| min_of(south, *nulls, rows));
+                extend(&mut self.east, leaves, |rows| max_of(east, *nulls, rows));
+                extend(&mut self.north, leaves, |rows| max_of(north, *nulls, rows));
             }
         }
         match &boxes.time {
@@ -318,14 +313,14 @@ impl FieldBuilder {
                     total
                 });
                 extend(min, leaves, |rows| {
-                    let mut least = i64::MAX;
-                    each(values, *nulls, rows, |n| least = least.min(n));
-                    least
+                    let mut min = i64::MAX;
+                    each(values, *nulls, rows, |n| min = min.min(n));
+                    min
                 });
                 extend(max, leaves, |rows| {
-                    let mut greatest = i64::MIN;
-                    each(values, *nulls, rows, |n| greatest = greatest.max(n));
-                    greatest
+                    let mut max = i64::MIN;
+                    each(values, *nulls, rows, |n| max = max.max(n));
+                    max
                 });
                 Ok(())
             }
@@ -336,8 +331,8 @@ impl FieldBuilder {
                     each(values, *nulls, rows, |x| total.add(x));
                     total.value()
                 });
-                extend(min, leaves, |rows| least(values, *nulls, rows));
-                extend(max, leaves, |rows| greatest(values, *nulls, rows));
+                extend(min, leaves, |rows| min_of(values, *nulls, rows));
+                extend(max, leaves, |rows| max_of(values, *nulls, rows));
                 Ok(())
             }
             _ => Err(IndexError::Unfit("a numeric field changed its type".to_owned())),
@@ -370,16 +365,16 @@ fn valid(nulls: Option<&NullBuffer>, rows: Range<usize>) -> u32 {
     }
 }
 
-fn least(values: &[f64], nulls: Option<&NullBuffer>, rows: Range<usize>) -> f64 {
-    let mut least = f64::INFINITY;
-    each(values, nulls, rows, |x| least = if x < least { x } else { least });
-    least
+fn min_of(values: &[f64], nulls: Option<&NullBuffer>, rows: Range<usize>) -> f64 {
+    let mut min = f64::INFINITY;
+    each(values, nulls, rows, |x| min = if x < min { x } else { min });
+    min
 }
 
-fn greatest(values: &[f64], nulls: Option<&NullBuffer>, rows: Range<usize>) -> f64 {
-    let mut greatest = f64::NEG_INFINITY;
-    each(values, nulls, rows, |x| greatest = if x > greatest { x } else { greatest });
-    greatest
+fn max_of(values: &[f64], nulls: Option<&NullBuffer>, rows: Range<usize>) -> f64 {
+    let mut max = f64::NEG_INFINITY;
+    each(values, nulls, rows, |x| max = if x > max { x } else { max });
+    max
 }
 
 fn min_f64(values: &[f64]) -> f64 {

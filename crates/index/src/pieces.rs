@@ -215,13 +215,13 @@ fn boxes_of(geometry: &Geometry<f64>, whole: &Bounds) -> Vec<Bounds> {
     }
 }
 
-/// The greatest `f32` that is not above a number.
+/// The max `f32` that is not above a number.
 fn below(x: f64) -> f32 {
     let near = x as f32;
     if f64::from(near) > x { near.next_down() } else { near }
 }
 
-/// The least `f32` that is not below a number.
+/// The min `f32` that is not below a number.
 fn above(x: f64) -> f32 {
     let near = x as f32;
     if f64::from(near) < x { near.next_up() } else { near }

@@ -117,7 +117,7 @@ impl CountPyramid {
         self.layers.iter().map(|l| l.cells.len() * 12 + l.bins.len() * 12).sum()
     }
 
-    /// The greatest part of an interval that whole bins make up; events in the rest must be counted otherwise.
+    /// The longest part of an interval that whole bins make up; events in the rest must be counted otherwise.
     ///
     /// An end that is open stays open. `None` if no whole bin lies in the interval.
     pub fn inner(&self, interval: &Interval) -> Option<Interval> {
@@ -317,7 +317,7 @@ struct Cell {
     count: u64,
 }
 
-/// Counts points into a [`CountPyramid`], in memory bounded by the pyramid's greatest size.
+/// Counts points into a [`CountPyramid`], in memory bounded by the pyramid's max size.
 pub struct PyramidBuilder {
     width: i64,
     level: u8,

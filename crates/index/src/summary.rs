@@ -1,4 +1,4 @@
-//! What a node knows of a numeric field: count, sum, least and greatest.
+//! What a node knows of a numeric field: count, sum, min and max.
 
 use meridian_model::FieldType;
 use std::cmp::Ordering;
@@ -52,6 +52,16 @@ impl FloatSum {
     /// Of no numbers.
     pub const NONE: FloatSum = FloatSum { sum: 0.0, lost: 0.0, scaled: false };
 
+    /// The sum, what rounding lost of it, and whether both are scaled down: all that another server needs of it.
+    pub fn parts(&self) -> (f64, f64, bool) {
+        (self.sum, self.lost, self.scaled)
+    }
+
+    /// Puts together what [`FloatSum::parts`] gave. A sum that is not a number counts as unknown.
+    pub fn from_parts(sum: f64, lost: f64, scaled: bool) -> FloatSum {
+        if sum.is_finite() && lost.is_finite() { FloatSum { sum, lost, scaled } } else { f64::INFINITY.into() }
+    }
+
     /// Adds one number.
     #[inline]
     pub fn add(&mut self, x: f64) {
@@ -88,7 +98,7 @@ impl FloatSum {
     }
 
     /// Whether every number of the sum is known. The sum that a tree's node keeps is one float: it is not, where it
-    /// passed the greatest one.
+    /// passed the max float.
     pub fn is_known(&self) -> bool {
         self.sum.is_finite()
     }
@@ -157,7 +167,7 @@ impl Sum {
     }
 }
 
-/// Count, sum, least and greatest of the non-null values of a numeric field over some events.
+/// Count, sum, min and max of the non-null values of a numeric field over some events.
 ///
 /// Counts, least, greatest and integer sums are exact; a float sum is within 1e-12 of the sum of magnitudes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -166,9 +176,9 @@ pub struct Summary {
     pub count: u64,
     /// Their sum.
     pub sum: Sum,
-    /// The least of them, if there is one.
+    /// Their min, if there is a value.
     pub min: Option<Number>,
-    /// The greatest of them, if there is one.
+    /// Their max, if there is a value.
     pub max: Option<Number>,
 }
 

@@ -252,13 +252,13 @@ impl Tree {
         self.rows.contains(&row).then(|| Node { level: 0, index: (row - self.rows.start) / LEAF_ROWS as u32 })
     }
 
-    /// The least box that holds every event below a node; of a tree that does not know places, the whole world.
+    /// The smallest box that holds every event below a node; of a tree that does not know places, the whole world.
     #[inline]
     pub fn bounds(&self, node: Node) -> Bounds {
         self.nodes.bounds(self.at(node))
     }
 
-    /// The sides of the boxes of neighbouring nodes, for those who look at all of them.
+    /// The sides of the boxes of neighbouring nodes, side by side.
     pub fn places(&self, nodes: &Children) -> Places<'_> {
         let at = self.range(nodes);
         Places {
@@ -304,7 +304,7 @@ impl Tree {
         rows.end - rows.start
     }
 
-    /// Count, sum, least and greatest of a numeric field below a node.
+    /// Count, sum, min and max of a numeric field below a node.
     ///
     /// `ordinal` is the field's place in `Schema::numeric_fields`. A field added to the schema after the
     /// tree was built has no values here.

@@ -41,7 +41,7 @@ impl Bounds {
         Bounds { west: lon, south: lat, east: lon, north: lat, start: time, end: time }
     }
 
-    /// The least box that holds both.
+    /// The smallest box that holds both.
     pub fn union(&self, other: &Bounds) -> Bounds {
         Bounds {
             west: self.west.min(other.west),

@@ -45,7 +45,7 @@ impl When {
         Ok(when)
     }
 
-    /// What of an event is told to one who asks for some of these: whether its object was inside before it, and is now.
+    /// Which transitions of an event a subscriber asks for: whether its object was inside before, and is inside now.
     pub fn told(asked: &[When], was: bool, is: bool) -> Option<When> {
         let when = match (was, is) {
             (false, true) if asked.contains(&When::Enter) => When::Enter,
@@ -186,7 +186,7 @@ mod tests {
     }
 
     proptest! {
-        /// As one who remembers everything has it, as long as nothing is forgotten.
+        /// The same as an oracle that never forgets, as long as nothing is forgotten.
         #[test]
         fn comings_and_leavings_are_those_of_the_newest_event(events in proptest::collection::vec(
             (0..4_u64, 0..30_i64, proptest::collection::btree_set(0..5_u64, 0..4)), 1..80), restart in 0..80_usize) {

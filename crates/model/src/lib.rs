@@ -7,7 +7,7 @@
 //! Start reading at [`Schema`] (what a collection holds), then [`Batch`] (events as columns), then
 //! [`Bounds`] (the box in longitude, latitude and time that every index in Meridian is made of), then
 //! [`filter::Predicate`] (what every question becomes). [`policy`] holds the rules that server and simulator share,
-//! [`Subscriber`] is how those who wait for new events hear of them.
+//! [`Subscriber`] is how other parts hear of new events.
 
 pub mod batch;
 pub mod bounds;

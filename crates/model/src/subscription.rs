@@ -1,4 +1,4 @@
-//! Hearing of new events: what is told of each write, and who listens.
+//! Subscriptions to new events: what a subscriber is told of each write.
 
 use crate::batch::Batch;
 use crate::seq::Seq;
@@ -27,7 +27,7 @@ impl Heard {
     }
 }
 
-/// Somebody who wants to hear of new events.
+/// A listener to new events.
 ///
 /// Whoever keeps events tells of each write that is acknowledged, by whatever way it came, once and in the order of its
 /// collection; of deletions it tells nothing. A write waits for [`Subscriber::hear`], so that must return at once,

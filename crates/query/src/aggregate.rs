@@ -19,6 +19,7 @@ use crate::listed::find_ids;
 use crate::matched::Matched;
 use crate::ordered::{DEAD_MAX, DeadInTime, Ordered};
 use crate::parallel::{Task, add_tasks, slices, work};
+use crate::partial::PartialGroups;
 use crate::scan::Scan;
 use crate::timeline::Timeline;
 use crate::windows::{Finder, Window, Windows};
@@ -39,9 +40,9 @@ pub enum Function {
     Sum(usize),
     /// Mean of a numeric field.
     Avg(usize),
-    /// Least value of a numeric field.
+    /// Min of a numeric field.
     Min(usize),
-    /// Greatest value of a numeric field.
+    /// Max of a numeric field.
     Max(usize),
 }
 
@@ -62,7 +63,8 @@ impl Function {
         Ok(functions)
     }
 
-    fn parse_one(text: &str, schema: &Schema) -> Result<Function, Invalid> {
+    /// Reads one function, whatever the name of its property.
+    pub(crate) fn parse_one(text: &str, schema: &Schema) -> Result<Function, Invalid> {
         let wrong = |why: String| Invalid::field("function", why);
         let (name, field) = match text.split_once('(') {
             None if text == "count" => return Ok(Function::Count),
@@ -174,78 +176,99 @@ pub struct Aggregated {
     pub stats: Stats,
 }
 
-/// Answers a question for numbers over the events of a snapshot.
-pub fn aggregate(snapshot: &Snapshot, question: &Aggregate, control: &Control) -> Result<Aggregated, QueryError> {
-    aggregate_in(slices(snapshot.rows()), snapshot, question, control)
-}
+impl Aggregate {
+    /// The numeric fields that the functions are about, each once, ascending.
+    pub(crate) fn fields(&self) -> Vec<usize> {
+        let mut fields: Vec<usize> = self.functions.iter().filter_map(Function::field).collect();
+        fields.sort_unstable();
+        fields.dedup();
+        fields
+    }
 
-/// The same in so many slices.
-pub(crate) fn aggregate_in(
-    slices: usize,
-    snapshot: &Snapshot,
-    question: &Aggregate,
-    control: &Control,
-) -> Result<Aggregated, QueryError> {
-    let started = control.elapsed_us();
-    control.check()?;
-    let schema = &snapshot.schema;
-    check(question, schema)?;
-    let mut scan = Scan::new(snapshot, &question.predicate, control);
-    let mut worker = Worker::new(&scan, question);
-    let planned = control.elapsed_us();
-    scan.stats.plan_us = (planned - started).max(0) as u64;
-    match question.predicate.ids() {
-        Some(ids) => {
-            for (part, run) in find_ids(&mut scan, &ids)? {
-                worker.run(&mut scan, part, &run)?;
-            }
+    /// Checks that the question can be asked of events of this schema.
+    pub(crate) fn check(&self, schema: &Schema) -> Result<(), Invalid> {
+        if self.windows.is_some() && !schema.has_time() {
+            return Err(Invalid::field("window", "this collection has no time"));
         }
-        None => {
-            let mut tasks = Vec::new();
-            let mut dead = Vec::new();
-            for part in scan.parts() {
-                dead.push(worker.plan(&mut scan, part, &mut tasks)?);
-            }
-            let parts = work(
-                &mut scan,
-                &tasks,
-                slices,
-                |scan| Worker::new(scan, question),
-                |worker, scan, task| worker.task(scan, task, &dead[task.part as usize]),
-            )?;
-            for part in parts {
-                worker.groups.merge(part.groups)?;
-            }
-        }
-    }
-    let groups = worker.groups.finish(&question.functions, question.windows.as_ref(), question.empty, control)?;
-    scan.stats.scan_us = (control.elapsed_us() - planned).max(0) as u64;
-    Ok(Aggregated { groups, stats: scan.stats })
-}
-
-fn check(question: &Aggregate, schema: &Schema) -> Result<(), Invalid> {
-    if question.windows.is_some() && !schema.has_time() {
-        return Err(Invalid::field("window", "this collection has no time"));
-    }
-    if question.functions.len() > FUNCTIONS_MAX {
-        return Err(Invalid::field("function", format!("at most {FUNCTIONS_MAX} functions can be asked for at once")));
-    }
-    for field in question.functions.iter().filter_map(Function::field) {
-        if schema.fields.get(field).is_none_or(|f| !f.kind.is_numeric()) {
-            return Err(Invalid::field("function", "expected a numeric property"));
-        }
-    }
-    if let Some(by) = question.by {
-        let kind = schema.fields.get(by).map(|f| f.kind);
-        if !matches!(kind, Some(FieldType::Text | FieldType::Int | FieldType::Bool)) {
-            let kind = kind.map_or("nothing", FieldType::word);
+        if self.functions.len() > FUNCTIONS_MAX {
             return Err(Invalid::field(
-                "by",
-                format!("groups cannot be made by a {kind}: expected a string, an integer or a boolean"),
+                "function",
+                format!("at most {FUNCTIONS_MAX} functions can be asked for at once"),
             ));
         }
+        for field in self.functions.iter().filter_map(Function::field) {
+            if schema.fields.get(field).is_none_or(|f| !f.kind.is_numeric()) {
+                return Err(Invalid::field("function", "expected a numeric property"));
+            }
+        }
+        if let Some(by) = self.by {
+            let kind = schema.fields.get(by).map(|f| f.kind);
+            if !matches!(kind, Some(FieldType::Text | FieldType::Int | FieldType::Bool)) {
+                let kind = kind.map_or("nothing", FieldType::word);
+                return Err(Invalid::field(
+                    "by",
+                    format!("groups cannot be made by a {kind}: expected a string, an integer or a boolean"),
+                ));
+            }
+        }
+        Ok(())
     }
-    Ok(())
+}
+
+/// Answers a question for numbers over the events of a snapshot.
+pub fn aggregate(snapshot: &Snapshot, question: &Aggregate, control: &Control) -> Result<Aggregated, QueryError> {
+    PartialGroups::of(snapshot, question, control)?.finish(question, control)
+}
+
+impl PartialGroups {
+    /// The groups of the events of a snapshot.
+    pub fn of(snapshot: &Snapshot, question: &Aggregate, control: &Control) -> Result<PartialGroups, QueryError> {
+        PartialGroups::in_slices(slices(snapshot.rows()), snapshot, question, control)
+    }
+
+    /// The same in so many slices.
+    pub(crate) fn in_slices(
+        slices: usize,
+        snapshot: &Snapshot,
+        question: &Aggregate,
+        control: &Control,
+    ) -> Result<PartialGroups, QueryError> {
+        let started = control.elapsed_us();
+        control.check()?;
+        let mut scan = Scan::new(snapshot, &question.predicate, control);
+        let mut worker = Worker::new(&scan, question)?;
+        let planned = control.elapsed_us();
+        scan.stats.plan_us = (planned - started).max(0) as u64;
+        match question.predicate.ids() {
+            Some(ids) => {
+                for (part, run) in find_ids(&mut scan, &ids)? {
+                    worker.run(&mut scan, part, &run)?;
+                }
+            }
+            None => {
+                let mut tasks = Vec::new();
+                let mut dead = Vec::new();
+                for part in scan.parts() {
+                    dead.push(worker.plan(&mut scan, part, &mut tasks)?);
+                }
+                let parts = work(
+                    &mut scan,
+                    &tasks,
+                    slices,
+                    |scan| Worker::new(scan, question),
+                    |worker, scan, task| match worker {
+                        Ok(worker) => worker.task(scan, task, &dead[task.part as usize]),
+                        Err(invalid) => Err(invalid.clone().into()),
+                    },
+                )?;
+                for part in parts {
+                    worker.groups.merge(part?.groups)?;
+                }
+            }
+        }
+        scan.stats.scan_us = (control.elapsed_us() - planned).max(0) as u64;
+        Ok(PartialGroups { groups: worker.groups, stats: scan.stats })
+    }
 }
 
 /// Works through parts, runs and nodes of one question.
@@ -266,14 +289,13 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(scan: &Scan, question: &Aggregate) -> Worker {
+    fn new(scan: &Scan, question: &Aggregate) -> Result<Worker, Invalid> {
         let schema = scan.schema();
+        // This checks the question: below, its fields are those of the schema.
+        let groups = Groups::of(question, schema, &scan.control)?;
         let numeric = schema.numeric_fields();
-        let mut fields: Vec<usize> = question.functions.iter().filter_map(Function::field).collect();
-        fields.sort_unstable();
-        fields.dedup();
         let mut columns = Projection::none(&scan.layout);
-        fields.iter().chain(&question.by).for_each(|&f| columns.add(scan.layout.field(f)));
+        question.fields().iter().chain(&question.by).for_each(|&f| columns.add(scan.layout.field(f)));
         if question.windows.is_some() {
             match schema.time {
                 TimeRole::Instant(f) | TimeRole::Interval { start: f, .. } => columns.add(scan.layout.field(f)),
@@ -290,8 +312,8 @@ impl Worker {
         let cut = question.predicate.as_cut().filter(|_| question.by.is_none());
         let within = cut.as_ref().map_or(Interval::ALWAYS, |cut| cut.interval);
         let finder = question.windows.as_ref().map(|windows| windows.finder(extent(&scan.snapshot, within)));
-        Worker {
-            groups: Groups::new(schema, &fields, question.by.map(|by| schema.fields[by].kind), &scan.control),
+        Ok(Worker {
+            groups,
             finder,
             by: question.by,
             by_ordinal: question.by.and_then(|by| numeric.iter().position(|&n| n == by)),
@@ -299,7 +321,7 @@ impl Worker {
             time_order,
             within: cut.as_ref().filter(|cut| cut.boxes.is_none()).map(|cut| cut.interval),
             cut: cut.filter(|_| in_plain_columns(schema)),
-        }
+        })
     }
 
     /// Adds the tasks of a part: over its order of time where that answers the question. Then the rows that have

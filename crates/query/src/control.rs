@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A flag that whoever asked raises when the answer is wanted no more. Clones share one flag.
+/// A flag that the caller raises to cancel a question. Clones share one flag.
 #[derive(Debug, Clone, Default)]
 pub struct CancelFlag(Arc<AtomicBool>);
 
 impl CancelFlag {
-    /// A flag that is down.
+    /// A flag that is not raised.
     pub fn new() -> CancelFlag {
         CancelFlag::default()
     }
@@ -22,15 +22,15 @@ impl CancelFlag {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the flag is up.
+    /// Whether the flag is raised.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// How long a question may work, and how it is called off. Cheap to clone.
+/// The deadline of a question and its cancellation. Cheap to clone.
 ///
-/// Both are looked at before each block that is read, so a question stops within one block's work.
+/// Both are checked before each block is read, so a question stops within one block's work.
 #[derive(Debug, Clone)]
 pub struct Control {
     clock: Arc<dyn Clock>,
@@ -48,7 +48,7 @@ impl Control {
         Control { clock, deadline_us, cancel, memory: None }
     }
 
-    /// The same, with what it collects taken out of a budget that questions share.
+    /// The same, with its memory taken from a budget that questions share.
     pub fn sharing(self, memory: Arc<Memory>) -> Control {
         Control { memory: Some(memory), ..self }
     }
@@ -58,7 +58,7 @@ impl Control {
         Share::of(self.memory.clone())
     }
 
-    /// The flag that calls the question off.
+    /// The flag that cancels the question.
     pub fn cancel_flag(&self) -> &CancelFlag {
         &self.cancel
     }
@@ -85,22 +85,22 @@ impl Control {
     }
 }
 
-/// What a question cost: the answer of `explain`.
+/// The cost of a question: the answer of `explain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Stats {
     /// Memory trees and segments of the snapshot.
     pub parts: u64,
     /// Of these, the ones whose bounds alone ruled them out.
     pub parts_pruned: u64,
-    /// Tree nodes whose box was looked at.
+    /// Tree nodes whose box was tested.
     pub nodes_visited: u64,
     /// Tree nodes left out with all their events.
     pub nodes_pruned: u64,
-    /// Tree nodes taken whole, without a look at their events.
+    /// Tree nodes taken whole, without reading their events.
     pub nodes_whole: u64,
     /// Blocks read: runs of at most [`meridian_store::CHUNK_ROWS`] neighbouring events.
     pub blocks_read: u64,
-    /// Blocks of 64 events at the edge of the question or of its windows: those that an aggregate could not take from
+    /// Blocks of 64 events at the edge of the question or of its windows. An aggregate reads these; all others come from
     /// the nodes above them.
     pub edge_blocks: u64,
     /// Events tested one by one.
@@ -114,18 +114,28 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// Every number with its name.
+    pub(crate) fn numbers(&mut self) -> [(&'static str, &mut u64); 11] {
+        [
+            ("parts", &mut self.parts),
+            ("parts_pruned", &mut self.parts_pruned),
+            ("nodes_visited", &mut self.nodes_visited),
+            ("nodes_pruned", &mut self.nodes_pruned),
+            ("nodes_whole", &mut self.nodes_whole),
+            ("blocks_read", &mut self.blocks_read),
+            ("edge_blocks", &mut self.edge_blocks),
+            ("events_tested", &mut self.events_tested),
+            ("events_matched", &mut self.events_matched),
+            ("plan_us", &mut self.plan_us),
+            ("scan_us", &mut self.scan_us),
+        ]
+    }
+
     /// Adds the cost of another part of the same question.
     pub fn merge(&mut self, other: &Stats) {
-        self.parts += other.parts;
-        self.parts_pruned += other.parts_pruned;
-        self.nodes_visited += other.nodes_visited;
-        self.nodes_pruned += other.nodes_pruned;
-        self.nodes_whole += other.nodes_whole;
-        self.blocks_read += other.blocks_read;
-        self.edge_blocks += other.edge_blocks;
-        self.events_tested += other.events_tested;
-        self.events_matched += other.events_matched;
-        self.plan_us += other.plan_us;
-        self.scan_us += other.scan_us;
+        let mut other = *other;
+        for ((_, mine), (_, theirs)) in self.numbers().into_iter().zip(other.numbers()) {
+            *mine = mine.saturating_add(*theirs);
+        }
     }
 }

@@ -202,10 +202,10 @@ impl<'a> Cutter<'a> {
             (None, _) => Some(self.groups.group(None, 0)?),
             (Some(_), None) => None,
             (Some(finder), Some(starts)) => {
-                let (least, greatest) =
-                    starts.iter().fold((i64::MAX, i64::MIN), |(least, greatest), &t| (least.min(t), greatest.max(t)));
-                match greatest < finder.find(least).end {
-                    true => Some(self.groups.group_at(finder, least)?),
+                let (first, last) =
+                    starts.iter().fold((i64::MAX, i64::MIN), |(first, last), &t| (first.min(t), last.max(t)));
+                match last < finder.find(first).end {
+                    true => Some(self.groups.group_at(finder, first)?),
                     false => None,
                 }
             }

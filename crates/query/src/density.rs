@@ -4,6 +4,7 @@ use crate::cells::{DegreeCells, count_into};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::parallel::slices;
+use crate::partial::PartialGrid;
 use crate::scan::Scan;
 use meridian_model::Invalid;
 use meridian_model::filter::Predicate;
@@ -39,30 +40,45 @@ pub struct DensityCounts {
 
 /// Answers a question for counts on a grid.
 pub fn density(snapshot: &Snapshot, question: &Density, control: &Control) -> Result<DensityCounts, QueryError> {
-    let started = control.elapsed_us();
-    control.check()?;
-    let [west, south, east, north] = question.bbox;
-    for (lon, lat) in [(west, south), (east, north)] {
-        meridian_model::geometry::validate_position(lon, lat)
-            .map_err(|e| Invalid { field: Some("bbox".to_owned()), ..e })?;
+    Ok(PartialGrid::of(snapshot, question, control)?.finish())
+}
+
+impl Density {
+    /// Number of cells of the grid, which must be one.
+    pub fn cells(&self) -> Result<usize, Invalid> {
+        let [west, south, east, north] = self.bbox;
+        for (lon, lat) in [(west, south), (east, north)] {
+            meridian_model::geometry::validate_position(lon, lat)
+                .map_err(|e| Invalid { field: Some("bbox".to_owned()), ..e })?;
+        }
+        if south > north {
+            return Err(Invalid::field("bbox", "the south of the box lies north of its north"));
+        }
+        let cells = u64::from(self.width) * u64::from(self.height);
+        if cells == 0 || cells > DENSITY_CELLS_MAX {
+            let detail = format!(
+                "a grid of {} by {} cells: expected at least 1 and at most {DENSITY_CELLS_MAX} cells",
+                self.width, self.height
+            );
+            return Err(Invalid::field("width", detail));
+        }
+        Ok(cells as usize)
     }
-    if south > north {
-        return Err(Invalid::field("bbox", "the south of the box lies north of its north").into());
+}
+
+impl PartialGrid {
+    /// The counts of the events of a snapshot.
+    pub fn of(snapshot: &Snapshot, question: &Density, control: &Control) -> Result<PartialGrid, QueryError> {
+        let started = control.elapsed_us();
+        control.check()?;
+        let cells = question.cells()?;
+        // One grid for each thread that may count, and the answer.
+        let mut share = control.share();
+        share.reach(cells * size_of::<u64>() * (slices(snapshot.rows()) + 1))?;
+        let mut counts = vec![0; cells];
+        let mut scan = Scan::new(snapshot, &question.predicate, control);
+        count_into(&mut scan, &DegreeCells::new(question.bbox, question.width, question.height), &mut counts)?;
+        scan.stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
+        Ok(PartialGrid { counts, stats: scan.stats })
     }
-    let cells = u64::from(question.width) * u64::from(question.height);
-    if cells == 0 || cells > DENSITY_CELLS_MAX {
-        let detail = format!(
-            "a grid of {} by {} cells: expected at least 1 and at most {DENSITY_CELLS_MAX} cells",
-            question.width, question.height
-        );
-        return Err(Invalid::field("width", detail).into());
-    }
-    // One grid for each thread that may count, and the answer.
-    let mut share = control.share();
-    share.reach(cells as usize * size_of::<u64>() * (slices(snapshot.rows()) + 1))?;
-    let mut counts = vec![0; cells as usize];
-    let mut scan = Scan::new(snapshot, &question.predicate, control);
-    count_into(&mut scan, &DegreeCells::new(question.bbox, question.width, question.height), &mut counts)?;
-    scan.stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
-    Ok(DensityCounts { counts, stats: scan.stats })
 }

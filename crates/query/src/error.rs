@@ -1,30 +1,30 @@
-//! Why a question was not answered, by what the asker can do about it.
+//! Errors of questions, by what the caller can do about them.
 
 use meridian_model::Invalid;
 use meridian_store::{Gone, StoreError};
 
-/// Why a question was not answered, or not to its end.
+/// Why a question was not answered, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
-    /// The time given to the question is over: ask for less, or give more time.
+    /// The deadline has passed: ask for less, or give more time.
     #[error("the question was not answered within its time")]
     Deadline,
-    /// Whoever asked has gone away.
-    #[error("the question was given up by whoever asked")]
+    /// The caller cancelled the question.
+    #[error("the question was cancelled by the caller")]
     Cancelled,
-    /// The snapshot of a page token is gone: ask again from the start.
+    /// The snapshot of a page token is gone: ask again from the first page.
     #[error(transparent)]
     Gone(#[from] Gone),
-    /// The questions at work take all the memory that they may: ask again later.
+    /// The questions at work have used their memory budget: ask again later.
     #[error("the questions at work take all of their {limit} bytes of memory")]
     Busy {
-        /// What all of them together may take.
+        /// The budget of all of them together, in bytes.
         limit: u64,
     },
-    /// The question is at fault: correct it.
+    /// The question is invalid: correct it.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// The store could not read what it holds.
+    /// The store could not read its files.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -1,6 +1,6 @@
 //! The groups of an aggregate while they grow.
 
-use crate::aggregate::{ByValue, Function, FunctionValue, Group};
+use crate::aggregate::{Aggregate, ByValue, Function, FunctionValue, Group};
 use crate::by::Values;
 use crate::control::Control;
 use crate::error::QueryError;
@@ -24,11 +24,11 @@ pub(crate) struct Members {
 }
 
 /// One numeric field of the question.
-struct FieldTotals {
-    field: usize,
+pub(crate) struct FieldTotals {
+    pub(crate) field: usize,
     /// Place among the schema's numeric fields.
     ordinal: usize,
-    totals: Totals,
+    pub(crate) totals: Totals,
 }
 
 /// All groups of a question.
@@ -37,11 +37,13 @@ pub(crate) struct Groups {
     of: NumberMap<(i64, u32)>,
     /// Group of a window by the window's number, where there is no `by` field.
     numbered: Vec<u32>,
-    windows: Vec<Option<Window>>,
-    values: Vec<u32>,
-    counts: Vec<u64>,
-    fields: Vec<FieldTotals>,
-    by: Option<Values>,
+    pub(crate) windows: Vec<Option<Window>>,
+    /// Number of each group's value of the `by` field.
+    pub(crate) values: Vec<u32>,
+    pub(crate) counts: Vec<u64>,
+    pub(crate) fields: Vec<FieldTotals>,
+    pub(crate) by: Option<Values>,
+    pub(crate) by_kind: Option<FieldType>,
     /// The group asked for last, which is most often the next too.
     last: Option<((i64, u32), u32)>,
     /// Group of each row in hand.
@@ -64,27 +66,28 @@ const NO_WINDOW: i64 = i64::MIN;
 const NO_GROUP: u32 = u32::MAX;
 
 impl Groups {
-    pub(crate) fn new(schema: &Schema, fields: &[usize], by: Option<FieldType>, control: &Control) -> Groups {
+    /// No groups yet of a question, which must fit the schema.
+    pub(crate) fn of(question: &Aggregate, schema: &Schema, control: &Control) -> Result<Groups, Invalid> {
+        question.check(schema)?;
         let numeric = schema.numeric_fields();
-        let fields = fields
-            .iter()
-            .filter_map(|&field| {
-                let ordinal = numeric.iter().position(|&n| n == field)?;
-                Some(FieldTotals { field, ordinal, totals: Totals::of(schema.fields[field].kind) })
-            })
-            .collect();
-        Groups {
+        let fields = question.fields().into_iter().filter_map(|field| {
+            let ordinal = numeric.iter().position(|&n| n == field)?;
+            Some(FieldTotals { field, ordinal, totals: Totals::of(schema.fields[field].kind) })
+        });
+        let by_kind = question.by.map(|by| schema.fields[by].kind);
+        Ok(Groups {
             of: NumberMap::default(),
             numbered: Vec::new(),
             windows: Vec::new(),
             values: Vec::new(),
             counts: Vec::new(),
-            fields,
-            by: by.map(|_| Values::none()),
+            fields: fields.collect(),
+            by: by_kind.map(|_| Values::none()),
+            by_kind,
             last: None,
             scratch: Vec::new(),
             share: control.share(),
-        }
+        })
     }
 
     /// Counts all events below a node.
@@ -181,7 +184,7 @@ impl Groups {
                 _ => 0,
             };
             let group = self.group(window, value)? as usize;
-            self.counts[group] += other.counts[theirs];
+            self.counts[group] = self.counts[group].saturating_add(other.counts[theirs]);
             for (mine, field) in self.fields.iter_mut().zip(&other.fields) {
                 mine.totals.merge(group, &field.totals, theirs);
             }
@@ -274,8 +277,8 @@ impl Groups {
         };
         let values = self.by.as_ref().map_or(1, |v| v.list.len() as u32);
         // How many there will be at least is known before the first is made.
-        let least = windows.count_at_least(first, last).saturating_mul(values.into());
-        if least.saturating_mul(self.fields.len() as u64 + 1) > TOTALS_MAX as u64 {
+        let min = windows.count_at_least(first, last).saturating_mul(values.into());
+        if min.saturating_mul(self.fields.len() as u64 + 1) > TOTALS_MAX as u64 {
             return Err(too_many().into());
         }
         let (mut start, mut made) = (first, 0);

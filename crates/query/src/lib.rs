@@ -3,10 +3,11 @@
 //! It promises that every question reads one [`meridian_store::Snapshot`] and nothing else; that it stops within
 //! one block's work of its deadline or of being called off ([`Control`]); that its memory is bounded whatever it
 //! finds; and that answers are exact (DESIGN, rule 7), aggregates from tree nodes included. It speaks no
-//! protocol and keeps nothing between questions: a page begins at a [`Place`]. Big aggregates and densities use at
+//! protocol and keeps nothing between questions: a page begins at a [`Cursor`]. Big aggregates and densities use at
 //! most half of the processors (`parallel.rs`).
 //!
-//! Start reading at [`items()`], then `scan.rs`, which all questions share.
+//! Start reading at [`items()`], then `scan.rs`, which all questions share. [`partial`] is how a question is asked of
+//! several partitions.
 
 mod aggregate;
 pub mod browse;
@@ -15,6 +16,7 @@ mod candidates;
 mod cells;
 mod control;
 mod count;
+mod cursor;
 mod cut;
 mod density;
 mod error;
@@ -31,6 +33,7 @@ pub mod near;
 mod nearest;
 mod ordered;
 mod parallel;
+pub mod partial;
 mod passages;
 mod pyramids;
 mod reach;
@@ -45,6 +48,7 @@ mod token;
 mod totals;
 mod track;
 mod windows;
+pub mod wire;
 
 #[cfg(test)]
 mod tests;
@@ -53,11 +57,12 @@ pub use aggregate::{Aggregate, Aggregated, ByValue, FUNCTIONS_MAX, Function, Fun
 pub use by::BY_VALUES_MAX;
 pub use control::{CancelFlag, Control, Stats};
 pub use count::{CHEAP_EVENTS, count};
+pub use cursor::{Cursor, Cursor as Place, SortValue};
 pub use density::{DENSITY_CELLS_MAX, Density, DensityCounts, density};
 pub use error::QueryError;
 pub use explain::{Explanation, explain};
 pub use groups::TOTALS_MAX;
-pub use items::{Answer, Hits, Items, Order, SORTED_LIMIT_MAX, items, select};
+pub use items::{Hits, Items, Order, Rows, Rows as Answer, SORTED_LIMIT_MAX, items, select};
 pub use memory::Memory;
 pub use passages::{Passage, Passages, PassagesAnswer, object_of, passages};
 pub use rows::{ROWS_MAX, matching_rows};
@@ -65,6 +70,6 @@ pub use sort::{SORT_KEYS_MAX, SortKey, SortTarget, TEXT_BYTES_COMPARED};
 pub use tile::{
     TILE_BYTES_MAX, TILE_CELLS, TILE_EVENTS_MAX, TILE_TEXT_BYTES_MAX, Tile, TileAnswer, TileKind, ZOOM_MAX, tile,
 };
-pub use token::{Place, SortValue, TOKEN_CHARS_MAX, Token, question_hash};
+pub use token::{PartitionedToken, TOKEN_CHARS_MAX, Token, question_hash};
 pub use track::{TRACK_EVENTS_MAX, Track, TrackAnswer, TrackPoint, of_object, track};
 pub use windows::{Window, Windows};

@@ -34,7 +34,19 @@ pub enum Shape {
     Polygons(Vec<Vec<(i32, i32)>>),
 }
 
+/// A feature that was added to a layer, by what it is encoded of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Feature {
+    /// 1 of points, 2 of lines, 3 of polygons.
+    pub kind: u8,
+    /// Numbers of names and values in turn.
+    pub tags: Vec<u32>,
+    /// Geometry as the format has it.
+    pub commands: Vec<u32>,
+}
+
 /// Builds one layer of a tile.
+#[derive(Debug)]
 pub struct Layer {
     features: Vec<u8>,
     keys: HashMap<String, u32>,
@@ -45,6 +57,8 @@ pub struct Layer {
     /// Scratch of the feature in hand.
     tags: Vec<u32>,
     scratch: Vec<u8>,
+    /// The features so far, where they are to be put together with those of others.
+    record: Option<Vec<Feature>>,
 }
 
 impl Layer {
@@ -59,7 +73,32 @@ impl Layer {
             name: name.to_owned(),
             tags: Vec::new(),
             scratch: Vec::new(),
+            record: None,
         }
+    }
+
+    /// An empty layer that keeps its features apart too.
+    pub fn recording(name: &str) -> Layer {
+        Layer { record: Some(Vec::new()), ..Layer::new(name) }
+    }
+
+    /// The features of a layer that keeps them apart.
+    pub fn record(&self) -> &[Feature] {
+        self.record.as_deref().unwrap_or_default()
+    }
+
+    /// Names of properties by number.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<(u32, &str)> = self.keys.iter().map(|(name, number)| (*number, name.as_str())).collect();
+        names.sort_unstable();
+        names.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// Encoded values by number.
+    pub fn values(&self) -> Vec<&[u8]> {
+        let mut values: Vec<(u32, &[u8])> = self.values.iter().map(|(value, n)| (*n, value.as_slice())).collect();
+        values.sort_unstable();
+        values.into_iter().map(|(_, value)| value).collect()
     }
 
     /// About how many bytes the layer will take.
@@ -69,6 +108,15 @@ impl Layer {
 
     /// Adds a property to the feature in hand.
     pub fn property(&mut self, key: &str, value: Value<'_>) {
+        let mut encoded = std::mem::take(&mut self.scratch);
+        encoded.clear();
+        put_value(&mut encoded, value);
+        self.tag(key, &encoded);
+        self.scratch = encoded;
+    }
+
+    /// Adds a property to the feature in hand, its value as the format has it.
+    pub fn tag(&mut self, key: &str, value: &[u8]) {
         let key = match self.keys.get(key) {
             Some(&i) => i,
             None => {
@@ -78,14 +126,12 @@ impl Layer {
                 i
             }
         };
-        self.scratch.clear();
-        put_value(&mut self.scratch, value);
-        let value = match self.values.get(self.scratch.as_slice()) {
+        let value = match self.values.get(value) {
             Some(&i) => i,
             None => {
                 let i = self.values.len() as u32;
-                put_bytes(&mut self.value_bytes, 4, &self.scratch);
-                self.values.insert(self.scratch.clone(), i);
+                put_bytes(&mut self.value_bytes, 4, value);
+                self.values.insert(value.to_vec(), i);
                 i
             }
         };
@@ -99,13 +145,21 @@ impl Layer {
             Shape::Lines(lines) => (2, path_commands(lines, 2, false)),
             Shape::Polygons(rings) => (3, path_commands(rings, 3, true)),
         };
+        self.encoded(kind, &commands);
+    }
+
+    /// The same of a geometry as the format has it.
+    pub fn encoded(&mut self, kind: u8, commands: &[u32]) {
         if !commands.is_empty() {
             let mut feature = Vec::with_capacity(commands.len() * 2 + self.tags.len() * 2 + 8);
             put_packed(&mut feature, 2, &self.tags);
             put_varint(&mut feature, 3 << 3);
-            put_varint(&mut feature, kind);
-            put_packed(&mut feature, 4, &commands);
+            put_varint(&mut feature, kind.into());
+            put_packed(&mut feature, 4, commands);
             put_bytes(&mut self.features, 2, &feature);
+        }
+        if let Some(record) = &mut self.record {
+            record.push(Feature { kind, tags: self.tags.clone(), commands: commands.to_vec() });
         }
         self.tags.clear();
     }
@@ -202,10 +256,10 @@ fn point_commands(points: &[(i32, i32)]) -> Vec<u32> {
     out
 }
 
-fn path_commands(paths: &[Vec<(i32, i32)>], least: usize, closed: bool) -> Vec<u32> {
+fn path_commands(paths: &[Vec<(i32, i32)>], length_min: usize, closed: bool) -> Vec<u32> {
     let mut out = Vec::new();
     let mut at = (0, 0);
-    for path in paths.iter().filter(|p| p.len() >= least) {
+    for path in paths.iter().filter(|p| p.len() >= length_min) {
         out.push(command(1, 1));
         steps(&mut out, &mut at, &path[..1]);
         out.push(command(2, path.len() - 1));
@@ -390,7 +444,7 @@ pub(crate) mod tests {
             ("depth", Value::Float(-1.5)),
             ("n", Value::Int(-3)),
             ("m", Value::Int(i64::MAX)),
-            ("least", Value::Int(i64::MIN)),
+            ("min", Value::Int(i64::MIN)),
             ("felt", Value::Bool(true)),
         ];
         all.iter().for_each(|(k, v)| layer.property(k, *v));
@@ -402,7 +456,7 @@ pub(crate) mod tests {
         let (name, extent, features) = decode(&layer.into_tile());
         assert_eq!((name.as_str(), extent, features.len()), ("quakes", 4096, 2));
         assert_eq!(features[0].get("m"), Some(&OwnedValue::Int(i64::MAX)));
-        assert_eq!(features[0].get("least"), Some(&OwnedValue::Int(i64::MIN)));
+        assert_eq!(features[0].get("min"), Some(&OwnedValue::Int(i64::MIN)));
         assert_eq!(features[0].get("depth"), Some(&OwnedValue::Float(-1.5)));
         assert_eq!(features[0].paths, [[(-5, 4097)]]);
         assert_eq!(features[1].properties, [("place".to_owned(), OwnedValue::Text("Île".to_owned()))]);

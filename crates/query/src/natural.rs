@@ -30,7 +30,7 @@ pub(crate) struct Natural {
     after: Option<(Key, Seq)>,
     /// Streams over places that no other section has.
     streams: Vec<Stream>,
-    /// Next place of each stream, the least on top; empty where there is only one stream.
+    /// Next place of each stream, the min on top; empty where there is only one stream.
     heads: BinaryHeap<Reverse<(Key, Seq, usize)>>,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Nearest {
     heap: BinaryHeap<Entry>,
     sought: Sought,
     columns: Projection,
-    /// The least distances found so far, as many as are wanted: what lies farther than the greatest of them is not.
+    /// The shortest distances found so far, as many as are wanted. What lies farther than the longest is not wanted.
     best: BinaryHeap<Metres>,
     share: Share,
 }

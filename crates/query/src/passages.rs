@@ -8,6 +8,7 @@ use crate::candidates::{Candidates, Run, search_step};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::listed::find_ids;
+use crate::partial::PartialPassages;
 use crate::scan::Scan;
 use arrow_array::Array;
 use meridian_model::filter::Predicate;
@@ -70,43 +71,47 @@ pub(crate) fn object_field(schema: &Schema, parameter: &str) -> Result<usize, In
 
 /// Answers a question for objects. Events that belong to none are left out.
 pub fn passages(snapshot: &Snapshot, question: &Passages, control: &Control) -> Result<PassagesAnswer, QueryError> {
-    let started = control.elapsed_us();
-    control.check()?;
-    let field = object_field(&snapshot.schema, "tracks")?;
-    if !snapshot.schema.has_time() {
-        return Err(Invalid::field("tracks", "this collection has no time").into());
-    }
-    let mut scan = Scan::new(snapshot, &question.predicate, control);
-    let mut columns = Projection::none(&scan.layout);
-    columns.add(scan.layout.field(field));
-    columns.add_time(&scan.layout, scan.schema());
-    let mut page = Page { field, columns: scan.columns_with(&columns), question, found: BTreeMap::new() };
-    match question.predicate.ids() {
-        Some(ids) => {
-            for (part, run) in find_ids(&mut scan, &ids)? {
-                page.add(&mut scan, part, &run)?;
-            }
+    Ok(PartialPassages::of(snapshot, question, control)?.finish(question))
+}
+
+impl PartialPassages {
+    /// The first objects of the events of a snapshot.
+    pub fn of(snapshot: &Snapshot, question: &Passages, control: &Control) -> Result<PartialPassages, QueryError> {
+        let started = control.elapsed_us();
+        control.check()?;
+        let field = object_field(&snapshot.schema, "tracks")?;
+        if !snapshot.schema.has_time() {
+            return Err(Invalid::field("tracks", "this collection has no time").into());
         }
-        None => {
-            for part in scan.parts() {
-                let mut candidates = Candidates::of(&mut scan, part, 0);
-                loop {
-                    let Scan { stats, predicate, .. } = &mut scan;
-                    let run = candidates.next(stats, &mut |node, whole| search_step(predicate, node, whole));
-                    let Some(run) = run else { break };
+        let mut scan = Scan::new(snapshot, &question.predicate, control);
+        let mut columns = Projection::none(&scan.layout);
+        columns.add(scan.layout.field(field));
+        columns.add_time(&scan.layout, scan.schema());
+        let mut page = Page { field, columns: scan.columns_with(&columns), question, found: BTreeMap::new() };
+        match question.predicate.ids() {
+            Some(ids) => {
+                for (part, run) in find_ids(&mut scan, &ids)? {
                     page.add(&mut scan, part, &run)?;
                 }
             }
+            None => {
+                for part in scan.parts() {
+                    let mut candidates = Candidates::of(&mut scan, part, 0);
+                    loop {
+                        let Scan { stats, predicate, .. } = &mut scan;
+                        let run = candidates.next(stats, &mut |node, whole| search_step(predicate, node, whole));
+                        let Some(run) = run else { break };
+                        page.add(&mut scan, part, &run)?;
+                    }
+                }
+            }
         }
+        scan.stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
+        Ok(PartialPassages { found: page.found, stats: scan.stats })
     }
-    let more = page.found.len() > question.limit;
-    let given = page.found.into_iter().take(question.limit);
-    let passages = given.map(|(object, (count, first, last))| Passage { object, count, first, last }).collect();
-    scan.stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
-    Ok(PassagesAnswer { passages, more, stats: scan.stats })
 }
 
-/// A page while it grows: the least objects so far, one more than it will give.
+/// A page while it grows: the first objects so far, one more than it will give.
 struct Page<'a> {
     field: usize,
     columns: Projection,

@@ -1,4 +1,4 @@
-//! The rows that match, for whoever changes them: deletion by filter.
+//! The rows that match, for writers: deletion by filter.
 
 use crate::candidates::{Candidates, Run, search_step};
 use crate::control::Control;

@@ -295,6 +295,13 @@ impl Scan {
         Ok(rows.iter().map(|r| self.grid.key(&batch.bounds((r - span.start) as usize))).collect())
     }
 
+    /// Keys of events, in the order given.
+    pub(crate) fn keys_of(&mut self, picks: &[Pick]) -> Result<Vec<Key>, QueryError> {
+        let columns = self.key_columns.clone();
+        let batch = self.read_picks(picks, &columns)?;
+        Ok((0..picks.len()).map(|row| self.grid.key(&batch.bounds(row))).collect())
+    }
+
     /// Key and sequence number of one row.
     pub(crate) fn place_of(&mut self, part: u32, row: u32) -> Result<(Key, Seq), QueryError> {
         let one = Matched::Range(row..row + 1);

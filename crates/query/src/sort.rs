@@ -5,12 +5,12 @@
 //! a few nodes. Other keys read every candidate once.
 
 use crate::candidates::{Candidates, Run, Step, search_step};
+use crate::cursor::{SortValue, compare, compare_values, float_order};
 use crate::error::QueryError;
 use crate::listed::{Listed, find_ids};
 use crate::matched::{Matched, Pick};
 use crate::memory::Share;
 use crate::scan::Scan;
-use crate::token::SortValue;
 use arrow_array::{Array, StringArray};
 use meridian_index::{Node, NodeRef};
 use meridian_model::filter::region::{float_above, float_below};
@@ -40,7 +40,7 @@ pub enum SortTarget {
 pub struct SortKey {
     /// What to compare.
     pub target: SortTarget,
-    /// From the greatest to the least.
+    /// From max to min.
     pub descending: bool,
 }
 
@@ -67,6 +67,11 @@ impl SortKey {
         }
         Ok(keys)
     }
+}
+
+/// A bit for each key, the first the lowest: whether it descends.
+pub(crate) fn descending_of(keys: &[SortKey]) -> u16 {
+    keys.iter().enumerate().fold(0, |bits, (i, key)| bits | u16::from(key.descending) << i)
 }
 
 /// Collects the first events of an order.
@@ -112,9 +117,7 @@ impl Kept {
     }
 
     fn compare(&self, other: &Kept) -> Ordering {
-        let pairs = self.values.iter().zip(&other.values).enumerate();
-        compare_all(pairs.map(|(i, (a, b))| compare(a, b, self.descending >> i & 1 == 1)))
-            .then(self.pick.seq.cmp(&other.pick.seq))
+        compare_values(&self.values, &other.values, self.descending).then(self.pick.seq.cmp(&other.pick.seq))
     }
 }
 
@@ -137,42 +140,6 @@ impl PartialEq for Kept {
 }
 
 impl Eq for Kept {}
-
-fn compare_all(mut orders: impl Iterator<Item = Ordering>) -> Ordering {
-    orders.find(|o| *o != Ordering::Equal).unwrap_or(Ordering::Equal)
-}
-
-/// Orders two values of one key; nulls last in both directions.
-fn compare(a: &SortValue, b: &SortValue, descending: bool) -> Ordering {
-    use SortValue::*;
-    let order = match (a, b) {
-        (Null, Null) => return Ordering::Equal,
-        (Null, _) => return Ordering::Greater,
-        (_, Null) => return Ordering::Less,
-        (Int(a), Int(b)) => a.cmp(b),
-        (Float(a), Float(b)) => float_order(*a, *b),
-        (Bool(a), Bool(b)) => a.cmp(b),
-        (Text(a), Text(b)) => a.cmp(b),
-        // Only a forged token compares values of two types; any order will do.
-        _ => rank(a).cmp(&rank(b)),
-    };
-    if descending { order.reverse() } else { order }
-}
-
-fn rank(value: &SortValue) -> u8 {
-    match value {
-        SortValue::Null => 0,
-        SortValue::Int(_) => 1,
-        SortValue::Float(_) => 2,
-        SortValue::Bool(_) => 3,
-        SortValue::Text(_) => 4,
-    }
-}
-
-/// Numbers are never NaN; -0 is 0.
-fn float_order(a: f64, b: f64) -> Ordering {
-    a.partial_cmp(&b).unwrap_or(Ordering::Equal)
-}
 
 /// The values of one key over a batch.
 enum KeyColumn<'a> {
@@ -388,11 +355,12 @@ impl Sorter {
 
     fn offer(&mut self, part: u32, rows: &Matched, first: u32, batch: &Batch, seqs: &[u64]) -> Result<(), QueryError> {
         let columns: Vec<KeyColumn<'_>> = self.keys.iter().map(|k| KeyColumn::of(k, batch, seqs)).collect();
-        let descending = self.keys.iter().enumerate().fold(0, |bits, (i, k)| bits | u16::from(k.descending) << i);
+        let descending = descending_of(&self.keys);
         let order = |row: usize, values: &[SortValue], seq: Seq| {
             let keys = columns.iter().zip(values).enumerate();
-            compare_all(keys.map(|(i, (c, v))| c.compare(row, v, descending >> i & 1 == 1)))
-                .then_with(|| Seq(seqs[row]).cmp(&seq))
+            let mut orders = keys.map(|(i, (c, v))| c.compare(row, v, descending >> i & 1 == 1));
+            let order = orders.find(|o| *o != Ordering::Equal).unwrap_or(Ordering::Equal);
+            order.then_with(|| Seq(seqs[row]).cmp(&seq))
         };
         for row in rows.iter() {
             let i = (row - first) as usize;
@@ -471,8 +439,10 @@ fn key_columns(scan: &Scan, keys: &[SortKey]) -> Projection {
     columns
 }
 
-/// The values by which one event is sorted.
-pub(crate) fn values_of(scan: &mut Scan, keys: &[SortKey], pick: Pick) -> Result<Vec<SortValue>, QueryError> {
-    let batch = scan.read(pick.part, pick.row..pick.row + 1, &key_columns(scan, keys))?;
-    Ok(keys.iter().map(|key| KeyColumn::of(key, &batch, &[pick.seq.0]).value(0)).collect())
+/// The values by which events are sorted.
+pub(crate) fn values_of(scan: &mut Scan, keys: &[SortKey], picks: &[Pick]) -> Result<Vec<Vec<SortValue>>, QueryError> {
+    let batch = scan.read_picks(picks, &key_columns(scan, keys))?;
+    let seqs: Vec<u64> = picks.iter().map(|pick| pick.seq.0).collect();
+    let columns: Vec<KeyColumn<'_>> = keys.iter().map(|key| KeyColumn::of(key, &batch, &seqs)).collect();
+    Ok((0..picks.len()).map(|row| columns.iter().map(|column| column.value(row)).collect()).collect())
 }

@@ -14,11 +14,13 @@ use crate::count::{Limits, count_within};
 use crate::error::QueryError;
 use crate::items::{Items, Order, items};
 use crate::mvt::{EXTENT, Layer, Shape, Value};
+use crate::partial::{Drawing, PartialGrid, PartialTile};
 use crate::pyramids::count_tile;
 use crate::scan::Scan;
 use crate::shape::Canvas;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
+use meridian_index::Grid;
 use meridian_model::filter::Predicate;
 use meridian_model::{FieldColumn, FieldType, Invalid, Layout, Projection, Schema, time};
 use meridian_store::Snapshot;
@@ -30,12 +32,14 @@ pub const TILE_EVENTS_MAX: usize = 4_096;
 pub const TILE_BYTES_MAX: usize = 512 << 10;
 /// Cells along a side of a tile of counts.
 pub const TILE_CELLS: u32 = 1 << CELL_BITS;
-/// Greatest zoom.
+/// Max zoom.
 pub const ZOOM_MAX: u8 = 24;
 /// Longest text of a property in a tile, in bytes.
 pub const TILE_TEXT_BYTES_MAX: usize = 256;
 
 const CELL_BITS: u8 = 6;
+/// Cells of a tile of counts.
+pub(crate) const CELLS: usize = 1 << (2 * CELL_BITS);
 /// Units around a tile that are drawn too, so that symbols and strokes do not end at its edge.
 const BUFFER: f64 = 64.0;
 /// Units that a simplified line may stray: a sixteenth of a pixel of a tile of 512.
@@ -86,33 +90,62 @@ pub struct TileAnswer {
 
 /// Answers a question for a tile.
 pub fn tile(snapshot: &Snapshot, question: &Tile, control: &Control) -> Result<TileAnswer, QueryError> {
-    let started = control.elapsed_us();
-    control.check()?;
-    let (z, x, y) = (question.z, question.column, question.row);
-    let side = 1u64 << z.min(63);
-    if z > ZOOM_MAX || u64::from(x) >= side || u64::from(y) >= side {
-        return Err(
-            Invalid::new(format!("there is no tile {z}/{y}/{x}: expected a tile matrix up to {ZOOM_MAX}")).into()
-        );
-    }
-    let mut stats = Stats::default();
-    let drawn = if question.density { None } else { events(snapshot, question, control, &mut stats)? };
-    let mut answer = match drawn {
-        Some(answer) => answer,
-        None => cells(snapshot, question, control, &mut stats)?,
-    };
-    stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
-    answer.stats = stats;
-    Ok(answer)
+    Ok(PartialTile::alone(snapshot, question, control)?.finish(question))
 }
 
-/// The tile with its events, unless they are too many.
-fn events(
+impl PartialTile {
+    /// What a snapshot says to a question for a tile, to be merged with what others say.
+    pub fn of(snapshot: &Snapshot, question: &Tile, control: &Control) -> Result<PartialTile, QueryError> {
+        PartialTile::new(snapshot, question, control, true)
+    }
+
+    /// The same of the only snapshot: without what a merge needs.
+    fn alone(snapshot: &Snapshot, question: &Tile, control: &Control) -> Result<PartialTile, QueryError> {
+        PartialTile::new(snapshot, question, control, false)
+    }
+
+    fn new(snapshot: &Snapshot, question: &Tile, control: &Control, to_merge: bool) -> Result<PartialTile, QueryError> {
+        let started = control.elapsed_us();
+        control.check()?;
+        let (z, x, y) = (question.z, question.column, question.row);
+        let side = 1u64 << z.min(63);
+        if z > ZOOM_MAX || u64::from(x) >= side || u64::from(y) >= side {
+            return Err(
+                Invalid::new(format!("there is no tile {z}/{y}/{x}: expected a tile matrix up to {ZOOM_MAX}")).into()
+            );
+        }
+        let mut stats = Stats::default();
+        let drawing = if question.density { None } else { draw(snapshot, question, control, to_merge, &mut stats)? };
+        let mut part = match drawing {
+            Some(drawing) => PartialTile::Drawn(drawing),
+            None => PartialTile::Counted(cells(snapshot, question, control, &mut stats)?),
+        };
+        stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
+        *part.stats_mut() = stats;
+        Ok(part)
+    }
+
+    /// The tile.
+    pub fn finish(self, question: &Tile) -> TileAnswer {
+        match self {
+            PartialTile::Drawn(Drawing { drawn, layer, stats, .. }) => {
+                let bytes = layer.into_tile();
+                let kind = if bytes.is_empty() { TileKind::Empty } else { TileKind::Events };
+                TileAnswer { bytes, kind, events: drawn, stats }
+            }
+            PartialTile::Counted(grid) => counted(grid, question),
+        }
+    }
+}
+
+/// The events of a tile, unless they are too many. With the place of each in natural order if they are to be merged.
+fn draw(
     snapshot: &Snapshot,
     question: &Tile,
     control: &Control,
+    to_merge: bool,
     stats: &mut Stats,
-) -> Result<Option<TileAnswer>, QueryError> {
+) -> Result<Option<Drawing>, QueryError> {
     let schema = &snapshot.schema;
     let fields: Vec<usize> = match &question.fields {
         Some(fields) => fields.iter().copied().filter(|&f| f < schema.fields.len()).collect(),
@@ -132,15 +165,20 @@ fn events(
     let limits = Limits { tested, found: TILE_EVENTS_MAX as u64 };
     let (found, cost) = count_within(snapshot, &predicate, limits, control)?;
     stats.merge(&cost);
-    if found.is_none() {
-        return Ok(None);
+    let Some(found) = found else { return Ok(None) };
+    if to_merge {
+        // Keys are made of these.
+        projection.add_boxes(&layout);
+        projection.add_time(&layout, schema);
     }
+    let grid = Grid::of(schema);
     let wanted = Items { predicate, order: Order::Natural, limit: Some(TILE_EVENTS_MAX + 1), after: None, projection };
     let mut answer = items(snapshot, &wanted, control)?;
     let canvas = Canvas::new(question.z, question.column, question.row, BUFFER, TOLERANCE);
     let id_key = if schema.field_index("id").is_some() { "@id" } else { "id" };
-    let mut layer = Layer::new(&question.layer);
-    let mut drawn = 0;
+    let mut layer = if to_merge { Layer::recording(&question.layer) } else { Layer::new(&question.layer) };
+    let mut places = Vec::new();
+    let mut drawn = 0u64;
     for hits in answer.by_ref() {
         let hits = hits?;
         for row in 0..hits.batch.rows() {
@@ -157,16 +195,22 @@ fn events(
             }
             layer.feature(&shape);
             drawn += 1;
-            if drawn > TILE_EVENTS_MAX || layer.bytes() > TILE_BYTES_MAX - 4096 {
+            if to_merge {
+                places.push((grid.key(&hits.batch.bounds(row)), hits.seqs[row]));
+            }
+            if is_too_much(drawn, &layer) {
                 stats.merge(&answer.stats());
                 return Ok(None);
             }
         }
     }
     stats.merge(&answer.stats());
-    let bytes = layer.into_tile();
-    let kind = if bytes.is_empty() { TileKind::Empty } else { TileKind::Events };
-    Ok(Some(TileAnswer { bytes, kind, events: drawn as u64, stats: Stats::default() }))
+    Ok(Some(Drawing { found, drawn, layer, places, stats: Stats::default() }))
+}
+
+/// Whether a tile of so many events becomes one of counts.
+pub(crate) fn is_too_much(drawn: u64, layer: &Layer) -> bool {
+    drawn > TILE_EVENTS_MAX as u64 || layer.bytes() > TILE_BYTES_MAX - 4096
 }
 
 /// West, south, east and north of a tile and its buffer.
@@ -179,10 +223,15 @@ fn bbox(question: &Tile) -> [f64; 4] {
     [lon(x - buffer), lat(y + 1.0 + buffer), lon(x + 1.0 + buffer), lat(y - buffer)]
 }
 
-/// The tile as counts.
-fn cells(snapshot: &Snapshot, question: &Tile, control: &Control, stats: &mut Stats) -> Result<TileAnswer, QueryError> {
+/// The events of a tile by cell.
+fn cells(
+    snapshot: &Snapshot,
+    question: &Tile,
+    control: &Control,
+    stats: &mut Stats,
+) -> Result<PartialGrid, QueryError> {
     let grid = TileGrid { z: question.z, x: question.column, y: question.row, bits: CELL_BITS };
-    let mut counts = vec![0u64; (TILE_CELLS * TILE_CELLS) as usize];
+    let mut counts = vec![0u64; CELLS];
     let mut scan = Scan::new(snapshot, &question.predicate, control);
     match question.predicate.as_interval() {
         None => count_into(&mut scan, &grid, &mut counts)?,
@@ -199,6 +248,12 @@ fn cells(snapshot: &Snapshot, question: &Tile, control: &Control, stats: &mut St
         }
     }
     stats.merge(&scan.stats);
+    Ok(PartialGrid { counts, stats: Stats::default() })
+}
+
+/// The tile of counts.
+fn counted(grid: PartialGrid, question: &Tile) -> TileAnswer {
+    let counts = grid.counts;
     let size = (EXTENT / TILE_CELLS) as i32;
     let mut layer = Layer::new(&question.layer);
     for (cell, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -209,7 +264,8 @@ fn cells(snapshot: &Snapshot, question: &Tile, control: &Control, stats: &mut St
     }
     let bytes = layer.into_tile();
     let kind = if bytes.is_empty() { TileKind::Empty } else { TileKind::Density };
-    Ok(TileAnswer { bytes, kind, events: counts.iter().sum(), stats: Stats::default() })
+    let events = counts.iter().fold(0u64, |all, count| all.saturating_add(*count));
+    TileAnswer { bytes, kind, events, stats: grid.stats }
 }
 
 fn property(layer: &mut Layer, schema: &Schema, field: usize, column: &FieldColumn<'_>, row: usize) {

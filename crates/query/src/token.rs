@@ -1,72 +1,30 @@
-//! Page tokens: where the next page begins, as text that means nothing to whoever carries it.
+//! Page tokens: where the next page begins, as opaque text.
 //!
-//! A token holds the tenant, the snapshot, a hash of the question and the place of the last event sent
-//! in the order of the answer. It names no file and no row, so it outlives compaction, a restart and a
-//! change of server. Its text is base64url (RFC 4648, section 5, without padding) of
+//! A token holds the tenant, the snapshot, a hash of the question and the cursor of the last event sent. It names no
+//! file and no row, so it outlives compaction, a restart and a change of server. Its text is base64url (RFC 4648,
+//! section 5, without padding) of
 //!
 //! ```text
-//! version u8 = 1 | tenant length u8, tenant | snapshot u64 | question u64 | place | CRC-32C u32
-//! place: 0 | key u128 | seq u64                              natural order
-//!        1 | distance f64 | seq u64 | given u64              by distance
-//!        2 | count u8 | values | seq u64                     by fields
-//! value: 0 | 1, i64 | 2, f64 | 3, u8 | 4, length u16, text   null, integer or time, float, boolean, text
+//! version u8 = 1 | tenant length u8, tenant | snapshot u64 | question u64 | cursor | CRC-32C u32
+//! version u8 = 2 | tenant length u8, tenant | count u16, snapshots u64 | question u64 | cursor | CRC-32C u32
 //! ```
 //!
-//! all little-endian. The checksum is there for tokens cut short by a mail program, not against forgery:
-//! a forged token reads nothing that its bearer could not ask for anyway.
+//! all little-endian; [`crate::cursor`] has the bytes of a cursor. Version 1 is of a collection of one partition and is
+//! what is written. Version 2 has a snapshot for each partition; it is read already, so that a later version may write it.
+//!
+//! The checksum is there for tokens cut short by a mail program, not against forgery: a forged token reads nothing that
+//! its bearer could not ask for anyway.
 
-use meridian_index::Key;
-use meridian_model::{Invalid, Seq};
+use crate::cursor::{Cursor, Reader};
+use meridian_model::{Invalid, Seq, SeqLayout};
 
 /// Longest token that is read, in characters.
 pub const TOKEN_CHARS_MAX: usize = 8_192;
 
-const VERSION: u8 = 1;
+const SINGLE: u8 = 1;
+const PARTITIONED: u8 = 2;
 
-/// A sort value as it stands in a [`Place`]: what the order compares, not always the whole value.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SortValue {
-    /// No value; after all others, in both directions.
-    Null,
-    /// An integer, or a time in microseconds since 1970.
-    Int(i64),
-    /// A float.
-    Float(f64),
-    /// False before true.
-    Bool(bool),
-    /// At most [`crate::sort::TEXT_BYTES_COMPARED`] bytes of a text or id.
-    Text(Vec<u8>),
-}
-
-/// The place of an event in the order of an answer; a page begins after one.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Place {
-    /// In natural order.
-    Natural {
-        /// Key of the event.
-        key: Key,
-        /// Its sequence number.
-        seq: Seq,
-    },
-    /// By distance.
-    Near {
-        /// Distance of the event in metres.
-        distance_m: f64,
-        /// Its sequence number.
-        seq: Seq,
-        /// Events given on earlier pages, for orders that end after the nearest k.
-        given: u64,
-    },
-    /// By fields.
-    Fields {
-        /// Value of each sort key.
-        values: Vec<SortValue>,
-        /// Sequence number of the event.
-        seq: Seq,
-    },
-}
-
-/// What a page token says.
+/// What a page token of a collection of one partition says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Token {
     /// Tenant that asked.
@@ -76,7 +34,20 @@ pub struct Token {
     /// [`question_hash`] of what was asked.
     pub question: u64,
     /// The last event given.
-    pub after: Place,
+    pub after: Cursor,
+}
+
+/// What a page token says, whatever the number of partitions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartitionedToken {
+    /// Tenant that asked.
+    pub tenant: String,
+    /// Snapshots that every page of the answer reads: one for each partition, in their order; never empty.
+    pub snapshots: Vec<Seq>,
+    /// [`question_hash`] of what was asked.
+    pub question: u64,
+    /// The last event given.
+    pub after: Cursor,
 }
 
 /// A hash of the parts of a question (collection, filter, order, ...), so that a token is refused where
@@ -92,43 +63,34 @@ pub fn question_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
     hash
 }
 
+fn wrong(why: &str) -> Invalid {
+    Invalid::field("token", format!("the page token {why}: take it as it stands in a next link"))
+}
+
 impl Token {
-    /// The token as text that is safe in a URL.
+    /// The token as text that is safe in a URL, of version 1.
     pub fn encode(&self) -> String {
-        let mut out = vec![VERSION];
-        let tenant = &self.tenant.as_bytes()[..self.tenant.len().min(255)];
-        out.push(tenant.len() as u8);
-        out.extend_from_slice(tenant);
-        out.extend_from_slice(&self.snapshot.0.to_le_bytes());
-        out.extend_from_slice(&self.question.to_le_bytes());
-        match &self.after {
-            Place::Natural { key, seq } => {
-                out.push(0);
-                out.extend_from_slice(&key.0.to_le_bytes());
-                out.extend_from_slice(&seq.0.to_le_bytes());
-            }
-            Place::Near { distance_m, seq, given } => {
-                out.push(1);
-                out.extend_from_slice(&distance_m.to_le_bytes());
-                out.extend_from_slice(&seq.0.to_le_bytes());
-                out.extend_from_slice(&given.to_le_bytes());
-            }
-            Place::Fields { values, seq } => {
-                out.push(2);
-                out.push(values.len().min(255) as u8);
-                values.iter().take(255).for_each(|v| put_value(&mut out, v));
-                out.extend_from_slice(&seq.0.to_le_bytes());
-            }
-        }
-        let checksum = crc32c::crc32c(&out);
-        out.extend_from_slice(&checksum.to_le_bytes());
-        base64url(&out)
+        sealed(SINGLE, &self.tenant, &self.snapshot.0.to_le_bytes(), self.question, &self.after)
     }
 
-    /// Reads what [`Token::encode`] wrote.
+    /// Reads what [`Token::encode`] wrote, and a token of version 2 of one partition.
     pub fn decode(text: &str) -> Result<Token, Invalid> {
-        let wrong =
-            |why: &str| Invalid::field("token", format!("the page token {why}: take it as it stands in a next link"));
+        let PartitionedToken { tenant, snapshots, question, after } = PartitionedToken::decode(text)?;
+        match snapshots.as_slice() {
+            &[snapshot] => Ok(Token { tenant, snapshot, question, after }),
+            _ => Err(wrong("is of a collection of several partitions")),
+        }
+    }
+
+    /// Checks that the token belongs to this tenant and question.
+    pub fn check(&self, tenant: &str, question: u64) -> Result<(), Invalid> {
+        check((&self.tenant, self.question), (tenant, question))
+    }
+}
+
+impl PartitionedToken {
+    /// Reads a token of version 1 or 2.
+    pub fn decode(text: &str) -> Result<PartitionedToken, Invalid> {
         if text.len() > TOKEN_CHARS_MAX {
             return Err(wrong("is too long"));
         }
@@ -140,108 +102,59 @@ impl Token {
             return Err(wrong("was changed or cut short"));
         }
         let mut reader = Reader(body);
-        if reader.u8() != Some(VERSION) {
+        let version = reader.u8();
+        if !matches!(version, Some(SINGLE | PARTITIONED)) {
             return Err(wrong("was made by another version of Meridian"));
         }
-        reader.token().filter(|_| reader.0.is_empty()).ok_or_else(|| wrong("is not one that Meridian made"))
+        let token = reader.token(version == Some(PARTITIONED));
+        token.filter(|_| reader.0.is_empty()).ok_or_else(|| wrong("is not one that Meridian made"))
     }
 
     /// Checks that the token belongs to this tenant and question.
     pub fn check(&self, tenant: &str, question: u64) -> Result<(), Invalid> {
-        if self.tenant != tenant || self.question != question {
-            return Err(Invalid::field(
-                "token",
-                "the page token belongs to another question: send it with the parameters of the link it came in",
-            ));
-        }
-        Ok(())
+        check((&self.tenant, self.question), (tenant, question))
     }
 }
 
-fn put_value(out: &mut Vec<u8>, value: &SortValue) {
-    match value {
-        SortValue::Null => out.push(0),
-        SortValue::Int(n) => {
-            out.push(1);
-            out.extend_from_slice(&n.to_le_bytes());
-        }
-        SortValue::Float(x) => {
-            out.push(2);
-            out.extend_from_slice(&x.to_le_bytes());
-        }
-        SortValue::Bool(b) => out.extend([3, u8::from(*b)]),
-        SortValue::Text(text) => {
-            let text = &text[..text.len().min(usize::from(u16::MAX))];
-            out.push(4);
-            out.extend_from_slice(&(text.len() as u16).to_le_bytes());
-            out.extend_from_slice(text);
-        }
+fn check(token: (&str, u64), asked: (&str, u64)) -> Result<(), Invalid> {
+    if token != asked {
+        return Err(Invalid::field(
+            "token",
+            "the page token belongs to another question: send it with the parameters of the link it came in",
+        ));
     }
+    Ok(())
 }
 
-/// Takes values off the front of some bytes; `None` where there are too few.
-struct Reader<'a>(&'a [u8]);
+fn sealed(version: u8, tenant: &str, snapshots: &[u8], question: u64, after: &Cursor) -> String {
+    let mut out = vec![version];
+    let tenant = &tenant.as_bytes()[..tenant.len().min(255)];
+    out.push(tenant.len() as u8);
+    out.extend_from_slice(tenant);
+    out.extend_from_slice(snapshots);
+    out.extend_from_slice(&question.to_le_bytes());
+    after.put(&mut out);
+    let checksum = crc32c::crc32c(&out);
+    out.extend_from_slice(&checksum.to_le_bytes());
+    base64url(&out)
+}
 
-impl<'a> Reader<'a> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, tail) = self.0.split_first_chunk::<N>()?;
-        self.0 = tail;
-        Some(*head)
-    }
-
-    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (head, tail) = self.0.split_at_checked(count)?;
-        self.0 = tail;
-        Some(head)
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.array::<1>().map(|b| b[0])
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    fn float(&mut self) -> Option<f64> {
-        self.array().map(f64::from_le_bytes).filter(|x| !x.is_nan())
-    }
-
-    fn token(&mut self) -> Option<Token> {
+impl Reader<'_> {
+    fn token(&mut self, partitioned: bool) -> Option<PartitionedToken> {
         let length = self.u8()?;
         let tenant = std::str::from_utf8(self.bytes(usize::from(length))?).ok()?.to_owned();
-        let (snapshot, question) = (Seq(self.u64()?), self.u64()?);
-        let after = match self.u8()? {
-            0 => Place::Natural { key: Key(self.array().map(u128::from_le_bytes)?), seq: Seq(self.u64()?) },
-            1 => Place::Near { distance_m: self.float()?, seq: Seq(self.u64()?), given: self.u64()? },
-            2 => {
-                let count = self.u8()?;
-                let values = (0..count).map(|_| self.value()).collect::<Option<Vec<_>>>()?;
-                Place::Fields { values, seq: Seq(self.u64()?) }
-            }
-            _ => return None,
-        };
-        Some(Token { tenant, snapshot, question, after })
-    }
-
-    fn value(&mut self) -> Option<SortValue> {
-        Some(match self.u8()? {
-            0 => SortValue::Null,
-            1 => SortValue::Int(self.array().map(i64::from_le_bytes)?),
-            2 => SortValue::Float(self.float()?),
-            3 => SortValue::Bool(self.u8()? != 0),
-            4 => {
-                let length = self.array().map(u16::from_le_bytes)?;
-                SortValue::Text(self.bytes(usize::from(length))?.to_vec())
-            }
-            _ => return None,
-        })
+        let count = if partitioned { usize::from(self.u16()?) } else { 1 };
+        if count == 0 || count > SeqLayout::Partitioned.partitions_max() {
+            return None;
+        }
+        let snapshots = (0..count).map(|_| self.u64().map(Seq)).collect::<Option<Vec<_>>>()?;
+        Some(PartitionedToken { tenant, snapshots, question: self.u64()?, after: self.cursor()? })
     }
 }
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-fn base64url(bytes: &[u8]) -> String {
+pub(crate) fn base64url(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() * 4 / 3 + 3);
     for chunk in bytes.chunks(3) {
         let word = chunk.iter().enumerate().fold(0u32, |w, (i, &b)| w | u32::from(b) << (16 - 8 * i));
@@ -251,7 +164,7 @@ fn base64url(bytes: &[u8]) -> String {
 }
 
 /// `None` for any text that [`base64url`] cannot have written, so that a token has one spelling.
-fn base64url_decode(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn base64url_decode(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() * 3 / 4);
     for chunk in text.as_bytes().chunks(4) {
         if chunk.len() == 1 {
@@ -274,35 +187,21 @@ fn base64url_decode(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cursor::tests::cursors;
+    use meridian_index::Key;
     use proptest::prelude::*;
 
-    fn values() -> impl Strategy<Value = SortValue> {
-        prop_oneof![
-            Just(SortValue::Null),
-            any::<i64>().prop_map(SortValue::Int),
-            prop::num::f64::NORMAL.prop_map(SortValue::Float),
-            any::<bool>().prop_map(SortValue::Bool),
-            prop::collection::vec(any::<u8>(), 0..300).prop_map(SortValue::Text),
-        ]
-    }
-
-    fn places() -> impl Strategy<Value = Place> {
-        prop_oneof![
-            (any::<u128>(), any::<u64>()).prop_map(|(k, s)| Place::Natural { key: Key(k), seq: Seq(s) }),
-            (0.0..2e7f64, any::<u64>(), any::<u64>()).prop_map(|(distance_m, s, given)| Place::Near {
-                distance_m,
-                seq: Seq(s),
-                given
-            }),
-            (prop::collection::vec(values(), 0..8), any::<u64>())
-                .prop_map(|(values, s)| Place::Fields { values, seq: Seq(s) }),
-        ]
+    /// A token of version 2, as a later version of Meridian writes it.
+    fn encode_partitioned(token: &PartitionedToken) -> String {
+        let mut snapshots = (token.snapshots.len() as u16).to_le_bytes().to_vec();
+        token.snapshots.iter().for_each(|seq| snapshots.extend(seq.0.to_le_bytes()));
+        sealed(PARTITIONED, &token.tenant, &snapshots, token.question, &token.after)
     }
 
     proptest! {
         #[test]
         fn tokens_come_back_and_changed_ones_are_refused(
-            after in places(),
+            after in cursors(),
             tenant in "[a-z]{1,20}",
             snapshot: u64,
             question: u64,
@@ -322,8 +221,34 @@ mod tests {
         }
 
         #[test]
-        fn nonsense_is_refused_without_a_panic(text in "\\PC{0,80}") {
+        fn tokens_of_partitions_are_read(
+            after in cursors(),
+            tenant in "[a-z]{1,20}",
+            snapshots in prop::collection::vec(any::<u64>().prop_map(Seq), 1..=256),
+            question: u64,
+        ) {
+            let token = PartitionedToken { tenant, snapshots, question, after };
+            let text = encode_partitioned(&token);
+            prop_assert!(text.len() <= TOKEN_CHARS_MAX);
+            prop_assert_eq!(PartitionedToken::decode(&text), Ok(token.clone()));
+            // Where there is one partition, both versions say the same.
+            let PartitionedToken { tenant, snapshots, question, after } = token;
+            let single = Token { tenant, snapshot: snapshots[0], question, after };
+            prop_assert_eq!(Token::decode(&text).ok(), (snapshots.len() == 1).then(|| single.clone()));
+            let read = PartitionedToken::decode(&single.encode()).unwrap();
+            prop_assert_eq!((read.snapshots, read.after), (vec![single.snapshot], single.after));
+        }
+
+        #[test]
+        fn nonsense_is_refused_without_a_panic(text in "\\PC{0,80}", bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             prop_assert!(Token::decode(&text).is_err());
+            // With a checksum that is right, so that the rest is read.
+            for version in [SINGLE, PARTITIONED, 3] {
+                let mut body = vec![version];
+                body.extend(&bytes);
+                body.extend(crc32c::crc32c(&body).to_le_bytes());
+                let _ = Token::decode(&base64url(&body));
+            }
         }
     }
 
@@ -332,10 +257,20 @@ mod tests {
         let question = question_hash(["quakes", "mag > 3", ""]);
         assert_ne!(question, question_hash(["quakes", "mag > 3"]));
         assert_ne!(question_hash(["ab", "c"]), question_hash(["a", "bc"]));
-        let after = Place::Natural { key: Key(7), seq: Seq(9) };
+        let after = Cursor::Natural { key: Key(7), seq: Seq(9) };
         let token = Token { tenant: "default".to_owned(), snapshot: Seq(3), question, after };
         assert!(token.check("default", question).is_ok());
         assert!(token.check("other", question).is_err());
         assert!(token.check("default", question ^ 1).is_err());
+    }
+
+    #[test]
+    fn no_token_names_more_partitions_than_there_can_be() {
+        let after = Cursor::Natural { key: Key(7), seq: Seq(9) };
+        for count in [0, 257] {
+            let snapshots = vec![Seq(1); count];
+            let token = PartitionedToken { tenant: "a".to_owned(), snapshots, question: 0, after: after.clone() };
+            assert!(PartitionedToken::decode(&encode_partitioned(&token)).is_err());
+        }
     }
 }

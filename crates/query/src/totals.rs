@@ -10,23 +10,25 @@ use std::ops::Range;
 /// Running totals of a field of integers in one group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ints {
-    count: u64,
-    sum: i128,
-    min: i64,
-    max: i64,
+    pub(crate) count: u64,
+    pub(crate) sum: i128,
+    /// Means nothing where there is no value.
+    pub(crate) min: i64,
+    pub(crate) max: i64,
 }
 
 /// Running totals of a field of floats in one group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Floats {
-    count: u64,
-    sum: FloatSum,
-    min: f64,
-    max: f64,
+    pub(crate) count: u64,
+    pub(crate) sum: FloatSum,
+    /// Means nothing where there is no value.
+    pub(crate) min: f64,
+    pub(crate) max: f64,
 }
 
 impl Ints {
-    const NONE: Ints = Ints { count: 0, sum: 0, min: i64::MAX, max: i64::MIN };
+    pub(crate) const NONE: Ints = Ints { count: 0, sum: 0, min: i64::MAX, max: i64::MIN };
 
     #[inline]
     fn add(&mut self, n: i64) {
@@ -47,8 +49,8 @@ impl Ints {
     }
 
     fn merge(&mut self, other: &Ints) {
-        self.count += other.count;
-        self.sum += other.sum;
+        self.count = self.count.saturating_add(other.count);
+        self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
@@ -65,13 +67,13 @@ impl Floats {
     }
 
     fn merge(&mut self, other: &Floats) {
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.sum.merge(&other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
 
-    fn none() -> Floats {
+    pub(crate) fn none() -> Floats {
         Floats { count: 0, sum: FloatSum::default(), min: f64::INFINITY, max: f64::NEG_INFINITY }
     }
 

@@ -5,9 +5,9 @@ use crate::candidates::Run;
 use crate::cells::centre;
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
+use crate::partial::PartialTrack;
 use crate::passages::{object_field, object_of};
 use crate::scan::Scan;
-use crate::simplify::keep_on_sphere;
 use meridian_model::filter::{Comparison, Expr, Operand, Predicate};
 use meridian_model::{Invalid, Layout, Projection, Schema, Seq};
 use meridian_store::{CHUNK_ROWS, Snapshot};
@@ -16,7 +16,7 @@ use meridian_store::{CHUNK_ROWS, Snapshot};
 pub const TRACK_EVENTS_MAX: usize = 500_000;
 
 /// What a place of a track takes: in the list, as vertex of the line to simplify, and in the answer.
-const POINT_BYTES: usize = 192;
+pub(crate) const POINT_BYTES: usize = 192;
 
 /// A question for a track.
 #[derive(Debug, Clone)]
@@ -66,53 +66,45 @@ pub fn of_object(schema: &Schema, object: &str) -> Result<Predicate, Invalid> {
 
 /// Answers a question for a track. Events without geometry are left out.
 pub fn track(snapshot: &Snapshot, question: &Track, control: &Control) -> Result<TrackAnswer, QueryError> {
-    let schema = &snapshot.schema;
-    if !schema.has_time() || schema.geometry.is_none() {
-        return Err(Invalid::field("track", "a track needs a collection with a time and a geometry").into());
-    }
-    if question.simplify_m.is_some_and(|m| !(m >= 0.0 && m.is_finite())) {
-        return Err(Invalid::field("simplify", "expected a number of metres that is not negative").into());
-    }
-    let layout = Layout::of(schema);
-    // Places and times only: neither the object nor any other property.
-    let mut projection = Projection::none(&layout);
-    projection.add_boxes(&layout);
-    projection.add_time(&layout, schema);
-    let predicate = Predicate::and(vec![of_object(schema, &question.object)?, question.predicate.clone()]);
-    let mut scan = Scan::new(snapshot, &predicate, control);
-    let columns = scan.columns_with(&projection);
-    let mut points: Vec<TrackPoint> = Vec::new();
-    let mut share = control.share();
-    for part in scan.parts() {
-        // The object's rows are found by key; of each block that holds some, the stretch between them is read.
-        let rows = scan.part(part).object_rows(&question.object, i64::MIN..=i64::MAX)?.unwrap_or_default();
-        scan.stats.parts_pruned += u64::from(rows.is_empty());
-        for rows in rows.chunk_by(|a, b| a / CHUNK_ROWS == b / CHUNK_ROWS) {
-            let run = Run { rows: rows[0]..rows[rows.len() - 1] + 1, whole: false };
-            let (found, batch) = scan.test_with(part, &run, &columns)?;
-            let Some(batch) = batch.filter(|_| !found.is_empty()) else { continue };
-            let seqs = scan.seqs(part, &found)?;
-            for (row, seq) in found.iter().zip(seqs) {
-                let at = (row - run.rows.start) as usize;
-                if let Some((lon, lat)) = centre(&batch, at) {
-                    points.push(TrackPoint { lon, lat, time: batch.interval(at).0, seq: Seq(seq) });
-                }
-            }
-            share.reach(points.len() * POINT_BYTES)?;
-            if points.len() > TRACK_EVENTS_MAX {
-                let detail =
-                    format!("the track has more than {TRACK_EVENTS_MAX} events: add datetime= to ask for a part");
-                return Err(Invalid::field("track", detail).into());
+    PartialTrack::of(snapshot, question, control)?.finish(question, control)
+}
+
+impl PartialTrack {
+    /// The places of the object's events in a snapshot.
+    pub fn of(snapshot: &Snapshot, question: &Track, control: &Control) -> Result<PartialTrack, QueryError> {
+        let schema = &snapshot.schema;
+        if !schema.has_time() || schema.geometry.is_none() {
+            return Err(Invalid::field("track", "a track needs a collection with a time and a geometry").into());
+        }
+        if question.simplify_m.is_some_and(|m| !(m >= 0.0 && m.is_finite())) {
+            return Err(Invalid::field("simplify", "expected a number of metres that is not negative").into());
+        }
+        let layout = Layout::of(schema);
+        // Places and times only: neither the object nor any other property.
+        let mut projection = Projection::none(&layout);
+        projection.add_boxes(&layout);
+        projection.add_time(&layout, schema);
+        let predicate = Predicate::and(vec![of_object(schema, &question.object)?, question.predicate.clone()]);
+        let mut scan = Scan::new(snapshot, &predicate, control);
+        let columns = scan.columns_with(&projection);
+        let mut track = PartialTrack { points: Vec::new(), stats: Stats::default(), share: control.share() };
+        for part in scan.parts() {
+            // The object's rows are found by key; of each block that holds some, the stretch between them is read.
+            let rows = scan.part(part).object_rows(&question.object, i64::MIN..=i64::MAX)?.unwrap_or_default();
+            scan.stats.parts_pruned += u64::from(rows.is_empty());
+            for rows in rows.chunk_by(|a, b| a / CHUNK_ROWS == b / CHUNK_ROWS) {
+                let run = Run { rows: rows[0]..rows[rows.len() - 1] + 1, whole: false };
+                let (found, batch) = scan.test_with(part, &run, &columns)?;
+                let Some(batch) = batch.filter(|_| !found.is_empty()) else { continue };
+                let seqs = scan.seqs(part, &found)?;
+                track.add(found.iter().zip(seqs).filter_map(|(row, seq)| {
+                    let at = (row - run.rows.start) as usize;
+                    let (lon, lat) = centre(&batch, at)?;
+                    Some(TrackPoint { lon, lat, time: batch.interval(at).0, seq: Seq(seq) })
+                }))?;
             }
         }
+        track.stats = scan.stats;
+        Ok(track)
     }
-    points.sort_unstable_by_key(|p| (p.time, p.seq));
-    let events = points.len() as u64;
-    if let Some(tolerance_m) = question.simplify_m {
-        control.check()?;
-        let line: Vec<(f64, f64)> = points.iter().map(|p| (p.lon, p.lat)).collect();
-        let mut kept = keep_on_sphere(&line, tolerance_m, &|| control.check())?.into_iter();
-        points.retain(|_| kept.next().unwrap_or(true));
-    }
-    Ok(TrackAnswer { points, events, stats: scan.stats })
 }

@@ -70,12 +70,15 @@ pub struct Windows {
     fixed_us: Option<i64>,
     /// Local midnight of 1970-01-01, for [`Step::Elapsed`].
     epoch: i64,
+    /// Duration and zone as they were given.
+    text: Arc<[String; 2]>,
 }
 
 impl Windows {
     /// Reads an ISO 8601 duration such as `PT1H`, `P1D`, `P1W`, `P1M` or `P1Y`, in a zone by name
     /// (see [`meridian_model::time::zone`]). One kind of unit at a time: `P1M2D` has no meaning as a grid.
     pub fn parse(duration: &str, zone: &str) -> Result<Windows, Invalid> {
+        let text = Arc::new([duration.to_owned(), zone.to_owned()]);
         let zone = meridian_model::time::zone(zone)?;
         let wrong = |why: &str| {
             Invalid::field(
@@ -112,9 +115,15 @@ impl Windows {
             _ => return Err(wrong("mixes units")),
         };
         let fixed_us = zone.to_fixed_offset().ok().map(|o: Offset| i64::from(o.seconds()) * 1_000_000);
-        let mut windows = Windows { step, zone, fixed_us, epoch: 0 };
+        let mut windows = Windows { step, zone, fixed_us, epoch: 0, text };
         windows.epoch = windows.midnight(0);
         Ok(windows)
+    }
+
+    /// The duration and the zone, as [`Windows::parse`] takes them.
+    pub fn text(&self) -> (&str, &str) {
+        let [duration, zone] = &*self.text;
+        (duration, zone)
     }
 
     /// The window of an instant.

@@ -10,7 +10,7 @@ const SAMPLE_MIN: u64 = 1_000;
 /// Longest time unit that is chosen without being asked for.
 const TIME_UNIT_MAX_US: i64 = TIME_UNIT_DEFAULT_US << 12;
 
-/// Least, greatest and direction of the numbers of a sample.
+/// Min, max and direction of the numbers of a sample.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Course {
     span: Option<(f64, f64)>,

@@ -296,7 +296,7 @@ impl Column {
             k if k != 0 && k & !(INT | FLOAT) == 0 => FieldType::Float,
             BOOL => FieldType::Bool,
             TIME => FieldType::Time,
-            // Times without a zone are times only for one who knows their zone.
+            // Times without a zone are times only where the zone is known.
             k if k != 0 && k & !(TIME | LOCAL_TIME) == 0 && options.zone.is_some() => FieldType::Time,
             LIST => FieldType::TextList,
             _ => FieldType::Text,

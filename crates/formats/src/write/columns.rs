@@ -166,13 +166,13 @@ fn boxes(batch: &Batch) -> ArrayRef {
     Arc::new(StructArray::new(sides(), columns.collect(), nulls))
 }
 
-/// The greatest number of single precision that is not above.
+/// The max number of single precision that is not above.
 fn below(side: f64) -> f32 {
     let near = side as f32;
     if f64::from(near) > side { near.next_down() } else { near }
 }
 
-/// The least number of single precision that is not below.
+/// The min number of single precision that is not below.
 fn above(side: f64) -> f32 {
     let near = side as f32;
     if f64::from(near) < side { near.next_up() } else { near }

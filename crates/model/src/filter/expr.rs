@@ -35,9 +35,9 @@ pub enum Expr {
     Between {
         /// The value tested.
         value: Operand,
-        /// Least value.
+        /// Lower bound.
         low: Operand,
-        /// Greatest value.
+        /// Upper bound.
         high: Operand,
     },
     /// `value IN (list)`.

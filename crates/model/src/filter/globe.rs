@@ -66,7 +66,7 @@ fn box_distance(lon: f64, lat: f64, bounds: &Bounds) -> f64 {
         return (bounds.south - lat).max(lat - bounds.north).max(0.0).to_radians() * EARTH_RADIUS_M;
     }
     let apart = between_meridians(lon, bounds.west).min(between_meridians(lon, bounds.east));
-    // Along that side, cos d = sin lat sin y + cos lat cos apart cos y, greatest at y = atan2(...) or, where that
+    // Along that side, cos d = sin lat sin y + cos lat cos apart cos y, max at y = atan2(...) or, where that
     // lies beyond the side, at one of its ends.
     let turn = lat.to_radians().sin().atan2(lat.to_radians().cos() * apart.to_radians().cos()).to_degrees();
     let to = |y: f64| distance_m(0.0, lat, apart, y);

@@ -28,6 +28,7 @@ mod spatial;
 mod temporal;
 mod texts;
 mod truth;
+mod wire;
 mod write;
 
 pub use cut::Cut;

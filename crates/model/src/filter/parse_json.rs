@@ -13,7 +13,12 @@ pub const VALUES_MAX: usize = 20_000;
 
 /// Reads CQL2 JSON. A mistake comes back with the path of the value to blame, such as `$.args[0].op`.
 pub fn parse_json(value: &Value) -> Result<Expr, Invalid> {
-    let mut parser = Parser { path: vec!["$".to_owned()], values: 0 };
+    parse_json_within(value, VALUES_MAX)
+}
+
+/// The same with another limit of values.
+pub(crate) fn parse_json_within(value: &Value, values_max: usize) -> Result<Expr, Invalid> {
+    let mut parser = Parser { path: vec!["$".to_owned()], values: 0, values_max };
     parser.expr(value)
 }
 
@@ -21,6 +26,7 @@ struct Parser {
     /// Steps to the value in hand.
     path: Vec<String>,
     values: usize,
+    values_max: usize,
 }
 
 /// What was found, for messages.
@@ -50,8 +56,8 @@ impl Parser {
     /// Runs a rule one step down.
     fn at<T>(&mut self, step: String, rule: impl FnOnce(&mut Self) -> Result<T, Invalid>) -> Result<T, Invalid> {
         self.values += 1;
-        if self.values > VALUES_MAX {
-            return Err(self.wrong(format!("the filter has more than {VALUES_MAX} values")));
+        if self.values > self.values_max {
+            return Err(self.wrong(format!("the filter has more than {} values", self.values_max)));
         }
         // Two steps (`.args` and `[0]`) a level, and some for the coordinates of a geometry at the bottom.
         if self.path.len() > 2 * DEPTH_MAX + 8 {

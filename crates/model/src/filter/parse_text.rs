@@ -183,11 +183,11 @@ impl Parser {
             let folded = |operand| Operand::Casei(Box::new(operand));
             Ok(negated(not, Expr::Like { value: folded(value), pattern: folded(pattern) }))
         } else if self.take_word("BETWEEN") {
-            let low = self.operand("the least value")?;
+            let low = self.operand("the lower bound")?;
             if !self.take_word("AND") {
-                return Err(self.unexpected("AND and the greatest value"));
+                return Err(self.unexpected("AND and the upper bound"));
             }
-            let high = self.operand("the greatest value")?;
+            let high = self.operand("the upper bound")?;
             Ok(negated(not, Expr::Between { value, low, high }))
         } else if self.take_word("IN") {
             self.expect("(", "a list in brackets")?;

@@ -103,7 +103,7 @@ impl BoxTest {
         &self.boxes
     }
 
-    /// The least box that holds all boxes.
+    /// The smallest box that holds all boxes.
     pub(crate) fn sides(&self) -> Sides {
         self.boxes.iter().fold(
             [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY],

@@ -11,8 +11,9 @@ use super::place::{BoxTest, Places, null_rows};
 use super::region::{Region, Relation};
 use super::spatial::SpatialTest;
 use super::temporal::{self, TemporalTest};
-use super::texts::{self, List, Pattern, Source, Text, TextSet};
+use super::texts::{self, List, Pattern, Source as TextSource, Text, TextSet};
 use super::truth::{Truth, still_open};
+use super::wire::Source;
 use crate::batch::Batch;
 use crate::error::Invalid;
 use crate::layout::{Layout, Projection};
@@ -26,8 +27,14 @@ use std::sync::Arc;
 ///
 /// Typed, bound to one [`Schema`] (where it names fields), cheap to clone. Inside, logic is SQL's with three values:
 /// a comparison with a null is unknown, and so is its negation; at the end, unknown is no match.
+///
+/// Beside the bound form stands the expression that it was made of ([`Predicate::to_json`]).
 #[derive(Debug, Clone)]
-pub struct Predicate(Arc<Node>);
+pub struct Predicate {
+    node: Arc<Node>,
+    /// `None` of what stands inside a bound filter: the whole filter knows its expression.
+    source: Option<Arc<Source>>,
+}
 
 #[derive(Debug)]
 pub(crate) enum Node {
@@ -87,11 +94,20 @@ pub(crate) enum Nullable {
 
 impl Predicate {
     pub(crate) fn new(node: Node) -> Predicate {
-        Predicate(Arc::new(node))
+        Predicate { node: Arc::new(node), source: None }
+    }
+
+    /// The same, made of an expression.
+    fn of(self, source: Option<Source>) -> Predicate {
+        Predicate { source: source.map(Arc::new), ..self }
+    }
+
+    pub(crate) fn source(&self) -> Option<&Arc<Source>> {
+        self.source.as_ref()
     }
 
     pub(crate) fn constant(value: bool) -> Predicate {
-        Predicate::new(Node::Constant(value))
+        if value { Predicate::all() } else { Predicate::none() }
     }
 
     /// Binds a CQL2 filter to a schema. An unknown property, or types that do not go together, come back as a
@@ -103,24 +119,25 @@ impl Predicate {
     /// the antimeridian, other shapes do not. Of the spatial functions, those other than `S_INTERSECTS` and
     /// `S_DISJOINT` take valid geometries of one kind only.
     pub fn bind(expr: &Expr, schema: &Schema) -> Result<Predicate, Invalid> {
-        bind(expr, schema)
+        Ok(bind(expr, schema)?.of(Some(Source::Cql2(expr.clone()))))
     }
 
     /// Matches every event.
     pub fn all() -> Predicate {
-        Predicate::new(Node::Constant(true))
+        Predicate::new(Node::Constant(true)).of(Some(Source::And(Vec::new())))
     }
 
     /// Matches no event.
     pub fn none() -> Predicate {
-        Predicate::new(Node::Constant(false))
+        Predicate::new(Node::Constant(false)).of(Some(Source::Or(Vec::new())))
     }
 
     /// Matches what all of these match; everything, if there are none.
     pub fn and(parts: Vec<Predicate>) -> Predicate {
+        let source = sources(&parts, Source::And);
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
-            match &*part.0 {
+            match part.node() {
                 Node::Constant(true) => {}
                 Node::Constant(false) => return part,
                 Node::And(inner) => flat.extend(inner.iter().cloned()),
@@ -131,18 +148,19 @@ impl Predicate {
             0 => Predicate::all(),
             1 => flat.remove(0),
             _ => {
-                // Cheap tests first: what they turn down, the dear ones need not look at.
+                // Cheap tests first: expensive tests skip the rows that these rule out.
                 flat.sort_by_key(Predicate::cost);
-                Predicate::new(Node::And(flat))
+                Predicate::new(Node::And(flat)).of(source)
             }
         }
     }
 
     /// Matches what any of these matches; nothing, if there are none.
     pub fn or(parts: Vec<Predicate>) -> Predicate {
+        let source = sources(&parts, Source::Or);
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
-            match &*part.0 {
+            match part.node() {
                 Node::Constant(false) => {}
                 Node::Constant(true) => return part,
                 Node::Or(inner) => flat.extend(inner.parts.iter().cloned()),
@@ -154,7 +172,7 @@ impl Predicate {
             1 => flat.remove(0),
             _ => {
                 flat.sort_by_key(Predicate::cost);
-                Predicate::new(Node::Or(AnyOf::new(flat)))
+                Predicate::new(Node::Or(AnyOf::new(flat))).of(source)
             }
         }
     }
@@ -162,17 +180,18 @@ impl Predicate {
     /// Matches what this surely does not match: what is unknown stays unknown.
     #[allow(clippy::should_implement_trait)]
     pub fn not(self) -> Predicate {
-        match &*self.0 {
-            Node::Constant(value) => Predicate::new(Node::Constant(!value)),
-            Node::Not(inner) => inner.clone(),
-            _ => Predicate::new(Node::Not(self.plain())),
+        let source = self.source.clone().map(Source::Not);
+        match self.node() {
+            Node::Constant(value) => Predicate::constant(!value),
+            Node::Not(inner) => inner.clone().of(source),
+            _ => Predicate::new(Node::Not(self.plain())).of(source),
         }
     }
 
     /// The same with [`AnyOf::plain`] alternatives, which tell what is false from what is unknown.
     fn plain(&self) -> Predicate {
         let all = |parts: &[Predicate]| parts.iter().map(Predicate::plain).collect();
-        match &*self.0 {
+        match self.node() {
             Node::And(parts) => Predicate::new(Node::And(all(parts))),
             Node::Or(any) => Predicate::new(Node::Or(AnyOf::plain(all(&any.parts)))),
             // What stands below NOT is plain, and all else has no alternatives.
@@ -181,7 +200,7 @@ impl Predicate {
     }
 
     pub(crate) fn node(&self) -> &Node {
-        &self.0
+        &self.node
     }
 
     /// Matches events whose geometry shares a point with the box, given in degrees; edges belong to it.
@@ -190,35 +209,39 @@ impl Predicate {
     /// ends at 180 does not hold a point at -180, as in PostGIS and other planar systems, while a box that crosses
     /// holds both. An event without geometry never matches.
     pub fn bbox(west: f64, south: f64, east: f64, north: f64) -> Predicate {
-        Predicate::new(Node::Bbox(BoxTest::new([west, south, east, north])))
+        let sides = [west, south, east, north];
+        Predicate::new(Node::Bbox(BoxTest::new(sides))).of(Some(Source::Bbox(sides)))
     }
 
     /// Matches events whose primary time shares an instant with the interval, ends included; in a collection
     /// without time, every event. A null start or end of an event is open; an event with neither has no time and does
     /// not match.
     pub fn interval(interval: Interval) -> Predicate {
-        if interval == Interval::ALWAYS { Predicate::all() } else { Predicate::new(Node::Primary(interval)) }
+        if interval == Interval::ALWAYS {
+            return Predicate::all();
+        }
+        Predicate::new(Node::Primary(interval)).of(Some(Source::Time(interval)))
     }
 
     /// Matches events at most `radius_m` metres from a place in degrees, over the globe ([`crate::sphere`]); of a
     /// shape the nearest point counts ([`super::globe`]). An event without geometry never matches.
     pub fn near(lon: f64, lat: f64, radius_m: f64) -> Predicate {
-        Predicate::new(Node::Near(Near::new(lon, lat, radius_m)))
+        Predicate::new(Node::Near(Near::new(lon, lat, radius_m))).of(Some(Source::Near([lon, lat, radius_m])))
     }
 
     /// Matches events that have a geometry.
     pub fn located() -> Predicate {
-        Predicate::new(Node::Located(true))
+        Predicate::new(Node::Located(true)).of(Some(Source::Located))
     }
 
     /// Whether this matches every event, whatever it holds.
     pub fn is_all(&self) -> bool {
-        matches!(*self.0, Node::Constant(true))
+        matches!(*self.node, Node::Constant(true))
     }
 
     /// The interval, where this asks for nothing but the primary time: [`Interval::ALWAYS`] if for nothing at all.
     pub fn as_interval(&self) -> Option<Interval> {
-        match *self.0 {
+        match *self.node {
             Node::Constant(true) => Some(Interval::ALWAYS),
             Node::Primary(interval) => Some(interval),
             _ => None,
@@ -227,17 +250,17 @@ impl Predicate {
 
     /// Whether this matches no event, whatever it holds.
     pub fn is_none(&self) -> bool {
-        matches!(*self.0, Node::Constant(false))
+        matches!(*self.node, Node::Constant(false))
     }
 
     /// The ids that an event must have one of to match, sorted; `None` if other events may match too.
     pub fn ids(&self) -> Option<Vec<String>> {
-        match &*self.0 {
+        match self.node() {
             Node::Constant(false) => Some(Vec::new()),
-            Node::Text { op: Comparison::Eq, left: Text { source: Source::Id, fold: false }, right } => {
+            Node::Text { op: Comparison::Eq, left: Text { source: TextSource::Id, fold: false }, right } => {
                 right.literal().filter(|_| !right.fold).map(|id| vec![id.into_owned()])
             }
-            Node::TextIn { value: Text { source: Source::Id, fold: false }, set } => {
+            Node::TextIn { value: Text { source: TextSource::Id, fold: false }, set } => {
                 let mut ids: Vec<String> = set.iter().cloned().collect();
                 ids.sort_unstable();
                 Some(ids)
@@ -256,8 +279,8 @@ impl Predicate {
     /// Whether this speaks of the id. Where ids are made, the batch must then carry the sequence numbers that they are
     /// made from: [`Batch::with_seqs`].
     pub fn reads_id(&self) -> bool {
-        let is_id = |text: &Text| text.source == Source::Id;
-        match &*self.0 {
+        let is_id = |text: &Text| text.source == TextSource::Id;
+        match self.node() {
             Node::And(parts) | Node::Or(AnyOf { parts, .. }) => parts.iter().any(Predicate::reads_id),
             Node::Not(inner) => inner.reads_id(),
             Node::Text { left, right, .. } => is_id(left) || is_id(right),
@@ -268,7 +291,7 @@ impl Predicate {
 
     /// Adds the columns that [`Predicate::evaluate`] reads.
     pub fn add_columns(&self, layout: &Layout, schema: &Schema, projection: &mut Projection) {
-        match &*self.0 {
+        match self.node() {
             Node::Constant(_) => {}
             Node::And(parts) | Node::Or(AnyOf { parts, .. }) => {
                 parts.iter().for_each(|p| p.add_columns(layout, schema, projection));
@@ -318,7 +341,7 @@ impl Predicate {
 
     /// What this says of each row. Rows that are not `open` are decided already and may come out as anything.
     pub(crate) fn truth(&self, batch: &Batch, open: Option<&BooleanBuffer>) -> Truth {
-        match &*self.0 {
+        match self.node() {
             Node::Constant(value) => Truth::constant(*value, batch.rows()),
             Node::And(parts) => {
                 let mut truth = Truth::constant(true, batch.rows());
@@ -352,7 +375,7 @@ impl Predicate {
     }
 
     pub(crate) fn outcomes(&self, region: &dyn Region) -> Outcomes {
-        match &*self.0 {
+        match self.node() {
             Node::Constant(value) => Outcomes::of(*value, !*value),
             Node::And(parts) => parts.iter().fold(Outcomes::TRUE, |o, p| o.and(p.outcomes(region))),
             Node::Or(any) => any.outcomes(region),
@@ -380,7 +403,7 @@ impl Predicate {
 
     /// A guess of what testing a row costs, to order the parts of AND and OR.
     fn cost(&self) -> u32 {
-        match &*self.0 {
+        match self.node() {
             Node::Constant(_) => 0,
             Node::And(parts) | Node::Or(AnyOf { parts, .. }) => {
                 parts.iter().map(Predicate::cost).fold(0, u32::saturating_add)
@@ -399,6 +422,11 @@ impl Predicate {
             Node::Spatial(_) => 60,
         }
     }
+}
+
+/// The expression of parts put together, where each has one.
+fn sources(parts: &[Predicate], join: fn(Vec<Arc<Source>>) -> Source) -> Option<Source> {
+    parts.iter().map(|part| part.source().cloned()).collect::<Option<Vec<_>>>().map(join)
 }
 
 /// A column that the caller should have read: nothing is known of it.

@@ -25,7 +25,7 @@ pub trait Region {
     fn field_range(&self, field: usize) -> Option<FieldRange>;
 
     /// Whether some event of the set may lack a geometry. As it stands, this is right for sets that hold either only
-    /// events with a geometry or only events without one; whoever mixes the two must override it.
+    /// events with a geometry or only events without one; a region that mixes the two must override it.
     fn some_nowhere(&self) -> bool {
         self.bounds().is_nowhere()
     }
@@ -46,20 +46,20 @@ impl FieldRange {
     /// The range of a field that is null in every event.
     pub const EMPTY: FieldRange = FieldRange { min: f64::INFINITY, max: f64::NEG_INFINITY, nulls: true };
 
-    /// The least range of floats that holds the integers `min..=max`.
+    /// The smallest range of floats that holds the integers `min..=max`.
     pub fn of_ints(min: i64, max: i64, nulls: bool) -> FieldRange {
         FieldRange { min: float_below(min), max: float_above(max), nulls }
     }
 }
 
-/// The greatest float that is not above an integer.
+/// The max float that is not above an integer.
 pub fn float_below(n: i64) -> f64 {
     let x = n as f64;
     // Beyond 2^53 the cast rounds to nearest, in either direction; i128 holds every cast result exactly.
     if x as i128 > i128::from(n) { x.next_down() } else { x }
 }
 
-/// The least float that is not below an integer.
+/// The min float that is not below an integer.
 pub fn float_above(n: i64) -> f64 {
     let x = n as f64;
     if (x as i128) < i128::from(n) { x.next_up() } else { x }

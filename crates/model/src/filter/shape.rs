@@ -67,7 +67,7 @@ impl Shape {
         &self.geometry
     }
 
-    /// The least box that holds the geometry.
+    /// The smallest box that holds the geometry.
     pub(crate) fn sides(&self) -> Sides {
         self.sides
     }

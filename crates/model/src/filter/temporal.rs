@@ -139,7 +139,7 @@ impl Edge {
     }
 }
 
-/// Least and greatest of what an end can be over a region.
+/// Min and max of an end over a region.
 #[derive(Debug, Clone, Copy)]
 struct Range {
     low: i64,

@@ -6,11 +6,11 @@ use std::time::Duration;
 /// How urgent a job is. A worker takes the most urgent class that has a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// Short work that someone watches.
+    /// Short interactive work.
     Quick,
-    /// Everything else that someone waits for.
+    /// All other work with a waiting client.
     Default,
-    /// Work that nobody waits for.
+    /// Work without a waiting client.
     Background,
 }
 
@@ -139,7 +139,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain list: the next job is the first of the least class in order of arrival, and it is dropped exactly
+        /// Against a plain list: the next job is the first of the most urgent class in order of arrival, and it is dropped exactly
         /// when its rule says so.
         #[test]
         fn jobs_leave_by_class_then_by_arrival(jobs in prop::collection::vec(job(), 0..60), capacity in 1usize..40) {

@@ -1,7 +1,7 @@
 //! Events in each order, page by page, while writes go on.
 
 use super::world::*;
-use crate::items::{Answer, Items, Order, items};
+use crate::items::{Items, Order, Rows, items};
 use crate::sort::{SortKey, SortTarget};
 use crate::token::Token;
 use meridian_model::Seq;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::cmp::Ordering;
 
 /// Everything that one page gave.
-fn drain(answer: &mut Answer) -> (Vec<Seq>, Vec<f64>) {
+fn drain(answer: &mut Rows) -> (Vec<Seq>, Vec<f64>) {
     let (mut seqs, mut distances, mut over) = (Vec::new(), Vec::new(), false);
     while let Some(hits) = answer.next() {
         let hits = hits.unwrap();
@@ -58,14 +58,14 @@ fn whole(world: &World, question: &Items) -> (Vec<Seq>, Vec<f64>) {
     given
 }
 
-fn sort_keys() -> impl Strategy<Value = Vec<SortKey>> {
+pub(super) fn sort_keys() -> impl Strategy<Value = Vec<SortKey>> {
     let target = prop_oneof![4 => (0usize..6).prop_map(SortTarget::Field), 1 => Just(SortTarget::Id)];
     prop::collection::vec((target, any::<bool>()), 1..4)
         .prop_map(|keys| keys.into_iter().map(|(target, descending)| SortKey { target, descending }).collect())
 }
 
 /// One key of the oracle's order.
-fn by_key(a: &Event, b: &Event, key: &SortKey, kind: Kind) -> Ordering {
+pub(super) fn by_key(a: &Event, b: &Event, key: &SortKey, kind: Kind) -> Ordering {
     fn nulls_last<T: PartialOrd>(a: Option<T>, b: Option<T>, descending: bool) -> Ordering {
         match (a, b) {
             (Some(a), Some(b)) => {
@@ -233,7 +233,7 @@ fn questions_that_make_no_sense_are_refused() {
             .unwrap()
             .contains("latitude")
     );
-    let elsewhere = crate::Place::Near { distance_m: 1.0, seq: Seq(1), given: 1 };
+    let elsewhere = crate::Cursor::Near { distance_m: 1.0, seq: Seq(1), given: 1 };
     assert!(ask(&Items { after: Some(elsewhere), ..all.clone() }).unwrap().contains("token"));
     assert!(SortKey::parse("nothing", &world.schema).is_err());
     assert!(ask(&all).is_none());

@@ -1,7 +1,7 @@
 //! Long lines in pieces: the same answers as without them, for less work.
 
-use super::world::{Kind, Places, Times, World};
-use crate::aggregate::{Aggregate, Function, aggregate_in};
+use super::world::{Kind, Places, Times, World, aggregate_in};
+use crate::aggregate::{Aggregate, Function};
 use crate::{Items, count, items};
 use geo_types::{Geometry, LineString, MultiLineString};
 use meridian_model::builder::Value;

@@ -2,7 +2,7 @@
 //! against a plain sum over the events.
 
 use super::world::*;
-use crate::aggregate::{Aggregate, Function, FunctionValue, Group, aggregate_in};
+use crate::aggregate::{Aggregate, Function, FunctionValue, Group};
 use crate::windows::{Window, Windows};
 use meridian_model::Seq;
 use proptest::prelude::*;

@@ -4,6 +4,8 @@ mod items;
 mod lines;
 mod many;
 mod numbers;
+mod partials;
 mod pictures;
 mod stops;
+mod wire;
 mod world;

@@ -1,14 +1,14 @@
 //! Aggregates, counts and density against the oracle.
 
 use super::world::*;
-use crate::aggregate::{Aggregate, ByValue, Function, FunctionValue, Group, aggregate, aggregate_in};
+use crate::aggregate::{Aggregate, ByValue, Function, FunctionValue, Group, aggregate};
 use crate::windows::{Window, Windows};
 use meridian_index::LEAF_ROWS;
 use meridian_model::Seq;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-fn all_functions() -> Vec<Function> {
+pub(super) fn all_functions() -> Vec<Function> {
     vec![
         Function::Count,
         Function::CountOf(2),
@@ -25,9 +25,13 @@ fn all_functions() -> Vec<Function> {
 }
 
 /// Groups without a window come last.
-type GroupKey = (bool, Option<Window>, Option<ByValue>);
+pub(super) type GroupKey = (bool, Option<Window>, Option<ByValue>);
 
-fn group_of(event: &Event, windows: Option<&Windows>, by: Option<usize>) -> (Option<Window>, Option<ByValue>) {
+pub(super) fn group_of(
+    event: &Event,
+    windows: Option<&Windows>,
+    by: Option<usize>,
+) -> (Option<Window>, Option<ByValue>) {
     let window = windows.filter(|_| event.start != i64::MIN).map(|w| w.window_of(event.start));
     let by = by.map(|by| match by {
         2 => event.n.map_or(ByValue::Null, ByValue::Int),
@@ -38,7 +42,7 @@ fn group_of(event: &Event, windows: Option<&Windows>, by: Option<usize>) -> (Opt
 }
 
 /// Compares a group with the plain totals of its events.
-fn same(group: &Group, events: &[&Event]) -> Result<(), TestCaseError> {
+pub(super) fn same(group: &Group, events: &[&Event]) -> Result<(), TestCaseError> {
     prop_assert_eq!(group.count, events.len() as u64);
     let ints: Vec<i64> = events.iter().filter_map(|e| e.n).collect();
     let floats: Vec<f64> = events.iter().filter_map(|e| e.x).collect();

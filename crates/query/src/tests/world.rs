@@ -1,12 +1,15 @@
 //! A small store and, beside it, the plain list of events it should hold.
 
+use crate::aggregate::{Aggregate, Aggregated};
 use crate::control::{CancelFlag, Control};
+use crate::error::QueryError;
+use crate::partial::PartialGroups;
 use meridian_index::{Grid, Key};
 use meridian_model::builder::Value;
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::{BatchBuilder, Bounds, Field, FieldType, GeometryType, IdRole, Interval, Schema, Seq, TimeRole};
 use meridian_store::seams::{ManualClock, MemoryDisk, Seams, SeededRandom};
-use meridian_store::{Collection, Options, Settings, Store, Write};
+use meridian_store::{Collection, Options, Settings, Snapshot, Store, Write};
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,9 +64,9 @@ pub(crate) struct Kind {
 #[derive(Debug, Clone)]
 pub(crate) enum Op {
     Write(Vec<Event>),
-    /// Replaces every so manieth event by the next of these.
+    /// Replaces every n-th event by the next of these.
     Replace(usize, Vec<Event>),
-    /// Deletes every so manieth event.
+    /// Deletes every n-th event.
     Delete(usize),
     Flush,
     Maintain,
@@ -104,6 +107,16 @@ pub(crate) fn schema_of(kind: Kind) -> Arc<Schema> {
     };
     let id = if kind.made_ids { IdRole::Made } else { IdRole::Given };
     Arc::new(Schema { fields, geometry, time, id, object: Some(4), ..Schema::default() })
+}
+
+/// An aggregate worked out in so many slices.
+pub(crate) fn aggregate_in(
+    slices: usize,
+    snapshot: &Snapshot,
+    question: &Aggregate,
+    control: &Control,
+) -> Result<Aggregated, QueryError> {
+    PartialGroups::in_slices(slices, snapshot, question, control)?.finish(question, control)
 }
 
 impl World {
@@ -156,6 +169,19 @@ impl World {
             Op::Flush => self.collection.flush().unwrap(),
             Op::Maintain => self.collection.maintain().unwrap(),
         }
+    }
+
+    /// Writes events with the ids that they have.
+    pub(crate) fn write_as_they_are(&mut self, events: &[Event]) {
+        let events = events.iter().map(|event| self.fit(event)).collect();
+        self.write(events, false);
+    }
+
+    /// Deletes those of these ids that are here.
+    pub(crate) fn delete(&mut self, ids: &[String]) {
+        let here: Vec<String> = self.live.iter().filter(|e| ids.contains(&e.id)).map(|e| e.id.clone()).collect();
+        assert_eq!(self.collection.delete(&here).unwrap().deleted, here.len() as u64);
+        self.live.retain(|e| !ids.contains(&e.id));
     }
 
     /// The event as this kind of collection keeps it.

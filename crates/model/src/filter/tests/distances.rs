@@ -22,7 +22,7 @@ fn bounds() -> impl Strategy<Value = Bounds> {
     })
 }
 
-/// The least distance to places along an edge, by trying many and then more around the best.
+/// The shortest distance to places along an edge, by trying many and then more around the best.
 fn sampled(lon: f64, lat: f64, a: Coord<f64>, b: Coord<f64>) -> f64 {
     let to = |t: f64| distance_m(lon, lat, a.x + t * (b.x - a.x), a.y + t * (b.y - a.y));
     let mut best = (0.0, f64::INFINITY);

@@ -18,7 +18,7 @@ fn text_says_where_what_and_what_instead() {
         ("n = 1 n = 2", 7, "n", "AND, OR"),
         ("(n = 1", 7, "the end", "closing bracket"),
         ("n = 1)", 6, "\")\"", "no bracket is open"),
-        ("n BETWEEN 1 OR 2", 13, "OR", "AND and the greatest"),
+        ("n BETWEEN 1 OR 2", 13, "OR", "AND and the upper bound"),
         ("n IN 1, 2", 6, "the number 1", "list in brackets"),
         ("n IN (1 2)", 9, "the number 2", "comma or a closing"),
         ("n IN ()", 7, "\")\"", "a value"),

@@ -101,6 +101,28 @@ fn plain_predicate() -> impl Strategy<Value = Predicate> {
     })
 }
 
+/// JSON with another value in place of one that the steps lead to.
+fn damaged(mut json: serde_json::Value, steps: &[prop::sample::Index], put: serde_json::Value) -> serde_json::Value {
+    let mut value = &mut json;
+    for step in steps {
+        let len = match &*value {
+            serde_json::Value::Array(items) => items.len(),
+            serde_json::Value::Object(members) => members.len(),
+            _ => 0,
+        };
+        if len == 0 {
+            break;
+        }
+        value = match value {
+            serde_json::Value::Array(items) => &mut items[step.index(len)],
+            serde_json::Value::Object(members) => members.values_mut().nth(step.index(len)).unwrap(),
+            _ => unreachable!(),
+        };
+    }
+    *value = put;
+    json
+}
+
 /// The geometries, and all their polygons thrown together as one multi-polygon.
 fn overlapping(geometries: &[Geometry<f64>]) -> Vec<Geometry<f64>> {
     let polygons: Vec<_> = geometries
@@ -179,6 +201,39 @@ proptest! {
             let expected = oracle::evaluate(&expr, event, kind) == Some(false);
             prop_assert_eq!(refused.value(i), expected, "NOT of row {} of {}: {:?}", i, to_text(&expr), event);
         }
+    }
+
+    #[test]
+    fn a_predicate_comes_back_from_json(
+        (kind, events, expr) in events_and_filter(),
+        plain in prop::collection::vec(plain_predicate(), 0..3),
+        (or, not) in any::<(bool, bool)>(),
+    ) {
+        let schema = schema(kind);
+        let mut parts = plain;
+        parts.push(Predicate::bind(&expr, &schema).unwrap());
+        let together = if or { Predicate::or(parts) } else { Predicate::and(parts) };
+        let predicate = if not { together.not() } else { together };
+        let json = predicate.to_json().unwrap();
+        // Through text, as it comes over the wire.
+        let again: serde_json::Value = serde_json::from_str(&json.to_string()).unwrap();
+        let read = Predicate::from_json(&again, &schema).unwrap();
+        let rows = batch(kind, &events);
+        prop_assert_eq!(read.evaluate(&rows), predicate.evaluate(&rows), "{}", &json);
+        prop_assert_eq!((read.ids(), read.as_interval()), (predicate.ids(), predicate.as_interval()));
+        prop_assert_eq!(read.to_json(), Some(json));
+    }
+
+    #[test]
+    fn a_predicate_of_anything_is_read_or_refused(
+        plain in plain_predicate(), steps in prop::collection::vec(any::<prop::sample::Index>(), 1..6), put in 0usize..8
+    ) {
+        let put = [
+            serde_json::json!(null), serde_json::json!([]), serde_json::json!({}), serde_json::json!(-1.5),
+            serde_json::json!({"cql2": true}), serde_json::json!({"not": {"located": true}}),
+            serde_json::json!({"cql2-text": "name = 'a'"}), serde_json::json!({"time": [1, "b"]}),
+        ][put].clone();
+        let _ = Predicate::from_json(&damaged(plain.to_json().unwrap(), &steps, put), &schema(Kind::Shapes));
     }
 
     #[test]
@@ -290,30 +345,29 @@ proptest! {
     fn damaged_json_is_read_or_refused(
         expr in any_filter(), steps in prop::collection::vec(any::<prop::sample::Index>(), 1..8), put in 0usize..6
     ) {
-        let mut json = to_json(&expr);
-        let mut value = &mut json;
-        for step in steps {
-            let len = match &*value {
-                serde_json::Value::Array(items) => items.len(),
-                serde_json::Value::Object(members) => members.len(),
-                _ => 0,
-            };
-            if len == 0 {
-                break;
-            }
-            value = match value {
-                serde_json::Value::Array(items) => &mut items[step.index(len)],
-                serde_json::Value::Object(members) => members.values_mut().nth(step.index(len)).unwrap(),
-                _ => unreachable!(),
-            };
-        }
-        *value = [
+        let put = [
             serde_json::json!(null), serde_json::json!([]), serde_json::json!({}), serde_json::json!("and"),
             serde_json::json!({"op": "not", "args": [true]}), serde_json::json!([[1, 2], "x"]),
         ][put].clone();
+        let json = damaged(to_json(&expr), &steps, put);
         match parse_json(&json) {
             Ok(expr) => { let _ = Predicate::bind(&expr, &schema(Kind::Shapes)); }
             Err(e) => prop_assert!(e.detail.starts_with("at $"), "{e}"),
         }
     }
+}
+
+#[test]
+fn a_deep_filter_comes_back_as_text() {
+    let schema = schema(Kind::Points);
+    let mut expr = parse_text("n > 1").unwrap();
+    for _ in 0..30 {
+        expr = Expr::Not(Box::new(Expr::Or(vec![expr, Expr::IsNull(Operand::Property("x".to_owned()))])));
+    }
+    let json = Predicate::bind(&expr, &schema).unwrap().to_json().unwrap();
+    assert!(json.get("cql2-text").is_some());
+    let again: serde_json::Value = serde_json::from_str(&json.to_string()).unwrap();
+    assert_eq!(Predicate::from_json(&again, &schema).map(|p| p.to_json()), Ok(Some(json)));
+    let deep = (0..200).fold(serde_json::json!({"located": true}), |inner, _| serde_json::json!({"not": inner}));
+    assert!(Predicate::from_json(&deep, &schema).is_err());
 }

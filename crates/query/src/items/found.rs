@@ -1,0 +1,219 @@
+//! The events of a question in their order, without limits of a page: the plan, and where events come from.
+
+use crate::control::{Control, Stats};
+use crate::cursor::Cursor;
+use crate::error::QueryError;
+use crate::items::{Items, Order, SORTED_LIMIT_MAX};
+use crate::listed::{self, Listed};
+use crate::matched::Pick;
+use crate::natural::Natural;
+use crate::nearest::Nearest;
+use crate::scan::Scan;
+use crate::sort::{Sorter, values_of};
+use meridian_model::{Batch, Invalid, Projection, Seq};
+use meridian_store::Snapshot;
+
+/// Where events come from.
+enum Source {
+    Natural(Natural),
+    Nearest(Nearest),
+    Listed(Listed),
+}
+
+/// The events of a question, being found.
+pub(crate) struct Found {
+    scan: Scan,
+    source: Source,
+    order: Order,
+    projection: Projection,
+    matched: Option<u64>,
+}
+
+/// A question by distance.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sought {
+    pub(crate) lon: f64,
+    pub(crate) lat: f64,
+    pub(crate) after: Option<(f64, Seq)>,
+    /// Events wanted, if not all.
+    pub(crate) limit: Option<usize>,
+}
+
+impl Sought {
+    /// Whether an event at this distance comes after the place asked for. Events without geometry never do.
+    pub(crate) fn wants(&self, distance_m: f64, seq: Seq) -> bool {
+        distance_m.is_finite()
+            && self.after.is_none_or(|(after_m, after)| distance_m > after_m || distance_m == after_m && seq > after)
+    }
+}
+
+impl Found {
+    /// Plans a question (and, by fields, sorts its events).
+    pub(crate) fn new(snapshot: &Snapshot, items: &Items, control: &Control) -> Result<Found, QueryError> {
+        let started = control.elapsed_us();
+        control.check()?;
+        if items.limit == Some(0) {
+            return Err(Invalid::field("limit", "a limit of 0 asks for nothing: expected at least 1").into());
+        }
+        let mut scan = Scan::new(snapshot, &items.predicate, control);
+        let mut matched = None;
+        let wrong_place = || QueryError::Invalid(Invalid::field("token", "the page token belongs to another order"));
+        let ids = items.predicate.ids();
+        let source = match &items.order {
+            Order::Natural => {
+                let after = match &items.after {
+                    None => None,
+                    Some(Cursor::Natural { key, seq }) => Some((*key, *seq)),
+                    Some(_) => return Err(wrong_place()),
+                };
+                match ids {
+                    Some(ids) => Source::Listed(listed::by_id_natural(&mut scan, &ids, after)?),
+                    None => Source::Natural(Natural::new(&mut scan, after)),
+                }
+            }
+            Order::Near { lon, lat, k } => {
+                meridian_model::geometry::validate_position(*lon, *lat)
+                    .map_err(|e| Invalid { field: Some("near".to_owned()), ..e })?;
+                let mut given_before = 0;
+                let after = match &items.after {
+                    None => None,
+                    Some(Cursor::Near { distance_m, seq, given }) => {
+                        given_before = *given;
+                        Some((*distance_m, *seq))
+                    }
+                    Some(_) => return Err(wrong_place()),
+                };
+                let left = k.map(|k| k.saturating_sub(given_before as usize));
+                let limit = [items.limit, left].into_iter().flatten().min();
+                let sought = Sought { lon: *lon, lat: *lat, after, limit };
+                let collected = match ids {
+                    Some(ids) => Some(listed::by_id_near(&mut scan, &ids, &sought)?),
+                    None => listed::near_if_few(&mut scan, &sought)?,
+                };
+                match collected {
+                    Some((listed, total)) => {
+                        matched = Some(k.map_or(total, |k| total.min(k as u64)));
+                        Source::Listed(listed)
+                    }
+                    None => Source::Nearest(Nearest::new(&mut scan, &sought)),
+                }
+            }
+            Order::Fields(keys) => {
+                let Some(limit) = items.limit else {
+                    return Err(Invalid::field("sortby", "sorting needs a limit: add limit=").into());
+                };
+                if limit > SORTED_LIMIT_MAX {
+                    return Err(
+                        Invalid::field("limit", format!("at most {SORTED_LIMIT_MAX} events can be sorted")).into()
+                    );
+                }
+                let after = match &items.after {
+                    None => None,
+                    Some(Cursor::Fields { values, seq }) if values.len() == keys.len() => Some((values.clone(), *seq)),
+                    Some(_) => return Err(wrong_place()),
+                };
+                let mut sorter = Sorter::new(&scan, keys, after, limit + 1)?;
+                match ids {
+                    Some(ids) => sorter.ids(&mut scan, &ids)?,
+                    None => sorter.all(&mut scan)?,
+                }
+                Source::Listed(sorter.finish())
+            }
+        };
+        scan.stats.plan_us = (scan.control.elapsed_us() - started).max(0) as u64;
+        Ok(Found { scan, source, order: items.order.clone(), projection: items.projection.clone(), matched })
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.scan.stats
+    }
+
+    /// How many events match in all, over all pages, where that came for free.
+    pub(crate) fn number_matched(&self) -> Option<u64> {
+        self.matched
+    }
+
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.scan.snapshot
+    }
+
+    pub(crate) fn is_by_distance(&self) -> bool {
+        matches!(self.order, Order::Near { .. })
+    }
+
+    /// Whether the events were listed before the first was given.
+    pub(crate) fn is_listed(&self) -> bool {
+        matches!(self.source, Source::Listed(_))
+    }
+
+    /// Begins a step of work: gives its start, for [`Found::worked_since`].
+    pub(crate) fn wake(&mut self) -> i64 {
+        self.scan.snapshot.wake();
+        self.scan.control.elapsed_us()
+    }
+
+    /// Ends a step of work.
+    pub(crate) fn worked_since(&mut self, started: i64) {
+        self.scan.stats.scan_us += (self.scan.control.elapsed_us() - started).max(0) as u64;
+    }
+
+    /// Lets go of what can be read again; gives the bytes that are held on to.
+    pub(crate) fn rest(&mut self) -> usize {
+        self.scan.rest();
+        match &self.source {
+            Source::Natural(natural) => natural.held(),
+            Source::Nearest(nearest) => nearest.held(),
+            Source::Listed(listed) => listed.held(),
+        }
+    }
+
+    /// The next events, at most `want`; fewer than that, and fewer than [`crate::natural::ENOUGH`], only if there are no
+    /// more. With their distances where the order is by distance.
+    pub(crate) fn fill(&mut self, want: usize) -> Result<(Vec<Pick>, Vec<f64>), QueryError> {
+        let scan = &mut self.scan;
+        match &mut self.source {
+            Source::Natural(natural) => Ok((natural.fill(scan, want)?, Vec::new())),
+            Source::Nearest(nearest) => nearest.fill(scan, want),
+            Source::Listed(listed) => Ok(listed.fill(want)),
+        }
+    }
+
+    /// Reads the columns wanted of some events.
+    pub(crate) fn read(&mut self, picks: &[Pick]) -> Result<Batch, QueryError> {
+        Ok(self.scan.read_picks(picks, &self.projection)?.project(&self.projection))
+    }
+
+    /// The cursor of one event. How many were given before it is for the page to say.
+    pub(crate) fn cursor_of(&mut self, pick: Pick, distance_m: f64) -> Result<Cursor, QueryError> {
+        Ok(match &self.order {
+            Order::Natural => {
+                let (key, seq) = self.scan.place_of(pick.part, pick.row)?;
+                Cursor::Natural { key, seq }
+            }
+            Order::Near { .. } => Cursor::Near { distance_m, seq: pick.seq, given: 0 },
+            Order::Fields(keys) => {
+                let values = values_of(&mut self.scan, keys, &[pick])?.pop().unwrap_or_default();
+                Cursor::Fields { values, seq: pick.seq }
+            }
+        })
+    }
+
+    /// The cursors of some events, with their distances where the order is by distance.
+    pub(crate) fn cursors_of(&mut self, picks: &[Pick], distances: &[f64]) -> Result<Vec<Cursor>, QueryError> {
+        let seqs = picks.iter().map(|pick| pick.seq);
+        Ok(match &self.order {
+            Order::Natural => {
+                let keys = self.scan.keys_of(picks)?.into_iter();
+                keys.zip(seqs).map(|(key, seq)| Cursor::Natural { key, seq }).collect()
+            }
+            Order::Near { .. } => {
+                let near = distances.iter().zip(seqs);
+                near.map(|(&distance_m, seq)| Cursor::Near { distance_m, seq, given: 0 }).collect()
+            }
+            Order::Fields(keys) => {
+                let values = values_of(&mut self.scan, keys, picks)?.into_iter();
+                values.zip(seqs).map(|(values, seq)| Cursor::Fields { values, seq }).collect()
+            }
+        })
+    }
+}

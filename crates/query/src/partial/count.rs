@@ -1,0 +1,59 @@
+//! How many events match, by partition.
+
+use super::WireError;
+use super::envelope::Kind;
+use crate::control::{Control, Stats};
+use crate::count::count;
+use crate::error::QueryError;
+use arrow_array::types::UInt64Type;
+use arrow_array::{RecordBatch, UInt64Array};
+use meridian_model::filter::Predicate;
+use meridian_store::Snapshot;
+use std::sync::Arc;
+
+const KIND: Kind = Kind { name: "count", version: 1 };
+
+/// Number of events of one partition that match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartialCount {
+    /// The number; `None` where counting was given up.
+    pub total: Option<u64>,
+    /// What the question cost.
+    pub stats: Stats,
+}
+
+impl PartialCount {
+    /// Counts the events of a snapshot, as [`crate::count()`] does.
+    pub fn of(
+        snapshot: &Snapshot,
+        predicate: &Predicate,
+        tested_max: u64,
+        control: &Control,
+    ) -> Result<PartialCount, QueryError> {
+        let (total, stats) = count(snapshot, predicate, tested_max, control)?;
+        Ok(PartialCount { total, stats })
+    }
+
+    /// Adds another partition. A total is known only where all are.
+    pub fn merge(&mut self, other: &PartialCount) {
+        self.total = self.total.zip(other.total).map(|(mine, theirs)| mine.saturating_add(theirs));
+        self.stats.merge(&other.stats);
+    }
+
+    /// As an Arrow record batch of one row.
+    pub fn to_arrow(&self) -> Result<RecordBatch, WireError> {
+        let mut envelope = KIND.seal(&self.stats);
+        envelope.column("count", Arc::new(UInt64Array::from(vec![self.total])));
+        envelope.finish(1)
+    }
+
+    /// Reads what [`PartialCount::to_arrow`] wrote.
+    pub fn from_arrow(batch: &RecordBatch) -> Result<PartialCount, WireError> {
+        let opened = KIND.open(batch)?;
+        let totals = opened.nullable::<UInt64Type>("count")?;
+        if totals.len() != 1 {
+            return Err(opened.malformed("expected one row"));
+        }
+        Ok(PartialCount { total: totals.iter().next().flatten(), stats: opened.stats()? })
+    }
+}

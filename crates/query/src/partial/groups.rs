@@ -1,0 +1,256 @@
+//! Groups of an aggregate, by partition.
+
+use super::WireError;
+use super::envelope::{Envelope, Kind, Opened};
+use crate::aggregate::{Aggregate, Aggregated, ByValue};
+use crate::by::Values;
+use crate::control::{Control, Stats};
+use crate::error::QueryError;
+use crate::groups::Groups;
+use crate::totals::{Floats, Ints, Totals};
+use crate::windows::{Window, Windows};
+use arrow_array::builder::{BooleanBuilder, Int64Builder, UInt32Builder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Float64Type, Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, Float64Array, Int64Array, LargeStringArray,
+    RecordBatch, UInt64Array,
+};
+use arrow_schema::DataType;
+use meridian_index::FloatSum;
+use meridian_model::{FieldType, Schema};
+use std::sync::Arc;
+
+const KIND: Kind = Kind { name: "groups", version: 1 };
+// Names of properties may be anything, but physical names begin with `@`.
+const START: &str = "@window_start";
+const END: &str = "@window_end";
+const BY: &str = "@by";
+const COUNT: &str = "@count";
+
+/// The groups of one partition with their running totals: nothing is divided or left out yet.
+pub struct PartialGroups {
+    pub(crate) groups: Groups,
+    pub(crate) stats: Stats,
+}
+
+impl PartialGroups {
+    /// What the question cost.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Adds the groups of another partition of the same question.
+    pub fn merge(&mut self, other: PartialGroups) -> Result<(), QueryError> {
+        self.stats.merge(&other.stats);
+        self.groups.merge(other.groups)
+    }
+
+    /// The answer: groups in order, with what each function gives, and empty windows where the question asks for them.
+    pub fn finish(self, question: &Aggregate, control: &Control) -> Result<Aggregated, QueryError> {
+        let started = control.elapsed_us();
+        let mut stats = self.stats;
+        let groups = self.groups.finish(&question.functions, question.windows.as_ref(), question.empty, control)?;
+        stats.scan_us += (control.elapsed_us() - started).max(0) as u64;
+        Ok(Aggregated { groups, stats })
+    }
+
+    /// As an Arrow record batch: a row for each group, in no order.
+    pub fn to_arrow(&self, schema: &Schema) -> Result<RecordBatch, WireError> {
+        let groups = &self.groups;
+        let mut envelope = KIND.seal(&self.stats);
+        let ends = |end: fn(&Window) -> i64| groups.windows.iter().map(|w| w.as_ref().map(end)).collect::<Int64Array>();
+        envelope.column(START, Arc::new(ends(|w| w.start)));
+        envelope.column(END, Arc::new(ends(|w| w.end)));
+        if let Some(by) = &groups.by {
+            envelope.column(BY, values(by, &groups.values)?);
+        }
+        envelope.column(COUNT, Arc::new(UInt64Array::from(groups.counts.clone())));
+        for field in &groups.fields {
+            let name = schema.fields.get(field.field).map_or("", |f| f.name.as_str());
+            match &field.totals {
+                Totals::Ints(totals) => ints(&mut envelope, name, totals),
+                Totals::Floats(totals) => floats(&mut envelope, name, totals),
+            }
+        }
+        envelope.finish(groups.counts.len())
+    }
+
+    /// Reads what [`PartialGroups::to_arrow`] wrote. The question's limits hold: too many groups are refused.
+    pub fn from_arrow(
+        batch: &RecordBatch,
+        question: &Aggregate,
+        schema: &Schema,
+        control: &Control,
+    ) -> Result<PartialGroups, WireError> {
+        let opened = KIND.open(batch)?;
+        let mut groups = Groups::of(question, schema, control)?;
+        let numbers = add_groups(&opened, &mut groups, question)?;
+        let counts = opened.numbers::<UInt64Type>(COUNT)?;
+        for (&group, &count) in numbers.iter().zip(counts.values()) {
+            let total = &mut groups.counts[group as usize];
+            *total = total.saturating_add(count);
+        }
+        for field in &mut groups.fields {
+            let name = &schema.fields[field.field].name;
+            let read = match &field.totals {
+                Totals::Ints(_) => Totals::Ints(read_ints(&opened, name)?),
+                Totals::Floats(_) => Totals::Floats(read_floats(&opened, name)?),
+            };
+            for (row, &group) in numbers.iter().enumerate() {
+                field.totals.merge(group as usize, &read, row);
+            }
+        }
+        Ok(PartialGroups { groups, stats: opened.stats()? })
+    }
+}
+
+/// The values of the `by` field: text as a dictionary, as each stands in many groups.
+fn values(by: &Values, of_groups: &[u32]) -> Result<ArrayRef, WireError> {
+    let of = |group: &u32| by.list.get(*group as usize).unwrap_or(&ByValue::Null);
+    if by.list.iter().any(|value| matches!(value, ByValue::Text(_))) {
+        let text = |value: &ByValue| if let ByValue::Text(text) = value { Some(text.clone()) } else { None };
+        let list: LargeStringArray = by.list.iter().map(text).collect();
+        let mut numbers = UInt32Builder::with_capacity(of_groups.len());
+        of_groups.iter().for_each(|group| match of(group) {
+            ByValue::Text(_) => numbers.append_value(*group),
+            _ => numbers.append_null(),
+        });
+        let dictionary = DictionaryArray::try_new(numbers.finish(), Arc::new(list));
+        return dictionary.map(|array| Arc::new(array) as ArrayRef).map_err(|e| KIND.malformed(e.to_string()));
+    }
+    if by.list.iter().any(|value| matches!(value, ByValue::Bool(_))) {
+        let mut flags = BooleanBuilder::with_capacity(of_groups.len());
+        of_groups.iter().for_each(|group| match of(group) {
+            ByValue::Bool(flag) => flags.append_value(*flag),
+            _ => flags.append_null(),
+        });
+        return Ok(Arc::new(flags.finish()));
+    }
+    let mut numbers = Int64Builder::with_capacity(of_groups.len());
+    of_groups.iter().for_each(|group| match of(group) {
+        ByValue::Int(n) => numbers.append_value(*n),
+        _ => numbers.append_null(),
+    });
+    Ok(Arc::new(numbers.finish()))
+}
+
+/// The value of the `by` field of a row.
+fn by_value(column: &ArrayRef, row: usize) -> Option<ByValue> {
+    if let Some(dictionary) = column.as_dictionary_opt::<UInt32Type>() {
+        let list = dictionary.values().as_string_opt::<i64>()?;
+        return Some(match dictionary.keys().is_valid(row).then(|| dictionary.keys().value(row) as usize) {
+            Some(at) if at >= list.len() => return None,
+            Some(at) if list.is_valid(at) => ByValue::Text(list.value(at).to_owned()),
+            _ => ByValue::Null,
+        });
+    }
+    if let Some(flags) = column.as_boolean_opt() {
+        return Some(if flags.is_valid(row) { ByValue::Bool(flags.value(row)) } else { ByValue::Null });
+    }
+    let numbers = column.as_primitive_opt::<Int64Type>()?;
+    Some(if numbers.is_valid(row) { ByValue::Int(numbers.value(row)) } else { ByValue::Null })
+}
+
+/// Whether a value may stand in a `by` field of this type.
+fn fits(value: &ByValue, kind: Option<FieldType>) -> bool {
+    match value {
+        ByValue::Null => true,
+        ByValue::Text(_) => kind == Some(FieldType::Text),
+        ByValue::Int(_) => kind == Some(FieldType::Int),
+        ByValue::Bool(_) => kind == Some(FieldType::Bool),
+    }
+}
+
+/// Makes the groups of a batch's rows; gives the number of each.
+fn add_groups(opened: &Opened<'_>, groups: &mut Groups, question: &Aggregate) -> Result<Vec<u32>, WireError> {
+    let (starts, ends) = (opened.nullable::<Int64Type>(START)?, opened.nullable::<Int64Type>(END)?);
+    let by = groups.by.is_some().then(|| opened.any(BY)).transpose()?;
+    (0..opened.rows())
+        .map(|row| {
+            let window = window(question.windows.as_ref(), starts.is_valid(row), starts.value(row), ends.value(row));
+            let window = window.ok_or_else(|| opened.malformed("its windows are cut in another way"))?;
+            let number = match (by, &mut groups.by) {
+                (Some(column), Some(values)) => {
+                    let value = by_value(column, row).filter(|value| fits(value, groups.by_kind));
+                    values
+                        .number_of(&value.ok_or_else(|| opened.malformed("its groups have values of another type"))?)?
+                }
+                _ => 0,
+            };
+            Ok(groups.group(window, number)?)
+        })
+        .collect()
+}
+
+/// A window as the question cuts time; `None` where it is cut in another way, as by servers that know a zone differently.
+fn window(windows: Option<&Windows>, is_valid: bool, start: i64, end: i64) -> Option<Option<Window>> {
+    match windows {
+        Some(windows) if is_valid => Some(Some(windows.window_of(start))).filter(|w| *w == Some(Window { start, end })),
+        Some(_) => Some(None),
+        None => (!is_valid).then_some(None),
+    }
+}
+
+/// The name of a column that says something of a field.
+fn named(what: &str, field: &str) -> String {
+    format!("{what}({field})")
+}
+
+fn ints(envelope: &mut Envelope, name: &str, totals: &[Ints]) {
+    let some = |value: fn(&Ints) -> i64| totals.iter().map(|t| (t.count > 0).then(|| value(t))).collect::<Int64Array>();
+    envelope.column(named("count", name), Arc::new(totals.iter().map(|t| t.count).collect::<UInt64Array>()));
+    let sums: Decimal128Array = totals.iter().map(|t| t.sum).collect();
+    envelope.column(named("sum", name), Arc::new(sums.with_data_type(DataType::Decimal128(38, 0))));
+    envelope.column(named("min", name), Arc::new(some(|t| t.min)));
+    envelope.column(named("max", name), Arc::new(some(|t| t.max)));
+}
+
+fn floats(envelope: &mut Envelope, name: &str, totals: &[Floats]) {
+    let all = |value: fn(&Floats) -> f64| totals.iter().map(value).collect::<Float64Array>();
+    let some =
+        |value: fn(&Floats) -> f64| totals.iter().map(|t| (t.count > 0).then(|| value(t))).collect::<Float64Array>();
+    envelope.column(named("count", name), Arc::new(totals.iter().map(|t| t.count).collect::<UInt64Array>()));
+    envelope.column(named("sum", name), Arc::new(all(|t| t.sum.parts().0)));
+    envelope.column(named("lost", name), Arc::new(all(|t| t.sum.parts().1)));
+    let scaled: Vec<bool> = totals.iter().map(|t| t.sum.parts().2).collect();
+    envelope.column(named("scaled", name), Arc::new(BooleanArray::from(scaled)));
+    envelope.column(named("min", name), Arc::new(some(|t| t.min)));
+    envelope.column(named("max", name), Arc::new(some(|t| t.max)));
+}
+
+fn read_ints(opened: &Opened<'_>, name: &str) -> Result<Vec<Ints>, WireError> {
+    let counts = opened.numbers::<UInt64Type>(&named("count", name))?;
+    let sums = opened.numbers::<Decimal128Type>(&named("sum", name))?;
+    let mins = opened.nullable::<Int64Type>(&named("min", name))?;
+    let maxes = opened.nullable::<Int64Type>(&named("max", name))?;
+    let read = |row: usize| match counts.value(row) {
+        0 => Some(Ints::NONE),
+        count if mins.is_valid(row) && maxes.is_valid(row) => {
+            Some(Ints { count, sum: sums.value(row), min: mins.value(row), max: maxes.value(row) })
+        }
+        _ => None,
+    };
+    let all: Option<Vec<Ints>> = (0..opened.rows()).map(read).collect();
+    all.ok_or_else(|| opened.malformed(format!("{name:?} has values, but no min or max")))
+}
+
+fn read_floats(opened: &Opened<'_>, name: &str) -> Result<Vec<Floats>, WireError> {
+    let counts = opened.numbers::<UInt64Type>(&named("count", name))?;
+    let sums = opened.numbers::<Float64Type>(&named("sum", name))?;
+    let lost = opened.numbers::<Float64Type>(&named("lost", name))?;
+    let scaled = opened.flags(&named("scaled", name))?;
+    let mins = opened.nullable::<Float64Type>(&named("min", name))?;
+    let maxes = opened.nullable::<Float64Type>(&named("max", name))?;
+    let some =
+        |column: &Float64Array, row: usize| Some(column.value(row)).filter(|x| column.is_valid(row) && !x.is_nan());
+    let read = |row: usize| {
+        if counts.value(row) == 0 {
+            return Some(Floats::none());
+        }
+        let sum = FloatSum::from_parts(sums.value(row), lost.value(row), scaled.value(row));
+        Some(Floats { count: counts.value(row), sum, min: some(mins, row)?, max: some(maxes, row)? })
+    };
+    let all: Option<Vec<Floats>> = (0..opened.rows()).map(read).collect();
+    all.ok_or_else(|| opened.malformed(format!("{name:?} has values, but no min or max")))
+}

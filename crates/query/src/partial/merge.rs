@@ -1,0 +1,220 @@
+//! Merges the rows of several partitions into those of one answer.
+//!
+//! Each partition gives its rows in the order of the question, a batch at a time; a heap holds the cursor of the next row
+//! of each. One batch of each partition is held and no more: a batch of the answer ends where one of them is used up, so
+//! that the next one is waited for only when it is needed.
+
+use super::rows::{PartRows, PartialRows, RowsSummary};
+use crate::control::Stats;
+use crate::cursor::Cursor;
+use crate::error::QueryError;
+use crate::items::{Hits, Items, Order, Page};
+use crate::sort::descending_of;
+use meridian_model::{Batch, Invalid};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+/// Rows of one partition, in the order of the question.
+pub trait RowStream: Iterator<Item = Result<PartialRows, QueryError>> {
+    /// What the partition says besides its rows; complete once they have ended.
+    fn summary(&self) -> RowsSummary;
+}
+
+impl RowStream for PartRows {
+    fn summary(&self) -> RowsSummary {
+        PartRows::summary(self)
+    }
+}
+
+/// Max number of events of a batch.
+const BATCH_ROWS: usize = 2048;
+
+/// The rows of a page over several partitions: an iterator that blocks, as [`crate::Rows`] is.
+pub struct MergedRows<S> {
+    parts: Vec<Part<S>>,
+    /// The next row of each partition that has a batch at hand.
+    heads: BinaryHeap<Reverse<Head>>,
+    page: Page,
+    by_distance: bool,
+    /// A bit for each sort key: whether it descends.
+    descending: u16,
+    done: bool,
+}
+
+/// One partition.
+struct Part<S> {
+    rows: S,
+    batch: Option<Batch>,
+    /// Cursors of the batch's rows, from the one in the heap on.
+    cursors: std::vec::IntoIter<Cursor>,
+    /// Row of the batch that is in the heap.
+    at: usize,
+    is_over: bool,
+}
+
+/// The next row of a partition.
+struct Head {
+    cursor: Cursor,
+    part: usize,
+    descending: u16,
+}
+
+impl Ord for Head {
+    /// Of equals the partition decides, so that the order depends on nothing else.
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.cursor.compare(&other.cursor, self.descending).then(self.part.cmp(&other.part))
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Head {}
+
+impl<S: RowStream> MergedRows<S> {
+    /// Merges what partitions say to a question, given in their order.
+    pub fn new(parts: impl IntoIterator<Item = S>, question: &Items) -> MergedRows<S> {
+        let part = |rows| Part { rows, batch: None, cursors: Vec::new().into_iter(), at: 0, is_over: false };
+        let descending = match &question.order {
+            Order::Fields(keys) => descending_of(keys),
+            _ => 0,
+        };
+        MergedRows {
+            parts: parts.into_iter().map(part).collect(),
+            heads: BinaryHeap::new(),
+            page: Page::of(question),
+            by_distance: matches!(question.order, Order::Near { .. }),
+            descending,
+            done: false,
+        }
+    }
+
+    /// What the answer has cost so far, over all partitions.
+    pub fn stats(&self) -> Stats {
+        self.parts.iter().fold(Stats::default(), |mut all, part| {
+            all.merge(&part.rows.summary().stats);
+            all
+        })
+    }
+
+    /// How many events match in all, over all pages, where every partition knows.
+    pub fn number_matched(&self) -> Option<u64> {
+        let total =
+            self.parts.iter().try_fold(0u64, |all, part| Some(all.saturating_add(part.rows.summary().matched?)));
+        total.map(|total| self.page.at_most(total))
+    }
+
+    /// Where the next page begins, once the iterator has ended: see [`crate::Rows::next_page`].
+    pub fn next_page(&self) -> Option<&Cursor> {
+        self.page.next()
+    }
+
+    /// Whether the page's last events have been given, as far as is known without looking for more.
+    pub fn is_over(&self) -> bool {
+        self.done || self.page.room() == 0
+    }
+
+    fn batch(&mut self) -> Result<Option<Hits>, QueryError> {
+        let room = self.page.room();
+        if room == 0 {
+            let (parts, heads, descending) = (&mut self.parts, &mut self.heads, self.descending);
+            self.page.look_ahead(|| {
+                read_on(parts, heads, descending)?;
+                Ok(!heads.is_empty())
+            })?;
+            return Ok(None);
+        }
+        // Where an empty batch was taken from a partition, the next one is asked for at once.
+        read_on(&mut self.parts, &mut self.heads, self.descending)?;
+        let mut picks: Vec<(usize, usize)> = Vec::new();
+        let mut cursors: Vec<Cursor> = Vec::new();
+        while picks.len() < room.min(BATCH_ROWS)
+            && let Some(Reverse(Head { cursor, part: number, descending })) = self.heads.pop()
+        {
+            let part = &mut self.parts[number];
+            picks.push((number, part.at));
+            cursors.push(cursor);
+            part.at += 1;
+            match part.cursors.next() {
+                Some(cursor) => self.heads.push(Reverse(Head { cursor, part: number, descending })),
+                // What comes next of this partition is not known, and may come before all that is at hand.
+                None => break,
+            }
+        }
+        let Some(last) = cursors.last().cloned() else { return Ok(None) };
+        let batch = self.gather(&picks)?;
+        if self.page.take(picks.len()) {
+            self.page.ends_with(last);
+        }
+        let distance = |cursor: &Cursor| if let Cursor::Near { distance_m, .. } = cursor { *distance_m } else { 0.0 };
+        let distances = self.by_distance.then(|| cursors.iter().map(distance).collect());
+        Ok(Some(Hits { batch, seqs: cursors.iter().map(Cursor::seq).collect(), distances }))
+    }
+
+    /// The events picked, each by its partition and its row there.
+    fn gather(&self, picks: &[(usize, usize)]) -> Result<Batch, QueryError> {
+        let batch = |part: usize| self.parts.get(part).and_then(|part| part.batch.as_ref());
+        let missing = || Invalid::new("a partition gave rows without a batch");
+        let (first, from) = picks.first().copied().ok_or_else(missing)?;
+        if picks.iter().all(|(part, _)| *part == first) {
+            // Partitions by place, and single ones: rows follow one another, and nothing is copied.
+            return Ok(batch(first).ok_or_else(missing)?.slice(from, picks.len()));
+        }
+        // Only the partitions that have a batch, in their order.
+        let mut numbers = vec![0; self.parts.len()];
+        let mut batches = Vec::with_capacity(self.parts.len());
+        for (part, number) in numbers.iter_mut().enumerate() {
+            *number = batches.len();
+            batches.extend(batch(part));
+        }
+        let picks: Vec<(usize, usize)> = picks.iter().map(|(part, row)| (numbers[*part], *row)).collect();
+        Ok(Batch::interleave(&batches, &picks)?)
+    }
+}
+
+/// Reads the next batch of each partition that has none at hand, and puts its first row into the heap.
+fn read_on<S: RowStream>(
+    parts: &mut [Part<S>],
+    heads: &mut BinaryHeap<Reverse<Head>>,
+    descending: u16,
+) -> Result<(), QueryError> {
+    for (number, part) in parts.iter_mut().enumerate() {
+        // A partition whose row is in the heap has it at `at`; one whose batch is used up stands behind its end.
+        let is_used_up = |part: &Part<S>| part.batch.as_ref().is_none_or(|batch| part.at >= batch.rows());
+        while is_used_up(part) && !part.is_over {
+            let Some(rows) = part.rows.next().transpose()? else {
+                part.is_over = true;
+                break;
+            };
+            let PartialRows { batch, cursors } = rows;
+            if batch.rows() != cursors.len() {
+                return Err(Invalid::new("a partition gave rows without cursors").into());
+            }
+            (part.at, part.cursors, part.batch) = (0, cursors.into_iter(), Some(batch));
+            heads.extend(part.cursors.next().map(|cursor| Reverse(Head { cursor, part: number, descending })));
+        }
+    }
+    Ok(())
+}
+
+impl<S: RowStream> Iterator for MergedRows<S> {
+    type Item = Result<Hits, QueryError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let result = self.batch().transpose();
+        self.done = !matches!(result, Some(Ok(_)));
+        result
+    }
+}

@@ -1,0 +1,294 @@
+//! Events of one partition in the order of a question, each with its cursor.
+
+use super::WireError;
+use super::envelope::{Envelope, Kind, Opened};
+use crate::control::{Control, Stats};
+use crate::cursor::{Cursor, SortValue};
+use crate::error::QueryError;
+use crate::items::{Found, Items, Order, Page};
+use crate::natural::ENOUGH;
+use crate::sort::{SortKey, SortTarget};
+use arrow_array::builder::{BinaryBuilder, FixedSizeBinaryBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, UInt64Array};
+use meridian_index::Key;
+use meridian_model::{Batch, FieldType, IdRole, Layout, Schema, Seq};
+use meridian_store::Snapshot;
+use std::sync::Arc;
+
+const KIND: Kind = Kind { name: "rows", version: 1 };
+const END: Kind = Kind { name: "rows end", version: 1 };
+
+// Physical columns of a collection begin with one `@`.
+const SEQ: &str = "@@seq";
+const KEY: &str = "@@key";
+const DISTANCE: &str = "@@distance";
+
+/// Events of a later batch.
+const BATCH_ROWS: usize = 2048;
+
+/// Some events of one partition, in the order of the question.
+#[derive(Debug, Clone)]
+pub struct PartialRows {
+    /// The events, with the columns that the question asks for.
+    pub batch: Batch,
+    /// A cursor for each event. How many events were given before it is for the merge to say.
+    pub cursors: Vec<Cursor>,
+}
+
+/// What a partition says once its rows have ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowsSummary {
+    /// How many events match in all, over all pages, where that came for free.
+    pub matched: Option<u64>,
+    /// What the question cost.
+    pub stats: Stats,
+}
+
+/// The events of one snapshot for a merge: an iterator that blocks.
+///
+/// It gives one event more than the question's limit, where there is one: the merge needs it to know whether a next page
+/// begins.
+pub struct PartRows {
+    found: Found,
+    left: usize,
+    is_first: bool,
+}
+
+impl PartRows {
+    /// Plans a question, as [`crate::items()`] does.
+    pub fn of(snapshot: &Snapshot, question: &Items, control: &Control) -> Result<PartRows, QueryError> {
+        let found = Found::new(snapshot, question, control)?;
+        let left = Page::of(question).room_and_next();
+        Ok(PartRows { found, left, is_first: true })
+    }
+
+    /// What there is to say besides the rows; complete once they have ended.
+    pub fn summary(&self) -> RowsSummary {
+        RowsSummary { matched: self.found.number_matched(), stats: self.found.stats() }
+    }
+
+    fn batch(&mut self) -> Result<Option<PartialRows>, QueryError> {
+        let want = self.left.min(if self.is_first { ENOUGH } else { BATCH_ROWS });
+        if want == 0 {
+            return Ok(None);
+        }
+        let (picks, distances) = self.found.fill(want)?;
+        self.is_first = false;
+        self.left = if picks.len() < want.min(ENOUGH) { 0 } else { self.left - picks.len() };
+        if picks.is_empty() {
+            return Ok(None);
+        }
+        let cursors = self.found.cursors_of(&picks, &distances)?;
+        Ok(Some(PartialRows { batch: self.found.read(&picks)?, cursors }))
+    }
+}
+
+impl Iterator for PartRows {
+    type Item = Result<PartialRows, QueryError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let started = self.found.wake();
+        let result = self.batch().transpose();
+        self.found.worked_since(started);
+        if !matches!(result, Some(Ok(_))) {
+            self.left = 0;
+        }
+        result
+    }
+}
+
+impl PartialRows {
+    /// As an Arrow record batch: the columns of the events by their physical names, and those of their cursors.
+    pub fn to_arrow(&self, order: &Order) -> Result<RecordBatch, WireError> {
+        let mut envelope = KIND.seal(&Stats::default());
+        self.write(&mut envelope, order)?;
+        envelope.finish(self.cursors.len())
+    }
+
+    /// Reads what [`PartialRows::to_arrow`] wrote of events of a schema.
+    pub fn from_arrow(batch: &RecordBatch, order: &Order, schema: &Arc<Schema>) -> Result<PartialRows, WireError> {
+        PartialRows::read(&KIND.open(batch)?, order, schema)
+    }
+
+    pub(super) fn write(&self, envelope: &mut Envelope, order: &Order) -> Result<(), WireError> {
+        let seqs: UInt64Array = self.cursors.iter().map(|cursor| cursor.seq().0).collect();
+        envelope.column(SEQ, Arc::new(seqs));
+        match order {
+            Order::Natural => {
+                let mut keys = FixedSizeBinaryBuilder::with_capacity(self.cursors.len(), 16);
+                for cursor in &self.cursors {
+                    let Cursor::Natural { key, .. } = cursor else { return Err(other_order()) };
+                    keys.append_value(key.0.to_be_bytes()).map_err(|e| KIND.malformed(e.to_string()))?;
+                }
+                envelope.column(KEY, Arc::new(keys.finish()));
+            }
+            Order::Near { .. } => {
+                let distance = |cursor: &Cursor| match cursor {
+                    Cursor::Near { distance_m, .. } => Ok(*distance_m),
+                    _ => Err(other_order()),
+                };
+                let distances = self.cursors.iter().map(distance).collect::<Result<Vec<f64>, _>>()?;
+                envelope.column(DISTANCE, Arc::new(Float64Array::from(distances)));
+            }
+            Order::Fields(keys) => {
+                for (i, key) in keys.iter().enumerate() {
+                    let value = |cursor| match cursor {
+                        &Cursor::Fields { ref values, .. } => values.get(i).ok_or_else(other_order),
+                        _ => Err(other_order()),
+                    };
+                    let values = self.cursors.iter().map(value).collect::<Result<Vec<&SortValue>, _>>()?;
+                    envelope.column(sort_name(i), sort_column(key, self.batch.schema(), &values));
+                }
+            }
+        }
+        let columns = self.batch.columns().iter().zip(&self.batch.layout().columns);
+        for (column, field) in columns.filter_map(|(column, field)| Some((column.as_ref()?, field))) {
+            envelope.column(field.name(), column.clone());
+        }
+        Ok(())
+    }
+
+    pub(super) fn read(opened: &Opened<'_>, order: &Order, schema: &Arc<Schema>) -> Result<PartialRows, WireError> {
+        let cursors = read_cursors(opened, order, schema)?;
+        let layout = Arc::new(Layout::of(schema));
+        let columns = layout.columns.iter().map(|field| opened.any(field.name()).ok().cloned()).collect();
+        let batch =
+            Batch::new(schema.clone(), layout, opened.rows(), columns).map_err(|e| opened.malformed(e.detail))?;
+        if batch.ids().is_some_and(|ids| ids.null_count() > 0) {
+            return Err(opened.malformed("an event has no id"));
+        }
+        Ok(PartialRows { batch, cursors })
+    }
+}
+
+impl RowsSummary {
+    /// As an Arrow record batch without rows: what is said after the last one.
+    pub fn to_arrow(&self) -> Result<RecordBatch, WireError> {
+        let mut envelope = END.seal(&self.stats);
+        if let Some(matched) = self.matched {
+            envelope.says("meridian.matched", matched);
+        }
+        envelope.finish(0)
+    }
+
+    /// Reads what [`RowsSummary::to_arrow`] wrote.
+    pub fn from_arrow(batch: &RecordBatch) -> Result<RowsSummary, WireError> {
+        let opened = END.open(batch)?;
+        Ok(RowsSummary { matched: opened.may_say("meridian.matched")?, stats: opened.stats()? })
+    }
+}
+
+fn other_order() -> WireError {
+    KIND.malformed("the cursors are of another order")
+}
+
+fn sort_name(key: usize) -> String {
+    format!("@@sort{key}")
+}
+
+/// How the values of a sort key are written.
+enum SortType {
+    Int,
+    Float,
+    Bool,
+    /// Bytes: text may be cut within a character.
+    Text,
+}
+
+fn sort_type(key: &SortKey, schema: &Schema) -> SortType {
+    match key.target {
+        SortTarget::Id if schema.id == IdRole::Made => SortType::Int,
+        SortTarget::Id => SortType::Text,
+        SortTarget::Field(field) => match schema.fields.get(field).map(|f| f.kind) {
+            Some(FieldType::Int | FieldType::Time | FieldType::Date) => SortType::Int,
+            Some(FieldType::Float) => SortType::Float,
+            Some(FieldType::Bool) => SortType::Bool,
+            _ => SortType::Text,
+        },
+    }
+}
+
+fn sort_column(key: &SortKey, schema: &Schema, values: &[&SortValue]) -> ArrayRef {
+    let values = values.iter();
+    match sort_type(key, schema) {
+        SortType::Int => {
+            Arc::new(values.map(|v| if let SortValue::Int(n) = v { Some(*n) } else { None }).collect::<Int64Array>())
+        }
+        SortType::Float => Arc::new(
+            values.map(|v| if let SortValue::Float(x) = v { Some(*x) } else { None }).collect::<Float64Array>(),
+        ),
+        SortType::Bool => {
+            Arc::new(values.map(|v| if let SortValue::Bool(b) = v { Some(*b) } else { None }).collect::<BooleanArray>())
+        }
+        SortType::Text => {
+            let mut texts = BinaryBuilder::new();
+            values.for_each(|v| texts.append_option(if let SortValue::Text(text) = v { Some(text) } else { None }));
+            Arc::new(texts.finish())
+        }
+    }
+}
+
+fn read_cursors(opened: &Opened<'_>, order: &Order, schema: &Schema) -> Result<Vec<Cursor>, WireError> {
+    let seqs = opened.numbers::<UInt64Type>(SEQ)?;
+    let seqs = seqs.values().iter().map(|&seq| Seq(seq));
+    Ok(match order {
+        Order::Natural => {
+            let keys = opened.sixteens(KEY)?;
+            let key = |row: usize| keys.value(row).try_into().map(|bytes| Key(u128::from_be_bytes(bytes)));
+            let keys = (0..opened.rows()).map(|row| key(row).unwrap_or_default());
+            keys.zip(seqs).map(|(key, seq)| Cursor::Natural { key, seq }).collect()
+        }
+        Order::Near { .. } => {
+            let distances = opened.numbers::<Float64Type>(DISTANCE)?.values();
+            if distances.iter().any(|d| d.is_nan()) {
+                return Err(opened.malformed("a distance is not a number"));
+            }
+            distances.iter().zip(seqs).map(|(&distance_m, seq)| Cursor::Near { distance_m, seq, given: 0 }).collect()
+        }
+        Order::Fields(keys) => {
+            let mut rows: Vec<Vec<SortValue>> = vec![Vec::with_capacity(keys.len()); opened.rows()];
+            for (i, key) in keys.iter().enumerate() {
+                read_sort_column(opened, &sort_name(i), &sort_type(key, schema), &mut rows)?;
+            }
+            rows.into_iter().zip(seqs).map(|(values, seq)| Cursor::Fields { values, seq }).collect()
+        }
+    })
+}
+
+/// Adds the values of one sort key to those of each row.
+fn read_sort_column(
+    opened: &Opened<'_>,
+    name: &str,
+    kind: &SortType,
+    rows: &mut [Vec<SortValue>],
+) -> Result<(), WireError> {
+    let mut push = |nulls: &dyn Array, value: &dyn Fn(usize) -> SortValue| {
+        for (row, values) in rows.iter_mut().enumerate() {
+            values.push(if nulls.is_valid(row) { value(row) } else { SortValue::Null });
+        }
+    };
+    match kind {
+        SortType::Int => {
+            let column = opened.nullable::<Int64Type>(name)?;
+            push(column, &|row| SortValue::Int(column.value(row)));
+        }
+        SortType::Float => {
+            let column = opened.nullable::<Float64Type>(name)?;
+            if column.iter().flatten().any(f64::is_nan) {
+                return Err(opened.malformed("a sort value is not a number"));
+            }
+            push(column, &|row| SortValue::Float(column.value(row)));
+        }
+        SortType::Bool => {
+            let column = opened.column(name, true, |column| column.as_boolean_opt())?;
+            push(column, &|row| SortValue::Bool(column.value(row)));
+        }
+        SortType::Text => {
+            let column = opened.column(name, true, |column| column.as_binary_opt::<i32>())?;
+            push(column, &|row| SortValue::Text(column.value(row).to_vec()));
+        }
+    }
+    Ok(())
+}

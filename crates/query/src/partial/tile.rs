@@ -1,0 +1,200 @@
+//! A map tile, by partition: its events where they are few, and counts per cell where they are many.
+//!
+//! Whether a tile draws its events is decided once, of all partitions together. A partition that has few events sends
+//! them as features, one that has many sends counts. Where these meet, or the features are too many together, those that
+//! sent features are asked again for counts ([`crate::Tile::density`]).
+
+use super::WireError;
+use super::envelope::{Kind, Opened};
+use super::grid::PartialGrid;
+use crate::control::Stats;
+use crate::mvt::{Feature, Layer};
+use crate::tile::{CELLS, TILE_EVENTS_MAX, Tile, is_too_much};
+use crate::token::{base64url, base64url_decode};
+use arrow_array::builder::{FixedSizeBinaryBuilder, ListBuilder, UInt32Builder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{UInt8Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ListArray, RecordBatch, UInt8Array, UInt64Array};
+use meridian_index::Key;
+use meridian_model::Seq;
+use std::sync::Arc;
+
+const KIND: Kind = Kind { name: "tile", version: 1 };
+const FOUND: &str = "meridian.found";
+const NAMES: &str = "meridian.names";
+const VALUES: &str = "meridian.values";
+
+/// What one partition says to a question for a tile.
+#[derive(Debug)]
+pub enum PartialTile {
+    /// Its events, which are few.
+    Drawn(Drawing),
+    /// A count for each cell.
+    Counted(PartialGrid),
+}
+
+/// The events of one partition as features of a tile.
+#[derive(Debug)]
+pub struct Drawing {
+    /// Events that touch the tile, drawn or not.
+    pub(crate) found: u64,
+    /// Events that are drawn.
+    pub(crate) drawn: u64,
+    pub(crate) layer: Layer,
+    /// The place of each feature in natural order; none of a drawing that is not to be merged.
+    pub(crate) places: Vec<(Key, Seq)>,
+    pub(crate) stats: Stats,
+}
+
+impl PartialTile {
+    pub(crate) fn stats_mut(&mut self) -> &mut Stats {
+        match self {
+            PartialTile::Drawn(drawing) => &mut drawing.stats,
+            PartialTile::Counted(grid) => &mut grid.stats,
+        }
+    }
+
+    /// Merges what all partitions say, given in their order. `None` if they must be asked for counts: see the module.
+    pub fn merge(parts: Vec<PartialTile>, question: &Tile) -> Result<Option<PartialTile>, WireError> {
+        let (mut drawings, mut grids) = (Vec::new(), Vec::new());
+        for part in parts {
+            match part {
+                PartialTile::Drawn(drawing) => drawings.push(drawing),
+                PartialTile::Counted(grid) => grids.push(grid),
+            }
+        }
+        let mut grids = grids.into_iter();
+        match grids.next() {
+            None => Ok(draw_all(&drawings, question).map(PartialTile::Drawn)),
+            Some(mut all) if drawings.is_empty() => {
+                grids.try_for_each(|grid| all.merge(&grid))?;
+                Ok(Some(PartialTile::Counted(all)))
+            }
+            Some(_) => Ok(None),
+        }
+    }
+
+    /// As an Arrow record batch: a row for each feature or cell.
+    pub fn to_arrow(&self) -> Result<RecordBatch, WireError> {
+        let drawing = match self {
+            PartialTile::Drawn(drawing) => drawing,
+            PartialTile::Counted(grid) => return grid.to_arrow(),
+        };
+        let features = drawing.layer.record();
+        if features.len() != drawing.places.len() {
+            return Err(KIND.malformed("its features were not kept to be merged"));
+        }
+        let values: Vec<String> = drawing.layer.values().into_iter().map(base64url).collect();
+        let json = |texts: serde_json::Result<String>| texts.map_err(|e| KIND.malformed(e.to_string()));
+        let mut keys = FixedSizeBinaryBuilder::with_capacity(features.len(), 16);
+        for (key, _) in &drawing.places {
+            keys.append_value(key.0.to_be_bytes()).map_err(|e| KIND.malformed(e.to_string()))?;
+        }
+        let mut envelope = KIND.seal(&drawing.stats);
+        envelope.says(FOUND, drawing.found);
+        envelope.says(NAMES, json(serde_json::to_string(&drawing.layer.names()))?);
+        envelope.says(VALUES, json(serde_json::to_string(&values))?);
+        envelope.column("key", Arc::new(keys.finish()));
+        envelope.column("seq", Arc::new(drawing.places.iter().map(|(_, seq)| seq.0).collect::<UInt64Array>()));
+        envelope.column("kind", Arc::new(features.iter().map(|feature| feature.kind).collect::<UInt8Array>()));
+        envelope.column("tags", Arc::new(lists(features.iter().map(|feature| &feature.tags))));
+        envelope.column("commands", Arc::new(lists(features.iter().map(|feature| &feature.commands))));
+        envelope.finish(features.len())
+    }
+
+    /// Reads what [`PartialTile::to_arrow`] wrote.
+    pub fn from_arrow(batch: &RecordBatch) -> Result<PartialTile, WireError> {
+        if !KIND.is_of(batch) {
+            return PartialGrid::from_arrow(batch, CELLS).map(PartialTile::Counted);
+        }
+        let opened = KIND.open(batch)?;
+        let texts = |name: &str| {
+            let texts: Option<Vec<String>> = serde_json::from_str(&opened.said::<String>(name)?).ok();
+            texts.ok_or_else(|| opened.malformed(format!("{name} is not a list of texts")))
+        };
+        let (names, values) = (texts(NAMES)?, texts(VALUES)?);
+        let values: Option<Vec<Vec<u8>>> = values.iter().map(|value| base64url_decode(value)).collect();
+        let values = values.ok_or_else(|| opened.malformed("a value is not base64url"))?;
+        let (keys, seqs) = (opened.sixteens("key")?, opened.numbers::<UInt64Type>("seq")?);
+        let kinds = opened.numbers::<UInt8Type>("kind")?;
+        let (tags, commands) = (list_column(&opened, "tags")?, list_column(&opened, "commands")?);
+        // No name: the tile's layer is made where all partitions are put together.
+        let mut layer = Layer::recording("");
+        let mut places = Vec::with_capacity(opened.rows());
+        for row in 0..opened.rows() {
+            let (tags, commands) = (list(tags, row), list(commands, row));
+            let (Some(tags), Some(commands)) = (tags, commands) else {
+                return Err(opened.malformed("a feature is not made of numbers"));
+            };
+            let feature = Feature { kind: kinds.value(row), tags, commands };
+            add(&mut layer, &feature, &names, &values).ok_or_else(|| opened.malformed("a tag that says nothing"))?;
+            let key = keys.value(row).try_into().map_or_else(|_| Key::default(), |key| Key(u128::from_be_bytes(key)));
+            places.push((key, Seq(seqs.value(row))));
+        }
+        let (found, drawn) = (opened.said(FOUND)?, places.len() as u64);
+        Ok(PartialTile::Drawn(Drawing { found, drawn, layer, places, stats: opened.stats()? }))
+    }
+}
+
+/// Draws the features of several partitions in natural order, as one would have; `None` if they are too many.
+fn draw_all(drawings: &[Drawing], question: &Tile) -> Option<Drawing> {
+    let found = drawings.iter().fold(0u64, |all, drawing| all.saturating_add(drawing.found));
+    if found > TILE_EVENTS_MAX as u64 {
+        return None;
+    }
+    let tables: Vec<(Vec<&str>, Vec<&[u8]>)> = drawings.iter().map(|d| (d.layer.names(), d.layer.values())).collect();
+    let mut order: Vec<((Key, Seq), usize, usize)> = Vec::new();
+    for (part, drawing) in drawings.iter().enumerate() {
+        order.extend(drawing.places.iter().enumerate().map(|(row, place)| (*place, part, row)));
+    }
+    order.sort_unstable();
+    let mut all = Drawing {
+        found,
+        drawn: 0,
+        layer: Layer::recording(&question.layer),
+        places: Vec::with_capacity(order.len()),
+        stats: Stats::default(),
+    };
+    for (place, part, row) in order {
+        let feature = drawings[part].layer.record().get(row)?;
+        add(&mut all.layer, feature, &tables[part].0, &tables[part].1)?;
+        all.places.push(place);
+        all.drawn += 1;
+        if is_too_much(all.drawn, &all.layer) {
+            return None;
+        }
+    }
+    drawings.iter().for_each(|drawing| all.stats.merge(&drawing.stats));
+    Some(all)
+}
+
+/// Adds a feature to a layer, whose tags are numbers of these names and values; `None` if there are none of a number.
+fn add(layer: &mut Layer, feature: &Feature, names: &[impl AsRef<str>], values: &[impl AsRef<[u8]>]) -> Option<()> {
+    let (pairs, rest) = feature.tags.as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    let known = |[name, value]: &[u32; 2]| Some((names.get(*name as usize)?, values.get(*value as usize)?));
+    let tags: Vec<_> = pairs.iter().map(known).collect::<Option<_>>()?;
+    tags.into_iter().for_each(|(name, value)| layer.tag(name.as_ref(), value.as_ref()));
+    layer.encoded(feature.kind, &feature.commands);
+    Some(())
+}
+
+fn lists<'a>(lists: impl Iterator<Item = &'a Vec<u32>>) -> ListArray {
+    let mut builder = ListBuilder::new(UInt32Builder::new());
+    for list in lists {
+        builder.values().append_slice(list);
+        builder.append(true);
+    }
+    builder.finish()
+}
+
+fn list_column<'a>(opened: &Opened<'a>, name: &str) -> Result<&'a ListArray, WireError> {
+    opened.column(name, false, |column| column.as_list_opt::<i32>())
+}
+
+fn list(lists: &ListArray, row: usize) -> Option<Vec<u32>> {
+    let list = lists.value(row);
+    list.as_primitive_opt::<UInt32Type>().filter(|list| list.null_count() == 0).map(|list| list.values().to_vec())
+}
