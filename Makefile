@@ -33,7 +33,7 @@ web/dist/.built: web/node_modules/.installed $(WEB_SOURCES)
 	cd web && npm run build
 	@touch $@
 
-# Its own profile, without the lab and the labels of pictures: half of the release's processor time (decision 027).
+# Its own profile, without the lab and the labels of images: less to build before a first run (decision 027).
 demo: web ## Load real data into ./demo-data and serve it; PORT= and DATA= override
 	cargo build --profile demo --locked -p meridian-cli --no-default-features
 	@MERIDIAN=$(TARGET)/demo/meridian PORT=$(PORT) DATA=$(DATA) scripts/demo.sh
