@@ -21,16 +21,16 @@ pub struct Options {
     pub log_file_bytes: u64,
     /// Most bytes of one batch.
     pub batch_bytes: u64,
-    /// Least events of a segment that a flush or merge cuts off for a shorter range of time.
+    /// Min events of a segment that a flush or merge cuts off for a shorter range of time.
     pub segment_rows_min: u32,
     /// Most events of one segment.
     pub segment_rows_max: u32,
     /// Most events of one merge, which keeps four bytes of each in memory. Runs beyond a quarter of it stay as they are.
     pub merge_rows_max: u64,
-    /// Most bytes kept on disk over all collections to serve what is at rest: `.segment` files, which always stay, and Arrow
+    /// Most bytes kept on disk over all collections to serve what is archived: `.segment` files, which always stay, and Arrow
     /// rows. Beyond it the Arrow rows that were unused longest go, and are read from GeoParquet.
     pub serving_bytes: u64,
-    /// Least events of a segment that is written as GeoParquet without being asked for.
+    /// Min events of a segment that is archived (as GeoParquet) without being asked for.
     pub rest_rows_min: u32,
     /// How long files that were listed for other programs stay, though a merge replaced them.
     pub files_memory: Duration,
@@ -104,7 +104,7 @@ pub struct Settings {
     pub retention_bytes: Option<u64>,
 }
 
-/// Settings that somebody names; the others stay as they are.
+/// Settings that a caller names; the others stay as they are.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SettingsChange {
     /// Another durability, which only a new collection takes.

@@ -148,6 +148,7 @@ impl BackupFolder {
                 return Err(StoreError::corrupt(&stored, "it has another length than the backup says"));
             }
         }
+        // Files before the listing: a listing that is in place names only files that are durable.
         self.disk.sync_dir(&files).map_err(StoreError::io("sync", &files))?;
         replace_file_as(OpenMode::CreatePrivate, self.disk.as_ref(), &path, &listing)?;
         self.sweep(&backup);

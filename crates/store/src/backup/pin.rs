@@ -1,13 +1,13 @@
 //! A collection at one position, held as it is while it is copied.
 
-use crate::catalog::manifest::{Manifest, rest_name, rows_name, segment_name};
+use crate::catalog::manifest::{Manifest, archive_name, rows_name, segment_name};
 use crate::catalog::sidecars::sidecars;
 use crate::codec::FRAME_BYTES;
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::ingest::partition::Partition;
 use crate::part::Part;
-use crate::part::segment::{RestFile, RowsFile};
+use crate::part::segment::{Archive, RowsFile};
 use crate::seams::Object;
 use meridian_model::{Invalid, Seq};
 use std::path::PathBuf;
@@ -36,12 +36,13 @@ enum Kind {
     /// What is served beside a segment's rows.
     Index(Arc<Part>),
     Rows(Arc<RowsFile>),
-    Rest(Arc<RestFile>),
+    Archive(Arc<Archive>),
 }
 
 impl Collection {
     /// Everything acknowledged before the call, and whole batches of what came during it.
     pub(super) fn pin(&self) -> Result<Pinned, StoreError> {
+        // Refused before the flush: a copy of a collection that lacks something would look whole.
         self.core.lock().check_whole()?;
         if self.is_durable() {
             self.flush()?;
@@ -80,8 +81,10 @@ impl Partition {
         for e in &self.entries {
             let (Some(meta), Some(segment)) = (self.segments.get(&e.part.number), e.part.segment()) else { continue };
             events += u64::from(meta.rows) - e.dead.count_by(flushed.0);
-            match (meta.rest, segment.rest(), segment.rows_file()) {
-                (Some(_), Some(rest), _) => files.push(self.open_pinned(rest_name(meta.file), Kind::Rest(rest))?),
+            match (meta.archive, segment.archive(), segment.rows_file()) {
+                (Some(_), Some(archive), _) => {
+                    files.push(self.open_pinned(archive_name(meta.file), Kind::Archive(archive))?)
+                }
                 (None, _, Some(rows)) => {
                     files.push(self.open_pinned(rows_name(meta.file), Kind::Rows(rows))?);
                     files.push(self.open_pinned(segment_name(meta.file), Kind::Index(e.part.clone()))?);
@@ -108,7 +111,7 @@ impl PinnedFile {
     /// Name in a backup: it says what the file holds.
     pub(super) fn stored(&self, seed: u64) -> Result<String, StoreError> {
         let mark = match &self.kind {
-            Kind::Rest(rest) => rest.entry.crc32c,
+            Kind::Archive(archive) => archive.entry.crc32c,
             // The checksum of all else stands in these bytes.
             Kind::Framed => self.crc_of(0, FRAME_BYTES)?,
             Kind::Index(_) | Kind::Rows(_) => self.crc_of(self.bytes.saturating_sub(24), 24)?,
@@ -131,7 +134,7 @@ impl PinnedFile {
     pub(super) fn verify(&self) -> Result<(), StoreError> {
         let bad = match &self.kind {
             Kind::Framed => return self.verify_frame(),
-            Kind::Rest(rest) => rest.verify(),
+            Kind::Archive(archive) => archive.verify(),
             Kind::Rows(rows) => rows.verify(),
             Kind::Index(part) => part.segment().map(|s| s.index.verify(&s.footer.blocks)).unwrap_or_default(),
         };

@@ -20,7 +20,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Makes the data folder of `options` from the backup in `from`, and opens it once: what is served beside events at rest
+/// Makes the data folder of `options` from the backup in `from`, and opens it once: what is served beside archives
 /// is made anew, and each collection must come out at the position and with the events that the backup says.
 ///
 /// The data folder must not exist, or be empty, or hold the beginning of a restore of this very backup. It becomes a
@@ -48,6 +48,7 @@ pub fn restore(
     };
     let root = options.data.clone();
     begin(disk.as_ref(), &root, &backup)?;
+    // No server may open the folder before the marker is in it.
     let held = disk.lock(&root.join(LOCK)).map_err(|e| match e.kind() {
         ErrorKind::WouldBlock => StoreError::InUse { path: root.clone() },
         _ => StoreError::io("lock", &root.join(LOCK))(e),
@@ -114,6 +115,7 @@ fn restore_collection(
     for file in &saved.files {
         let (source, path) = (from.join(FILES).join(&file.stored), segments.join(&file.name));
         let to = disk.open(&path, OpenMode::Create).map_err(StoreError::io("create", &path))?;
+        // Copied and compared in one pass: a file of the backup that changed since is never used.
         let mut at = 0;
         copy(disk, &source, file, &mut |piece| {
             to.write_at(at, piece).map_err(StoreError::io("write", &path))?;

@@ -97,7 +97,7 @@ impl Catalog for DiskCatalog {
                 Ok(bytes)
             }
             Err(error) => {
-                // Once the new manifest may stand in its place, nobody knows which one a crash would leave: the rename may be
+                // Once the new manifest may stand in its place, which one a crash would leave is unknown: the rename may be
                 // in the folder and not yet on disk.
                 *self.known.lock() = None;
                 match self.standing() {

@@ -45,7 +45,7 @@ impl Lineage {
         committed
     }
 
-    /// Which manifest stands after a commit of which nobody knows the outcome. A third one is another writer's.
+    /// Which manifest stands after a commit of unknown outcome. A third one is another writer's.
     fn settle(&self, before: u64, tried: u64) -> Result<u64, CommitError> {
         // This commit has not begun: that the catalog does not answer says nothing of the manifest at hand.
         let newest = self.catalog.newest().map_err(CommitError::Clean)?.map_or(0, |newest| newest.manifest.version());

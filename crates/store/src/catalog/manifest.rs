@@ -7,7 +7,7 @@ use crate::catalog::ranges::Range;
 use crate::codec::{frame, unframe};
 use crate::error::StoreError;
 use crate::options::Settings;
-use crate::part::segment::RestEntry;
+use crate::part::segment::ArchiveEntry;
 use meridian_model::Schema;
 use meridian_model::seq::SeqLayout;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub struct Manifest {
     pub(crate) segments: Vec<SegmentEntry>,
     /// Files of idempotency keys, oldest first.
     pub(crate) keys: Vec<KeysEntry>,
-    /// Files at rest that somebody outside was told of: they stay until the time, in microseconds since 1970, even if
+    /// Archives that other programs were told of. They stay until the time, in microseconds since 1970, even if
     /// no segment is made of them any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) listed: Vec<(u64, i64)>,
@@ -69,9 +69,9 @@ pub(crate) struct SegmentEntry {
     /// The file of its dead rows, and how many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dead: Option<(u64, u64)>,
-    /// The rows at rest: from then on they are the truth, and the segment's other files are made from them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) rest: Option<RestEntry>,
+    /// The archive of its rows: from then on it is the truth, and the segment's other files are made from it.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "rest")]
+    pub(crate) archive: Option<ArchiveEntry>,
 }
 
 /// A file of idempotency keys.
@@ -92,8 +92,8 @@ pub(crate) fn rows_name(file: u64) -> String {
     format!("{file:016x}.rows")
 }
 
-/// Name of a segment's rows as GeoParquet.
-pub(crate) fn rest_name(file: u64) -> String {
+/// Name of a segment's archive: its rows as GeoParquet.
+pub(crate) fn archive_name(file: u64) -> String {
     format!("{file:016x}.parquet")
 }
 

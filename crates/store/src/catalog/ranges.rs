@@ -32,7 +32,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The least range that holds both units.
+    /// The smallest range that holds both units.
     pub(crate) fn covering(first: i64, last: i64) -> Range {
         let level = (0..63u8).find(|level| first >> level == last >> level);
         match level {

@@ -1,7 +1,7 @@
 //! The small files beside segments: which rows are dead, which are hidden, and which files a manifest names.
 
 use crate::catalog::manifest::{
-    Manifest, SegmentEntry, dead_name, hidden_name, keys_name, rest_name, rows_name, segment_name,
+    Manifest, SegmentEntry, archive_name, dead_name, hidden_name, keys_name, rows_name, segment_name,
 };
 use crate::codec::{frame, put_bytes, put_u32, put_u64, unframe};
 use crate::error::StoreError;
@@ -33,6 +33,7 @@ impl Partition {
         for e in entries.iter().filter(|e| e.dead.count() > 0) {
             let Some(meta) = segments.get(&e.part.number) else { continue };
             let count = e.dead.count_by(last.0);
+            // Deaths are only ever added up to a position, so an equal count means equal rows.
             if count != meta.dead.map_or(0, |(_, count)| count) {
                 changed.push((e, count));
             }
@@ -88,7 +89,7 @@ impl Partition {
     pub(crate) fn remove_sidecars(&self, old: &Manifest) {
         let named = sidecars(&self.manifest);
         for name in sidecars(old).difference(&named) {
-            // A sidecar is read when a partition is opened, and by nobody after that.
+            // A sidecar is read when a partition is opened, and not after that.
             delete(self.shared.objects.as_ref(), name);
         }
     }
@@ -102,21 +103,21 @@ pub(crate) fn sidecars(manifest: &Manifest) -> BTreeSet<String> {
 }
 
 /// All files in the folder of segments that a manifest names. Those of lists whose time is over go with the upkeep
-/// ([`Partition::sweep_listed`]), not because somebody opens the folder.
+/// ([`Partition::sweep_listed`]), not because the folder is opened.
 pub(crate) fn files_of(manifest: &Manifest) -> BTreeSet<String> {
     let mut files = sidecars(manifest);
     files.extend(manifest.segments.iter().flat_map(|s| [segment_name(s.file), rows_name(s.file)]));
-    files.extend(manifest.segments.iter().filter(|s| s.rest.is_some()).map(|s| rest_name(s.file)));
-    files.extend(manifest.listed.iter().map(|(file, _)| rest_name(*file)));
+    files.extend(manifest.segments.iter().filter(|s| s.archive.is_some()).map(|s| archive_name(s.file)));
+    files.extend(manifest.listed.iter().map(|(file, _)| archive_name(*file)));
     files
 }
 
-/// Those of them that a backup holds: of a segment at rest all but its rows can be made anew.
+/// The files that a backup holds: of an archived segment all but the archive can be made anew.
 pub(crate) fn needed_files(manifest: &Manifest) -> BTreeSet<String> {
     let mut files = sidecars(manifest);
     for meta in &manifest.segments {
-        match meta.rest {
-            Some(_) => files.extend([rest_name(meta.file)]),
+        match meta.archive {
+            Some(_) => files.extend([archive_name(meta.file)]),
             None => files.extend([segment_name(meta.file), rows_name(meta.file)]),
         }
     }

@@ -114,8 +114,9 @@ impl Collection {
         self.shared.state.load_full()
     }
 
-    /// The collection as of now: everything that was acknowledged before the call. Waits for nobody.
+    /// The collection as of now: everything that was acknowledged before the call. Waits for no writer.
     pub fn snapshot(&self) -> Snapshot {
+        // The state is loaded inside, so that a merge cannot raise the floor above it between the two.
         let state = self.shared.horizon.take(self.shared.seams.clock.elapsed(), || {
             let state = self.state();
             (Seq::end_of(state.position).0, state)
@@ -220,7 +221,7 @@ impl Collection {
             } else {
                 stats.segments += 1;
                 let segment = view.part.segment();
-                stats.rest_bytes += segment.and_then(|s| s.rest()).map_or(0, |rest| rest.entry.bytes);
+                stats.rest_bytes += segment.and_then(|s| s.archive()).map_or(0, |archive| archive.entry.bytes);
                 stats.rows_bytes += segment.and_then(|s| s.rows_held()).map_or(0, |(bytes, _)| bytes);
                 stats.bytes += view.part.bytes();
             }
@@ -260,6 +261,7 @@ impl Collection {
         if fields.is_empty() && settings.is_none() {
             return Ok(());
         }
+        // One lock from reading the schema to committing the change: of two changes neither undoes the other.
         let mut core = self.core.lock();
         let mut schema = core.manifest.schema.clone();
         for field in fields {

@@ -7,7 +7,7 @@ use crate::maintenance::pace::Load;
 use crate::options::{Options, Settings};
 use crate::part::cache::BlockCache;
 use crate::part::removal::Removal;
-use crate::part::segment::SegmentPlace;
+use crate::part::segment::SegmentAccess;
 use crate::part::{Context, PartView};
 use crate::seams::{Objects, Seams};
 use crate::snapshot::horizon::Horizon;
@@ -63,8 +63,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn place(&self) -> SegmentPlace {
-        SegmentPlace {
+    pub(crate) fn place(&self) -> SegmentAccess {
+        SegmentAccess {
             objects: self.objects.clone(),
             removal: Some(self.removal.clone()),
             cache: self.cache.clone(),

@@ -54,7 +54,7 @@ counters!(
     add_cache_misses cache_misses cache_misses, add_bytes_read bytes_read bytes_read,
     add_bytes_taken bytes_taken bytes_taken, add_log_bytes log_bytes log_bytes,
     add_flush_bytes flush_bytes flush_bytes, add_merge_bytes merge_bytes merge_bytes,
-    add_rest_bytes rest_bytes rest_bytes, add_sidecar_bytes sidecar_bytes sidecar_bytes,
+    add_archive_bytes rest_bytes rest_bytes, add_sidecar_bytes sidecar_bytes sidecar_bytes,
     add_flush_rows flush_rows flush_rows, add_merge_rows merge_rows merge_rows,
     add_syncs syncs syncs, add_groups groups groups, add_expired expired expired
 );
@@ -70,9 +70,9 @@ pub struct CollectionStats {
     pub bounds: Option<Bounds>,
     /// Bytes on disk, the log left out.
     pub bytes: u64,
-    /// Those of them that are GeoParquet at rest.
+    /// Of these, bytes of archives (GeoParquet).
     pub rest_bytes: u64,
-    /// Those of them that are rows as Arrow: a cache, where the rows are at rest too.
+    /// Of these, bytes of Arrow rows: a cache, where there is an archive too.
     pub rows_bytes: u64,
     /// Segment files.
     pub segments: u64,

@@ -8,11 +8,11 @@ use crate::maintenance::expiry::{self, EXPIRY_EVERY_US, Expired, Expiry};
 use crate::maintenance::job::{Job, Output};
 use crate::options::Settings;
 use crate::part::removal::delete;
+use crate::seams::wait;
 use meridian_model::Invalid;
 use roaring::RoaringBitmap;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 /// A flush or merge in hand: begun, worked off, then installed. [`Collection::maintain`] does all three in one go.
 pub struct Work {
@@ -43,8 +43,9 @@ impl Collection {
         if found.values().all(RoaringBitmap::is_empty) {
             return Ok(None);
         }
+        // Expiry goes through the queue as writes do: it has a position, and the log replays it.
         let request = Request { change: Change::Expire(Expiry { before, found }), key: None };
-        let deadline = Instant::now() + self.shared.options.write_wait;
+        let deadline = wait::deadline(self.shared.options.write_wait);
         match self.commit(request, 1024, deadline) {
             Ok(Done::Stored(outcome)) => {
                 self.shared.counters.add_expired(outcome.killed);
@@ -86,6 +87,7 @@ impl Collection {
 
     /// Moves all memory trees into segments, and waits for it.
     pub fn flush(&self) -> Result<(), StoreError> {
+        // Two flushes would each take a part of the memory trees; a flush must take all.
         let _lane = self.memory_lane.lock();
         let job = {
             let mut core = self.core.lock();
@@ -126,6 +128,7 @@ impl Collection {
 
     /// Works off what was begun. Readers and writers go on meanwhile.
     pub fn run(&self, work: &mut Work) {
+        // Numbers first: no file of this process may have a name that another process has chosen.
         let numbered = if work.job.writes_files() { self.core.lock().claim_numbers() } else { Ok(()) };
         work.output = Some(numbered.and_then(|()| work.job.run(&self.shared, &self.stop)));
     }
@@ -152,6 +155,7 @@ impl Collection {
         // The job is done with its inputs: what only it pinned goes now.
         self.remove_obsolete();
         self.wake.wake();
+        // Under the lock of those who wait for room: a writer between its look and its wait would miss the call.
         let _lock = self.room_lock.lock();
         self.room.notify_all();
         result
@@ -172,8 +176,10 @@ impl Collection {
     pub(crate) fn close(&self, flush: bool) -> Result<(), StoreError> {
         let settle = flush && self.is_durable() && self.state().refuses.is_none();
         let flushed = if settle { self.flush() } else { Ok(()) };
+        // Only now: the flush above must not be stopped.
         self.stop.store(true, Ordering::Release);
-        // Whoever is at work is through once the lanes and the core can be had.
+        // Jobs at work are through once the lanes and the core can be had.
+        // A lane is free once its job is done.
         drop(self.memory_lane.lock());
         drop(self.segment_lane.lock());
         let memory = self.shared.memory.swap(0, Ordering::AcqRel);

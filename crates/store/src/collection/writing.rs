@@ -7,6 +7,7 @@ use crate::ingest::partition::{Done, Key, Request, body_of};
 use crate::ingest::stage::{Change, Events, Target};
 use crate::options::Durability;
 use crate::part::{CHUNK_ROWS, PartView};
+use crate::seams::wait;
 use meridian_model::seq::BATCH_EVENTS_MAX;
 use meridian_model::{Batch, IdRole, Invalid, Seq};
 use std::sync::atomic::Ordering;
@@ -182,7 +183,7 @@ impl Collection {
     }
 
     fn commit_in_turn(&self, request: Request, bytes: usize, deadline: Option<Instant>) -> Result<Done, WriteError> {
-        let deadline = deadline.unwrap_or_else(|| Instant::now() + self.shared.options.write_wait);
+        let deadline = deadline.unwrap_or_else(|| wait::deadline(self.shared.options.write_wait));
         let _writing = self.shared.load.enter();
         self.wait_for_room(deadline)?;
         self.commit(request, bytes, deadline)
@@ -242,8 +243,9 @@ impl Collection {
         if self.has_room() {
             return Ok(());
         }
+        // A simulator has no threads: the writer does their work.
         if !self.shared.options.background {
-            // Nobody else will make room.
+            // No thread will make room.
             let _ = self.flush();
             return Ok(());
         }
@@ -254,9 +256,9 @@ impl Collection {
             }
             self.wake.wake();
             // A flush of another collection makes room as well and does not wake this one.
-            let soon = Instant::now() + std::time::Duration::from_millis(50);
+            let soon = wait::deadline(std::time::Duration::from_millis(50));
             self.room.wait_until(&mut lock, soon.min(deadline));
-            if Instant::now() >= deadline {
+            if wait::left(deadline).is_none() {
                 return Err(WriteError::no_room());
             }
         }

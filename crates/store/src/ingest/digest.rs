@@ -12,7 +12,7 @@ use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::{DataType, TimeUnit};
 use meridian_model::Batch;
 
-/// Stands for a batch that nobody knows: keys of older versions have it.
+/// Stands for a batch that is not known: keys of older versions have it.
 pub(crate) const UNKNOWN: u64 = 0;
 
 /// The digest of a batch with all its columns; never [`UNKNOWN`].

@@ -37,7 +37,7 @@ pub(crate) struct Remembered {
 }
 
 impl Remembered {
-    /// Whether a batch with this digest may be the one that was written. Of a key of an older version nobody can tell.
+    /// Whether a batch with this digest may be the one that was written. Of a key of an older version that is unknown.
     pub(crate) fn fits(&self, batch: u64) -> bool {
         [batch, digest::UNKNOWN].contains(&self.batch)
     }
@@ -125,10 +125,12 @@ impl IdempotencyKeys {
             .filter_map(|digest| Some((*digest, *self.keys.get(digest)?)))
             .filter(|(_, what)| what.position <= flushed)
             .collect();
+        // One file with all keys takes the place of many small ones: a start reads few.
         if kept.len() + 1 > FILES_MAX {
             fresh = self.keys.iter().map(|(d, r)| (*d, *r)).filter(|(_, r)| r.position <= flushed).collect();
             kept.clear();
         }
+        // In order of the hash, so that the same keys give the same bytes.
         fresh.sort_unstable_by_key(|(digest, _)| *digest);
         fresh.dedup_by_key(|(digest, _)| *digest);
         if fresh.is_empty() {

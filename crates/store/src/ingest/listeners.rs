@@ -1,11 +1,11 @@
-//! Whoever wants to hear of what is written.
+//! Subscribers to what is written.
 
 use crate::catalog::manifest::Manifest;
 use meridian_model::{Batch, Heard, Seq, Subscriber};
 use parking_lot::RwLock;
 use std::sync::Arc;
 
-/// Those who hear of every write, in all collections of a store.
+/// The subscribers of every write, in all collections of a store.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners(RwLock<Vec<Arc<dyn Subscriber>>>);
 
@@ -14,12 +14,12 @@ impl Listeners {
         self.0.write().push(subscriber);
     }
 
-    /// Whether there is anybody who may listen.
+    /// Whether there are subscribers.
     pub(crate) fn any(&self) -> bool {
         !self.0.read().is_empty()
     }
 
-    /// Tells of writes to a collection at these positions. Who begins to listen while a write is made durable hears of it.
+    /// Tells of writes to a collection at these positions. A subscriber that comes while a write is made durable is told of it.
     pub(crate) fn tell(&self, of: &Manifest, written: Vec<(u64, Batch)>) {
         if written.is_empty() || !self.0.read().iter().any(|subscriber| subscriber.listens()) {
             return;

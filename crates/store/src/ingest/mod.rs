@@ -1,8 +1,8 @@
 //! What writes: from a batch in a caller's hand to a durable group that readers see.
 //!
 //! Start at `partition.rs`, the state machine that commits a group. `queue.rs` makes groups out of concurrent writes, `stage/` works a
-//! group out before any of it is durable, `idempotency.rs` recognises a batch that was sent before, `bodies.rs` has the
-//! bodies of log records, and `listeners.rs` tells subscribers.
+//! group out before any of it is durable, `idempotency.rs` recognises a batch that was sent before, `replay.rs` does the same
+//! for what the log held, `bodies.rs` has the bodies of log records, and `listeners.rs` tells subscribers.
 
 pub(crate) mod bodies;
 pub(crate) mod digest;
@@ -11,4 +11,5 @@ pub(crate) mod listeners;
 pub(crate) mod partition;
 pub(crate) mod pending;
 pub(crate) mod queue;
+mod replay;
 pub(crate) mod stage;

@@ -9,15 +9,11 @@ use crate::catalog::manifest::{Manifest, SegmentEntry};
 use crate::catalog::numbers::next_epoch;
 use crate::collection::shared::{Shared, State, seen_of};
 use crate::error::{Problem, StoreError, WriteError};
-use crate::ingest::bodies::{
-    decode_events, decode_expiry, decode_targets, encode_events, encode_expiry, encode_targets,
-};
-use crate::ingest::digest;
+use crate::ingest::bodies::{encode_events, encode_expiry, encode_targets};
 use crate::ingest::idempotency::{IdempotencyKeys, Remembered};
 use crate::ingest::stage::{Change, Events, Outcome, Stage, Staging, kind_of};
 use crate::log::{Kind, Record};
 use crate::maintenance::choice::{RUNS_MERGED, tier};
-use crate::maintenance::expiry::Expiry;
 use crate::maintenance::runs::merge_runs;
 use crate::options::Settings;
 use crate::part::{Context, Entry, PartView};
@@ -31,8 +27,6 @@ use std::sync::atomic::Ordering;
 const INLINE_ROWS_MAX: u64 = 1 << 15;
 /// From this many runs on a writer merges whatever the size, so that readers never face more.
 const RUNS_MAX: usize = 48;
-/// Most bytes of events replayed into one memory tree.
-const REPLAY_BYTES: usize = 32 << 20;
 
 /// One partition of a collection.
 #[derive(Debug)]
@@ -111,6 +105,7 @@ impl Partition {
         if let Some(why) = &self.refuses {
             return group.iter().map(|_| Err(WriteError::Refused(why.clone()))).collect();
         }
+        // The group is worked out against the parts of now. The caller holds the lock, so they cannot change before it is applied.
         let context = self.context.clone();
         let mut stage = Stage::new(&self.entries, &context, self.position + 1);
         let mut records = Vec::new();
@@ -119,6 +114,7 @@ impl Partition {
         let (durable, mut taken) = (self.log.is_some(), 0);
         for request in group {
             if let Some(key) = &request.key {
+                // A retry may stand in the same group as its first try: keys of the group count as well.
                 let known = fresh.get(&key.text).copied().or_else(|| self.keys.get(key.text.as_bytes(), now));
                 if let Some(known) = known {
                     let (position, events) = (known.position, u64::from(known.events));
@@ -126,6 +122,7 @@ impl Partition {
                     answers.push(if known.fits(key.batch) { Ok(Done::Duplicate(known)) } else { Err(reused) });
                     continue;
                 }
+                // A key that is forgotten early would let a retry be stored twice: with no room for one more, the write is refused.
                 if self.keys.len() + fresh.len() >= self.shared.options.keys_max {
                     answers.push(Err(WriteError::Busy(format!(
                         "{} idempotency keys within {} s are as many as are remembered: send without a key, or later",
@@ -189,12 +186,14 @@ impl Partition {
                 }
             }
         }
+        // From here on the group is durable, so nothing below may fail: keys, then parts, then the new state, then the subscribers.
         for (key, what) in fresh {
             self.keys.remember(key.as_bytes(), what);
         }
         self.shared.counters.add_bytes_taken(taken);
         self.shared.counters.add_groups(1);
         self.apply(staging, position);
+        // Told last: a subscriber that asks at once finds what it was told of.
         self.shared.listeners.tell(&self.manifest, heard);
         answers
     }
@@ -208,7 +207,7 @@ impl Partition {
     }
 
     /// Keeps the number of memory trees logarithmic: the youngest of a like size become one.
-    fn merge_small_runs(&mut self) {
+    pub(super) fn merge_small_runs(&mut self) {
         loop {
             let runs = self.loose_runs();
             let Some((&last, _)) = runs.split_last() else { return };
@@ -217,6 +216,7 @@ impl Partition {
                 runs.iter().rev().copied().take_while(|i| tier(u64::from(self.entries[*i].part.rows)) <= own).collect();
             let rows: u64 = tail.iter().map(|i| u64::from(self.entries[*i].part.rows)).sum();
             let crowded = runs.len() >= RUNS_MAX;
+            // A writer pays for small merges only, or all writers would wait for one; past the max number of runs readers would.
             if tail.len() < RUNS_MERGED || (rows > INLINE_ROWS_MAX && !crowded) {
                 return;
             }
@@ -266,6 +266,7 @@ impl Partition {
         };
         let seen = seen_of(&views);
         let memory: i64 = self.entries.iter().filter(|e| e.part.run().is_some()).map(|e| e.part.bytes() as i64).sum();
+        // Both sums before the state: a writer that sees the new state must not find the room of the old one.
         let before = self.shared.memory.swap(memory, Ordering::AcqRel);
         self.shared.memory_all.fetch_add(memory - before, Ordering::AcqRel);
         self.shared.state.store(Arc::new(State {
@@ -352,42 +353,6 @@ impl Partition {
         }
         Ok(())
     }
-
-    /// Replays what the log held beyond the manifest.
-    pub(crate) fn replay(&mut self, records: Vec<Record>) -> Result<(), StoreError> {
-        let context = self.context.clone();
-        let mut records = records.into_iter().peekable();
-        while records.peek().is_some() {
-            let mut stage = Stage::new(&self.entries, &context, self.position + 1);
-            let mut remembered = Vec::new();
-            while stage.bytes() < REPLAY_BYTES {
-                let Some(record) = records.next() else { break };
-                // After damage a position may be missing; its number stays unused.
-                stage.next = record.position;
-                let (position, events, time, key) = (record.position, record.events, record.time, record.key.clone());
-                let replayed = replay_one(&mut stage, &context, record, !self.damaged.is_empty(), self.manifest.seed);
-                if !key.is_empty() {
-                    let batch = *replayed.as_ref().unwrap_or(&digest::UNKNOWN);
-                    remembered.push((key, Remembered { position, events, time, batch }));
-                }
-                if let Err(detail) = replayed {
-                    stage.next = position + 1;
-                    self.problems.push(Problem { path: self.shared.dir.join("log"), detail });
-                    let why = "an acknowledged write could not be replayed; see the problems listed";
-                    self.refuses.get_or_insert(why.to_owned());
-                }
-            }
-            let position = stage.next - 1;
-            let staging = stage.finish(self.shared.cache.number_part())?;
-            for (key, what) in remembered {
-                self.keys.remember(&key, what);
-            }
-            staging.apply(&mut self.entries);
-            self.position = self.position.max(position);
-            self.merge_small_runs();
-        }
-        Ok(())
-    }
 }
 
 type Staged = (Kind, Outcome, Vec<u8>, u64);
@@ -409,43 +374,6 @@ fn stage_one(stage: &mut Stage<'_>, change: Change) -> Result<Staged, WriteError
     };
     let outcome = stage.delete(&targets).map_err(unseen)?;
     Ok((Kind::Delete, outcome, encode_targets(&targets), 0))
-}
-
-/// Makes the change of a record, and gives the digest of its batch where it has a key. `partly`: some segments cannot be
-/// read.
-fn replay_one(
-    stage: &mut Stage<'_>,
-    context: &Arc<Context>,
-    record: Record,
-    partly: bool,
-    seed: u64,
-) -> Result<u64, String> {
-    let mut digest = digest::UNKNOWN;
-    let named = |e: String| format!("the write at position {} cannot be replayed: {e}", record.position);
-    match record.kind {
-        Kind::Delete => {
-            let targets = decode_targets(&record.body).map_err(named)?;
-            let outcome = stage.delete(&targets).map_err(|e| named(e.to_string()))?;
-            // A flush would let go of the record, and the events would be back once their segment can be read.
-            if partly && outcome.killed < targets.len() as u64 {
-                return Err(named("events that it deletes are in a segment that cannot be read".to_owned()));
-            }
-        }
-        Kind::Expire => {
-            let before = decode_expiry(&record.body).map_err(named)?;
-            stage.expire(&Expiry { before, found: HashMap::new() }).map_err(|e| named(e.to_string()))?;
-        }
-        Kind::Write | Kind::Replace => {
-            let batch = decode_events(context, &record.body).map_err(named)?;
-            if !record.key.is_empty() {
-                digest = digest::of(seed, &batch).map_err(named)?;
-            }
-            // Ids of a plain write were free when it was taken. Replacing does the same, and forgives what damage hid.
-            let events = Events::of(context, batch, true).map_err(|e| named(format!("{} ids stand twice", e.len())))?;
-            stage.write(events).map_err(|e| named(e.to_string()))?;
-        }
-    }
-    Ok(digest)
 }
 
 /// Answers with an error what would have been stored.

@@ -1,6 +1,6 @@
 //! Group commit: writers queue up, and one of them commits for all.
 //!
-//! There is no writer thread. A writer that finds nobody committing is to lead: it takes what is queued (its own write
+//! There is no writer thread. A writer that finds no commit under way is to lead: it takes what is queued (its own write
 //! among it), commits that as one group, passes the lead to the first of those that queued up meanwhile, and hands out
 //! the answers. A lone writer so pays no switch of threads, and under load a group is as large as what arrives during
 //! one sync.
@@ -9,6 +9,7 @@
 //! leading blocks. A ticket that is dropped takes its write back if it is still queued, and passes a lead on.
 
 use crate::error::WriteError;
+use crate::seams::wait;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,6 +52,7 @@ enum SlotState<A> {
 
 impl<A> Slot<A> {
     fn set(&self, state: SlotState<A>) {
+        // Woken without the lock, as the waker may poll at once.
         let waker = {
             let mut slot = self.0.lock();
             slot.0 = state;
@@ -84,6 +86,7 @@ impl<W, A> Queue<W, A> {
             let (count, bytes) = (waiting.writes.len(), waiting.bytes);
             return Err(WriteError::Busy(format!("{count} writes of {bytes} bytes wait already: try again later")));
         }
+        // Decided under the lock: of writers that come at once, one leads.
         let state = if std::mem::replace(&mut waiting.led, true) { SlotState::Waiting } else { SlotState::Lead };
         let slot = Arc::new(Slot(Mutex::new((state, None))));
         waiting.bytes += bytes;
@@ -93,10 +96,11 @@ impl<W, A> Queue<W, A> {
 
     /// Commits one group, passes the lead on, and answers the group.
     fn lead(&self, commit: impl FnOnce(Vec<W>) -> Vec<Result<A, WriteError>>) {
-        // Also where committing panics the lead goes to the next, and whoever waits for an answer gets one.
+        // Also where committing panics the lead goes to the next, and every writer that waits for an answer gets one.
         struct Led<'a, W, A>(&'a Queue<W, A>, Vec<Arc<Slot<A>>>, std::vec::IntoIter<Result<A, WriteError>>);
         impl<W, A> Drop for Led<'_, W, A> {
             fn drop(&mut self) {
+                // The lead first: the next group may start while this one is answered.
                 self.0.pass_on();
                 for slot in self.1.drain(..) {
                     slot.set(SlotState::Answered(self.2.next().unwrap_or(Err(WriteError::Closed))));
@@ -105,6 +109,7 @@ impl<W, A> Queue<W, A> {
         }
         let (mut group, mut led) = (Vec::new(), Led(self, Vec::new(), Vec::new().into_iter()));
         {
+            // A group takes what is queued up to its max bytes; what comes during the commit is the next one.
             let (mut waiting, mut total) = (self.waiting.lock(), 0);
             while let Some((_, bytes, _)) = waiting.writes.front() {
                 if !group.is_empty() && total + bytes > GROUP_BYTES {
@@ -123,7 +128,7 @@ impl<W, A> Queue<W, A> {
         }
     }
 
-    /// Gives the lead to the first that waits, or to whoever comes next.
+    /// Gives the lead to the first that waits, or to the next that comes.
     fn pass_on(&self) {
         let mut waiting = self.waiting.lock();
         match waiting.writes.front() {
@@ -172,6 +177,7 @@ impl<W, A> Ticket<W, A> {
             }
             mine
         };
+        // Without the lock of the slot: the group answers this slot too.
         if mine {
             self.queue.lead(commit);
         }
@@ -208,11 +214,11 @@ impl<W, A> Ticket<W, A> {
                 Poll::Ready(Turn::Answered(answer)) => return answer,
                 Poll::Ready(Turn::Lead) => self.lead(&mut commit),
                 Poll::Pending if late => std::thread::park(),
-                Poll::Pending => match deadline.checked_duration_since(Instant::now()) {
-                    Some(left) if !left.is_zero() => std::thread::park_timeout(left),
-                    _ if self.take_back() => return Err(too_late()),
+                Poll::Pending => match wait::left(deadline) {
+                    Some(left) => std::thread::park_timeout(left),
+                    None if self.take_back() => return Err(too_late()),
                     // It was taken meanwhile: its answer comes as soon as its group is through.
-                    _ => late = true,
+                    None => late = true,
                 },
             }
         }
@@ -249,7 +255,7 @@ mod tests {
     use std::time::Duration;
 
     fn far() -> Instant {
-        Instant::now() + Duration::from_secs(600)
+        wait::deadline(Duration::from_secs(600))
     }
 
     fn plus_one(group: Vec<u32>) -> Vec<Result<u32, WriteError>> {
@@ -303,7 +309,7 @@ mod tests {
             while !queue.waiting.lock().led || !queue.waiting.lock().writes.is_empty() {
                 std::thread::yield_now();
             }
-            let late = queue.push(2, 1).unwrap().wait(Instant::now(), plus_one);
+            let late = queue.push(2, 1).unwrap().wait(wait::deadline(Duration::ZERO), plus_one);
             assert!(matches!(late, Err(WriteError::Busy(_))), "{late:?}");
             *entered.lock() = true;
             release.notify_all();

@@ -11,7 +11,7 @@
 //! record says up to where the file was synced when it was written. So at the first place that holds no good record:
 //! - a good record further on that was written when this place was synced already: the place is damaged, not torn;
 //! - a later file that does not go on with the next position: damaged as well;
-//! - otherwise the tail was being written when power failed. Nobody was told that it is stored: it is forgotten.
+//! - otherwise the tail was being written when power failed. No client was told that it is stored: it is forgotten.
 //!
 //! What is missing at the very end shows in the head of the newest file (`mark.rs`): after each sync a mark says up to
 //! which write all are acknowledged, and it is on disk with the sync of the next group at the latest. A mark that claims
@@ -178,6 +178,7 @@ impl Log {
         if self.current.as_ref().is_some_and(|c| c.offset > HEAD_BYTES && c.offset + bytes as u64 > full) {
             self.current = None;
         }
+        // A file is marked and named before its first record, so that a start knows that it has to be there.
         if self.current.is_none() {
             self.current = Some(self.next_file(first.position - 1).map_err(AppendError::Clean)?);
         }
@@ -194,6 +195,7 @@ impl Log {
             let error = StoreError::io("write", &file.path)(e);
             // Whole records of the group may have reached the file: they are cut off, which takes no room on a disk
             // that is full. The next group goes to a new file.
+            // The cut decides the outcome: with the records gone for certain the collection goes on.
             let cleaned = current.file.set_len(current.offset).and_then(|()| current.file.sync());
             let untouched = current.file.len().is_ok_and(|len| len <= current.offset);
             self.current = None;
@@ -203,6 +205,8 @@ impl Log {
                 Err(_) => AppendError::Unknown(error),
             });
         }
+        // Only now are the records acknowledged. The kernel may have written some of them when a sync fails, and may claim at the next
+        // sync that all is well: the outcome stays unknown.
         if let Err(e) = current.file.sync() {
             let error = StoreError::io("sync", &file.path)(e);
             self.current = None;
@@ -247,6 +251,7 @@ impl Log {
     fn release_files(&mut self, flushed: u64) -> Result<(), StoreError> {
         let mut result = Ok(());
         for file in std::mem::take(&mut self.files) {
+            // A file that was just made holds no record yet, and the next group goes there.
             let fresh = file.bytes == 0 && self.current.is_some() && self.newest.as_ref() == Some(&file.path);
             if file.last_position <= flushed && !fresh && result.is_ok() {
                 result = self.let_go(&file.path);
@@ -259,7 +264,7 @@ impl Log {
         result
     }
 
-    /// Says of the log in `dir`, which nobody has open, that no file of it is needed any more: a manifest covers all that
+    /// Says of the log in `dir`, which no process has open, that no file of it is needed any more: a manifest covers all that
     /// was read of it.
     pub(crate) fn cover(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
         newest::write(disk, dir, Newest { epoch: None, head: 0 })
@@ -276,6 +281,7 @@ impl Log {
         if self.spares.len() >= SPARES_MAX {
             return self.disk.remove(path).map_err(StoreError::io("remove", path));
         }
+        // Reused files have their blocks already, so a sync writes no metadata.
         let spare = path.with_extension("spare");
         self.disk.rename(path, &spare).map_err(StoreError::io("rename", path))?;
         self.spares.push(spare);

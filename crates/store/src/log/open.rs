@@ -21,7 +21,7 @@ pub(crate) struct Recovered {
     pub(crate) torn_bytes: u64,
     /// The last write that any mark says was acknowledged.
     pub(crate) claimed: u64,
-    /// Whether nobody knows up to which write all were acknowledged: the newest file, its name or its marks are gone.
+    /// Whether it is unknown up to which write all were acknowledged: the newest file, its name or its marks are gone.
     pub(crate) end_unknown: bool,
     /// The last group, which may have been written without a sync.
     last_group: Option<Group>,
@@ -97,6 +97,7 @@ impl Log {
             group.mark = group.mark.filter(|_| found.damage.is_empty());
             found.damage.extend(group.write_again(disk.as_ref()).err());
         }
+        // With damage nothing is let go: a repair reads what there is.
         if found.damage.is_empty() {
             log.release_files(flushed)?;
         }
@@ -143,6 +144,7 @@ impl Log {
         }
         let Reading { mut found, mark, .. } = reading;
         found.records.sort_by_key(|r| r.position);
+        // A file used again may hold a record twice: once as it was, once as it was written again.
         found.records.dedup_by_key(|r| r.position);
         log.find_newest(newest, mark, flushed, &mut found);
         if !found.damage.is_empty() {

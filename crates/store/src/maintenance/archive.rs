@@ -1,16 +1,16 @@
-//! Segments at rest: when they are written, and how other programs are told of them.
+//! Archives of segments: when they are written, and how other programs are told of them.
 
-use crate::catalog::manifest::{SegmentEntry, rest_name};
+use crate::catalog::manifest::{SegmentEntry, archive_name};
 use crate::collection::shared::Shared;
 use crate::collection::{self, Collection};
 use crate::error::{Problem, StoreError};
 use crate::ingest::partition::Partition;
 use crate::maintenance::choice::RUNS_MERGED;
 use crate::maintenance::job::{Job, Work};
-use crate::maintenance::schedule::REST_QUIET_US;
+use crate::maintenance::schedule::ARCHIVE_QUIET_US;
 use crate::part::Entry;
 use crate::part::removal::delete;
-use crate::part::segment::{RestFile, Segment, write_rest};
+use crate::part::segment::{Archive, Segment, write_archive};
 use crate::part::{Part, PartView};
 use crate::recovery::MADE_ANEW;
 use crate::recovery::check::same_rows;
@@ -32,9 +32,9 @@ pub struct Files {
 }
 
 impl Collection {
-    /// Brings everything written so far to rest as GeoParquet, without rows that are dead, and lists the files.
+    /// Archives everything written so far as GeoParquet, without rows that are dead, and lists the files.
     ///
-    /// Writers and readers go on; merges wait. Takes as long as writing what is not at rest yet: `cancelled` is asked
+    /// Writers and readers go on; merges wait. Takes as long as archiving what is not archived yet: `cancelled` is asked
     /// between segments, and `deadline` says how long to wait for a merge in hand.
     pub fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
         if !self.is_durable() {
@@ -43,6 +43,7 @@ impl Collection {
         }
         let lane = self.segment_lane.try_lock_until(deadline);
         let Some(_lane) = lane else { return Err(StoreError::Busy("a merge is at work: try again later".to_owned())) };
+        // The lane keeps merges out until the list is made, so no file of it is retired meanwhile.
         self.flush()?;
         let at = self.core.lock().flushed_whole()?;
         loop {
@@ -60,12 +61,12 @@ impl Collection {
 
 impl Job {
     /// Writes the rows of the one input as GeoParquet.
-    pub(crate) fn write_rest(
+    pub(crate) fn write_archive(
         &self,
         shared: &Shared,
         file: u64,
         stop: &AtomicBool,
-    ) -> Result<Arc<RestFile>, StoreError> {
+    ) -> Result<Arc<Archive>, StoreError> {
         let Some(input) = self.inputs.first() else { return Err(StoreError::Closed) };
         let view = PartView {
             part: input.part.clone(),
@@ -73,18 +74,18 @@ impl Job {
             seq: Seq(u64::MAX),
             context: self.context.clone(),
         };
-        let (objects, name) = (shared.objects.as_ref(), rest_name(file));
-        // An earlier try may have left some of it, and a damaged one is written anew. No manifest names it, or this job would not be.
+        let (objects, name) = (shared.objects.as_ref(), archive_name(file));
+        // The name may be taken by an earlier try, or by a damaged archive that was given up. No manifest names either.
         let taken = objects.open(&name).is_ok();
         if taken {
             objects.delete(&name).map_err(StoreError::io("remove", &objects.path(&name)))?;
         }
-        let written = write_rest(objects, &name, &view, (stop, self.pace(shared))).and_then(|entry| {
+        let written = write_archive(objects, &name, &view, (stop, self.pace(shared))).and_then(|entry| {
             shared.sync_objects()?;
-            shared.counters.add_rest_bytes(entry.bytes);
-            let rest = Segment::open_rest(&shared.place(), file, entry)?;
+            shared.counters.add_archive_bytes(entry.bytes);
+            let archive = Segment::open_archive(&shared.place(), file, entry)?;
             // What is to be the truth is read once before it is: from then on the other copy may go.
-            same_rows(&input.part, &rest).map(|()| rest)
+            same_rows(&input.part, &archive).map(|()| archive)
         });
         if written.is_err() {
             let _ = objects.delete(&name);
@@ -100,8 +101,8 @@ impl Job {
             return Err(StoreError::Closed);
         };
         old.rebuild(file, self.context.rule)?;
-        let part = Part::open(&shared.place(), file, old.rest())?;
-        shared.counters.add_rest_bytes(part.segment().map_or(0, |s| s.index.bytes));
+        let part = Part::open(&shared.place(), file, old.archive())?;
+        shared.counters.add_archive_bytes(part.segment().map_or(0, |s| s.index.bytes));
         Ok(part)
     }
 }
@@ -119,30 +120,31 @@ impl Job {
 }
 
 impl Partition {
-    /// A segment whose rows at rest turned out to be damaged, and whose Arrow rows are there.
-    pub(crate) fn next_unsettling(&mut self) -> Option<Job> {
+    /// A segment whose archive turned out to be damaged, and whose Arrow rows are there.
+    pub(crate) fn next_unarchiving(&mut self) -> Option<Job> {
         let sick = |e: &Entry| {
-            e.part.segment().is_some_and(Segment::is_rest_sick)
+            e.part.segment().is_some_and(Segment::is_archive_damaged)
                 && !self.frozen.contains(&e.part.number)
                 && !self.unmergeable.contains(&e.part.number)
         };
         let found = self.entries.iter().position(sick)?;
-        Some(self.freeze(Work::Unsettle, &[found]))
+        Some(self.freeze(Work::Unarchive, &[found]))
     }
 
-    /// The Arrow rows are the truth again: the manifest says so first, then the rows are put to rest anew.
-    pub(crate) fn install_unsettled(&mut self, job: &Job) -> Result<(), StoreError> {
+    /// The Arrow rows are the truth again: the manifest says so first, then they are archived anew.
+    pub(crate) fn install_unarchived(&mut self, job: &Job) -> Result<(), StoreError> {
         let part = job.inputs.first().map(|e| e.part.clone());
         let Some((part, segment)) = part.as_ref().and_then(|part| Some((part, part.segment()?))) else { return Ok(()) };
-        let (mut segments, Some(rest)) = (self.segments.clone(), segment.rest()) else { return Ok(()) };
-        let Some(meta) = segments.get_mut(&part.number).filter(|_| segment.is_rest_sick()) else { return Ok(()) };
-        meta.rest = None;
+        let (mut segments, Some(archive)) = (self.segments.clone(), segment.archive()) else { return Ok(()) };
+        // Checked again under the lock: the archive may have been dropped while the job verified.
+        let Some(meta) = segments.get_mut(&part.number).filter(|_| segment.is_archive_damaged()) else { return Ok(()) };
+        meta.archive = None;
         match self.save(&self.entries, &mut segments, self.manifest.flushed) {
             Ok(manifest) => {
-                tracing::warn!(path = %rest.path().display(), "rows at rest are damaged: they are written anew from Arrow");
+                tracing::warn!(path = %archive.path().display(), "an archive is damaged: it is written anew from the Arrow rows");
                 let detail = "a checksum of it is wrong; it is written anew from the rows as Arrow".to_owned();
-                self.notes.push(Problem { path: rest.path().to_owned(), detail });
-                segment.unsettle();
+                self.notes.push(Problem { path: archive.path().to_owned(), detail });
+                segment.drop_archive();
                 let old = std::mem::replace(&mut self.manifest, manifest);
                 self.segments = segments;
                 self.remove_sidecars(&old);
@@ -155,7 +157,7 @@ impl Partition {
     /// A segment whose damage can be mended.
     pub(crate) fn next_rebuild(&mut self) -> Option<Job> {
         let sick = |e: &Entry| {
-            e.part.segment().is_some_and(Segment::is_sick)
+            e.part.segment().is_some_and(Segment::is_damaged)
                 && !self.frozen.contains(&e.part.number)
                 && !self.unmendable.contains(&e.part.number)
         };
@@ -202,12 +204,12 @@ impl Partition {
         })
     }
 
-    /// The next segment to be written anew without what is dead, or to be put to rest, for a list at this number.
+    /// The next segment to be written anew without what is dead, or to be archived, for a list at this number.
     fn next_listing_job(&mut self, at: Seq) -> Option<Job> {
         let (i, work) = self.listable(at).find_map(|(i, _, meta, dead)| {
             let fold = dead.then_some(Work::Fold { at: at.0, range: meta.range });
-            let rest = meta.rest.is_none().then_some(Work::Rest { file: meta.file });
-            fold.or(rest).map(|work| (i, work))
+            let archive = meta.archive.is_none().then_some(Work::Archive { file: meta.file });
+            fold.or(archive).map(|work| (i, work))
         })?;
         Some(self.freeze(work, &[i]).urgently())
     }
@@ -219,6 +221,7 @@ impl Partition {
         files.sort_unstable();
         let memory = self.shared.options.files_memory.as_micros();
         let kept_until = self.shared.seams.clock.now().saturating_add(i64::try_from(memory).unwrap_or(i64::MAX));
+        // The promise to other programs is durable before they are told: it survives a crash as the files do.
         let mut manifest = self.manifest.clone();
         // A manifest takes a number of its own: the newer of two is known by it.
         manifest.next_file = self.shared.number_file() + 1;
@@ -226,7 +229,7 @@ impl Partition {
         manifest.listed.extend(files.iter().map(|file| (*file, kept_until)));
         self.write_manifest(&manifest)?;
         self.manifest = manifest;
-        let paths = files.iter().map(|file| self.shared.objects.path(&rest_name(*file))).collect();
+        let paths = files.iter().map(|file| self.shared.objects.path(&archive_name(*file))).collect();
         Ok(Files { seq: at, paths, kept_until })
     }
 
@@ -237,7 +240,7 @@ impl Partition {
         self.manifest.listed = kept;
         let over: Vec<(u64, i64)> = over;
         for (file, _) in over {
-            let name = rest_name(file);
+            let name = archive_name(file);
             let is_live = self.segments.values().chain(&self.damaged).any(|meta| meta.file == file);
             // One that a merge of this process retired is doomed already, with what pins it.
             if !is_live && !self.shared.removal.holds(&name) {
@@ -248,18 +251,18 @@ impl Partition {
 
     /// Objects that no manifest names, no snapshot pins and no other program was told of: the caller deletes them, without the lock.
     pub(crate) fn take_removable(&self) -> Vec<String> {
-        let listed: Vec<String> = self.manifest.listed.iter().map(|(file, _)| rest_name(*file)).collect();
+        let listed: Vec<String> = self.manifest.listed.iter().map(|(file, _)| archive_name(*file)).collect();
         self.shared.removal.take_free(|name| listed.iter().any(|listed| listed == name))
     }
 
     /// A segment that merges have done with, or all while writers are quiet.
-    pub(crate) fn next_rest(&mut self) -> Option<Job> {
-        // Nothing of an ephemeral collection is ever at rest.
+    pub(crate) fn next_archiving(&mut self) -> Option<Job> {
+        // Nothing of an ephemeral collection is ever archived.
         self.log.as_ref()?;
-        let quiet = self.shared.seams.clock.elapsed() - self.committed_at >= REST_QUIET_US;
+        let quiet = self.shared.seams.clock.elapsed() - self.committed_at >= ARCHIVE_QUIET_US;
         let rows_max = self.shared.options.merge_rows_max / RUNS_MERGED as u64;
         let due = |e: &Entry, meta: &SegmentEntry| {
-            meta.rest.is_none()
+            meta.archive.is_none()
                 && meta.rows >= self.shared.options.rest_rows_min
                 && (quiet || u64::from(meta.rows) > rows_max)
                 && !self.frozen.contains(&e.part.number)
@@ -267,26 +270,27 @@ impl Partition {
         };
         let found = self.entries.iter().enumerate().find_map(|(i, e)| {
             let meta = self.segments.get(&e.part.number).filter(|meta| due(e, meta))?;
-            Some((i, Work::Rest { file: meta.file }))
+            Some((i, Work::Archive { file: meta.file }))
         });
         let (i, work) = found?;
         Some(self.freeze(work, &[i]))
     }
 
-    /// From now on the rows of the segment are at rest.
-    pub(crate) fn install_rest(&mut self, job: &Job, rest: Arc<RestFile>) -> Result<(), StoreError> {
+    /// From now on the archive is the truth of the segment.
+    pub(crate) fn install_archive(&mut self, job: &Job, archive: Arc<Archive>) -> Result<(), StoreError> {
         let mut segments = self.segments.clone();
         let input = job.inputs.first().map(|e| &e.part);
         let (Some(part), Some(meta)) = (input, input.and_then(|part| segments.get_mut(&part.number))) else {
             return Ok(());
         };
-        meta.rest = Some(rest.entry);
+        // Named first, served next: until the manifest says so the Arrow rows are the truth.
+        meta.archive = Some(archive.entry);
         let saved = self.save(&self.entries, &mut segments, self.manifest.flushed);
         match saved {
             Ok(manifest) => {
-                self.notes.retain(|note| note.path != rest.path());
+                self.notes.retain(|note| note.path != archive.path());
                 if let Some(segment) = part.segment() {
-                    segment.settle(rest);
+                    segment.set_archive(archive);
                 }
                 let old = std::mem::replace(&mut self.manifest, manifest);
                 self.segments = segments;
@@ -296,7 +300,7 @@ impl Partition {
             Err(failed) => {
                 if !failed.is_unknown() {
                     // No manifest names it and no reader has it.
-                    delete(self.shared.objects.as_ref(), &rest.name);
+                    delete(self.shared.objects.as_ref(), &archive.name);
                 }
                 Err(self.after_failed_commit(failed))
             }

@@ -97,6 +97,7 @@ impl<'a> Cursor<'a> {
         if range.is_empty() {
             return self.load();
         }
+        // Reads end at the borders of blocks, where nothing has to be copied together.
         let end = range.end.min((range.start / CHUNK_ROWS + 1) * CHUNK_ROWS);
         if end < range.end {
             self.ranges.push(end..range.end);
@@ -152,6 +153,7 @@ impl<'a> MergedRows<'a> {
         let mut picks = Vec::with_capacity(rows);
         let (mut keys, mut seqs) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
         let mut sources = Vec::with_capacity(rows);
+        // The heap holds the next row of each input. Replacing its head in place costs one sift, not two.
         while picks.len() < rows {
             let Some(mut head) = self.heads.peek_mut() else { break };
             let Reverse((key, seq, i)) = *head;

@@ -1,7 +1,7 @@
 //! The outcome of a flush or merge takes the place of its inputs, under the partition's lock: what changed while the job was
 //! at work is carried over, and the manifest says so before anybody sees it.
 
-use crate::catalog::manifest::{Manifest, SegmentEntry, rest_name, segment_name};
+use crate::catalog::manifest::{Manifest, SegmentEntry, archive_name, segment_name};
 use crate::catalog::ranges::Range;
 use crate::error::{Problem, StoreError};
 use crate::ingest::idempotency;
@@ -27,13 +27,14 @@ impl Partition {
 
     /// Puts the outcome of a job in the place of its inputs. On an error the inputs stay.
     pub(crate) fn install(&mut self, job: Job, output: Result<Output, StoreError>) -> Result<(), StoreError> {
+        // Thawed first: on an error the inputs are free for the next try.
         self.thaw(&job);
         if let Err(StoreError::Corrupt { path, .. }) = &output {
             self.set_aside(&job, path);
         }
         let result = match output? {
-            Output::Rest(rest) => self.install_rest(&job, rest),
-            Output::Unsettled => self.install_unsettled(&job),
+            Output::Archive(archive) => self.install_archive(&job, archive),
+            Output::Unarchived => self.install_unarchived(&job),
             Output::Rebuilt(part) => {
                 self.install_rebuilt(&job, *part);
                 Ok(())
@@ -57,7 +58,7 @@ impl Partition {
     /// Leaves a segment that turned out to be damaged out of merges: its good blocks stay served where they are, and
     /// the merge is not tried again and again.
     fn set_aside(&mut self, job: &Job, path: &Path) {
-        let resting = matches!(job.work, Work::Rest { .. });
+        let resting = matches!(job.work, Work::Archive { .. });
         for input in &job.inputs {
             let damaged = input.part.segment().is_some_and(|s| s.has_file(path));
             if !damaged && !resting {
@@ -117,11 +118,12 @@ impl Partition {
                 bytes: written.bytes,
                 range: *range,
                 dead: None,
-                rest: None,
+                archive: None,
             };
             segments.insert(part.number, meta);
             fresh.push(Entry::of(part, dead, hidden));
         }
+        // Outputs take the place of the inputs; parts that were written during the job stay behind them.
         let kept = self.entries.iter().filter(|e| !is_input(e)).cloned();
         let mut entries: Vec<Entry> = fresh.into_iter().chain(kept).collect();
         if self.manifest.schema.mode == Mode::Latest {
@@ -131,6 +133,7 @@ impl Partition {
                 Arc::make_mut(&mut e.hidden).settle(settled);
             });
         }
+        // Only a flush moves the manifest on in the log: a merge holds no write that was not in a segment.
         let flushed = match job.work {
             Work::Flush { flushed } => flushed,
             _ => self.manifest.flushed,
@@ -146,6 +149,7 @@ impl Partition {
                 return Err(self.after_failed_commit(failed));
             }
         };
+        // The manifest stands: whatever happens from here on, a restart finds the outputs and not the inputs.
         let old = std::mem::replace(&mut self.manifest, manifest);
         for input in &job.inputs {
             let (Some(segment), Some(meta)) = (input.part.segment(), self.segments.get(&input.part.number)) else {
@@ -153,7 +157,7 @@ impl Partition {
             };
             // The manifest that stands does not name its files any more: only snapshots may need them.
             segment.retire(meta.file, Arc::downgrade(&input.part) as Pin);
-            let files = [rest_name, segment_name].map(|name| self.shared.objects.path(&name(meta.file)));
+            let files = [archive_name, segment_name].map(|name| self.shared.objects.path(&name(meta.file)));
             self.notes.retain(|note| !files.contains(&note.path));
         }
         self.entries = entries;
@@ -161,6 +165,7 @@ impl Partition {
         self.measure();
         self.remove_sidecars(&old);
         if let Work::Flush { flushed } = job.work {
+            // The log goes last: until the manifest stood, it was all that a restart had of these writes.
             self.keys.saved(flushed);
             self.flush_wanted = false;
             if let Some(log) = &mut self.log {

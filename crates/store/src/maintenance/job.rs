@@ -6,7 +6,7 @@ use super::runs::{RowMaps, merge_runs_mapped};
 use crate::catalog::ranges::Range;
 use crate::collection::shared::Shared;
 use crate::error::StoreError;
-use crate::part::segment::RestFile;
+use crate::part::segment::Archive;
 use crate::part::{Context, Entry, Part};
 use meridian_model::Seq;
 use std::sync::Arc;
@@ -31,15 +31,15 @@ pub(crate) enum Work {
         /// Time that the segment covers.
         range: Range,
     },
-    /// What is beside the rows of one segment, from its rows at rest.
+    /// What is beside the rows of one segment, from its archive.
     Rebuild {
         /// Number of the segment's files.
         file: u64,
     },
-    /// Whether the Arrow rows of one segment can be the truth again, in the place of damaged rows at rest.
-    Unsettle,
+    /// Whether the Arrow rows of one segment can be the truth again, in the place of a damaged archive.
+    Unarchive,
     /// The rows of one segment into GeoParquet.
-    Rest {
+    Archive {
         /// Number of the segment's files.
         file: u64,
     },
@@ -50,7 +50,7 @@ pub(crate) struct Job {
     pub(crate) work: Work,
     pub(crate) inputs: Vec<Entry>,
     pub(super) floor: Option<u64>,
-    /// Somebody waits for it, or it is overdue: it does not pause for requests.
+    /// A caller waits for it, or it is overdue: it does not pause for requests.
     pub(super) urgent: bool,
     pub(crate) context: Arc<Context>,
 }
@@ -59,8 +59,8 @@ pub(crate) struct Job {
 pub(crate) enum Output {
     Segments(Merged, Vec<Part>),
     Run(Box<Option<Part>>, RowMaps),
-    Rest(Arc<RestFile>),
-    Unsettled,
+    Archive(Arc<Archive>),
+    Unarchived,
     Rebuilt(Box<Part>),
 }
 
@@ -73,8 +73,8 @@ impl Job {
                 Ok(Output::Run(Box::new(part), maps))
             }
             Work::Rebuild { file } => self.rebuild(shared, file).map(|part| Output::Rebuilt(Box::new(part))),
-            Work::Unsettle => self.verify_serving().map(|()| Output::Unsettled),
-            Work::Rest { file } => self.write_rest(shared, file, stop).map(Output::Rest),
+            Work::Unarchive => self.verify_serving().map(|()| Output::Unarchived),
+            Work::Archive { file } => self.write_archive(shared, file, stop).map(Output::Archive),
             Work::MergeSegments if self.nothing_is_left() => {
                 Ok(Output::Segments(Merged { segments: Vec::new(), maps: Vec::new() }, Vec::new()))
             }
@@ -115,7 +115,7 @@ impl Job {
         self.work != Work::MergeRuns
     }
 
-    /// Does not pause: somebody waits for it.
+    /// Does not pause: a caller waits for it.
     pub(crate) fn urgently(self) -> Job {
         Job { urgent: true, ..self }
     }

@@ -52,7 +52,7 @@ fn stretches(context: &Context, part: &Part) -> Vec<(i64, Range<u32>)> {
     found
 }
 
-/// The least range that holds all events of a segment.
+/// The smallest range that holds all events of a segment.
 pub(crate) fn range_of(schema: &Schema, part: &Part) -> TimeRange {
     let buckets = part.segment().map_or(&[][..], |segment| &segment.footer.buckets);
     let bins = || buckets.iter().map(|(class, bucket, _)| bin_of(schema, Key::new(*class, *bucket, 0)));
@@ -146,9 +146,11 @@ impl<'a> Writing<'a> {
         let mut rows = MergedRows::new(cursors.collect())?;
         let mut writer: Option<(u64, SegmentWriter)> = None;
         while let Some(chunk) = rows.next_chunk()? {
+            // A store that closes does not wait for a long merge: its files are leftovers.
             if self.stop.load(Ordering::Relaxed) {
                 return Err(StoreError::Closed);
             }
+            // Where each row went: deaths that come during the merge are carried over by this map.
             for (input, row) in &chunk.sources {
                 self.merged.maps[*input][*row as usize] = self.place;
                 self.place += 1;

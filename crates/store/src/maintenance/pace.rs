@@ -2,8 +2,8 @@
 //!
 //! Every snapshot in a reader's hands and every write on its way counts as a request. After each block of 4096 rows a
 //! merge looks whether there is one, and if so rests for as long as the block took: it never takes more than half of a
-//! core from those who wait for an answer, and all of it when nobody does. Flushes do not pause, for writers may wait for
-//! the memory that they free; nor do merges that are overdue, nor work that somebody asked for and waits for.
+//! core from requests, and all of it while there are none. Flushes do not pause, for writers may wait for
+//! the memory that they free; nor do merges that are overdue, nor work that a caller waits for.
 
 use crate::seams::Clock;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl<'a> Pace<'a> {
             let worked = Duration::from_micros((self.clock.elapsed() - self.began).max(0) as u64);
             self.clock.sleep(worked.min(REST_MAX));
         } else {
-            // Whoever shares the core goes first.
+            // Threads that share the core go first.
             std::thread::yield_now();
         }
         self.began = self.clock.elapsed();

@@ -46,6 +46,7 @@ pub(crate) fn merge_runs_mapped(
             rows.extend(all.filter(|(_, _, _, row)| !gone(*row)));
         }
     }
+    // A row that is dropped keeps the mark `DROPPED` in the map.
     let mut maps: RowMaps = inputs.iter().map(|e| vec![DROPPED; e.part.rows as usize]).collect();
     if rows.is_empty() {
         return Ok((None, maps));

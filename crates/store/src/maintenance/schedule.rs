@@ -10,8 +10,8 @@
 //!   The quiet asked for is several times what the merge takes, so a trickle of writes cannot keep it busy.
 //! - **Merge of segments**: those that `choice.rs` chooses. A run of which a third is dead is written anew by itself (a
 //!   memory tree as well), and a segment of which nothing is left is dropped without being read.
-//! - **Rest**: a segment of `rest_rows_min` rows is written as GeoParquet once writers have been quiet for
-//!   [`REST_QUIET_US`], or at once if no merge will touch it any more. Smaller ones only when somebody lists the files.
+//! - **Archive**: a segment of `rest_rows_min` rows is written as GeoParquet once writers have been quiet for
+//!   [`ARCHIVE_QUIET_US`], or at once if no merge will touch it any more. Smaller ones only when the files are listed.
 //!
 //! The work ends: the ranges of what a merge writes are apart, so no stretch of time is covered by more runs than before,
 //! and the one that was chosen is covered by three fewer at least.
@@ -24,18 +24,18 @@ use meridian_model::{Mode, Seq};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-/// Least quiet, in microseconds, before memory trees of different sizes become one.
+/// Min quiet, in microseconds, before memory trees of different sizes become one.
 const QUIET_US: i64 = 1_000_000;
 /// Quiet asked for besides, for each row to merge: about ten times what merging it takes.
 const QUIET_ROW_US: i64 = 5;
 /// Quiet, in microseconds, before memory trees go into segments though there is room.
 const IDLE_US: i64 = 60_000_000;
-/// Least bytes of log for that: a trickle of events makes no segment of each.
+/// Min bytes of log for that: a trickle of events makes no segment of each.
 const IDLE_BYTES: u64 = 1 << 20;
 /// A run is written anew when one in so many of its rows is dead.
 const DEAD_SHARE: u64 = 3;
-/// Quiet, in microseconds, before segments that merges may still touch are put to rest.
-pub(crate) const REST_QUIET_US: i64 = 10_000_000;
+/// Quiet, in microseconds, before segments that merges may still touch are archived.
+pub(crate) const ARCHIVE_QUIET_US: i64 = 10_000_000;
 
 impl Partition {
     /// Whether memory trees should be flushed for what the collection itself holds.
@@ -64,6 +64,7 @@ impl Partition {
             by_tier.entry(choice::tier(u64::from(self.entries[i].part.rows))).or_default().push(i);
         }
         let all: Vec<usize> = by_tier.values().flatten().copied().collect();
+        // Like sizes first: each row is then merged a logarithmic number of times.
         let chosen = match by_tier.into_values().find(|runs| runs.len() >= RUNS_MERGED) {
             Some(crowded) => crowded,
             None if all.len() > 1 && self.is_quiet(&all) => all,
@@ -94,11 +95,12 @@ impl Partition {
             return None;
         }
         self.sweep_listed();
+        // Segments without a live row cost nothing to drop, so they go before any merge.
         let gone = self.gone_segments();
         let chosen = if gone.is_empty() { self.choose_segments() } else { Some(gone) };
         match chosen {
             Some(chosen) => Some(self.freeze(Work::MergeSegments, &chosen)),
-            None => self.next_unsettling().or_else(|| self.next_rebuild()).or_else(|| self.next_rest()),
+            None => self.next_unarchiving().or_else(|| self.next_rebuild()).or_else(|| self.next_archiving()),
         }
     }
 
@@ -154,8 +156,10 @@ impl Partition {
     }
 
     pub(crate) fn freeze(&mut self, work: Work, entries: &[usize]) -> Job {
+        // Frozen parts are in one job at a time. Writes may still kill rows of them, which the install carries over.
         let inputs: Vec<Entry> = entries.iter().map(|i| self.entries[*i].clone()).collect();
         self.frozen.extend(inputs.iter().map(|e| e.part.number));
+        // Fixed now: a snapshot below it that is asked for during the job is refused, as the job drops what only that would show.
         let floor = self.floor_for(&inputs);
         if self.manifest.schema.mode == Mode::Latest {
             // Lets hidden rows settle, of which there are always some.
@@ -164,7 +168,7 @@ impl Partition {
         }
         let urgent = match work {
             Work::Flush { .. } | Work::MergeRuns | Work::Fold { .. } => true,
-            Work::MergeSegments | Work::Rebuild { .. } | Work::Unsettle | Work::Rest { .. } => self.depth.0 >= DEEP,
+            Work::MergeSegments | Work::Rebuild { .. } | Work::Unarchive | Work::Archive { .. } => self.depth.0 >= DEEP,
         };
         Job { work, inputs, floor, urgent, context: self.context.clone() }
     }

@@ -2,7 +2,7 @@
 
 use crate::codec::{Reader, put_u32, put_u64};
 
-/// The hash of a given id (or idempotency key), keyed by the collection's secret seed so that nobody can choose ids
+/// The hash of a given id (or idempotency key), keyed by the collection's secret seed so that no client can choose ids
 /// that collide.
 ///
 /// Part of the file format: eight bytes at a time, little-endian, the last ones padded with zeros, each folded in by

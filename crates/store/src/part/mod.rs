@@ -28,7 +28,7 @@ use crate::error::StoreError;
 use crate::part::keys::Filter;
 use crate::part::objects::ObjectEntry;
 use crate::part::run::Run;
-use crate::part::segment::{RestFile, Segment, SegmentPlace};
+use crate::part::segment::{Archive, Segment, SegmentAccess};
 use arrow_array::ArrayRef;
 use meridian_index::{Forest, ForestBuilder, Key};
 use meridian_model::{Batch, IdRole, Invalid, Layout};
@@ -42,7 +42,7 @@ pub(crate) struct Part {
     pub(crate) number: u64,
     pub(crate) rows: u32,
     pub(crate) forest: Forest,
-    /// Greatest sequence number of each block.
+    /// Max sequence number of each block.
     pub(crate) chunk_seq_max: Vec<u64>,
     pub(crate) seq_min: u64,
     pub(crate) seq_max: u64,
@@ -72,8 +72,8 @@ impl Part {
     }
 
     /// Opens a segment: see [`Segment::open`].
-    pub(crate) fn open(place: &SegmentPlace, file: u64, rest: Option<Arc<RestFile>>) -> Result<Part, StoreError> {
-        let (segment, forest) = Segment::open(place, file, rest)?;
+    pub(crate) fn open(place: &SegmentAccess, file: u64, archive: Option<Arc<Archive>>) -> Result<Part, StoreError> {
+        let (segment, forest) = Segment::open(place, file, archive)?;
         let footer = &segment.footer;
         Ok(Part {
             number: segment.number,

@@ -1,7 +1,7 @@
 //! From an object to its events in order of time: the sidecar behind tracks and the mode `latest`.
 //!
 //! Pairs of object and time lead to rows, sorted, so that one object's events lie together and its newest stands last.
-//! Objects are kept as hashes; whoever looks one up compares the object itself on the rows found.
+//! Objects are kept as hashes; a look-up compares the object itself on the rows found.
 
 use crate::codec::{Reader, put_i64, put_u32, put_u64};
 use crate::part::keys::hash;
@@ -15,7 +15,7 @@ pub(crate) const PAGE_OBJECTS: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ObjectEntry {
     pub(crate) object: u64,
-    /// Last instant of the event, in microseconds since 1970; the greatest number if it is open.
+    /// Last instant of the event, in microseconds since 1970; the max number if it is open.
     pub(crate) time: i64,
     pub(crate) seq: u64,
     pub(crate) row: u32,

@@ -1,6 +1,6 @@
 //! Objects that no manifest names any more, until no snapshot of the process pins them.
 //!
-//! Nothing is deleted by dropping it: whoever makes an object obsolete dooms its name here, with what pins it, and maintenance deletes the
+//! Nothing is deleted by dropping it: the code that makes an object obsolete dooms its name here, with what pins it, and maintenance deletes the
 //! names whose pins are gone. A crash before that leaves leftovers, which the next start removes.
 
 use crate::seams::Objects;

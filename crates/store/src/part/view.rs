@@ -199,7 +199,7 @@ impl PartView {
     }
 
     /// Rows that may belong to an object, seen by the snapshot or not, ascending: those whose last instant lies within
-    /// some times (microseconds since 1970, ends included; an open end is the greatest number). Found by key, without a
+    /// some times (microseconds since 1970, ends included; an open end is the max number). Found by key, without a
     /// scan. Objects are told apart by a hash here: test the rows. `None` if the collection names no object.
     pub fn object_rows(&self, object: &str, times: RangeInclusive<i64>) -> Result<Option<Vec<u32>>, StoreError> {
         let context = &self.context;

@@ -9,7 +9,7 @@ use crate::ingest::idempotency;
 use crate::part::dead::DeadRows;
 use crate::part::keys::hash;
 use crate::part::objects::ObjectRows;
-use crate::part::segment::RestFile;
+use crate::part::segment::Archive;
 use crate::part::{CHUNK_ROWS, Context, Fill, Part, PartView};
 use meridian_index::{Forest, ForestBuilder, Grid, PyramidBuilder};
 use meridian_model::{IdRole, Projection, Seq};
@@ -93,7 +93,7 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
             last = Some(at);
         }
         if seqs.iter().max() != part.chunk_seq_max.get((from / CHUNK_ROWS) as usize) {
-            return Err(wrong("the greatest number of a block is not what the footer says"));
+            return Err(wrong("the max number of a block is not what the footer says"));
         }
         forest.push(&batch, &order).map_err(|e| wrong(&e.to_string()))?;
         pyramid.push(&batch);
@@ -111,26 +111,26 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
     if segment.pyramid()?.is_some_and(|found| *found != pyramid.finish()) {
         return Err(wrong("its counts per map cell are not those of its events"));
     }
-    if let Some(rest) = segment.rest() {
-        same_rows(part, &rest)?;
+    if let Some(archive) = segment.archive() {
+        same_rows(part, &archive)?;
     }
     check_keys(part, keys)?;
     check_objects(part, objects)?;
     check_time(&view, &schema)
 }
 
-/// Whether the rows at rest are those of the segment, as it is served.
-pub(crate) fn same_rows(part: &Part, rest: &RestFile) -> Result<(), StoreError> {
+/// Whether the archive holds the rows of the segment, as it is served.
+pub(crate) fn same_rows(part: &Part, archive: &Archive) -> Result<(), StoreError> {
     let Some(segment) = part.segment() else { return Ok(()) };
-    let wrong = |what: &str| StoreError::corrupt(rest.path(), what);
+    let wrong = |what: &str| StoreError::corrupt(archive.path(), what);
     for chunk in 0..part.rows.div_ceil(CHUNK_ROWS) {
         let rows = chunk * CHUNK_ROWS..part.rows.min((chunk + 1) * CHUNK_ROWS);
-        if rest.seqs(chunk)? != segment.seqs(rows.clone())? {
+        if archive.seqs(chunk)? != segment.seqs(rows.clone())? {
             return Err(wrong("its sequence numbers are not those of the segment"));
         }
         let mut column = 0;
         while column < usize::from(segment.footer.columns) {
-            for array in rest.columns(chunk, column)? {
+            for array in archive.columns(chunk, column)? {
                 let served = segment.column(column, rows.clone(), Fill::Pass)?;
                 if served.is_none_or(|served| served.to_data() != array.to_data()) {
                     return Err(wrong("its events are not those of the segment"));

@@ -42,6 +42,7 @@ impl Partition {
         // No manifest ever names a file that is being written.
         let (half, unnamed): (Vec<String>, Vec<String>) = unnamed.partition(|name| name.ends_with(HALF));
         half.iter().try_for_each(remove)?;
+        // A later write in an unnamed file proves that this manifest is not the newest: nothing may go.
         if let Some((path, position)) = self.later_file()? {
             self.note_later(&path, position);
         } else if matches!(proof, Proof::Newest { .. }) && self.check_whole().is_ok() {

@@ -1,4 +1,5 @@
 //! Time.
+#![allow(clippy::disallowed_methods, reason = "the seam itself")]
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

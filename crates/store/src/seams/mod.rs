@@ -13,6 +13,7 @@ pub(crate) mod objects;
 mod random;
 mod real;
 mod storage;
+pub(crate) mod wait;
 mod write_log;
 
 pub use catalog::{Catalog, CommitError, Newest, Proof};

@@ -1,4 +1,5 @@
 //! Randomness.
+#![allow(clippy::disallowed_methods, reason = "the seam itself")]
 
 use parking_lot::Mutex;
 use std::hash::{BuildHasher, Hasher};

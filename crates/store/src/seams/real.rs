@@ -1,4 +1,5 @@
 //! The machine's file system.
+#![allow(clippy::disallowed_methods, reason = "the seam itself")]
 
 use super::{Disk, DiskFile, DiskLock, OpenMode};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
@@ -7,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Rights of files and folders that nobody but their owner may read.
+/// Rights of files and folders that only their owner may read.
 const OWNER_FILE: u32 = 0o600;
 const OWNER_FOLDER: u32 = 0o700;
 

@@ -17,7 +17,7 @@ pub struct Formers {
 }
 
 impl Collection {
-    /// The former events of all that was written so far. Waits for nobody.
+    /// The former events of all that was written so far. Waits for no writer.
     pub fn formers(&self) -> Formers {
         let state = self.state();
         let mut views: Vec<PartView> = state.history.iter().filter(|view| view.part.rows > 0).cloned().collect();
@@ -28,7 +28,7 @@ impl Collection {
 
 impl Formers {
     /// A number that stands for the object that a row is of; none where it is of none. Two objects may have the same number, but
-    /// nobody can choose two that have.
+    /// no client can choose two that have.
     pub fn object(&self, batch: &Batch, row: usize) -> Option<u64> {
         let column = batch.field(batch.schema().object?)?;
         object_of(self.context.rule.seed, &column, row)

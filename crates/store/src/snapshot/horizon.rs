@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 /// Remembers which snapshots were used of late, so that a merge knows which dead rows may go.
 ///
-/// For each second the least number used in it is kept. The least of the last five minutes (and a second, for
+/// For each second the min number used in it is kept. The min of the last five minutes (and a second, for
 /// rounding) is the floor: rows that were dead by then are seen by no snapshot that may still be asked for.
 #[derive(Debug)]
 pub(crate) struct Horizon {
@@ -14,7 +14,7 @@ pub(crate) struct Horizon {
 
 #[derive(Debug)]
 struct HorizonState {
-    /// (second, least number used in it), oldest first.
+    /// (second, min number used in it), oldest first.
     uses: VecDeque<(i64, u64)>,
     /// Snapshots below this one are gone.
     dropped: u64,
@@ -39,6 +39,7 @@ impl Horizon {
 
     /// Notes a use of an older snapshot; `false` if it is gone.
     pub(crate) fn take_again(&self, elapsed: i64, seq: u64) -> bool {
+        // Compared and noted under one lock: no merge drops what this snapshot shows between the two.
         let mut state = self.state.lock();
         if seq < state.dropped {
             return false;
@@ -68,6 +69,7 @@ impl Horizon {
 impl HorizonState {
     fn note(&mut self, second: i64, seq: u64) {
         match self.uses.back_mut() {
+            // One entry a second bounds the list by the memory of snapshots.
             Some((last, least)) if *last >= second => *least = (*least).min(seq),
             _ => {
                 self.uses.push_back((second, seq));

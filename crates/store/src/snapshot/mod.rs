@@ -14,7 +14,7 @@ use crate::part::PartView;
 use meridian_model::{Layout, Schema, Seq};
 use std::sync::Arc;
 
-/// A collection as it was after one write. Cheap to clone; never changes; waits for nobody.
+/// A collection as it was after one write. Cheap to clone; never changes; waits for no writer.
 ///
 /// Parts and files that it needs stay as long as it lives. To come back to it later, keep its `seq` and ask
 /// [`crate::Collection::snapshot_at`].
@@ -32,7 +32,7 @@ pub struct Snapshot {
     pub taken_at: i64,
     /// What is missing because it is damaged: an answer that may need it must say so.
     pub missing: Arc<[Problem]>,
-    /// Maintenance yields as long as somebody reads.
+    /// Maintenance yields as long as it is read.
     pub(crate) reading: Option<Arc<InFlight>>,
     pub(crate) load: Arc<Load>,
 }

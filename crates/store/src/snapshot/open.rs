@@ -7,7 +7,7 @@ use crate::collection::shared::seen_of;
 use crate::collection::stats::Counters;
 use crate::error::StoreError;
 use crate::part::cache::BlockCache;
-use crate::part::segment::{Segment, SegmentPlace};
+use crate::part::segment::{Segment, SegmentAccess};
 use crate::part::{Context, Part, PartView};
 use crate::seams::Objects;
 use meridian_model::{Mode, Seq};
@@ -34,11 +34,11 @@ impl Snapshot {
         let mut hidden = read_hidden(objects.as_ref(), manifest)?;
         let cache = Arc::new(BlockCache::new(cache_bytes));
         // Nothing is removed here: the files are the writer's.
-        let place = SegmentPlace { objects: objects.clone(), removal: None, cache, counters };
+        let place = SegmentAccess { objects: objects.clone(), removal: None, cache, counters };
         let mut views = Vec::with_capacity(manifest.segments.len());
         for meta in &manifest.segments {
-            let rest = meta.rest.map(|entry| Segment::open_rest(&place, meta.file, entry)).transpose()?;
-            let part = Part::open(&place, meta.file, rest)?;
+            let archive = meta.archive.map(|entry| Segment::open_archive(&place, meta.file, entry)).transpose()?;
+            let part = Part::open(&place, meta.file, archive)?;
             let dead = match manifest.schema.mode {
                 Mode::History => read_dead(objects.as_ref(), meta)?,
                 Mode::Latest => hidden.remove(&meta.file).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! What was written after a position, in the order in which it was written: for whoever follows a collection and was away.
+//! What was written after a position, in the order in which it was written: for a follower that was away.
 
 use crate::collection::Collection;
 use crate::error::{Problem, StoreError};
@@ -63,7 +63,7 @@ impl Collection {
         self.since(snapshot, numbers, most.max(1), Keep::Oldest)
     }
 
-    /// The least number of any event that files or memory may still hold; of the next write, where there is none.
+    /// The min number of any event that files or memory may still hold; of the next write, where there is none.
     pub fn oldest(&self) -> Seq {
         let state = self.state();
         let least = state.history.iter().filter(|view| view.part.rows > 0).map(|view| Seq(view.part.seq_min)).min();

@@ -74,7 +74,7 @@ pub(crate) fn check_marker(seams: &Seams, root: &Path) -> Result<Option<Problem>
     }
 }
 
-/// Whether a manifest that reads is in its place below the folder: nobody else makes such a tree.
+/// Whether a manifest that reads is in its place below the folder: only Meridian makes such a tree.
 fn holds_collections(disk: &dyn Disk, root: &Path) -> bool {
     let below = |dir: &Path| -> Vec<PathBuf> {
         names(disk, dir).unwrap_or_default().into_iter().map(|name| dir.join(name)).collect()
@@ -121,7 +121,7 @@ fn parse_marker(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 /// What the folder of a partition is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// There is none, or what a creation left that was broken off before its manifest: nobody wrote to it.
+    /// There is none, or what a creation left that was broken off before its manifest: no write was acknowledged.
     Empty,
     /// A manifest says what it consists of.
     Made,
@@ -173,6 +173,7 @@ pub(crate) fn clear(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
         disk.remove_dir(&sub).map_err(StoreError::io("remove", &sub))?;
     }
     let mut names = disk.list(dir).map_err(StoreError::io("list", dir))?;
+    // The mark is what tells the rest from a lost collection: it goes last.
     names.sort_by_key(|name| name == DROPPED);
     for name in names {
         if name == DROPPED {

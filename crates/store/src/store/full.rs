@@ -1,7 +1,7 @@
 //! Whether the disk is full, as its own answers tell.
 //!
 //! A [`Watched`] disk passes every call on and notes which file found no room. The note goes once a trial shows that there is
-//! room again, so nobody has to write for that.
+//! room again, so no write is needed for that.
 
 use crate::seams::{Disk, DiskFile, DiskLock, OpenMode};
 use parking_lot::Mutex;

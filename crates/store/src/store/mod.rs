@@ -98,6 +98,7 @@ impl Store {
             }
             other => other,
         };
+        // The lock before anything is read: what another process writes meanwhile would be read in part.
         make_root(disk.as_ref(), &root).map_err(unwritable)?;
         let lock = disk.lock(&root.join(LOCK)).map_err(|e| match e.kind() {
             ErrorKind::WouldBlock => StoreError::InUse { path: root.clone() },
@@ -226,9 +227,11 @@ impl Store {
             return Err(StoreError::Damaged(Box::new(damaged)));
         }
         let Some(collection) = collections.remove(&(tenant.to_owned(), name.to_owned())) else { return Ok(false) };
+        // Closed first: a job in hand must not write into a folder that is being cleared.
         collection.close(false)?;
         let dir = inner.partition_dir(tenant, name);
         let disk = inner.common.seams.disk.as_ref();
+        // The rename is the drop: from here on a crash leaves a folder that the next start clears.
         let (from, to) = (dir.join(MANIFEST), dir.join(DROPPED));
         disk.rename(&from, &to).map_err(StoreError::io("rename", &from))?;
         disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
@@ -241,7 +244,7 @@ impl Store {
         self.inner.common.listeners.add(subscriber);
     }
 
-    /// The small records of this name that somebody keeps in the data folder; there may be none yet.
+    /// The small records of this name that a caller keeps in the data folder; there may be none yet.
     pub fn records(&self, name: &'static str) -> Records {
         let records = self.inner.records_of(name);
         records.keep_private();
@@ -258,7 +261,7 @@ impl Store {
         self.inner.full.still(self.inner.bare.as_ref(), &self.inner.root.join(MARKER).with_added_extension("new"))
     }
 
-    /// All records that somebody keeps, each kind with the name of its folder.
+    /// All records that callers keep, each kind with the name of its folder.
     pub(crate) fn all_records(&self) -> Vec<(String, Records)> {
         self.inner.all_records()
     }
@@ -323,7 +326,7 @@ impl Store {
         (common.cache.bytes(), common.memory_all.load(Ordering::Acquire).max(0) as u64)
     }
 
-    /// Lets go of Arrow rows at rest, the longest unused first, until what is served fits into `Options::serving_bytes`.
+    /// Removes Arrow rows of archived segments, the longest unused first, until what is served fits into `Options::serving_bytes`.
     /// For a simulator, and for the threads of the store.
     pub fn trim_serving(&self) {
         self.inner.trim_serving();
@@ -331,6 +334,7 @@ impl Store {
 
     /// Flushes everything, ends the threads and gives the folder free. Writes from now on are refused.
     pub fn close(&self) -> Result<(), StoreError> {
+        // The lock goes last: another process finds all that this one wrote.
         let result = self.shut(true);
         self.lock.lock().take();
         result

@@ -58,7 +58,7 @@ impl Inner {
             return clear(disk, dir);
         }
         match dir.parent() {
-            // Whatever else somebody keeps there is not ours.
+            // Other files in there are not ours.
             Some(collection) if disk.list(collection).is_ok_and(|names| names.is_empty()) => {
                 disk.remove_dir(collection).map_err(StoreError::io("remove", collection))
             }

@@ -23,7 +23,7 @@ pub(crate) type Mended = Arc<Mutex<Vec<Problem>>>;
 /// Records under names of letters, digits, `-` and `_`, in a folder of their own beside the collections.
 ///
 /// A record is replaced as a whole: after a crash it is the old one or the new one. Each has a checksum. An ephemeral store
-/// keeps them in memory. They may hold secrets: nobody but the owner of the data folder can read them.
+/// keeps them in memory. They may hold secrets: only the owner of the data folder can read them.
 ///
 /// A record may have a copy, in a folder beside. The copy is written after the record and goes before it. So a record without one
 /// is what a crash leaves, or an older program, and a copy without its record is damage: the record is written anew from it.
@@ -174,7 +174,7 @@ impl Records {
     /// Removes a record, durably; one that is not there is well.
     pub fn remove(&self, name: &str) -> Result<(), StoreError> {
         let _writing = self.writing.lock();
-        // After a crash between the two the record is there, and nobody was told that it is not.
+        // After a crash between the two the record is there, and no caller was told that it is not.
         for dir in [&self.copies, &self.dir] {
             let path = place(dir, name)?;
             match self.disk.remove(&path) {
@@ -300,7 +300,7 @@ mod tests {
             }
         }
         assert_eq!(records.copied().unwrap(), ["a"]);
-        // What a crash leaves between the two: a record that nobody said is gone.
+        // What a crash leaves between the two: a record of which no caller was told that it is gone.
         disk.vanish(&copy).unwrap();
         assert_eq!((records.verify(), said(&record), records.names().unwrap()), (vec![], false, vec!["a".to_owned()]));
         records.remove("a").unwrap();

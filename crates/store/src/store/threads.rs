@@ -44,6 +44,7 @@ impl Inner {
         collections.sort_by_key(|c| std::cmp::Reverse(memory(c)));
         // When all together are many, the largest goes first even if by itself it is small.
         let all = self.common.memory_all.load(Ordering::Acquire) as u64;
+        // The pressure is that of all collections: one of them alone need not be over any limit.
         let mut short = all > self.common.options.memory_bytes / 2;
         let mut worked = false;
         for collection in collections {
@@ -68,12 +69,12 @@ impl Inner {
         let views: Vec<_> = collections.iter().flat_map(|c| c.shared.state.load().views.to_vec()).collect();
         let (mut total, mut rows) = (0, Vec::new());
         for segment in views.iter().filter_map(|view| view.part.segment()) {
-            let at_rest = segment.rest().is_some();
-            // What is beside rows at rest is served as well, and cannot be done without: the floor of the total.
+            let at_rest = segment.archive().is_some();
+            // What is beside an archive is served as well, and cannot be done without: the floor of the total.
             total += if at_rest { segment.index.bytes } else { 0 };
             let Some((bytes, used)) = segment.rows_held() else { continue };
             total += bytes;
-            if at_rest && !segment.is_rest_sick() {
+            if at_rest && !segment.is_archive_damaged() {
                 rows.push((used, bytes, segment));
             }
         }

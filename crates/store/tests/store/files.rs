@@ -51,7 +51,7 @@ pub fn content(world: &World, paths: &[PathBuf]) -> Vec<(String, i64)> {
 /// Removes, at random, files that segments at rest can do without. Which are at rest the manifest says: a file that was
 /// being written when the power failed means nothing.
 pub fn lose_caches(world: &World, random: &dyn Random) {
-    for (manifest, _) in world.files("MANIFEST") {
+    for (manifest, _) in world.files("MANIFEST").into_iter().filter(|(path, _)| path.ends_with("MANIFEST")) {
         // Behind the frame of 16 bytes.
         let content: serde_json::Value = serde_json::from_slice(&bytes(world, &manifest)[16..]).unwrap();
         for meta in content["segments"].as_array().unwrap().iter().filter(|meta| meta["rest"].is_object()) {

@@ -3,7 +3,7 @@
 
 use super::Stage;
 use super::events::Target;
-use super::newest::Place;
+use super::newest::RowLocation;
 use crate::error::StoreError;
 use crate::part::keys::{KeyRows, hash};
 use arrow_array::StringArray;
@@ -14,7 +14,7 @@ impl Stage<'_> {
     ///
     /// As [`Stage::find`] for each, but part by part: a part's filter is fetched once for all keys, and meets them in its
     /// own order, so that ten thousand ids cost little more than as many bits.
-    pub(crate) fn find_all(&self, keys: &KeyRows, ids: &StringArray) -> Result<Vec<(u32, Place)>, StoreError> {
+    pub(crate) fn find_all(&self, keys: &KeyRows, ids: &StringArray) -> Result<Vec<(u32, RowLocation)>, StoreError> {
         let KeyRows { keys, rows } = keys;
         let id_of = |i: u32| ids.value(rows[i as usize] as usize);
         let mut there = Vec::new();
@@ -46,7 +46,7 @@ impl Stage<'_> {
     }
 
     /// The live event with this key and id, and, if one is asked for, with this number.
-    pub(crate) fn find(&self, key: u64, id: &str, seq: Option<u64>) -> Result<Option<Place>, StoreError> {
+    pub(crate) fn find(&self, key: u64, id: &str, seq: Option<u64>) -> Result<Option<RowLocation>, StoreError> {
         if let Some(place) = self.find_staged(key, id, seq) {
             return Ok(Some(place));
         }
@@ -58,7 +58,7 @@ impl Stage<'_> {
         Ok(None)
     }
 
-    pub(crate) fn find_target(&self, target: &Target) -> Result<Option<Place>, StoreError> {
+    pub(crate) fn find_target(&self, target: &Target) -> Result<Option<RowLocation>, StoreError> {
         let key = match self.context.rule.role {
             IdRole::Given => hash(self.context.rule.seed, target.id.as_bytes()),
             IdRole::Made => target.seq,
@@ -66,7 +66,7 @@ impl Stage<'_> {
         self.find(key, &target.id, Some(target.seq))
     }
 
-    fn find_staged(&self, key: u64, id: &str, seq: Option<u64>) -> Option<Place> {
+    fn find_staged(&self, key: u64, id: &str, seq: Option<u64>) -> Option<RowLocation> {
         for (batch, staged) in self.staged.iter().enumerate().rev() {
             let rows: Vec<u32> = match (self.context.rule.role, staged.events.batch.ids()) {
                 (IdRole::Given, Some(ids)) => {
@@ -82,29 +82,29 @@ impl Stage<'_> {
             for row in rows {
                 let fits = seq.is_none_or(|s| s == Seq::new(staged.position, row as usize).0);
                 if fits && staged.dead.death(row).is_none() {
-                    return Some(Place::Staged { batch, row });
+                    return Some(RowLocation::Staged { batch, row });
                 }
             }
         }
         None
     }
 
-    fn find_in(&self, entry: usize, key: u64, id: &str, seq: Option<u64>) -> Result<Option<Place>, StoreError> {
+    fn find_in(&self, entry: usize, key: u64, id: &str, seq: Option<u64>) -> Result<Option<RowLocation>, StoreError> {
         let e = &self.entries[entry];
         let dead = self.dead.get(&entry).unwrap_or(&e.dead);
         for (row, found) in e.part.find_key(self.context.rule, &self.context.layout, key, id)? {
             if seq.is_none_or(|s| s == found) && dead.death(row).is_none() {
-                return Ok(Some(Place::Part { entry, row }));
+                return Ok(Some(RowLocation::Part { entry, row }));
             }
         }
         Ok(None)
     }
 
     /// The number of an event.
-    pub(crate) fn seq_at(&self, place: Place) -> Result<u64, StoreError> {
+    pub(crate) fn seq_at(&self, place: RowLocation) -> Result<u64, StoreError> {
         match place {
-            Place::Staged { batch, row } => Ok(Seq::new(self.staged[batch].position, row as usize).0),
-            Place::Part { entry, row } => {
+            RowLocation::Staged { batch, row } => Ok(Seq::new(self.staged[batch].position, row as usize).0),
+            RowLocation::Part { entry, row } => {
                 Ok(self.entries[entry].part.seqs(row..row + 1)?.first().copied().unwrap_or(0))
             }
         }

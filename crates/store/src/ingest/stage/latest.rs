@@ -7,7 +7,7 @@
 
 use super::Stage;
 use super::events::Events;
-use super::newest::{Newest, Object, Place, Touched, object_in};
+use super::newest::{Newest, Object, RowLocation, Touched, object_in};
 use crate::error::StoreError;
 use crate::part::Fill;
 use crate::part::dead::DeadRows;
@@ -23,7 +23,7 @@ impl Stage<'_> {
     /// The objects whose newest event a write may change: those of the rows it kills and of the events it brings.
     pub(crate) fn objects_before(
         &mut self,
-        killed: impl Iterator<Item = Place>,
+        killed: impl Iterator<Item = RowLocation>,
         events: Option<&Events>,
     ) -> Result<Touched, StoreError> {
         let mut touched = Touched::new();
@@ -64,7 +64,8 @@ impl Stage<'_> {
         // New events that another of their object comes after.
         let mut late = HashSet::new();
         if let Some(batch) = self.staged.len().checked_sub(1).filter(|b| self.staged[*b].position == position) {
-            let rows = self.staged[batch].events.objects.entries.iter().map(|e| Place::Staged { batch, row: e.row });
+            let rows =
+                self.staged[batch].events.objects.entries.iter().map(|e| RowLocation::Staged { batch, row: e.row });
             late.extend(rows);
         }
         for (object, (hash, before)) in touched {
@@ -97,7 +98,7 @@ impl Stage<'_> {
             if let Some(e) = entries.filter(alive).find(same) {
                 let seq = Seq::new(staged.position, e.row as usize).0;
                 if better(&best, e.time, seq) {
-                    best = Some(Newest { time: e.time, seq, place: Place::Staged { batch, row: e.row } });
+                    best = Some(Newest { time: e.time, seq, place: RowLocation::Staged { batch, row: e.row } });
                 }
             }
         }
@@ -110,7 +111,7 @@ impl Stage<'_> {
             let mut failed = None;
             let found = entry.part.newest_of_object(self.context.rule, hash, |e| {
                 dead.death(e.row).is_none()
-                    && match self.object_at(Place::Part { entry: index, row: e.row }) {
+                    && match self.object_at(RowLocation::Part { entry: index, row: e.row }) {
                         Ok(found) => found.is_some_and(|(found, _)| found == *object),
                         Err(error) => {
                             failed = Some(error);
@@ -122,24 +123,24 @@ impl Stage<'_> {
                 return Err(error);
             }
             if let Some(e) = found.filter(|e| better(&best, e.time, e.seq)) {
-                best = Some(Newest { time: e.time, seq: e.seq, place: Place::Part { entry: index, row: e.row } });
+                best = Some(Newest { time: e.time, seq: e.seq, place: RowLocation::Part { entry: index, row: e.row } });
             }
         }
         Ok(best)
     }
 
     /// The object of an event, and its hash.
-    fn object_at(&self, place: Place) -> Result<Option<(Object, u64)>, StoreError> {
+    fn object_at(&self, place: RowLocation) -> Result<Option<(Object, u64)>, StoreError> {
         let Some(field) = self.context.schema.object else { return Ok(None) };
         let seed = self.context.rule.seed;
         let both =
             |column: &FieldColumn<'_>, row: usize| Some((object_in(column, row)?, object_of(seed, column, row)?));
         match place {
-            Place::Staged { batch, row } => {
+            RowLocation::Staged { batch, row } => {
                 let column = self.staged[batch].events.batch.field(field);
                 Ok(column.and_then(|column| both(&column, row as usize)))
             }
-            Place::Part { entry, row } => {
+            RowLocation::Part { entry, row } => {
                 let column = self.context.layout.field(field);
                 let Some(array) = self.entries[entry].part.column(column, row..row + 1, Fill::Keep)? else {
                     return Ok(None);
@@ -154,36 +155,36 @@ impl Stage<'_> {
         }
     }
 
-    fn is_hidden(&self, place: Place) -> bool {
+    fn is_hidden(&self, place: RowLocation) -> bool {
         match place {
-            Place::Part { entry, row } => {
+            RowLocation::Part { entry, row } => {
                 self.hidden.get(&entry).unwrap_or(&self.entries[entry].hidden).death(row).is_some()
             }
-            Place::Staged { batch, row } => self.staged[batch].hidden.death(row).is_some(),
+            RowLocation::Staged { batch, row } => self.staged[batch].hidden.death(row).is_some(),
         }
     }
 
-    pub(crate) fn hide(&mut self, place: Place, seq: u64) {
+    pub(crate) fn hide(&mut self, place: RowLocation, seq: u64) {
         self.hidden_rows(place).kill(row_of(place), seq);
     }
 
-    fn show(&mut self, place: Place, seq: u64) {
+    fn show(&mut self, place: RowLocation, seq: u64) {
         self.hidden_rows(place).revive(row_of(place), seq);
     }
 
-    fn hidden_rows(&mut self, place: Place) -> &mut DeadRows {
+    fn hidden_rows(&mut self, place: RowLocation) -> &mut DeadRows {
         match place {
-            Place::Part { entry, .. } => {
+            RowLocation::Part { entry, .. } => {
                 let entries = self.entries;
                 self.hidden.entry(entry).or_insert_with(|| entries[entry].hidden.as_ref().clone())
             }
-            Place::Staged { batch, .. } => &mut self.staged[batch].hidden,
+            RowLocation::Staged { batch, .. } => &mut self.staged[batch].hidden,
         }
     }
 }
 
-fn row_of(place: Place) -> u32 {
+fn row_of(place: RowLocation) -> u32 {
     match place {
-        Place::Part { row, .. } | Place::Staged { row, .. } => row,
+        RowLocation::Part { row, .. } | RowLocation::Staged { row, .. } => row,
     }
 }

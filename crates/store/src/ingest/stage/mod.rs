@@ -9,7 +9,7 @@ mod latest;
 pub(crate) mod newest;
 
 pub(crate) use events::{Events, NAMED_MAX, Target, kind_of};
-pub(crate) use newest::Place;
+pub(crate) use newest::RowLocation;
 
 use self::newest::NewestCache;
 use crate::error::{StoreError, WriteError};
@@ -115,6 +115,7 @@ impl<'a> Stage<'a> {
         let mut killed = Vec::new();
         if let (IdRole::Given, Some(ids)) = (self.context.rule.role, events.batch.ids()) {
             let mut there = self.find_all(&events.ids, ids).map_err(failed)?;
+            // A conflict refuses the write before it gets a position, so the group goes on without a gap.
             if !there.is_empty() && !events.replace {
                 there.sort_unstable_by_key(|(row, _)| *row);
                 let named = there.iter().take(NAMED_MAX).map(|(row, _)| ids.value(*row as usize).to_owned());
@@ -128,11 +129,13 @@ impl<'a> Stage<'a> {
             }
             killed = there;
         }
+        // What each object shows now, before anything dies: the view of mode `latest` changes by the difference.
         let objects = self.objects_before(killed.iter().map(|(_, place)| *place), Some(&events)).map_err(failed)?;
         for (row, place) in &killed {
             self.kill(*place, Seq::new(position, *row as usize).0);
         }
         self.staged.push(Staged { events, position, dead: DeadRows::default(), hidden: DeadRows::default() });
+        // The position is taken even if no row is visible later: positions of a log have no gaps.
         self.next += 1;
         self.show_newest(objects, position).map_err(failed)?;
         Ok(Outcome { position, written: rows as u64, killed: killed.len() as u64 })
@@ -217,16 +220,16 @@ impl<'a> Stage<'a> {
         Ok(Outcome { position, written: 0, killed })
     }
 
-    fn kill(&mut self, place: Place, seq: u64) -> bool {
+    fn kill(&mut self, place: RowLocation, seq: u64) -> bool {
         if self.is_latest() {
             self.hide(place, seq);
         }
         match place {
-            Place::Part { entry, row } => {
+            RowLocation::Part { entry, row } => {
                 let entries = self.entries;
                 self.dead.entry(entry).or_insert_with(|| entries[entry].dead.as_ref().clone()).kill(row, seq)
             }
-            Place::Staged { batch, row } => self.staged[batch].dead.kill(row, seq),
+            RowLocation::Staged { batch, row } => self.staged[batch].dead.kill(row, seq),
         }
     }
 
@@ -268,6 +271,7 @@ impl<'a> Stage<'a> {
             let seqs = order.iter().map(|row| seqs[sorted(row)]).collect();
             (batch.take(&order), keys, seqs)
         };
+        // Rows that later writes of the group killed are dead from the start, at the number of the write that killed them.
         let (dead, hidden) = self.marks_of(&order);
         let part = Part::of_rows(number, batch, keys, seqs)?;
         let run = Entry::of(part, dead, hidden);

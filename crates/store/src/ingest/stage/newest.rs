@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 /// Where a live event was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub(crate) enum RowLocation {
     /// In a part of the collection.
     Part { entry: usize, row: u32 },
     /// In an earlier write of the group.
@@ -24,7 +24,7 @@ pub(crate) enum Object {
 pub(crate) struct Newest {
     pub(super) time: i64,
     pub(super) seq: u64,
-    pub(super) place: Place,
+    pub(super) place: RowLocation,
 }
 
 /// Objects looked up by the writes of one group, with their newest events.

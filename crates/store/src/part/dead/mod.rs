@@ -132,7 +132,7 @@ impl DeadRows {
     }
 
     fn insert(&mut self, death: Death) {
-        // Killed and brought back by one write: nobody saw it.
+        // Killed and brought back by one write: no reader saw it.
         if death.from >= death.until {
             return;
         }

@@ -2,7 +2,7 @@
 //!
 //! `docs/format.md` has the byte layout. The *rows* are kept as Arrow (`.rows`), as GeoParquet (`.parquet`), or as both;
 //! the third file (`.segment`) holds what is served beside them: trees, keys, order of time, counts per map cell. Until
-//! a segment is at rest the rows as Arrow are the truth; from then on the GeoParquet file is, and the others are a cache
+//! a segment has its archive (the GeoParquet file) the Arrow rows are the truth; from then on the archive is, and the others are a cache
 //! of it: missing or damaged they are made anew or done without.
 //!
 //! A `.segment` file that is missing or damaged is made anew from whichever rows are the truth (`rebuild.rs`).
@@ -13,11 +13,12 @@
 //! Blocks are LZ4 where that saves a quarter, and raw otherwise: what does not fit into the block cache is decoded again and
 //! again, from the page cache (decision 022).
 
+mod archive;
 mod blocks;
 mod footer;
+mod open;
 mod read;
 mod rebuild;
-mod rest;
 mod rows;
 mod write;
 
@@ -26,10 +27,10 @@ use meridian_model::{Batch, Schema};
 use std::ops::Range;
 use std::sync::Arc;
 
+pub(crate) use archive::{Archive, ArchiveEntry, write as write_archive};
 pub(crate) use footer::{Footer, ObjectPages, TimeColumns};
-pub(crate) use read::{Segment, SegmentPlace, seq_max_of};
+pub(crate) use open::{Segment, SegmentAccess, seq_max_of};
 pub(crate) use rebuild::{rebuild, rebuild_from, rebuild_from_rows};
-pub(crate) use rest::{RestEntry, RestFile, write as write_rest};
 pub(crate) use rows::RowsFile;
 pub(crate) use write::{SegmentWriter, Written, rows_max};
 

@@ -1,192 +1,30 @@
-//! Reading a segment.
+//! Reading a segment: columns, keys, objects and the order of time, block by block.
 
-use super::blocks::BlockFile;
-use super::rebuild::{rebuild, rebuild_from_rows};
-use super::rest::{RestEntry, RestFile};
 use super::rows::RowsFile;
-use super::{Footer, MAGIC};
-use crate::catalog::manifest::{rest_name, rows_name, segment_name};
-use crate::collection::stats::Counters;
-use crate::error::{Problem, StoreError};
-use crate::part::cache::{Block, BlockCache, BlockKey};
+use crate::error::StoreError;
+use crate::part::cache::{Block, BlockKey};
 use crate::part::ipc;
 use crate::part::keys::{Filter, KeyRows};
 use crate::part::objects::ObjectRows;
-use crate::part::removal::{Pin, Removal};
-use crate::part::rows::{CHUNK_ROWS, Fill, KeyRule, join};
-use crate::seams::Objects;
-use arc_swap::ArcSwapOption;
+use crate::part::rows::{CHUNK_ROWS, Fill, join};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
 use arrow_buffer::Buffer;
-use arrow_schema::{DataType, Field};
+use arrow_schema::Field;
 use meridian_index::{CountPyramid, Forest};
 use meridian_model::{Layout, Projection, memory_of};
-use std::io::ErrorKind;
 use std::ops::{Range, RangeInclusive};
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
+use super::open::{Segment, forest_of};
 /// Set in the number of a cached block of Arrow rows, which is not a block of the file beside them.
 const ROWS_BLOCK: u32 = 1 << 31;
-/// Set in the number of a cached column of a chunk of the rows at rest.
-const REST_BLOCK: u32 = 1 << 30;
-
-/// What a segment is read through.
-#[derive(Debug, Clone)]
-pub(crate) struct SegmentPlace {
-    pub(crate) objects: Arc<dyn Objects>,
-    /// Takes what is obsolete; `None` where nothing may be deleted, as another process writes the collection.
-    pub(crate) removal: Option<Arc<Removal>>,
-    pub(crate) cache: Arc<BlockCache>,
-    pub(crate) counters: Arc<Counters>,
-}
-
-/// An open segment: what is served beside its rows, and the rows as Arrow, at rest, or both.
-#[derive(Debug)]
-pub(crate) struct Segment {
-    place: SegmentPlace,
-    pub(crate) index: BlockFile,
-    /// Number in this process, never given twice.
-    pub(crate) number: u64,
-    pub(crate) footer: Footer,
-    layout: Layout,
-    seq_field: Arc<Field>,
-    row_field: Arc<Field>,
-    rows: ArcSwapOption<RowsFile>,
-    rest: ArcSwapOption<RestFile>,
-    /// What was wrong with a file of rows that is done without.
-    pub(crate) given_up: Option<Problem>,
-    /// Grows with every use of the rows' file, over all segments: the least is that which was used longest ago.
-    used: AtomicU64,
-    /// Set once a block beside the rows turned out to be damaged.
-    sick: AtomicBool,
-}
-
-/// Name and type of the column of sequence numbers.
-pub(crate) fn seq_field() -> Arc<Field> {
-    Arc::new(Field::new("@seq", DataType::UInt64, false))
-}
-
-/// Name and type of the column of rows of the time projection.
-pub(crate) fn row_field() -> Arc<Field> {
-    Arc::new(Field::new("@row", DataType::UInt32, false))
-}
-
-/// The greatest sequence number of a segment file.
-pub(crate) fn seq_max_of(objects: &dyn Objects, name: &str) -> Result<u64, StoreError> {
-    let (file, footer) = BlockFile::open(objects, name, MAGIC)?;
-    Footer::decode(&footer).map(|footer| footer.seq_max).map_err(|e| StoreError::corrupt(&file.path, e))
-}
+/// Set in the number of a cached column of a chunk of the archive.
+const ARCHIVE_BLOCK: u32 = 1 << 30;
 
 impl Segment {
-    /// Opens the segment of this number: checks headers, footers and trees. A file of rows that is missing or damaged
-    /// is no error where the rows are at rest. The trees come beside the segment, as every part has some.
-    pub(crate) fn open(
-        place: &SegmentPlace,
-        file: u64,
-        rest: Option<Arc<RestFile>>,
-    ) -> Result<(Segment, Forest), StoreError> {
-        let (index, footer) = BlockFile::open(place.objects.as_ref(), &segment_name(file), MAGIC)?;
-        let corrupt = |detail: String| StoreError::corrupt(&index.path, detail);
-        let footer = Footer::decode(&footer).map_err(|e| corrupt(format!("its footer does not read: {e}")))?;
-        let trees = index.fetch(footer.blocks[footer.forest_block as usize], "the trees")?;
-        let trees = forest_of(&trees, footer.rows).map_err(corrupt)?;
-        let mut given_up = None;
-        let rows = match open_rows(place.objects.as_ref(), &rows_name(file), footer.rows) {
-            Ok(rows) => Some(rows),
-            Err(e @ StoreError::NewerFormat { .. }) => return Err(e),
-            Err(e) if rest.is_none() => return Err(e),
-            Err(e) => {
-                given_up = give_up_rows(place, rows_name(file), &e);
-                None
-            }
-        };
-        let number = place.cache.number_part();
-        let segment = Segment {
-            place: place.clone(),
-            index,
-            number,
-            layout: Layout::of(&footer.schema),
-            seq_field: seq_field(),
-            row_field: row_field(),
-            footer,
-            rows: ArcSwapOption::new(rows.map(Arc::new)),
-            rest: ArcSwapOption::new(rest),
-            given_up,
-            used: AtomicU64::new(0),
-            sick: AtomicBool::new(false),
-        };
-        Ok((segment, trees))
-    }
-
-    /// Opens the file at rest that the manifest names.
-    pub(crate) fn open_rest(place: &SegmentPlace, file: u64, entry: RestEntry) -> Result<Arc<RestFile>, StoreError> {
-        RestFile::open(place.objects.as_ref(), &rest_name(file), entry).map(Arc::new)
-    }
-
-    /// No manifest names the segment of this number any more: its files go once no snapshot pins them, the index with the part.
-    pub(crate) fn retire(&self, file: u64, part: Pin) {
-        self.doom(segment_name(file), part);
-        if let Some(rows) = self.rows.load().as_ref() {
-            self.doom_rows(rows);
-        }
-        if let Some(rest) = self.rest.load_full() {
-            self.doom(rest.name.clone(), pin_of(&rest));
-        }
-    }
-
-    fn doom_rows(&self, rows: &Arc<RowsFile>) {
-        self.doom(rows.name.clone(), pin_of(rows));
-    }
-
-    fn doom(&self, name: String, pin: Pin) {
-        if let Some(removal) = &self.place.removal {
-            removal.doom(name, pin);
-        }
-    }
-
-    /// Says that the rows are at rest too, as the manifest does.
-    pub(crate) fn settle(&self, rest: Arc<RestFile>) {
-        self.rest.store(Some(rest));
-    }
-
-    /// From now on the Arrow rows are the truth again.
-    pub(crate) fn unsettle(&self) {
-        self.rest.store(None);
-    }
-
-    /// The rows at rest, where they are.
-    pub(crate) fn rest(&self) -> Option<Arc<RestFile>> {
-        self.rest.load_full()
-    }
-
-    /// Bytes of the Arrow rows, and when they were used last; `None` where there are none.
-    pub(crate) fn rows_held(&self) -> Option<(u64, u64)> {
-        self.rows.load().as_ref().map(|rows| (rows.file.bytes, self.used.load(Ordering::Relaxed)))
-    }
-
-    /// The Arrow rows, where they are.
-    pub(crate) fn rows_file(&self) -> Option<Arc<RowsFile>> {
-        self.rows.load_full()
-    }
-
-    /// Lets go of the Arrow rows: they are read from the file at rest from now on.
-    pub(crate) fn drop_rows(&self) {
-        if let Some(rows) = self.rows.swap(None) {
-            self.doom_rows(&rows);
-        }
-    }
-
-    /// Bytes of all files.
-    pub(crate) fn file_bytes(&self) -> u64 {
-        let rows = self.rows.load().as_ref().map_or(0, |rows| rows.file.bytes);
-        let rest = self.rest.load().as_ref().map_or(0, |rest| rest.entry.bytes);
-        self.index.bytes + rows + rest
-    }
-
     pub(crate) fn has_time_order(&self) -> bool {
         self.footer.time.is_some()
     }
@@ -241,25 +79,27 @@ impl Segment {
         join(pieces).map_err(|e| self.corrupt(&e))
     }
 
-    /// The block that holds a row, and its first row: a page of the Arrow rows, or a chunk of those at rest.
+    /// The block that holds a row, and its first row: a page of the Arrow rows, or a chunk of the archive.
     fn piece(&self, row: u32, column: usize, field: &Arc<Field>, fill: Fill) -> Result<(u32, ArrayRef), StoreError> {
         let chunk = row / CHUNK_ROWS;
+        // Arrow rows where they are: reading a block takes a tenth of a page of the archive.
         if let Some(rows) = self.rows.load_full() {
             let page_rows = rows.page_rows(chunk, column);
             let (first, page) = (row / page_rows * page_rows, row % CHUNK_ROWS / page_rows);
+            // Damage to a copy costs speed alone: the archive has the same rows.
             match self.page(&rows, rows.block_of(chunk, column, page), field, fill) {
                 Ok(array) if array.len() == page_rows.min(self.footer.rows - first) as usize => {
                     return Ok((first, array));
                 }
                 Ok(_) => return Err(self.corrupt("a block of rows has another length")),
-                Err(e @ StoreError::Corrupt { .. }) if self.rest.load().is_some() => {
+                Err(e @ StoreError::Corrupt { .. }) if self.archive.load().is_some() => {
                     tracing::warn!(error = %e, "Arrow rows are damaged: they are read from GeoParquet from now on");
                     self.drop_rows();
                 }
                 Err(e) => return Err(e),
             }
         }
-        Ok((chunk * CHUNK_ROWS, self.chunk_at_rest(chunk, column, field, fill)?))
+        Ok((chunk * CHUNK_ROWS, self.archived_chunk(chunk, column, field, fill)?))
     }
 
     /// One block of the Arrow rows.
@@ -293,32 +133,39 @@ impl Segment {
         }
     }
 
-    /// One column of one chunk of the rows at rest.
-    fn chunk_at_rest(&self, chunk: u32, column: usize, field: &Arc<Field>, fill: Fill) -> Result<ArrayRef, StoreError> {
+    /// One column of one chunk of the archive.
+    fn archived_chunk(
+        &self,
+        chunk: u32,
+        column: usize,
+        field: &Arc<Field>,
+        fill: Fill,
+    ) -> Result<ArrayRef, StoreError> {
         let columns = usize::from(self.footer.columns);
         let key = |column: usize| BlockKey {
             part: self.number,
-            block: REST_BLOCK | (chunk * (columns as u32 + 1) + column as u32),
+            block: ARCHIVE_BLOCK | (chunk * (columns as u32 + 1) + column as u32),
         };
         if let Some(found) = self.cached(key(column)) {
             return Ok(found);
         }
         let fits =
             |array: &ArrayRef| array.len() == self.chunk_rows(chunk) as usize && array.data_type() == field.data_type();
-        let rest = self.rest.load_full().ok_or_else(|| self.corrupt("its rows are gone"))?;
+        let archive = self.archive.load_full().ok_or_else(|| self.corrupt("its rows are gone"))?;
         let (family, arrays) = match column == columns {
-            true => (column..column + 1, vec![Arc::new(UInt64Array::from(rest.seqs(chunk)?)) as ArrayRef]),
-            false => (rest.family(column), rest.columns(chunk, column)?),
+            true => (column..column + 1, vec![Arc::new(UInt64Array::from(archive.seqs(chunk)?)) as ArrayRef]),
+            false => (archive.family(column), archive.columns(chunk, column)?),
         };
         self.place.counters.add_bytes_read(memory_of(&arrays) as u64);
         let wanted = arrays.get(column - family.start).filter(|array| fits(array)).cloned();
-        // Longitude comes with latitude, a shape with its box: whoever asks for one soon asks for the others.
+        // Longitude comes with latitude, a shape with its box: a reader of one soon asks for the others.
         if fill == Fill::Keep || family.len() > 1 {
             for (column, array) in family.zip(arrays) {
                 self.place.cache.insert(key(column), Block::Array(array));
             }
         }
-        wanted.ok_or_else(|| StoreError::corrupt(rest.path(), format!("{} has another length or type", field.name())))
+        wanted
+            .ok_or_else(|| StoreError::corrupt(archive.path(), format!("{} has another length or type", field.name())))
     }
 
     fn chunk_rows(&self, chunk: u32) -> u32 {
@@ -499,93 +346,4 @@ impl Segment {
         self.place.cache.insert(key, decoded.clone());
         Ok(decoded)
     }
-
-    /// Remembers that what is beside the rows is damaged.
-    fn note_damage(&self, error: &StoreError) {
-        if matches!(error, StoreError::Corrupt { .. }) {
-            tracing::warn!(%error, "a segment is damaged and will be made anew from its rows");
-            self.sick.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether the rows at rest are damaged, and can be written anew from the Arrow rows.
-    pub(crate) fn is_rest_sick(&self) -> bool {
-        self.rest.load().as_ref().is_some_and(|rest| rest.is_sick()) && self.rows.load().is_some()
-    }
-
-    /// Whether what is beside the rows is damaged: it can be made anew.
-    pub(crate) fn is_sick(&self) -> bool {
-        self.sick.load(Ordering::Relaxed)
-    }
-
-    /// Makes anew what is beside the rows.
-    pub(crate) fn rebuild(&self, file: u64, rule: KeyRule) -> Result<(), StoreError> {
-        let objects = self.place.objects.as_ref();
-        match (self.rest(), self.rows_file()) {
-            (Some(rest), _) => rebuild(objects, file, &rest, rule),
-            (None, Some(rows)) => rebuild_from_rows(objects, file, (&rows, &self.footer.schema), rule),
-            (None, None) => Err(self.corrupt("its rows are gone")),
-        }
-    }
-
-    fn corrupt(&self, detail: &str) -> StoreError {
-        StoreError::corrupt(&self.index.path, detail)
-    }
-
-    /// Whether a file of the segment has this path.
-    pub(crate) fn has_file(&self, path: &Path) -> bool {
-        self.index.path == path
-            || self.rows.load().as_ref().is_some_and(|rows| rows.file.path == path)
-            || self.rest.load().as_ref().is_some_and(|rest| rest.path() == path)
-    }
-
-    /// Damaged blocks of rows that no other file of the segment has.
-    pub(crate) fn lost_blocks(&self) -> Vec<StoreError> {
-        let (rows, rest) = (self.rows.load(), self.rest.load());
-        match (rows.as_ref(), rest.as_ref()) {
-            (Some(rows), None) => rows.verify(),
-            (None, Some(rest)) => rest.verify(),
-            (Some(rows), Some(rest)) if !rest.verify().is_empty() => rows.verify(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// Checks every checksum of every file, past the cache.
-    pub(crate) fn verify_blocks(&self) -> Vec<StoreError> {
-        let mut bad = self.index.verify(&self.footer.blocks);
-        bad.iter().for_each(|error| self.note_damage(error));
-        bad.extend(self.rows.load().iter().flat_map(|rows| rows.verify()));
-        bad.extend(self.rest.load().iter().flat_map(|rest| rest.verify()));
-        bad
-    }
-}
-
-fn forest_of(bytes: &Buffer, rows: u32) -> Result<Forest, String> {
-    let forest = Forest::decode_shared(bytes).map_err(|e| e.to_string())?;
-    if forest.rows() == rows { Ok(forest) } else { Err("its trees do not fit its rows".to_owned()) }
-}
-
-/// What pins a file: those who read it share it.
-fn pin_of<T: Send + Sync + 'static>(file: &Arc<T>) -> Pin {
-    let file: Arc<dyn std::any::Any + Send + Sync> = file.clone();
-    Arc::downgrade(&file)
-}
-
-fn open_rows(objects: &dyn Objects, name: &str, expected: u32) -> Result<RowsFile, StoreError> {
-    let rows = RowsFile::open(objects, name)?;
-    if rows.rows == expected {
-        return Ok(rows);
-    }
-    let detail = format!("it holds {} events where the segment has {expected}", rows.rows);
-    Err(StoreError::corrupt(&rows.file.path, detail))
-}
-
-/// Lets go of Arrow rows that do not read, where the archive has them; says what was wrong. A missing file is no damage.
-fn give_up_rows(place: &SegmentPlace, name: String, error: &StoreError) -> Option<Problem> {
-    if matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::NotFound) {
-        return None;
-    }
-    tracing::warn!(%error, "Arrow rows do not read: they are read from GeoParquet from now on");
-    place.removal.as_ref()?.doom_unpinned(name);
-    Some(Problem::of(error).and("it is removed: its events are read from their rows at rest"))
 }

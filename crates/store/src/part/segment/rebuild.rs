@@ -1,8 +1,8 @@
-//! Making what is served beside the rows anew, from the rows at rest or as Arrow.
+//! Making what is served beside the rows anew, from the archive or the Arrow rows.
 
 use super::RowSource;
-use super::read::seq_field;
-use super::rest::RestFile;
+use super::archive::Archive;
+use super::open::seq_field;
 use super::rows::RowsFile;
 use super::write::SegmentWriter;
 use crate::error::StoreError;
@@ -19,19 +19,19 @@ use std::sync::Arc;
 /// A chunk of rows: their columns, and their sequence numbers.
 type Chunk = (Vec<Option<ArrayRef>>, Vec<u64>);
 
-/// Writes the segment file of this number from its rows at rest, in the place of one that is missing or damaged.
+/// Writes the segment file of this number from its archive, in the place of one that is missing or damaged.
 /// Memory: a chunk of rows, and what a writer keeps.
-pub(crate) fn rebuild(objects: &dyn Objects, file: u64, rest: &RestFile, rule: KeyRule) -> Result<(), StoreError> {
-    write_index(objects, file, rest.schema(), rule, rest.rows(), |chunk, columns| {
+pub(crate) fn rebuild(objects: &dyn Objects, file: u64, archive: &Archive, rule: KeyRule) -> Result<(), StoreError> {
+    write_index(objects, file, archive.schema(), rule, archive.rows(), |chunk, columns| {
         let mut found: Vec<Option<ArrayRef>> = vec![None; columns.len()];
         while let Some(column) = found.iter().position(Option::is_none) {
-            let arrays = rest.columns(chunk, column)?;
-            if !rest.family(column).eq(column..column + arrays.len()) {
-                return Err(StoreError::corrupt(rest.path(), "a column is missing"));
+            let arrays = archive.columns(chunk, column)?;
+            if !archive.family(column).eq(column..column + arrays.len()) {
+                return Err(StoreError::corrupt(archive.path(), "a column is missing"));
             }
             found[column..column + arrays.len()].iter_mut().zip(arrays).for_each(|(slot, array)| *slot = Some(array));
         }
-        Ok((found, rest.seqs(chunk)?))
+        Ok((found, archive.seqs(chunk)?))
     })
 }
 

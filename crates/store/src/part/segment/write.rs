@@ -1,7 +1,7 @@
 //! Writing a segment: its rows, and what is served beside them.
 
 use super::blocks::BlockWriter;
-use super::read::{row_field, seq_field};
+use super::open::{row_field, seq_field};
 use super::rows::{RowsWriter, column_block};
 use super::{Footer, MAGIC, ObjectPages, TimeColumns};
 use crate::catalog::manifest::{rows_name, segment_name};
@@ -37,7 +37,7 @@ pub(crate) struct Written {
 /// Writes one segment from rows in order of (key, seq).
 pub(crate) struct SegmentWriter {
     index: BlockWriter,
-    /// `None` where the rows are at rest already.
+    /// `None` where the rows are archived already.
     columns: Option<RowsWriter>,
     schema: Arc<Schema>,
     layout: Arc<Layout>,

@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::ingest::idempotency;
 use crate::log::Log;
 use crate::options::Settings;
-use crate::part::segment::SegmentPlace;
+use crate::part::segment::SegmentAccess;
 use crate::recovery::leftovers::number_of;
 use crate::recovery::log_dir;
 use crate::store::folder::names;
@@ -21,7 +21,7 @@ impl Mender<'_> {
     /// Makes a manifest from the files and writes it. An older manifest or a copy that is behind says what files do not.
     pub(super) fn rebuild(&mut self, definition: Option<Manifest>) -> Result<(), StoreError> {
         let common = self.common;
-        let place = SegmentPlace {
+        let place = SegmentAccess {
             objects: self.objects(),
             removal: None,
             cache: common.cache.clone(),

@@ -74,7 +74,7 @@ fn rewrite(partition: &mut Partition, meta: &SegmentEntry, damaged: &Entry) -> R
     let Written { rows, bytes } = writer.finish()?;
     shared.sync_objects()?;
     let part = Part::open(&shared.place(), file, None)?;
-    let meta = SegmentEntry { file, run: file, rows, bytes, dead: None, rest: None, ..meta.clone() };
+    let meta = SegmentEntry { file, run: file, rows, bytes, dead: None, archive: None, ..meta.clone() };
     let moved = |marks: &DeadRows| {
         let maps = std::slice::from_ref(&map);
         DeadRows::moved(std::iter::once(marks), maps, &[rows]).pop().unwrap_or_default()

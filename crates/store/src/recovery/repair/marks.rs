@@ -15,7 +15,7 @@ use roaring::RoaringTreemap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The end of an event and its sequence number: of an object's events the greatest is its newest.
+/// The end of an event and its sequence number: of an object's events the max is its newest.
 type Age = (i64, u64);
 
 impl Mender<'_> {

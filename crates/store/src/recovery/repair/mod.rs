@@ -1,7 +1,7 @@
 //! Putting a collection together again that has no manifest which can be believed.
 //!
 //! The manifest's copy, where it is whole and nothing is newer, is the manifest. Otherwise one is made from what is there:
-//! schema from segments, rows at rest or as Arrow, dead rows, idempotency keys; then the log is replayed as at any start. What a
+//! schema from segments, archives or Arrow rows, dead rows, idempotency keys; then the log is replayed as at any start. What a
 //! copy or an older manifest says of settings, seed and names of tenants is taken from there.
 //!
 //! Where the manifest is good and what it names is not, or the log is damaged, what reads stays (`salvage.rs`).
@@ -41,7 +41,7 @@ impl Store {
     /// Puts every collection together again that could not be opened, lacks something, takes no writes or has events that do not
     /// read; says of each what was found, done and is missing. Nothing is deleted.
     ///
-    /// Takes as long as reading everything takes. Nobody else may use them meanwhile.
+    /// Takes as long as reading everything takes. No other caller may use them meanwhile.
     pub fn repair(&self) -> Vec<Repair> {
         let inner = self.inner();
         let hurt = self.collections().into_iter().filter(|c| {

@@ -1,10 +1,10 @@
 //! Which segments are there, read from their own files.
 
 use super::Mender;
-use crate::catalog::manifest::{SegmentEntry, rest_name, rows_name};
+use crate::catalog::manifest::{SegmentEntry, archive_name, rows_name};
 use crate::error::StoreError;
 use crate::maintenance::merge::range_of;
-use crate::part::segment::{RestFile, RowsFile, SegmentPlace, rebuild, rebuild_from, rebuild_from_rows};
+use crate::part::segment::{Archive, RowsFile, SegmentAccess, rebuild, rebuild_from, rebuild_from_rows};
 use crate::part::{KeyRule, Part, PartView};
 use crate::recovery::leftovers::number_of;
 use crate::seams::objects::HALF;
@@ -17,13 +17,13 @@ use std::sync::Arc;
 pub(super) struct Found {
     pub(super) meta: SegmentEntry,
     pub(super) schema: Schema,
-    /// Its greatest sequence number.
+    /// Its max sequence number.
     pub(super) seq_max: u64,
 }
 
 /// How segments are read.
 pub(super) struct Reading {
-    pub(super) place: SegmentPlace,
+    pub(super) place: SegmentAccess,
     pub(super) seed: u64,
     /// Whether the keys in the segments are hashed under that seed.
     pub(super) seed_known: bool,
@@ -41,7 +41,7 @@ impl Mender<'_> {
         let numbers: BTreeSet<u64> = there.iter().filter(of_segments).filter_map(|name| number_of(name)).collect();
         let mut found = Vec::new();
         for number in numbers {
-            let at_rest = there.contains(&rest_name(number));
+            let at_rest = there.contains(&archive_name(number));
             match self.read_segment(reading, number, at_rest) {
                 Ok(segment) => found.push(segment),
                 Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
@@ -54,8 +54,8 @@ impl Mender<'_> {
     }
 
     fn read_segment(&mut self, reading: &Reading, file: u64, at_rest: bool) -> Result<Found, StoreError> {
-        let rest = match at_rest.then(|| open_rest(&reading.place, file)).transpose() {
-            Ok(rest) => rest,
+        let archive = match at_rest.then(|| open_archive(&reading.place, file)).transpose() {
+            Ok(archive) => archive,
             Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
             Err(damaged) => {
                 // The rows as Arrow may be whole.
@@ -63,34 +63,34 @@ impl Mender<'_> {
                 None
             }
         };
-        let part = match &rest {
-            Some(rest) => part_at_rest(reading, file, rest)?,
+        let part = match &archive {
+            Some(archive) => archived_part(reading, file, archive)?,
             None => part_in_arrow(reading, file)?,
         };
         let segment = part.segment().ok_or(StoreError::Closed)?;
         let bytes = segment.index.bytes + segment.rows_held().map_or(0, |(bytes, _)| bytes);
         let schema = segment.footer.schema.clone();
         let range = range_of(&schema, &part);
-        let rest = rest.map(|rest| rest.entry);
-        let meta = SegmentEntry { file, run: file, rows: part.rows, bytes, range, dead: None, rest };
+        let archive = archive.map(|archive| archive.entry);
+        let meta = SegmentEntry { file, run: file, rows: part.rows, bytes, range, dead: None, archive };
         Ok(Found { meta, schema, seq_max: part.seq_max })
     }
 }
 
-fn open_rest(place: &SegmentPlace, file: u64) -> Result<Arc<RestFile>, StoreError> {
-    let rest = RestFile::find(place.objects.as_ref(), &rest_name(file))?;
-    rest.verify().into_iter().next().map_or(Ok(Arc::new(rest)), Err)
+fn open_archive(place: &SegmentAccess, file: u64) -> Result<Arc<Archive>, StoreError> {
+    let archive = Archive::find(place.objects.as_ref(), &archive_name(file))?;
+    archive.verify().into_iter().next().map_or(Ok(Arc::new(archive)), Err)
 }
 
-fn part_at_rest(reading: &Reading, file: u64, rest: &Arc<RestFile>) -> Result<Part, StoreError> {
-    let open = || Part::open(&reading.place, file, Some(rest.clone()));
-    let fits = |part: &Part| part.rows == rest.rows() && reading.seed_known && is_sound(part);
+fn archived_part(reading: &Reading, file: u64, archive: &Arc<Archive>) -> Result<Part, StoreError> {
+    let open = || Part::open(&reading.place, file, Some(archive.clone()));
+    let fits = |part: &Part| part.rows == archive.rows() && reading.seed_known && is_sound(part);
     match open() {
         Ok(part) if fits(&part) => Ok(part),
         Err(newer @ StoreError::NewerFormat { .. }) => Err(newer),
         _ => {
-            let rule = KeyRule { role: rest.schema().id, seed: reading.seed };
-            rebuild(reading.place.objects.as_ref(), file, rest, rule)?;
+            let rule = KeyRule { role: archive.schema().id, seed: reading.seed };
+            rebuild(reading.place.objects.as_ref(), file, archive, rule)?;
             open()
         }
     }

@@ -47,7 +47,7 @@ type Shared = Arc<Mutex<Partition>>;
 
 #[derive(Debug, Default)]
 struct Partition {
-    /// Who may append: the number of the last replay.
+    /// The writer that may append: the number of the last replay.
     writer: u64,
     records: Vec<Record>,
     manifest: Option<Manifest>,
@@ -164,6 +164,7 @@ impl Partition {
 
     fn commit(&mut self, follows: u64, manifest: &Manifest) -> Result<u64, CommitError> {
         let newest = self.manifest.as_ref().map_or(0, Manifest::version);
+        // Compared and swapped under one lock, as a bucket does by create-if-absent.
         if newest != follows || manifest.version() <= follows {
             return Err(CommitError::Stale { newest });
         }

@@ -1,4 +1,4 @@
-//! Segments at rest: GeoParquet 1.1 with the rows of the segment in their order.
+//! Archives of segments: GeoParquet 1.1 with the rows of the segment in their order.
 //!
 //! Once the manifest names it, this file is the truth and the rest of a segment is a cache. Parquet has no checksum
 //! that its library writes, so the directory carries a CRC32C of every 16 KiB of what stands before it, and the
@@ -31,9 +31,9 @@ const WRITE_BYTES: usize = 1 << 20;
 /// Key in the directory under which the checksums are kept: 8 hexadecimal digits each.
 const CHECKSUMS_NOTE: &str = "meridian.crc32c";
 
-/// What the manifest says of a file at rest.
+/// What the manifest says of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RestEntry {
+pub(crate) struct ArchiveEntry {
     /// Length of the file.
     pub(crate) bytes: u64,
     /// Where the directory begins; pages lie before it.
@@ -48,7 +48,7 @@ pub(crate) fn write(
     name: &str,
     source: &dyn RowSource,
     (stop, mut pace): (&AtomicBool, Pace<'_>),
-) -> Result<RestEntry, StoreError> {
+) -> Result<ArchiveEntry, StoreError> {
     let path = objects.path(name);
     let to = objects.put(name).map_err(StoreError::io("create", &path))?;
     let sink = Sink { to, path: path.clone(), buffer: Vec::new(), offset: 0, crcs: Vec::new(), crc: 0, crc_bytes: 0 };
@@ -73,7 +73,7 @@ pub(crate) fn write(
     let mut tail = vec![0; (bytes - directory) as usize];
     let written = objects.open(name).map_err(StoreError::io("open", &path))?;
     written.read_at(directory, &mut tail).map_err(StoreError::io("read", &path))?;
-    Ok(RestEntry { bytes, directory, crc32c: crc32c::crc32c(&tail) })
+    Ok(ArchiveEntry { bytes, directory, crc32c: crc32c::crc32c(&tail) })
 }
 
 /// Bytes on their way to the file, and their checksums.
@@ -126,18 +126,18 @@ impl Write for Sink {
     }
 }
 
-/// An open file at rest.
+/// An open archive.
 #[derive(Debug)]
-pub(crate) struct RestFile {
+pub(crate) struct Archive {
     pages: Pages,
     directory: Directory,
-    pub(crate) entry: RestEntry,
+    pub(crate) entry: ArchiveEntry,
     pub(crate) name: String,
 }
 
-impl RestFile {
+impl Archive {
     /// Opens a file and reads its directory.
-    pub(crate) fn open(objects: &dyn Objects, name: &str, entry: RestEntry) -> Result<RestFile, StoreError> {
+    pub(crate) fn open(objects: &dyn Objects, name: &str, entry: ArchiveEntry) -> Result<Archive, StoreError> {
         let path = &objects.path(name);
         let corrupt = |detail: String| StoreError::corrupt(path, detail);
         let file = objects.open(name).map_err(StoreError::io("open", path))?;
@@ -161,14 +161,14 @@ impl RestFile {
         if open.crcs.len() != stretches || checksums.len() != stretches * 8 {
             return Err(corrupt("its checksums are not complete".to_owned()));
         }
-        // Nobody reads it again.
+        // It is not read again.
         open.tail = Bytes::new();
-        Ok(RestFile { pages: Pages(Arc::new(open)), directory, entry, name: name.to_owned() })
+        Ok(Archive { pages: Pages(Arc::new(open)), directory, entry, name: name.to_owned() })
     }
 
     /// Opens a file of which no manifest says anything: its directory tells where it begins itself. Only the checksums of the
     /// pages vouch for it then, and that the directory reads.
-    pub(crate) fn find(objects: &dyn Objects, name: &str) -> Result<RestFile, StoreError> {
+    pub(crate) fn find(objects: &dyn Objects, name: &str) -> Result<Archive, StoreError> {
         let path = &objects.path(name);
         let file = objects.open(name).map_err(StoreError::io("open", path))?;
         let bytes = file.len().map_err(StoreError::io("read", path))?;
@@ -177,11 +177,11 @@ impl RestFile {
         let found = Directory::load(&whole).map_err(read)?.directory().filter(|directory| *directory <= bytes);
         let directory = found.ok_or_else(|| StoreError::corrupt(path, "its directory does not say where it begins"))?;
         let tail = whole.get_bytes(directory, (bytes - directory) as usize).map_err(read)?;
-        RestFile::open(objects, name, RestEntry { bytes, directory, crc32c: crc32c::crc32c(&tail) })
+        Archive::open(objects, name, ArchiveEntry { bytes, directory, crc32c: crc32c::crc32c(&tail) })
     }
 
     /// Whether a read found damage.
-    pub(crate) fn is_sick(&self) -> bool {
+    pub(crate) fn is_damaged(&self) -> bool {
         self.pages.0.sick.load(Ordering::Relaxed)
     }
 
@@ -202,7 +202,7 @@ impl RestFile {
         self.directory.family(column)
     }
 
-    /// Values of the columns of [`RestFile::family`] in one chunk.
+    /// Values of the columns of [`Archive::family`] in one chunk.
     pub(crate) fn columns(&self, chunk: u32, column: usize) -> Result<Vec<ArrayRef>, StoreError> {
         self.directory.read(self.pages.clone(), column, self.rows_of(chunk)).map_err(|e| self.error(e))
     }
@@ -269,7 +269,7 @@ impl ChunkReader for Unchecked {
     }
 }
 
-/// The bytes of a file at rest as the Parquet library asks for them, checked on the way.
+/// The bytes of an archive as the Parquet library asks for them, checked on the way.
 #[derive(Debug, Clone)]
 struct Pages(Arc<Open>);
 
@@ -277,7 +277,7 @@ struct Pages(Arc<Open>);
 struct Open {
     file: Arc<dyn Object>,
     path: PathBuf,
-    entry: RestEntry,
+    entry: ArchiveEntry,
     /// The directory, while it is being read.
     tail: Bytes,
     crcs: Vec<u32>,

@@ -1,0 +1,271 @@
+//! Segments as they are opened, retired and mended.
+
+use super::archive::{Archive, ArchiveEntry};
+use super::blocks::BlockFile;
+use super::rebuild::{rebuild, rebuild_from_rows};
+use super::rows::RowsFile;
+use super::{Footer, MAGIC};
+use crate::catalog::manifest::{archive_name, rows_name, segment_name};
+use crate::collection::stats::Counters;
+use crate::error::{Problem, StoreError};
+use crate::part::cache::BlockCache;
+use crate::part::removal::{Pin, Removal};
+use crate::part::rows::KeyRule;
+use crate::seams::Objects;
+use arc_swap::ArcSwapOption;
+use arrow_buffer::Buffer;
+use arrow_schema::{DataType, Field};
+use meridian_index::Forest;
+use meridian_model::Layout;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What a segment is read through.
+#[derive(Debug, Clone)]
+pub(crate) struct SegmentAccess {
+    pub(crate) objects: Arc<dyn Objects>,
+    /// Takes what is obsolete; `None` where nothing may be deleted, as another process writes the collection.
+    pub(crate) removal: Option<Arc<Removal>>,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+/// An open segment: what is served beside its rows, and the rows as Arrow, archived, or both.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(super) place: SegmentAccess,
+    pub(crate) index: BlockFile,
+    /// Number in this process, never given twice.
+    pub(crate) number: u64,
+    pub(crate) footer: Footer,
+    pub(super) layout: Layout,
+    pub(super) seq_field: Arc<Field>,
+    pub(super) row_field: Arc<Field>,
+    pub(super) rows: ArcSwapOption<RowsFile>,
+    pub(super) archive: ArcSwapOption<Archive>,
+    /// What was wrong with a file of rows that is done without.
+    pub(crate) given_up: Option<Problem>,
+    /// Grows with every use of the rows' file, over all segments: the min was used longest ago.
+    pub(super) used: AtomicU64,
+    /// Set once a block beside the rows turned out to be damaged.
+    pub(super) sick: AtomicBool,
+}
+
+/// Name and type of the column of sequence numbers.
+pub(crate) fn seq_field() -> Arc<Field> {
+    Arc::new(Field::new("@seq", DataType::UInt64, false))
+}
+
+/// Name and type of the column of rows of the time projection.
+pub(crate) fn row_field() -> Arc<Field> {
+    Arc::new(Field::new("@row", DataType::UInt32, false))
+}
+
+/// The max sequence number of a segment file.
+pub(crate) fn seq_max_of(objects: &dyn Objects, name: &str) -> Result<u64, StoreError> {
+    let (file, footer) = BlockFile::open(objects, name, MAGIC)?;
+    Footer::decode(&footer).map(|footer| footer.seq_max).map_err(|e| StoreError::corrupt(&file.path, e))
+}
+
+impl Segment {
+    /// Opens the segment of this number: checks headers, footers and trees. A file of rows that is missing or damaged
+    /// is no error where there is an archive. The trees come beside the segment, as every part has some.
+    pub(crate) fn open(
+        place: &SegmentAccess,
+        file: u64,
+        archive: Option<Arc<Archive>>,
+    ) -> Result<(Segment, Forest), StoreError> {
+        let (index, footer) = BlockFile::open(place.objects.as_ref(), &segment_name(file), MAGIC)?;
+        let corrupt = |detail: String| StoreError::corrupt(&index.path, detail);
+        let footer = Footer::decode(&footer).map_err(|e| corrupt(format!("its footer does not read: {e}")))?;
+        // Trees stay in memory: every question walks them.
+        let trees = index.fetch(footer.blocks[footer.forest_block as usize], "the trees")?;
+        let trees = forest_of(&trees, footer.rows).map_err(corrupt)?;
+        let mut given_up = None;
+        let rows = match open_rows(place.objects.as_ref(), &rows_name(file), footer.rows) {
+            Ok(rows) => Some(rows),
+            Err(e @ StoreError::NewerFormat { .. }) => return Err(e),
+            Err(e) if archive.is_none() => return Err(e),
+            Err(e) => {
+                given_up = give_up_rows(place, rows_name(file), &e);
+                None
+            }
+        };
+        let number = place.cache.number_part();
+        let segment = Segment {
+            place: place.clone(),
+            index,
+            number,
+            layout: Layout::of(&footer.schema),
+            seq_field: seq_field(),
+            row_field: row_field(),
+            footer,
+            rows: ArcSwapOption::new(rows.map(Arc::new)),
+            archive: ArcSwapOption::new(archive),
+            given_up,
+            used: AtomicU64::new(0),
+            sick: AtomicBool::new(false),
+        };
+        Ok((segment, trees))
+    }
+
+    /// Opens the archive that the manifest names.
+    pub(crate) fn open_archive(
+        place: &SegmentAccess,
+        file: u64,
+        entry: ArchiveEntry,
+    ) -> Result<Arc<Archive>, StoreError> {
+        Archive::open(place.objects.as_ref(), &archive_name(file), entry).map(Arc::new)
+    }
+
+    /// No manifest names the segment of this number any more: its files go once no snapshot pins them, the index with the part.
+    pub(crate) fn retire(&self, file: u64, part: Pin) {
+        self.doom(segment_name(file), part);
+        if let Some(rows) = self.rows.load().as_ref() {
+            self.doom_rows(rows);
+        }
+        if let Some(archive) = self.archive.load_full() {
+            self.doom(archive.name.clone(), pin_of(&archive));
+        }
+    }
+
+    pub(super) fn doom_rows(&self, rows: &Arc<RowsFile>) {
+        self.doom(rows.name.clone(), pin_of(rows));
+    }
+
+    pub(super) fn doom(&self, name: String, pin: Pin) {
+        if let Some(removal) = &self.place.removal {
+            removal.doom(name, pin);
+        }
+    }
+
+    /// Says that the rows are archived too, as the manifest does.
+    pub(crate) fn set_archive(&self, archive: Arc<Archive>) {
+        self.archive.store(Some(archive));
+    }
+
+    /// From now on the Arrow rows are the truth again.
+    pub(crate) fn drop_archive(&self) {
+        self.archive.store(None);
+    }
+
+    /// The archive, where there is one.
+    pub(crate) fn archive(&self) -> Option<Arc<Archive>> {
+        self.archive.load_full()
+    }
+
+    /// Bytes of the Arrow rows, and when they were used last; `None` where there are none.
+    pub(crate) fn rows_held(&self) -> Option<(u64, u64)> {
+        self.rows.load().as_ref().map(|rows| (rows.file.bytes, self.used.load(Ordering::Relaxed)))
+    }
+
+    /// The Arrow rows, where they are.
+    pub(crate) fn rows_file(&self) -> Option<Arc<RowsFile>> {
+        self.rows.load_full()
+    }
+
+    /// Lets go of the Arrow rows: they are read from the archive from now on.
+    pub(crate) fn drop_rows(&self) {
+        if let Some(rows) = self.rows.swap(None) {
+            self.doom_rows(&rows);
+        }
+    }
+
+    /// Bytes of all files.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        let rows = self.rows.load().as_ref().map_or(0, |rows| rows.file.bytes);
+        let archive = self.archive.load().as_ref().map_or(0, |archive| archive.entry.bytes);
+        self.index.bytes + rows + archive
+    }
+
+    /// Remembers that what is beside the rows is damaged.
+    pub(super) fn note_damage(&self, error: &StoreError) {
+        if matches!(error, StoreError::Corrupt { .. }) {
+            tracing::warn!(%error, "a segment is damaged and will be made anew from its rows");
+            self.sick.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the archive is damaged, and can be written anew from the Arrow rows.
+    pub(crate) fn is_archive_damaged(&self) -> bool {
+        self.archive.load().as_ref().is_some_and(|archive| archive.is_damaged()) && self.rows.load().is_some()
+    }
+
+    /// Whether what is beside the rows is damaged: it can be made anew.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.sick.load(Ordering::Relaxed)
+    }
+
+    /// Makes anew what is beside the rows.
+    pub(crate) fn rebuild(&self, file: u64, rule: KeyRule) -> Result<(), StoreError> {
+        let objects = self.place.objects.as_ref();
+        match (self.archive(), self.rows_file()) {
+            (Some(archive), _) => rebuild(objects, file, &archive, rule),
+            (None, Some(rows)) => rebuild_from_rows(objects, file, (&rows, &self.footer.schema), rule),
+            (None, None) => Err(self.corrupt("its rows are gone")),
+        }
+    }
+
+    pub(super) fn corrupt(&self, detail: &str) -> StoreError {
+        StoreError::corrupt(&self.index.path, detail)
+    }
+
+    /// Whether a file of the segment has this path.
+    pub(crate) fn has_file(&self, path: &Path) -> bool {
+        self.index.path == path
+            || self.rows.load().as_ref().is_some_and(|rows| rows.file.path == path)
+            || self.archive.load().as_ref().is_some_and(|archive| archive.path() == path)
+    }
+
+    /// Damaged blocks of rows that no other file of the segment has.
+    pub(crate) fn lost_blocks(&self) -> Vec<StoreError> {
+        let (rows, archive) = (self.rows.load(), self.archive.load());
+        match (rows.as_ref(), archive.as_ref()) {
+            (Some(rows), None) => rows.verify(),
+            (None, Some(archive)) => archive.verify(),
+            (Some(rows), Some(archive)) if !archive.verify().is_empty() => rows.verify(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Checks every checksum of every file, past the cache.
+    pub(crate) fn verify_blocks(&self) -> Vec<StoreError> {
+        let mut bad = self.index.verify(&self.footer.blocks);
+        bad.iter().for_each(|error| self.note_damage(error));
+        bad.extend(self.rows.load().iter().flat_map(|rows| rows.verify()));
+        bad.extend(self.archive.load().iter().flat_map(|archive| archive.verify()));
+        bad
+    }
+}
+
+pub(super) fn forest_of(bytes: &Buffer, rows: u32) -> Result<Forest, String> {
+    let forest = Forest::decode_shared(bytes).map_err(|e| e.to_string())?;
+    if forest.rows() == rows { Ok(forest) } else { Err("its trees do not fit its rows".to_owned()) }
+}
+
+/// What pins a file: its readers share it.
+fn pin_of<T: Send + Sync + 'static>(file: &Arc<T>) -> Pin {
+    let file: Arc<dyn std::any::Any + Send + Sync> = file.clone();
+    Arc::downgrade(&file)
+}
+
+fn open_rows(objects: &dyn Objects, name: &str, expected: u32) -> Result<RowsFile, StoreError> {
+    let rows = RowsFile::open(objects, name)?;
+    if rows.rows == expected {
+        return Ok(rows);
+    }
+    let detail = format!("it holds {} events where the segment has {expected}", rows.rows);
+    Err(StoreError::corrupt(&rows.file.path, detail))
+}
+
+/// Lets go of Arrow rows that do not read, where the archive has them; says what was wrong. A missing file is no damage.
+fn give_up_rows(place: &SegmentAccess, name: String, error: &StoreError) -> Option<Problem> {
+    if matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::NotFound) {
+        return None;
+    }
+    tracing::warn!(%error, "Arrow rows do not read: they are read from GeoParquet from now on");
+    place.removal.as_ref()?.doom_unpinned(name);
+    Some(Problem::of(error).and("it is removed: its events are read from the archive"))
+}

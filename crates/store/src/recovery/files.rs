@@ -1,0 +1,167 @@
+//! Opening the files of a partition: segments and what is beside them. Damage is contained, and mended where a file is there twice.
+
+use crate::catalog::manifest::{SegmentEntry, rows_name, segment_name};
+use crate::catalog::sidecars::{read_dead, read_hidden};
+use crate::error::{Problem, StoreError};
+use crate::ingest::partition::Partition;
+use crate::part::dead::DeadRows;
+use crate::part::segment::{RowsFile, Segment, rebuild, rebuild_from_rows};
+use crate::part::{Entry, Part};
+use meridian_model::IdRole;
+use rayon::ThreadPoolBuilder;
+use rayon::prelude::*;
+
+/// Segments that are opened at a time: each waits for a handful of small reads, one after the other, so a disk has more to do
+/// at once than there are processors.
+const OPENERS: usize = 16;
+
+/// What is said of a segment whose damage showed when a block was read, and was mended.
+pub(crate) const MADE_ANEW: &str = "a block of it was damaged; it is made anew from its rows";
+
+impl Partition {
+    /// Opens the segments and what is beside them.
+    pub(crate) fn open_files(&mut self) -> Result<(), StoreError> {
+        let objects = self.shared.objects.clone();
+        self.pass_numbers()?;
+        let mut lost_dead = false;
+        let mut hidden = read_hidden(objects.as_ref(), &self.manifest).unwrap_or_else(|e| {
+            self.note_bad(e);
+            lost_dead = true;
+            Default::default()
+        });
+        for (meta, opened, note) in self.open_segments() {
+            self.notes.extend(note);
+            match opened {
+                Ok(part) if part.rows == meta.rows => {
+                    let dead = read_dead(objects.as_ref(), &meta).unwrap_or_else(|e| {
+                        self.note_bad(e);
+                        lost_dead = true;
+                        DeadRows::default()
+                    });
+                    let hidden = hidden.remove(&meta.file).unwrap_or_default();
+                    self.segments.insert(part.number, meta);
+                    self.entries.push(Entry::of(part, dead, hidden));
+                }
+                Ok(part) => {
+                    let path = objects.path(&segment_name(meta.file));
+                    let detail = format!("it holds {} events where the manifest says {}", part.rows, meta.rows);
+                    self.problems.push(Problem { path, detail });
+                    self.damaged.push(meta);
+                }
+                Err(StoreError::NewerFormat { path, found, supported }) => {
+                    return Err(StoreError::NewerFormat { path, found, supported });
+                }
+                Err(e) => {
+                    self.note_bad(e);
+                    self.damaged.push(meta);
+                }
+            }
+        }
+        // From here on the depth of runs is known, which decides whether merges pause for requests.
+        self.measure();
+        if lost_dead {
+            // Writing on would save the loss: events that were deleted would be back for good.
+            self.refuses =
+                Some("the record of deleted or superseded events is damaged; see the problems listed".to_owned());
+        } else if !self.damaged.is_empty() && self.manifest.schema.id == IdRole::Given {
+            let why = "a segment cannot be read, so whether an id is in use cannot be known; see the problems listed";
+            self.refuses = Some(why.to_owned());
+        }
+        let bad_keys = self.keys.load(objects.as_ref(), &self.manifest.keys);
+        if !bad_keys.is_empty() {
+            bad_keys.into_iter().for_each(|e| self.note_bad(e));
+            self.refuses.get_or_insert("the record of idempotency keys is damaged; see the problems listed".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Opens all segments: trees, footers and directories are read, [`OPENERS`] at a time but in a simulation, where calls
+    /// come one by one.
+    fn open_segments(&self) -> Vec<(SegmentEntry, Result<Part, StoreError>, Option<Problem>)> {
+        let open = |meta: &SegmentEntry| {
+            let (mut meta, mut note) = (meta.clone(), None);
+            let opened = self.open_segment(&mut meta, &mut note);
+            (meta, opened, note)
+        };
+        let segments = &self.manifest.segments;
+        let openers = OPENERS.min(segments.len());
+        let together = self.shared.options.background && openers > 1;
+        let pool = together.then(|| ThreadPoolBuilder::new().num_threads(openers).build().ok());
+        match pool.flatten() {
+            Some(openers) => openers.install(|| segments.par_iter().map(open).collect()),
+            None => segments.iter().map(open).collect(),
+        }
+    }
+
+    /// Opens a segment. What is damaged of it is made anew from its archive, or that from what is beside them.
+    fn open_segment(&self, meta: &mut SegmentEntry, note: &mut Option<Problem>) -> Result<Part, StoreError> {
+        let place = self.shared.place();
+        let archive = meta.archive.map(|entry| {
+            let archive = Segment::open_archive(&place, meta.file, entry)?;
+            if archive.rows() == meta.rows {
+                return Ok(archive);
+            }
+            let detail = format!("it holds {} events where the manifest says {}", archive.rows(), meta.rows);
+            Err(StoreError::corrupt(archive.path(), detail))
+        });
+        let archive = match archive.transpose() {
+            Ok(archive) => archive,
+            Err(error) => {
+                // The rows as Arrow may be whole: then they are archived again.
+                let Ok(part) = Part::open(&place, meta.file, None) else { return Err(error) };
+                *note = Some(Problem::of(&error).and("it is written anew from the rows as Arrow"));
+                meta.archive = None;
+                return Ok(part);
+            }
+        };
+        let opened = Part::open(&place, meta.file, archive.clone());
+        match (opened, archive) {
+            (Err(error @ (StoreError::Corrupt { .. } | StoreError::Io { .. })), Some(archive)) => {
+                tracing::info!(segment = meta.file, rows = meta.rows, "a segment is made anew from its archive");
+                // One that is missing was deleted to save room, or never came along with a backup.
+                if matches!(error, StoreError::Corrupt { .. }) {
+                    *note = Some(Problem::of(&error).and("it is made anew from its archive"));
+                }
+                rebuild(place.objects.as_ref(), meta.file, &archive, self.context.rule)?;
+                Part::open(&place, meta.file, Some(archive))
+            }
+            (Err(error), None) if error.is_damage() => {
+                let anew = || {
+                    let rows = RowsFile::open(place.objects.as_ref(), &rows_name(meta.file))?;
+                    let schema = &self.manifest.schema;
+                    rebuild_from_rows(place.objects.as_ref(), meta.file, (&rows, schema), self.context.rule)?;
+                    Part::open(&place, meta.file, None)
+                };
+                // Where the rows do not read either, nothing is there twice.
+                let Ok(part) = anew() else { return Err(error) };
+                tracing::warn!(%error, "a segment is made anew from its rows as Arrow");
+                *note = Some(Problem::of(&error).and("it is made anew from its rows as Arrow"));
+                Ok(part)
+            }
+            (opened, _) => {
+                let given_up = opened.as_ref().ok().and_then(|part| part.segment()?.given_up.clone());
+                *note = given_up.or(note.take());
+                opened
+            }
+        }
+    }
+
+    /// Makes anew the segments that the replay found damaged, and says which.
+    pub(super) fn mend(&self) -> Vec<Problem> {
+        let mut mended = Vec::new();
+        for e in &self.entries {
+            let segment = e.part.segment().filter(|segment| segment.is_damaged());
+            let file = self.segments.get(&e.part.number).map(|meta| meta.file);
+            let (Some(segment), Some(file)) = (segment, file) else { continue };
+            let path = segment.index.path.clone();
+            match segment.rebuild(file, self.context.rule) {
+                Ok(()) => {
+                    tracing::warn!(path = %path.display(), "a damaged segment is made anew from its rows");
+                    mended.push(Problem { path, detail: MADE_ANEW.to_owned() });
+                }
+                Err(error) => tracing::error!(%error, "a damaged segment could not be made anew"),
+            }
+        }
+        mended
+    }
+}
