@@ -1,7 +1,8 @@
 //! Driving a target: from a scenario to a results folder.
 //!
-//! One thread sends and receives ([`load`] makes arrivals into jobs, a [`virtual_user`] does them over a [`connection`](crate::protocol::connection)); a second writes
-//! rows to disk, a third samples. All that is shared on the first is in cells: there is nothing to lock.
+//! One thread sends and receives ([`population`] makes arrivals into jobs, a [`user`] does them over a
+//! [`connection`](crate::protocol::connection)); a second writes rows to disk, a third samples. All that is shared on the first is in
+//! cells: there is nothing to lock.
 //!
 //! # Accounting
 //! Every arrival that was due is a record, or several where its user tried again: sent and not sent add up to what the

@@ -68,7 +68,7 @@ fn the_breakpoint_of_a_server_of_known_capacity_is_found() {
     }
     let read = Found::open(&out).unwrap();
     assert_eq!((&read.sentence, read.conclusion, read.steps.len()), (&found.sentence, found.conclusion, told.len()));
-    let shown = meridian_lab_results::report::write(&out).unwrap();
+    let shown = report(&out).unwrap();
     let page = std::fs::read_to_string(&shown.page).unwrap();
     assert!(
         page.contains("The breakpoint lies at")
