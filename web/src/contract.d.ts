@@ -62,7 +62,7 @@ export interface Contract {
   Backup: Backup;
 }
 /**
- * Where every client starts.
+ * The landing page.
  */
 export interface Landing {
   /**
@@ -74,7 +74,7 @@ export interface Landing {
    */
   description: string;
   /**
-   * Everything else.
+   * Links to everything else.
    */
   links: Link[];
 }
@@ -117,7 +117,7 @@ export interface Conformance {
   links: Link[];
 }
 /**
- * That the server is there, or ready.
+ * Whether the server is alive, or ready.
  */
 export interface Health {
   /**
@@ -139,7 +139,7 @@ export interface Version {
   version: string;
 }
 /**
- * A refusal or failure (RFC 9457). Members of their own name what was refused: limits, ids, positions.
+ * A refusal or failure (RFC 9457). Further members name what was refused: limits, ids, positions.
  */
 export interface Problem {
   /**
@@ -159,11 +159,11 @@ export interface Problem {
    */
   detail: string;
   /**
-   * The parameter or property to blame.
+   * The parameter or property at fault.
    */
   field?: string;
   /**
-   * The line to blame, from 1.
+   * The line at fault, from 1.
    */
   line?: number;
   /**
@@ -181,11 +181,11 @@ export interface Mistake {
    */
   detail: string;
   /**
-   * The property to blame.
+   * The property at fault.
    */
   field?: string;
   /**
-   * The line to blame, from 1.
+   * The line at fault, from 1.
    */
   line?: number;
 }
@@ -223,7 +223,7 @@ export interface Collection {
    */
   description?: string;
   /**
-   * How a collection is.
+   * The state of a collection.
    */
   status?: 'damaged';
   /**
@@ -268,7 +268,7 @@ export interface Collection {
    */
   refusesWrites?: string;
   /**
-   * What can be asked of it.
+   * Links to its resources.
    */
   links: Link[];
 }
@@ -324,11 +324,11 @@ export interface Files {
    */
   files: string[];
   /**
-   * When they may go at the earliest.
+   * When they may be deleted at the earliest.
    */
   keptUntil: string;
   /**
-   * What the paths are relative to; nothing where they are absolute.
+   * What the paths are relative to; absent if they are absolute.
    */
   relativeTo?: string;
 }
@@ -357,7 +357,7 @@ export interface Feature {
     [k: string]: unknown;
   };
   /**
-   * Metres from the place that was asked for.
+   * Distance in metres from the position in `near`.
    */
   distance?: number;
   /**
@@ -382,7 +382,7 @@ export interface FeatureCollection {
    */
   links?: Link[];
   /**
-   * When the answer was made.
+   * When the response was made.
    */
   timeStamp?: string;
   /**
@@ -408,7 +408,7 @@ export interface Missing {
   detail: string;
 }
 /**
- * What became of a write.
+ * The outcome of a write.
  */
 export interface Written {
   /**
@@ -416,11 +416,11 @@ export interface Written {
    */
   written: number;
   /**
-   * Events that they took the place of.
+   * Events that they replaced.
    */
   replaced: number;
   /**
-   * Events of a batch whose key was known already.
+   * Events of a repeated batch, known by its key.
    */
   duplicates: number;
   /**
@@ -430,24 +430,24 @@ export interface Written {
   left_out?: LeftOut;
 }
 /**
- * Events that were taken without something of theirs.
+ * Numbers of events that were written without something.
  */
 export interface LeftOut {
   /**
-   * Events taken without their heights.
+   * Events written without their heights.
    */
   heights: number;
   /**
-   * Events taken without their ids.
+   * Events written without their ids.
    */
   ids: number;
 }
 /**
- * What became of a deletion.
+ * The outcome of a deletion.
  */
 export interface Deleted {
   /**
-   * Events that are gone.
+   * Events deleted.
    */
   deleted: number;
   /**
@@ -549,7 +549,7 @@ export interface TrackSummary {
   last: string | null;
 }
 /**
- * What a question for events cost.
+ * The cost of a query for events.
  */
 export interface ExplainedItems {
   /**
@@ -585,7 +585,7 @@ export interface ExplainedItems {
    */
   blocks_read: number;
   /**
-   * Blocks at the edge of the question.
+   * Blocks at the edge of the query.
    */
   edge_blocks: number;
   /**
@@ -609,12 +609,12 @@ export interface ExplainedItems {
    */
   events_returned: number;
   /**
-   * How it was answered, a sentence each.
+   * How the query was executed, a sentence for each step.
    */
   plan: string[];
 }
 /**
- * What an aggregate or a density cost.
+ * The cost of an aggregate or a density.
  */
 export interface ExplainedGroups {
   /**
@@ -650,7 +650,7 @@ export interface ExplainedGroups {
    */
   blocks_read: number;
   /**
-   * Blocks at the edge of the question.
+   * Blocks at the edge of the query.
    */
   edge_blocks: number;
   /**
@@ -670,7 +670,7 @@ export interface ExplainedGroups {
    */
   scan_ms: number;
   /**
-   * Groups of the answer.
+   * Groups of the result.
    */
   groups?: number;
 }
@@ -810,7 +810,7 @@ export interface TileSetList {
   links: Link[];
 }
 /**
- * A tileset. Asked for alone it is TileJSON as well.
+ * A tileset. Requested alone, it is TileJSON as well.
  */
 export interface TileSet {
   /**
@@ -834,7 +834,7 @@ export interface TileSet {
    */
   tileMatrixSetURI: string;
   /**
-   * Its tiles, and what they are on.
+   * Its tiles and its tile matrix set.
    */
   links: Link[];
   boundingBox?: BoundingBox;
@@ -847,7 +847,7 @@ export interface TileSet {
    */
   tilejson?: string;
   /**
-   * Addresses of its tiles.
+   * URLs of its tiles.
    */
   tiles?: string[];
   /**
@@ -866,7 +866,7 @@ export interface TileSet {
    */
   bounds?: [number, number, number, number];
   /**
-   * Its layers in the words of TileJSON.
+   * Its layers, as TileJSON describes them.
    */
   vector_layers?: VectorLayer[];
 }
@@ -907,7 +907,7 @@ export interface Layer {
   dataType: string;
 }
 /**
- * A layer in the words of TileJSON.
+ * A layer, as TileJSON describes it.
  */
 export interface VectorLayer {
   /**
@@ -974,7 +974,7 @@ export interface Place {
    */
   longitude: number;
   /**
-   * Kilometres, in near answers.
+   * Distance in kilometres, in `near` responses.
    */
   distance?: number;
 }
@@ -987,12 +987,12 @@ export interface Places {
    */
   totalPlaces: number;
   /**
-   * Those of the page.
+   * The places of the page.
    */
   places: Place[];
 }
 /**
- * A search as it stands.
+ * A search and its status.
  */
 export interface SearchAnswer {
   /**
@@ -1033,7 +1033,7 @@ export interface SearchAnswer {
    */
   radius?: number;
   /**
-   * Where its packets come.
+   * The URL of its packets.
    */
   packets: string;
   /**
@@ -1067,7 +1067,7 @@ export interface LegStatus {
   more?: boolean;
 }
 /**
- * A saved search as it stands.
+ * A saved search and its status.
  */
 export interface SavedSearchAnswer {
   /**
@@ -1101,7 +1101,7 @@ export interface SavedSearchAnswer {
   webhook?: WebhookReport;
   polls?: PollReport;
   /**
-   * Where its packets come.
+   * The URL of its packets.
    */
   packets: string;
   [k: string]: unknown;
@@ -1213,7 +1213,7 @@ export interface SavedSearchList {
   };
 }
 /**
- * The providers, Meridian's own collections among them.
+ * The providers, including Meridian's own collections.
  */
 export interface ProviderList {
   /**
@@ -1236,7 +1236,7 @@ export interface ProviderStatus {
   [k: string]: unknown;
 }
 /**
- * One of `keywords`, a place and `author` must be there; see docs/searches.md.
+ * One of `keywords`, a place and `author` is required; see docs/searches.md.
  */
 export interface Question {
   keywords?: string;
@@ -1318,11 +1318,11 @@ export interface JsonSchema {
 }
 export interface Settings {
   /**
-   * ISO 8601 duration; null for ever.
+   * ISO 8601 duration; null keeps them for ever.
    */
   retention?: string | null;
   /**
-   * Bytes of events; null without limit.
+   * Bytes of events; null for no limit.
    */
   retention_bytes?: number | null;
   /**
@@ -1341,7 +1341,7 @@ export interface Patch {
 }
 export interface Backup {
   /**
-   * Files that the folder has, with their checksums (CRC32C).
+   * Files in the folder, with their checksums (CRC32C).
    */
   have?: {
     [k: string]: number;

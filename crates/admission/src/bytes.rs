@@ -1,11 +1,11 @@
-//! A budget of bytes, and shares of it that are given back when they are dropped.
+//! A budget of bytes, and shares of it that are returned when dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use tokio::sync::{Mutex, Notify};
 
-/// Bytes that all holders together may have for one purpose. Clones are the same budget.
+/// The bytes that all holders together may use for one purpose. Clones are the same budget.
 #[derive(Debug, Clone)]
 pub struct ByteBudget(Arc<Budget>);
 
@@ -13,20 +13,20 @@ pub struct ByteBudget(Arc<Budget>);
 struct Budget {
     limit: usize,
     held: AtomicUsize,
-    /// Told whenever a share is given back, in whole or in part.
+    /// Notified when a share is returned, in whole or in part.
     freed: Notify,
-    /// Held by the caller who waits first: a large share is not overtaken for ever by small ones that wait as well.
-    turn: Mutex<()>,
+    /// Held by the first caller in the queue, so that small requests cannot starve a large one.
+    queue: Mutex<()>,
 }
 
 impl ByteBudget {
     /// A budget of so many bytes; at least one.
     pub fn new(limit: usize) -> ByteBudget {
-        let (held, freed, turn) = (AtomicUsize::new(0), Notify::new(), Mutex::new(()));
-        ByteBudget(Arc::new(Budget { limit: limit.max(1), held, freed, turn }))
+        let (held, freed, queue) = (AtomicUsize::new(0), Notify::new(), Mutex::new(()));
+        ByteBudget(Arc::new(Budget { limit: limit.max(1), held, freed, queue }))
     }
 
-    /// The most that may be held.
+    /// The max number of bytes.
     pub fn limit(&self) -> usize {
         self.0.limit
     }
@@ -41,7 +41,7 @@ impl ByteBudget {
         self.held() > self.limit() / 2
     }
 
-    /// A share without bytes.
+    /// An empty share.
     pub fn empty(&self) -> ByteShare {
         ByteShare { budget: self.clone(), bytes: 0 }
     }
@@ -52,23 +52,23 @@ impl ByteBudget {
         share.try_grow(bytes).then_some(share)
     }
 
-    /// As [`ByteBudget::try_take`], but of a share larger than the budget all of it.
+    /// As [`ByteBudget::try_take`], but a share larger than the budget is reduced to all of it.
     pub fn try_take_some(&self, bytes: usize) -> Option<ByteShare> {
         self.try_take(bytes.min(self.limit()))
     }
 
-    /// A share, once there is room for it; `None` where there is none until then, or can be none. Those who wait are
-    /// served in order. Hold nothing of the same budget meanwhile: two that do would wait for each other.
+    /// Waits for a share; `None` if there is no room until the given time, or can never be. Callers are served in
+    /// order. A caller must hold no other share of the same budget meanwhile: two such callers would deadlock.
     pub async fn take(&self, bytes: usize, until: Instant) -> Option<ByteShare> {
         if bytes > self.limit() {
             return None;
         }
         let wait = async {
-            let _turn = self.0.turn.lock().await;
+            let _first = self.0.queue.lock().await;
             loop {
                 let freed = self.0.freed.notified();
                 let mut freed = std::pin::pin!(freed);
-                // Before the look at what is held, so that a share given back in between is not missed.
+                // Enabled before the check, so that a share returned in between is not missed.
                 freed.as_mut().enable();
                 match self.try_take(bytes) {
                     Some(share) => return share,
@@ -80,7 +80,7 @@ impl ByteBudget {
     }
 }
 
-/// A part of a [`ByteBudget`], given back when dropped.
+/// A part of a [`ByteBudget`], returned when dropped.
 #[derive(Debug)]
 pub struct ByteShare {
     budget: ByteBudget,
@@ -93,7 +93,7 @@ impl ByteShare {
         self.bytes
     }
 
-    /// Makes it so many bytes in all, where there is room for the rest now; says whether there was.
+    /// Grows the share to so many bytes in all, if there is room now; returns whether it has them.
     pub fn try_grow(&mut self, bytes: usize) -> bool {
         let Some(more) = bytes.checked_sub(self.bytes) else { return true };
         let Budget { limit, held, .. } = &*self.budget.0;
@@ -105,13 +105,13 @@ impl ByteShare {
         grown
     }
 
-    /// Adds bytes whatever room there is: for what must not be missing, and is small.
+    /// Adds bytes even beyond the limit: for small amounts that must not fail.
     pub fn grow(&mut self, more: usize) {
         self.budget.0.held.fetch_add(more, Ordering::AcqRel);
         self.bytes += more;
     }
 
-    /// Gives bytes back; at most those that it has.
+    /// Returns bytes to the budget; at most those that it has.
     pub fn shrink(&mut self, less: usize) {
         let less = less.min(self.bytes);
         self.bytes -= less;
@@ -119,7 +119,7 @@ impl ByteShare {
         self.budget.0.freed.notify_waiters();
     }
 
-    /// Takes a part out as a share of its own; at most what there is.
+    /// Splits off a part as a share of its own; at most what it has.
     pub fn split(&mut self, bytes: usize) -> ByteShare {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is held is what the shares have, and passes the limit by what was forced at most.
+        /// The bytes held are those of the shares, and exceed the limit at most by what was forced.
         #[test]
         fn the_account_is_that_of_the_shares(steps in prop::collection::vec(step(), 0..60)) {
             let budget = ByteBudget::new(200);
@@ -204,12 +204,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_share_of_known_size_waits_its_turn() {
+    async fn a_large_share_is_not_overtaken_by_a_small_one() {
         let budget = ByteBudget::new(8_000);
         let (now, soon) = (Instant::now(), Instant::now() + Duration::from_secs(60));
         let first = budget.take(5_000, now).await.expect("room");
         assert!(budget.take(4_000, now).await.is_none());
-        assert!(budget.take(9_000, soon).await.is_none(), "more than there can be is refused at once");
+        assert!(budget.take(9_000, soon).await.is_none(), "more than the budget is refused at once");
         let waits = |bytes| {
             let budget = budget.clone();
             tokio::spawn(async move { budget.take(bytes, soon).await.map(|share| share.bytes()) })

@@ -1,7 +1,7 @@
-//! What requests and searches may hold of the server, so that memory stays bounded by the settings.
+//! Admission: what requests and searches may hold of the server, so that memory stays bounded by the settings.
 //!
-//! [`ByteBudget`] bounds the bytes that all holders of one purpose have together: bodies, answers, packets. The crate
-//! knows neither HTTP nor collections; callers turn a refusal into their own.
+//! [`ByteBudget`] bounds the bytes that all holders of one purpose have together: bodies, responses, packets. The
+//! crate knows neither HTTP nor collections; callers map a refusal to an error of their own.
 
 mod bytes;
 

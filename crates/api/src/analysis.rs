@@ -1,7 +1,8 @@
-//! `/aggregate` and `/density`: numbers over events.
+//! `/aggregate` and `/density`: aggregates of events.
 
 use crate::contract::ExplainedGroups;
 use crate::entry::Path;
+use crate::errors;
 use crate::groups;
 use crate::items;
 use crate::params::Params;
@@ -11,7 +12,6 @@ use crate::params::question::{self, Question};
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond::{self, Timing};
-use crate::snapshot;
 use crate::state::AppState;
 use crate::stream;
 use axum::extract::State;
@@ -23,9 +23,9 @@ use meridian_query::{Aggregate, Function, Stats, Windows};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Most columns or rows of a density grid.
+/// Max columns or rows of a density grid.
 pub const SIDE_MAX: usize = 4096;
-/// Columns and rows when none are named.
+/// Default number of columns and rows.
 const SIDE_DEFAULT: u32 = 64;
 
 /// `GET /collections/{c}/aggregate`
@@ -51,7 +51,7 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
     let by = params.take("by").map(|name| field(&schema, &name)).transpose()?;
     let explain = params.take_flag("explain")?;
     if explain && format == Format::Csv {
-        return Err(Problem::parameter("explain", "what a question cost is told as JSON only: leave out f=csv"));
+        return Err(Problem::parameter("explain", "explain=true is served as JSON only: leave out f=csv"));
     }
     let timeout = params.take_timeout()?;
     let question = items::take_question(params, &schema)?;
@@ -62,7 +62,8 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
     let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let read = collection.aggregate(At { seq: None, history }, &question, control).map_err(snapshot::problem)?;
+        let read =
+            collection.aggregate(At { seq: None, history }, &question, control).map_err(errors::query_problem)?;
         let (answer, schema) = (&read.value, &read.head.schema);
         let encoding = Instant::now();
         let bytes = if explain {
@@ -99,7 +100,7 @@ pub async fn density(State(state): State<AppState>, Path(name): Path<String>, co
     let height = side(&mut params, "height")?;
     let explain = params.take_flag("explain")?;
     let timeout = params.take_timeout()?;
-    // The box of the grid is also a condition; it is read here once more for its numbers.
+    // The grid's box is also a condition of the query; it is parsed once more here for its numbers.
     let grid_crs = params.clone().take("bbox-crs").map(|c| crs::parse("bbox-crs", &c)).transpose()?.unwrap_or_default();
     let bbox = params.clone().take("bbox").map(|text| crs::parse_bbox(&text, grid_crs)).transpose()?;
     let bbox = bbox.unwrap_or([-180.0, -90.0, 180.0, 90.0]);
@@ -112,7 +113,7 @@ pub async fn density(State(state): State<AppState>, Path(name): Path<String>, co
     let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let read = collection.density(At { seq: None, history }, &question, control).map_err(snapshot::problem)?;
+        let read = collection.density(At { seq: None, history }, &question, control).map_err(errors::query_problem)?;
         let answer = &read.value;
         let encoding = Instant::now();
         let bytes = if explain {
@@ -152,7 +153,7 @@ fn field(schema: &Schema, name: &str) -> Result<usize> {
 }
 
 fn side(params: &mut Params, name: &'static str) -> Result<u32> {
-    // Unlike a limit, a grid is not cut silently: its cells would not be where the client draws them.
+    // Unlike a limit, a grid size is not reduced silently: its cells would not be where the client draws them.
     match params.take_count(name, SIDE_MAX + 1)? {
         Some(n) if n > SIDE_MAX => Err(Problem::parameter(name, format!("at most {SIDE_MAX}"))),
         other => Ok(other.map_or(SIDE_DEFAULT, |n| n as u32)),
@@ -162,7 +163,7 @@ fn side(params: &mut Params, name: &'static str) -> Result<u32> {
 fn head(state: &AppState, head: &Head, admission: Duration, stats: &Stats, encode: Duration) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    snapshot::set_headers(&mut headers, head, state.now(), "immediate");
+    respond::set_read_headers(&mut headers, head, state.now(), "immediate");
     let (plan, scan) = (Duration::from_micros(stats.plan_us), Duration::from_micros(stats.scan_us));
     let timing = Timing { admission, plan: Some(plan), scan: Some(scan), encode: Some(encode) };
     respond::set_timing(&mut headers, &timing);

@@ -1,10 +1,10 @@
 //! `/backup`: the whole store, as a tar for a backup folder.
 
 use crate::body;
+use crate::errors;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
-use crate::snapshot as edge;
 use crate::state::AppState;
 use crate::stream::{self, Sink};
 use axum::body::Body;
@@ -17,16 +17,16 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// Most backups that are sent at once.
-pub const AT_ONCE: usize = 4;
+/// Max number of backups sent at once.
+pub const RUNNING_MAX: usize = 4;
 
-/// When to ask again for one.
+/// Retry interval when all are in use.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// What the client has already.
+/// The request body: what the client has already.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct BackupRequest {
     /// Files of its backup folder, with their checksums (CRC32C).
     #[serde(default)]
     have: BTreeMap<String, u32>,
@@ -38,36 +38,36 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     let timeout = params.take_timeout()?;
     params.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
-    let asked: Asked = match received.bytes.is_empty() {
-        true => Asked::default(),
+    let request: BackupRequest = match received.bytes.is_empty() {
+        true => BackupRequest::default(),
         false => serde_json::from_slice(&received.bytes).map_err(|e| {
             let expected = "expected {\"have\": {NAME: CRC32C}}, or nothing";
-            Problem::new(Kind::InvalidBody, format!("the body does not read ({e}): {expected}"))
+            Problem::new(Kind::InvalidBody, format!("the body cannot be parsed ({e}): {expected}"))
         })?,
     };
     drop(received);
-    let turn = state.backups.clone().try_acquire_owned().map_err(|_| {
-        let detail = format!("{AT_ONCE} backups are being sent, as many as may: try again");
+    let permit = state.backups.clone().try_acquire_owned().map_err(|_| {
+        let detail = format!("{RUNNING_MAX} backups are being sent, the limit: try again");
         Problem::new(Kind::Overloaded, detail).retry_after(RETRY)
     })?;
-    // A copy of everything takes what it takes; broken off, it goes on from where it was.
+    // A complete copy may take up to the max timeout; if it breaks off, the client resumes it.
     let deadline = context.deadline(timeout, state.config.timeout_max)?;
     let run = context.lease.run(&state, deadline).await?;
     let backend = state.backend.clone();
-    stream::stream_at_once(&state, run, context.arrived, move |sink, control| {
-        let _turn = turn;
+    stream::stream_blocking(&state, run, context.arrived, move |sink, control| {
+        let _permit = permit;
         let mut out = Out { sink, begun: false, failed: None };
-        let sent = backend.backup(&asked.have, &mut out, &|| control.check().is_err());
-        // What the connection said goes before what the backend makes of it.
+        let sent = backend.backup(&request.have, &mut out, &|| control.check().is_err());
+        // An error of the connection takes precedence over the backend's error that follows from it.
         match (out.failed, sent) {
             (Some(problem), _) => Err(problem),
             (None, Ok(_)) => Ok(()),
             (None, Err(error)) => {
-                control.check().map_err(edge::problem)?;
+                control.check().map_err(errors::query_problem)?;
                 Err(match error {
-                    // Whoever keeps the server is told which file it is.
+                    // The operator needs to know which file it is.
                     StoreError::Corrupt { .. } => Problem::new(Kind::StorageUnavailable, error.to_string()),
-                    other => edge::store_problem(other),
+                    other => errors::store_problem(other),
                 })
             }
         }
@@ -75,7 +75,7 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     .await
 }
 
-/// The answer, begun with the first bytes: until then an error is a refusal.
+/// The response, started with the first bytes: until then an error gives a proper error status.
 struct Out<'a> {
     sink: &'a mut Sink,
     begun: bool,
@@ -100,9 +100,9 @@ impl Write for Out<'_> {
         match self.put(bytes) {
             Ok(()) => Ok(bytes.len()),
             Err(problem) => {
-                let said = problem.detail().to_owned();
+                let detail = problem.detail().to_owned();
                 self.failed = Some(problem);
-                Err(io::Error::other(said))
+                Err(io::Error::other(detail))
             }
         }
     }

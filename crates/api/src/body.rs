@@ -1,4 +1,4 @@
-//! Takes in a request's body: whole, within the limits of size, memory and patience.
+//! Receives request bodies, within the limits on size, memory and time.
 
 use crate::entry::Lease;
 use crate::limiter;
@@ -13,14 +13,15 @@ use serde::de::DeserializeOwned;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-/// Bodies up to this size are read where they arrive: that takes less time than to hand them to another thread, and no
-/// longer than other tasks may be kept waiting.
+/// Bodies up to this size are parsed where they arrive. That takes less time than handing them to another thread, and
+/// delays other tasks no longer than is acceptable.
 pub const INLINE_BYTES: usize = 16 << 10;
-/// How much of a refused body is read and thrown away so that a client that reads only after it has written sees why.
+/// How much of a refused body is read and discarded, so that a client that reads only after it has written gets the
+/// refusal.
 const DRAIN_BYTES_MAX: usize = 256 << 20;
-/// How long that may take.
+/// Max time for that.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
-/// How fast the share of the memory budget grows for a body of unknown length.
+/// Step by which the share of the memory budget grows for a body of unknown length.
 const GROWTH_BYTES: usize = 1 << 20;
 
 /// A body in memory, and its share of the memory for bodies.
@@ -32,7 +33,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// The share alone, for what was made of the bytes.
+    /// The share alone, for what was parsed from the bytes.
     pub fn into_held(self) -> Vec<ByteShare> {
         self.held
     }
@@ -40,8 +41,8 @@ impl Received {
 
 /// Reads a body to its end.
 ///
-/// 413 when it is over the limit, 408 when it stops for too long or trickles, 503 when all bodies together would
-/// take too much memory.
+/// 413 when it is over the limit, 408 when it stalls or trickles, 503 when all bodies together would take too much
+/// memory.
 pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> Result<Received> {
     let limit = state.config.body_bytes_max;
     let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
@@ -52,11 +53,11 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
     let mut held = Vec::new();
     let mut budget = 0;
     let mut bytes: Vec<u8> = Vec::new();
-    // A small body comes as one piece, and stays where it came.
+    // A small body arrives as one piece, which is kept without a copy.
     let mut whole = None;
     if let Some(length) = length {
         budget = length as usize;
-        held.push(hold(state, budget)?);
+        held.push(reserve(state, budget)?);
     }
     let begun = Instant::now();
     loop {
@@ -66,7 +67,7 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
             Ok(Some(Err(e))) => {
                 return Err(Problem::new(Kind::InvalidBody, format!("the body broke off: {e}")));
             }
-            Err(_) => return Err(too_slow(&format!("nothing came for {:?}", state.config.body_stall))),
+            Err(_) => return Err(too_slow(&format!("nothing arrived for {:?}", state.config.body_stall))),
         };
         if length == Some(data.len() as u64) && whole.is_none() {
             whole = Some(data);
@@ -78,16 +79,16 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
         }
         if bytes.len() + data.len() > budget {
             let more = GROWTH_BYTES.max(data.len());
-            held.push(hold(state, more)?);
+            held.push(reserve(state, more)?);
             budget += more;
         }
         bytes.reserve_exact(budget - bytes.len());
         bytes.extend_from_slice(&data);
         let taken = begun.elapsed();
-        let least = state.config.body_rate_min as f64 * taken.as_secs_f64();
-        if taken > state.config.body_grace && (bytes.len() as f64) < least {
+        let min_bytes = state.config.body_rate_min as f64 * taken.as_secs_f64();
+        if taken > state.config.body_grace && (bytes.len() as f64) < min_bytes {
             return Err(too_slow(&format!(
-                "{} bytes in {} s; at least {} a second are expected",
+                "{} bytes in {} s; at least {} a second are required",
                 bytes.len(),
                 taken.as_secs(),
                 state.config.body_rate_min
@@ -97,7 +98,7 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
     Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), held })
 }
 
-/// Reads a body as JSON: a large one with a place to run, on a thread where others do not wait for it.
+/// Parses a body as JSON. A large one is parsed on a blocking thread with a permit, so that other tasks do not wait.
 pub async fn json<T: DeserializeOwned + Send + 'static>(
     state: &AppState,
     lease: &Lease,
@@ -126,16 +127,16 @@ async fn frame(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
     }
 }
 
-/// Throws a refused body away, within limits, so that its client can read why.
+/// Reads and discards a refused body, within limits, so that its client can read the refusal.
 pub async fn discard(headers: &HeaderMap, body: &mut Body) {
-    // A client that asked first (100-continue) has sent nothing yet; asking for the body would make it send.
+    // A client that sent `Expect: 100-continue` has sent no body yet; reading the body would make it send.
     if !headers.contains_key(header::EXPECT) {
         drain(body).await;
     }
 }
 
 async fn drain(body: &mut Body) {
-    let throw_away = async {
+    let discard_all = async {
         let mut left = DRAIN_BYTES_MAX;
         while let Some(Ok(data)) = frame(body).await {
             match left.checked_sub(data.remaining()) {
@@ -144,15 +145,15 @@ async fn drain(body: &mut Body) {
             }
         }
     };
-    // Past the limits the connection is simply closed; the refusal may then be lost on its way.
-    let _ = tokio::time::timeout(DRAIN_MAX, throw_away).await;
+    // Past the limits the connection is closed; the refusal may then be lost.
+    let _ = tokio::time::timeout(DRAIN_MAX, discard_all).await;
 }
 
 /// A share of the memory for bodies.
-pub fn hold(state: &AppState, bytes: usize) -> Result<ByteShare> {
+pub fn reserve(state: &AppState, bytes: usize) -> Result<ByteShare> {
     state.bodies.try_take_some(bytes).ok_or_else(|| {
         limiter::overloaded(
-            "the request bodies being read take all the memory set aside for them: try again".to_owned(),
+            "the request bodies being read use all the memory set aside for them: try again".to_owned(),
             state.config.requests_running_max,
         )
     })
@@ -167,7 +168,7 @@ fn too_large(limit: usize) -> Problem {
 }
 
 fn too_slow(how: &str) -> Problem {
-    Problem::new(Kind::TooSlow, format!("the body came too slowly: {how}"))
+    Problem::new(Kind::TooSlow, format!("the body arrived too slowly: {how}"))
         .header(header::CONNECTION, header::HeaderValue::from_static("close"))
 }
 

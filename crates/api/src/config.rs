@@ -1,6 +1,6 @@
-//! What an operator can set about the server; every limit that bounds memory or time is here.
+//! The operator's settings of the server, with every limit that bounds memory or time.
 
-use crate::doors::{HostName, WebOrigin};
+use crate::guard::{HostName, WebOrigin};
 use meridian_backend::Durability;
 use meridian_federation::Settings;
 use meridian_saved::SavedSettings;
@@ -11,71 +11,72 @@ use std::time::Duration;
 pub struct ServerConfig {
     /// Tenant whose collections are served.
     pub tenant: String,
-    /// Address under which clients reach the server, without a final slash (`https://events.example.org`), for links.
+    /// URL under which clients reach the server, without a final slash (`https://events.example.org`), for links.
     /// When absent, links are made from each request's `Host`.
     pub public_url: Option<String>,
-    /// Names under which the server answers, besides those that [`crate::Hosts`] knows by itself; others get 421.
+    /// Host names that the server accepts, besides those that [`crate::Hosts`] knows by itself; others get 421.
     pub hosts: Vec<HostName>,
     /// Origins whose pages may write and open WebSockets, besides the server's own and that of its public URL.
     pub origins: Vec<WebOrigin>,
     /// Origins whose pages may embed the server's pages.
     pub frame_ancestors: Vec<WebOrigin>,
-    /// Durability of the collection `places` when the places profile makes it.
+    /// Durability of the collection `places` when the places profile creates it.
     pub places_durability: Durability,
 
-    /// Most connections held at once; later ones get a 503 and are closed.
+    /// Max open connections; further ones get a 503 and are closed.
     pub connections_max: usize,
-    /// Most requests worked on at once.
+    /// Max requests running at once.
     pub requests_running_max: usize,
-    /// Most requests that wait for a place; later ones get 503 at once.
+    /// Max requests that wait for a permit; further ones get 503 at once.
     pub requests_waiting_max: usize,
-    /// Longest wait for a place; then 503.
+    /// Max wait for a permit; then 503.
     pub admission_wait: Duration,
 
     /// Deadline of a request that names none.
     pub timeout_default: Duration,
-    /// Deadline of an answer that streams a whole result (no `limit`) when the request names none.
+    /// Deadline of a response that streams a complete result (no `limit`) when the request names none.
     pub timeout_stream: Duration,
-    /// Longest deadline that a request may ask for.
+    /// Max deadline that a request may ask for.
     pub timeout_max: Duration,
 
-    /// Longest time that the head of a request may take to arrive; also how long an idle connection is kept.
+    /// Max time for the head of a request to arrive; also how long an idle connection is kept.
     pub head_timeout: Duration,
-    /// Largest request body in bytes; a longer one gets 413.
+    /// Max size of a request body in bytes; a larger one gets 413.
     pub body_bytes_max: usize,
-    /// Bytes of request bodies held at once by all requests together.
+    /// Max bytes of request bodies in memory, all requests together.
     pub body_bytes_total: usize,
-    /// Most bytes that a compressed request body may unfold to; a longer one gets 413.
+    /// Max bytes of a compressed request body once decompressed; a larger one gets 413.
     pub unfolded_bytes_max: u64,
-    /// Longest silence within a request body; then 408.
+    /// Max pause within a request body; then 408.
     pub body_stall: Duration,
     /// After this long a request body must have arrived at [`ServerConfig::body_rate_min`] on average; else 408.
     pub body_grace: Duration,
-    /// Least average speed of a request body in bytes a second.
+    /// Min average speed of a request body in bytes a second.
     pub body_rate_min: u64,
-    /// Longest time that a client may take nothing of its answer; then the connection is closed.
+    /// Max time that a client may take nothing of its response; then the connection is closed.
     pub write_stall: Duration,
 
-    /// Bytes that questions collect before they can answer (sorts, groups, grids), all together; a question for which there
-    /// is no room gets 503.
+    /// Max bytes that queries collect before they can answer (sorts, groups, grids), all together; a query for which
+    /// there is no room gets 503.
     pub query_bytes_total: u64,
 
-    /// Aimed size of one chunk of a streamed answer, in bytes.
+    /// Target size of one chunk of a streamed response, in bytes.
     pub chunk_bytes: usize,
-    /// Chunks of one answer that may wait for a slow client.
+    /// Max chunks of one response that wait for a slow client.
     pub chunks_waiting_max: usize,
-    /// Bytes of answers that may wait for slow clients, all requests together. Where more is needed, the client that has
-    /// taken nothing for longest is let go.
+    /// Max bytes of responses that wait for slow clients, all requests together. Where more is needed, the client
+    /// that has taken nothing for longest is evicted.
     pub answer_bytes_total: usize,
-    /// Least speed in bytes a second at which a client takes a streamed answer once [`ServerConfig::write_stall`] is
-    /// over; a slower one is let go.
+    /// Min speed in bytes a second at which a client takes a streamed response once [`ServerConfig::write_stall`] has
+    /// passed; a slower client is disconnected.
     pub answer_rate_min: u64,
 
-    /// Most streams of events (`/collections/{c}/stream`) open at once; more get 503.
+    /// Max open streams of events (`/collections/{c}/stream`); further ones get 503.
     pub streams_max: usize,
-    /// Moving objects that a stream remembers where comings and leavings are told, at least; others are looked up in the store.
+    /// Moving objects that a stream caches where transitions are reported, at least; the state of others is read from
+    /// the store.
     pub stream_objects_max: usize,
-    /// Longest time that a stream of events lasts; its client comes back to where it was.
+    /// Max duration of a stream of events; its client reconnects at its last position.
     pub stream_lifetime: Duration,
 
     /// Federated searches: outside sources, limits.

@@ -1,4 +1,4 @@
-//! Which parts of which standards this server keeps to.
+//! The conformance classes of this server.
 
 use crate::contract::Conformance;
 use crate::html;
@@ -10,7 +10,7 @@ use crate::request::Context;
 use crate::respond;
 use axum::response::Response;
 
-/// Conformance classes, each promised by a test.
+/// Conformance classes, each verified by a test.
 pub const CLASSES: &[&str] = &[
     "http://www.opengis.net/spec/ogcapi-common-1/1.0/conf/core",
     "http://www.opengis.net/spec/ogcapi-common-2/1.0/conf/collections",

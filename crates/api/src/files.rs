@@ -2,11 +2,11 @@
 
 use crate::contract::Files;
 use crate::entry::Path;
+use crate::errors;
 use crate::params::Params;
 use crate::problem::Result;
 use crate::request::Context;
 use crate::respond;
-use crate::snapshot as edge;
 use crate::state::AppState;
 use crate::stream;
 use axum::extract::State;
@@ -14,8 +14,8 @@ use axum::response::Response;
 use meridian_model::time;
 use std::path;
 
-/// `POST /collections/{c}/files`: brings everything to rest, and lists the files that hold exactly what the collection
-/// shows at the snapshot named: by absolute paths for a program on this machine, for others within the data folder.
+/// `POST /collections/{c}/files`: archives everything, and lists the files that hold exactly the events of the
+/// returned snapshot. Programs on this machine get absolute paths, others get paths within the data folder.
 pub async fn post(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let mut params = Params::parse(context.query.as_deref())?;
@@ -27,9 +27,9 @@ pub async fn post(State(state): State<AppState>, Path(name): Path<String>, conte
     stream::run(run, move |control| {
         let stop = || control.check().is_err();
         let files = collection.files(deadline, &stop);
-        // Work that was stopped says why it was.
-        control.check().map_err(edge::problem)?;
-        let files = files.map_err(edge::store_problem)?;
+        // If the work was cancelled, the reason is the deadline or the client, not the store's error.
+        control.check().map_err(errors::query_problem)?;
+        let files = files.map_err(errors::store_problem)?;
         let root = state.backend.data_folder();
         let paths: Vec<_> =
             files
@@ -57,7 +57,7 @@ fn within(root: &path::Path, path: &path::Path) -> String {
     path.strip_prefix(root).unwrap_or(path).display().to_string()
 }
 
-/// The path as another program finds it, wherever it runs.
+/// The absolute path, for programs with another working directory.
 fn absolute(path: &path::Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }

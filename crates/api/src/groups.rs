@@ -1,19 +1,19 @@
 //! The groups of an aggregate as JSON and as a table.
 
+use crate::errors;
 use crate::problem::{Problem, Result};
-use crate::snapshot;
 use meridian_formats::text;
 use meridian_model::Schema;
 use meridian_query::{Aggregate, Aggregated, ByValue, Control, Function, FunctionValue, Group, Window};
 use serde_json::Value;
 use std::io::Write;
 
-/// Groups written without a look at the clock.
+/// Groups written between two checks of the deadline.
 const GROUPS_UNSEEN: usize = 4096;
 
-/// Ends the writing of many groups at the deadline, or when nobody waits for them.
+/// Stops the writing of many groups at the deadline, or when the client has disconnected.
 fn look_at_the_clock(group: usize, control: &Control) -> Result<()> {
-    if group.is_multiple_of(GROUPS_UNSEEN) { control.check().map_err(snapshot::problem) } else { Ok(()) }
+    if group.is_multiple_of(GROUPS_UNSEEN) { control.check().map_err(errors::query_problem) } else { Ok(()) }
 }
 
 /// Appends groups as JSON.
@@ -69,8 +69,8 @@ fn write_group(group: &Group, functions: &[Function], names: &[String], out: &mu
     Ok(())
 }
 
-/// Appends groups as comma-separated values (RFC 4180) with a header line: `window` (start/end) and `by` where the
-/// question has them, `count`, then each function under its name. What has no value is empty.
+/// Appends groups as comma-separated values (RFC 4180) with a header line: `window` (start/end) and `by` if the query
+/// has them, `count`, then each function under its name. A missing value is empty.
 pub fn write_csv(
     answer: &Aggregated,
     question: &Aggregate,

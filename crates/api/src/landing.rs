@@ -1,4 +1,4 @@
-//! The landing page: where every client starts.
+//! The landing page.
 
 use crate::contract::Landing;
 use crate::html;

@@ -1,16 +1,17 @@
-//! The HTTP face of Meridian: OGC API - Features and Tiles, aggregates, the places profile, pages and metrics.
+//! The HTTP server of Meridian: OGC API - Features and Tiles, aggregates, the places profile, pages and metrics.
 //!
-//! The crate is a library around one function, [`serve`]: it takes a listener, an [`AppState`] over an open store
-//! and a future that says when to stop. It promises that
-//! - every refusal is an RFC 9457 problem that names the parameter, field or line to blame;
-//! - answers stream, and stop costing anything as soon as their client has gone or their time is over;
-//! - the number of requests at work and the memory of bodies and answers in flight are bounded by
-//!   [`ServerConfig`], and what is over is refused early with 503;
-//! - no page of another origin changes anything, and no name but the server's own is answered (`doors`);
-//! - a transfer that breaks off never looks whole.
+//! The crate is a library around one function, [`serve`]. It takes a listener, an [`AppState`] over an open store and
+//! a future that completes when the server is to stop. It promises that
+//! - every refusal is an RFC 9457 problem that names the parameter, field or line at fault;
+//! - responses are streamed, and stop costing anything once their client disconnects or their deadline passes;
+//! - the number of running requests, and the memory of bodies and responses, are bounded by [`ServerConfig`]; what
+//!   exceeds a bound is refused early with 503;
+//! - no page of another origin changes anything, and requests for other host names are refused (`guard`);
+//! - a transfer that breaks off never looks complete.
 //!
-//! Start reading at `entry/mod.rs` (what happens to every request) and `routes.rs` (what there is), then `items/mod.rs` (the life of a question) and `stream.rs` (how
-//! its answer leaves). It knows HTTP; what a question means is the query crate's matter.
+//! Start reading at `entry/mod.rs` (what happens to every request) and `routes.rs` (the routes). Then read
+//! `items/mod.rs` (a query) and `stream/mod.rs` (how its response is sent). The crate knows HTTP; the meaning of a
+//! query belongs to the query crate.
 
 mod analysis;
 mod backup;
@@ -19,10 +20,11 @@ mod collections;
 mod config;
 mod conformance;
 mod contract;
-mod doors;
 mod entry;
+mod errors;
 mod files;
 mod groups;
+mod guard;
 mod html;
 mod items;
 mod landing;
@@ -43,7 +45,6 @@ mod respond;
 mod routes;
 mod searches;
 mod server;
-mod snapshot;
 mod socket;
 mod state;
 mod stream;
@@ -53,6 +54,6 @@ mod tilesets;
 mod wire;
 
 pub use config::ServerConfig;
-pub use doors::{HostName, Hosts, WebOrigin};
+pub use guard::{HostName, Hosts, WebOrigin};
 pub use server::serve;
-pub use state::{AppState, Shared};
+pub use state::{AppState, StateInner};

@@ -1,7 +1,7 @@
-//! How many requests are worked on at once, and how many bytes they may hold.
+//! Bounds how many requests run at once.
 //!
-//! A bounded number of requests runs; a short queue waits, each for a bounded time; the rest is refused
-//! at once with 503. Refusing early is what keeps a server that is asked too much at its full speed.
+//! A bounded number of requests runs. A short queue waits, each request for a bounded time. The rest is refused at
+//! once with 503: refusing early keeps an overloaded server at its full throughput.
 
 use crate::problem::{Kind, Problem, Result};
 use axum::http::{HeaderName, HeaderValue};
@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Gives out places to run. Clones share them.
+/// Gives out permits to run. Clones share them.
 #[derive(Debug, Clone)]
-pub struct Limiter(Arc<Shared>);
+pub struct Limiter(Arc<Inner>);
 
 #[derive(Debug)]
-struct Shared {
-    places: Semaphore,
+struct Inner {
+    permits: Semaphore,
     running_max: usize,
     waiting: AtomicUsize,
     waiting_max: usize,
@@ -24,7 +24,7 @@ struct Shared {
     refused: AtomicU64,
 }
 
-/// A place to run; given back when dropped.
+/// A permit to run; given back when dropped.
 #[derive(Debug)]
 pub struct Permit {
     limiter: Limiter,
@@ -32,23 +32,23 @@ pub struct Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.limiter.0.places.add_permits(1);
+        self.limiter.0.permits.add_permits(1);
     }
 }
 
 impl Permit {
-    /// Gives the place back; the limiter is where to ask for another.
-    pub fn leave(self) -> Limiter {
+    /// Gives the permit back; returns the limiter, to ask for another.
+    pub fn release(self) -> Limiter {
         self.limiter.clone()
     }
 }
 
 impl Limiter {
-    /// `running_max` places, a queue of `waiting_max`, each waiting at most `wait_max`.
+    /// A limiter of `running_max` permits and a queue of `waiting_max` requests, each waiting at most `wait_max`.
     pub fn new(running_max: usize, waiting_max: usize, wait_max: Duration) -> Limiter {
         let running_max = running_max.clamp(1, Semaphore::MAX_PERMITS);
-        Limiter(Arc::new(Shared {
-            places: Semaphore::new(running_max),
+        Limiter(Arc::new(Inner {
+            permits: Semaphore::new(running_max),
             running_max,
             waiting: AtomicUsize::new(0),
             waiting_max,
@@ -57,37 +57,39 @@ impl Limiter {
         }))
     }
 
-    /// A place, if one is free.
+    /// A permit, if one is free.
     pub fn try_admit(&self) -> Option<Permit> {
-        self.0.places.try_acquire().ok().map(|place| self.permit(place))
+        self.0.permits.try_acquire().ok().map(|permit| self.permit(permit))
     }
 
-    /// Waits for a place, but not past `deadline`; refuses when the queue is full or the wait too long.
+    /// Waits for a permit, but not past `deadline`; refuses when the queue is full or the wait too long.
     pub async fn admit(&self, deadline: Instant) -> Result<Permit> {
         if let Some(permit) = self.try_admit() {
             return Ok(permit);
         }
-        let Some(_waiting) = Waiting::enter(&self.0.waiting, self.0.waiting_max) else {
-            return Err(self.refuse("as many requests wait as may"));
+        let Some(_slot) = QueueSlot::take(&self.0.waiting, self.0.waiting_max) else {
+            return Err(self.refuse("the queue is full"));
         };
         let until = deadline.min(Instant::now() + self.0.wait_max);
-        match tokio::time::timeout_at(until.into(), self.0.places.acquire()).await {
-            Ok(Ok(place)) => Ok(self.permit(place)),
-            _ => Err(self.refuse("no place came free in time")),
+        match tokio::time::timeout_at(until.into(), self.0.permits.acquire()).await {
+            Ok(Ok(permit)) => Ok(self.permit(permit)),
+            _ => Err(self.refuse("no permit came free in time")),
         }
     }
 
-    /// Waits for a place for work that was admitted before and gave its place back, behind the requests that wait already.
-    pub async fn again(&self, deadline: Instant) -> Result<Permit> {
-        match tokio::time::timeout_at(deadline.into(), self.0.places.acquire()).await {
-            Ok(Ok(place)) => Ok(self.permit(place)),
-            _ => Err(self.refuse("no place came free in time")),
+    /// Waits for a permit for work that was admitted before and gave its permit back. It queues behind the requests
+    /// that already wait, and does not count against `waiting_max`: work in progress is never refused for a full
+    /// queue.
+    pub async fn readmit(&self, deadline: Instant) -> Result<Permit> {
+        match tokio::time::timeout_at(deadline.into(), self.0.permits.acquire()).await {
+            Ok(Ok(permit)) => Ok(self.permit(permit)),
+            _ => Err(self.refuse("no permit came free in time")),
         }
     }
 
     /// Requests running now.
     pub fn running(&self) -> usize {
-        self.0.running_max - self.0.places.available_permits()
+        self.0.running_max - self.0.permits.available_permits()
     }
 
     /// Requests waiting now.
@@ -100,20 +102,20 @@ impl Limiter {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    /// A place that goes back when this does, not when the borrow of the semaphore ends.
-    fn permit(&self, place: SemaphorePermit<'_>) -> Permit {
-        place.forget();
+    /// Ties a permit to the [`Permit`], which outlives this borrow of the semaphore.
+    fn permit(&self, permit: SemaphorePermit<'_>) -> Permit {
+        permit.forget();
         Permit { limiter: self.clone() }
     }
 
     fn refuse(&self, why: &str) -> Problem {
         let running_max = self.0.running_max;
         self.0.refused.fetch_add(1, Ordering::Relaxed);
-        overloaded(format!("the server works on {running_max} requests, its limit, and {why}: try again"), running_max)
+        overloaded(format!("the server runs {running_max} requests, its limit, and {why}: try again"), running_max)
     }
 }
 
-/// The refusal of a server that has too much to do, with the headers of draft-ietf-httpapi-ratelimit-headers.
+/// The refusal of an overloaded server, with the headers of draft-ietf-httpapi-ratelimit-headers.
 pub fn overloaded(detail: String, quota: usize) -> Problem {
     const RETRY: Duration = Duration::from_secs(1);
     let policy = format!("\"running\";q={quota};qu=\"concurrent-requests\"");
@@ -126,19 +128,19 @@ pub fn overloaded(detail: String, quota: usize) -> Problem {
     problem
 }
 
-/// A place in the queue.
-struct Waiting<'a>(&'a AtomicUsize);
+/// A slot in the queue of waiting requests, freed when dropped.
+struct QueueSlot<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
-    fn enter(count: &'a AtomicUsize, max: usize) -> Option<Waiting<'a>> {
+impl<'a> QueueSlot<'a> {
+    fn take(count: &'a AtomicUsize, max: usize) -> Option<QueueSlot<'a>> {
         count
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < max).then_some(n + 1))
             .ok()
-            .map(|_| Waiting(count))
+            .map(|_| QueueSlot(count))
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_neither_runs_nor_waits_is_refused() {
+    async fn a_request_that_neither_runs_nor_waits_is_refused() {
         let limiter = Arc::new(Limiter::new(1, 1, Duration::from_secs(60)));
         let running = limiter.admit(soon()).await.unwrap();
         let second = tokio::spawn({

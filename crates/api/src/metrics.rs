@@ -1,8 +1,8 @@
 //! Counters and histograms in the Prometheus text format.
 //!
-//! The set of families is small and known, and one of them is touched by every request, so they are
-//! plain atomics: no registry to lock, no label to allocate. Names and buckets follow OpenTelemetry's
-//! semantic conventions for HTTP servers. Labels are bounded: route templates, never paths; no tenants' names.
+//! The set of families is small and fixed, and every request updates one of them. So they are plain atomics: no
+//! registry to lock, no label to allocate. Names and buckets follow OpenTelemetry's semantic conventions for HTTP
+//! servers. Labels are bounded: route templates, never paths, and no names of tenants.
 
 use axum::http::{Method, StatusCode};
 use std::fmt::Write;
@@ -19,7 +19,7 @@ const METHODS: [Method; 7] =
 /// Durations counted into buckets.
 #[derive(Default)]
 pub struct Histogram {
-    /// One per bound, and one for what is longer.
+    /// One per bound, and one for longer durations.
     buckets: [AtomicU64; BUCKETS_S.len() + 1],
     sum_us: AtomicU64,
 }
@@ -57,22 +57,22 @@ impl Histogram {
 /// Requests of one route by method and status.
 #[derive(Default)]
 struct RouteMetrics {
-    /// By method, then by status 100 to 599; made when first seen.
+    /// By method, then by status 100 to 599; allocated on first use.
     by_method: [OnceLock<Box<[OnceLock<Histogram>]>>; METHODS.len()],
 }
 
-/// Everything the server counts about itself.
+/// The counters of the HTTP server.
 #[derive(Default)]
 pub struct Metrics {
     /// By path, once the route table is known.
     routes: OnceLock<Box<[(&'static str, RouteMetrics)]>>,
     unmatched: RouteMetrics,
     active: AtomicI64,
-    /// Streamed answers, from the arrival of the request to the last byte produced.
+    /// Streamed responses, from the arrival of the request to the last byte produced.
     pub streams: Histogram,
-    /// Answers given up because the client had gone.
+    /// Responses abandoned because the client had disconnected.
     pub clients_gone: AtomicU64,
-    /// Answers broken off in mid-stream by an error or the deadline.
+    /// Responses broken off in mid-stream by an error or the deadline.
     pub streams_broken: AtomicU64,
     /// Connections refused because too many were open.
     pub connections_refused: AtomicU64,
@@ -88,18 +88,18 @@ impl Drop for Active<'_> {
 }
 
 impl Metrics {
-    /// Begins to count requests by path. Paths are known by their numbers in this order.
+    /// Starts counting requests by path. A path is identified by its index in this order.
     pub fn count_routes(&self, paths: impl Iterator<Item = &'static str>) {
         self.routes.get_or_init(|| paths.map(|path| (path, RouteMetrics::default())).collect());
     }
 
-    /// Counts a request that begins.
+    /// Counts a request that starts.
     pub fn begin(&self) -> Active<'_> {
         self.active.fetch_add(1, Ordering::Relaxed);
         Active(&self.active)
     }
 
-    /// Counts a request whose answer's head is ready.
+    /// Counts a request whose response's head is ready.
     pub fn end(&self, path: Option<usize>, method: &Method, status: StatusCode, duration: Duration) {
         let counted = path.and_then(|number| self.routes.get()?.get(number));
         let metrics = counted.map_or(&self.unmatched, |(_, metrics)| metrics);
@@ -142,20 +142,20 @@ impl Metrics {
         gauge(
             out,
             "http_server_active_requests",
-            "Requests without an answer yet.",
+            "Requests without a response yet.",
             self.active.load(Ordering::Relaxed),
         );
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
         counter(
             out,
             "meridian_clients_gone_total",
-            "Answers given up because the client had gone.",
+            "Responses abandoned because the client had disconnected.",
             load(&self.clients_gone),
         );
         counter(
             out,
             "meridian_streams_broken_total",
-            "Answers broken off in mid-stream by an error or the deadline.",
+            "Responses broken off in mid-stream by an error or the deadline.",
             load(&self.streams_broken),
         );
         counter(

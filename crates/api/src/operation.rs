@@ -1,4 +1,4 @@
-//! What operators and their machines ask: metrics, health, version.
+//! Routes for operators and their monitors: metrics, health, version.
 
 use crate::contract::{Health, Version};
 use crate::metrics::{counter, gauge};
@@ -17,20 +17,20 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub async fn metrics(State(state): State<AppState>) -> Response {
     let mut out = String::with_capacity(16 << 10);
     state.metrics.write(&mut out);
-    gauge(&mut out, "meridian_requests_running", "Requests that hold a place to run.", state.limiter.running());
-    gauge(&mut out, "meridian_requests_waiting", "Requests that wait for a place.", state.limiter.waiting());
+    gauge(&mut out, "meridian_requests_running", "Requests that hold a permit to run.", state.limiter.running());
+    gauge(&mut out, "meridian_requests_waiting", "Requests that wait for a permit.", state.limiter.waiting());
     counter(
         &mut out,
         "meridian_requests_refused_total",
-        "Requests refused for want of a place.",
+        "Requests refused because no permit was free.",
         state.limiter.refused(),
     );
     gauge(&mut out, "meridian_request_body_bytes", "Bytes of request bodies in memory.", state.bodies.held());
-    gauge(&mut out, "meridian_answer_bytes", "Bytes of answers that wait for clients.", state.answers.held());
+    gauge(&mut out, "meridian_answer_bytes", "Bytes of responses that wait for clients.", state.answers.held());
     answer_metrics(&state, &mut out);
     stream_metrics(&state, &mut out);
-    gauge(&mut out, "meridian_query_bytes", "Bytes that questions have collected.", state.memory.taken());
-    let help = "Questions refused because the memory for what they collect was full.";
+    gauge(&mut out, "meridian_query_bytes", "Bytes that running queries have collected.", state.memory.taken());
+    let help = "Queries refused because the memory for what they collect was full.";
     counter(&mut out, "meridian_query_memory_refused_total", help, state.memory.refused());
     let help = "Bodies whose damaged bytes made a decoder panic; each was refused.";
     counter(&mut out, "meridian_decoder_panics_total", help, meridian_formats::decoder_panics());
@@ -40,72 +40,76 @@ pub async fn metrics(State(state): State<AppState>) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static(PROMETHEUS))], out).into_response()
 }
 
-/// Of streams of events.
+/// Metrics of event streams.
 fn stream_metrics(state: &AppState, out: &mut String) {
     let live = &state.live;
     gauge(out, "meridian_streams_open", "Streams of events open now.", live.open());
     counter(out, "meridian_stream_events_total", "Events sent in streams.", live.sent.load(Ordering::Relaxed));
-    let help = "Readers of streams let go because they read too slowly.";
+    let help = "Readers of streams disconnected because they read too slowly.";
     counter(out, "meridian_stream_readers_slow_total", help, live.slow.load(Ordering::Relaxed));
 }
 
-/// Of clients that read slowly.
+/// Metrics of clients that read slowly.
 fn answer_metrics(state: &AppState, out: &mut String) {
     let readers = &state.readers;
-    gauge(out, "meridian_answers_resting", "Answers that rest until their clients read on.", readers.resting());
-    counter(out, "meridian_readers_slow_total", "Clients let go because they read too slowly.", readers.slow());
-    let help = "Clients that did not read, let go because others needed the memory for answers.";
-    counter(out, "meridian_readers_gave_way_total", help, readers.gave_way());
+    gauge(out, "meridian_answers_resting", "Responses parked until their clients read on.", readers.parked());
+    counter(out, "meridian_readers_slow_total", "Clients disconnected because they read too slowly.", readers.slow());
+    let help = "Clients that did not read, evicted because others needed the memory for responses.";
+    counter(out, "meridian_readers_gave_way_total", help, readers.evicted());
 }
 
-/// Of searches. Names of providers are no labels: `GET /providers` has them.
+/// Metrics of searches. Names of providers are not labels: `GET /providers` has them.
 fn search_metrics(state: &AppState, out: &mut String) {
     let (searches, tally) = (&state.searches, state.searches.tally());
-    gauge(out, "meridian_searches_running", "Searches that run.", searches.running());
+    gauge(out, "meridian_searches_running", "Searches running.", searches.running());
     let delay = searches.delay(Class::Background).as_secs_f64();
-    gauge(out, "meridian_search_delay_seconds", "For how long the oldest work has waited for a processor.", delay);
+    gauge(out, "meridian_search_delay_seconds", "Time that the oldest queued work has waited for a worker.", delay);
     gauge(out, "meridian_search_packet_bytes", "Bytes of packets kept for readers.", searches.bytes());
-    gauge(out, "meridian_search_answer_bytes", "Bytes of answers in work.", searches.answer_bytes());
+    gauge(out, "meridian_search_answer_bytes", "Bytes of provider responses being processed.", searches.answer_bytes());
     for (name, help, count) in [
-        ("meridian_searches_total", "Searches begun.", &tally.begun),
-        ("meridian_searches_joined_total", "Questions that joined a running search.", &tally.joined),
-        ("meridian_searches_refused_total", "Searches refused for want of a place.", &tally.refused),
+        ("meridian_searches_total", "Searches started.", &tally.begun),
+        ("meridian_searches_joined_total", "Requests that joined a running search.", &tally.joined),
+        ("meridian_searches_refused_total", "Searches refused because the limit was reached.", &tally.refused),
         ("meridian_search_results_total", "Results sent.", &tally.results),
         ("meridian_search_unmatched_total", "Results left out because they do not match.", &tally.unmatched),
         ("meridian_search_duplicates_total", "Results left out because another was the same.", &tally.duplicates),
-        ("meridian_search_images_seen_total", "Images of results that the model looked at.", &tally.images_seen),
+        ("meridian_search_images_seen_total", "Images of results that the model processed.", &tally.images_seen),
         ("meridian_search_images_failed_total", "Images that could not be fetched or read.", &tally.images_failed),
-        ("meridian_search_images_late_total", "Images that took longer than results wait.", &tally.images_late),
-        ("meridian_search_images_passed_total", "Images not fetched: too many waited.", &tally.images_passed),
-        ("meridian_search_late_total", "Work thrown away because its search was over.", &tally.late),
+        (
+            "meridian_search_images_late_total",
+            "Images that were not ready when their results were sent.",
+            &tally.images_late,
+        ),
+        ("meridian_search_images_passed_total", "Images not fetched because the queue was full.", &tally.images_passed),
+        ("meridian_search_late_total", "Work discarded because its search had ended.", &tally.late),
         ("meridian_search_lost_total", "Work lost to a panic.", &tally.lost),
     ] {
         counter(out, name, help, count.load(Ordering::Relaxed));
     }
 }
 
-/// Of saved searches.
+/// Metrics of saved searches.
 fn saved_metrics(state: &AppState, out: &mut String) {
     let figures = state.saved.figures();
     gauge(out, "meridian_saved_searches", "Saved searches.", figures.searches);
-    gauge(out, "meridian_saved_queue_bytes", "Bytes of new events that saved searches wait for.", figures.queue_bytes);
+    gauge(out, "meridian_saved_queue_bytes", "Bytes of new events queued for saved searches.", figures.queue_bytes);
     gauge(out, "meridian_saved_packet_bytes", "Bytes of packets of saved searches.", figures.packet_bytes);
     gauge(out, "meridian_saved_webhook_dead_bytes", "Bytes of dead letters kept.", figures.letter_bytes);
-    gauge(out, "meridian_saved_objects", "Moving objects that are remembered.", figures.objects);
+    gauge(out, "meridian_saved_objects", "Moving objects whose state is held.", figures.objects);
     for (name, help, count) in [
-        ("meridian_saved_events_total", "New events heard for saved searches.", figures.events.0),
-        ("meridian_saved_events_dropped_total", "Those of them that were not looked at.", figures.events.1),
-        ("meridian_saved_matches_total", "Times that an event was told to a saved search.", figures.matches),
-        ("meridian_saved_webhook_packets_total", "Packets that webhooks took.", figures.webhooks.0),
+        ("meridian_saved_events_total", "New events received for saved searches.", figures.events.0),
+        ("meridian_saved_events_dropped_total", "New events dropped before they were checked.", figures.events.1),
+        ("meridian_saved_matches_total", "Matches of an event and a saved search.", figures.matches),
+        ("meridian_saved_webhook_packets_total", "Packets delivered to webhooks.", figures.webhooks.0),
         ("meridian_saved_webhook_failures_total", "Calls to webhooks that failed.", figures.webhooks.1),
-        ("meridian_saved_webhook_dead_total", "Packets for webhooks that were given up.", figures.webhooks.2),
-        ("meridian_saved_polls_total", "Times that outside providers were asked for a saved search.", figures.polls),
+        ("meridian_saved_webhook_dead_total", "Packets for webhooks that became dead letters.", figures.webhooks.2),
+        ("meridian_saved_polls_total", "Polls of outside providers for saved searches.", figures.polls),
     ] {
         counter(out, name, help, count);
     }
 }
 
-/// Sums over all collections: names of collections are no labels, since tenants may make any number of them.
+/// Sums over all collections. Names of collections are not labels, since tenants may create any number of them.
 fn store_metrics(state: &AppState, out: &mut String) {
     let collections = state.backend.list(&state.config.tenant);
     let stats: Vec<_> = collections.iter().map(|c| c.stats()).collect();
@@ -120,8 +124,8 @@ fn store_metrics(state: &AppState, out: &mut String) {
         "meridian_dead_rows" "Rows replaced or deleted and not yet dropped." dead_rows;
         "meridian_segments" "Segment files." segments;
         "meridian_segment_bytes" "Bytes on disk without the log." bytes;
-        "meridian_rest_bytes" "Those of them that are GeoParquet at rest." rest_bytes;
-        "meridian_rows_bytes" "Those of them that are rows as Arrow: a cache, where the rows are at rest too." rows_bytes;
+        "meridian_rest_bytes" "Bytes of archive segments (GeoParquet)." rest_bytes;
+        "meridian_rows_bytes" "Bytes of rows as Arrow: a cache, where the archive has the rows too." rows_bytes;
         "meridian_memory_trees" "Memory trees." runs;
         "meridian_memory_rows" "Rows in memory trees." memory_rows;
         "meridian_memory_bytes" "Bytes of memory trees." memory_bytes;
@@ -133,11 +137,11 @@ fn store_metrics(state: &AppState, out: &mut String) {
         "meridian_cache_hits_total" "Blocks found in the cache." cache_hits;
         "meridian_cache_misses_total" "Blocks fetched from disk." cache_misses;
         "meridian_bytes_read_total" "Bytes fetched from disk." bytes_read;
-        "meridian_bytes_taken_total" "Bytes of writes as the log takes them." bytes_taken;
+        "meridian_bytes_taken_total" "Bytes of writes, as appended to the log." bytes_taken;
         "meridian_log_bytes_total" "Bytes written to logs." log_bytes;
         "meridian_flush_bytes_total" "Bytes written by flushes." flush_bytes;
         "meridian_merge_bytes_total" "Bytes written by merges." merge_bytes;
-        "meridian_rest_written_bytes_total" "Bytes written to bring segments to rest." rest_written_bytes;
+        "meridian_rest_written_bytes_total" "Bytes written to archive segments." rest_written_bytes;
         "meridian_sidecar_bytes_total" "Bytes written of manifests, dead rows and keys." sidecar_bytes;
         "meridian_flush_rows_total" "Rows written by flushes." flush_rows;
         "meridian_merge_rows_total" "Rows written by merges." merge_rows;
@@ -148,7 +152,7 @@ fn store_metrics(state: &AppState, out: &mut String) {
     counter(
         out,
         "meridian_install_seconds_total",
-        "Time in which no write was committed because the outcome of a flush or merge was put in place.",
+        "Time in which no write was committed because the result of a flush or merge was being installed.",
         stats.iter().map(|s| s.install_us).sum::<u64>() as f64 / 1e6,
     );
     gauge(
@@ -164,19 +168,19 @@ fn store_metrics(state: &AppState, out: &mut String) {
     gauge(
         out,
         "meridian_depth",
-        "Most runs of segments over one stretch of time, in the collection that has most.",
+        "Max runs of segments over one time range, in the collection with most.",
         deepest.map_or(0, |s| s.depth),
     );
     gauge(
         out,
         "meridian_depth_bound",
-        "The most that it may be in that collection, once all merges are done.",
+        "Upper bound of the depth of that collection, once all merges are done.",
         deepest.map_or(0, |s| s.depth_bound),
     );
     gauge(
         out,
         "meridian_collections_refusing_writes",
-        "Collections that take no writes until an operator has looked.",
+        "Collections that take no writes until an operator intervenes.",
         stats.iter().filter(|s| s.refuses.is_some()).count(),
     );
     gauge(
@@ -202,7 +206,10 @@ pub async fn ready(State(state): State<AppState>) -> Result<Response> {
         let full = tokio::task::spawn_blocking(move || backend.full_disk()).await.map_err(Problem::internal)?;
         if let Some(path) = full {
             tracing::warn!(path = %path.display(), "the disk is still full");
-            return Err(Problem::new(Kind::Overloaded, "the disk is full: nothing can be written until there is room"));
+            return Err(Problem::new(
+                Kind::Overloaded,
+                "the disk is full: nothing can be written until there is space",
+            ));
         }
     }
     let collections = state.backend.list(&state.config.tenant);

@@ -1,4 +1,4 @@
-//! The pages for people and the files they are made of, built by `web/` and carried inside the program.
+//! The web pages and their files, built by `web/` and embedded in the program.
 
 use crate::entry::Path;
 use crate::html;
@@ -8,14 +8,14 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rust_embed::RustEmbed;
 
-/// What `web/` builds. A debug build reads it from the folder at each request; a release build carries it.
+/// The output of `web/`. A debug build reads it from the folder at each request; a release build embeds it.
 #[derive(RustEmbed)]
 #[folder = "../../web/dist"]
 #[allow_missing = true]
 struct Dist;
 
-/// What the pages may load: their own files and what they make themselves. The pages say the same of themselves, for when
-/// another server hands them out.
+/// What the pages may load: their own files and objects that they create. The pages contain the same policy, for when
+/// another server delivers them.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; \
     object-src 'none'; base-uri 'none'; form-action 'self'";
 
@@ -44,7 +44,7 @@ fn page(headers: &HeaderMap, name: &str) -> Response {
 pub async fn asset(headers: HeaderMap, Path(file): Path<String>) -> Result<Response> {
     let name = format!("assets/{file}");
     let found = Dist::get(&name).ok_or_else(|| Problem::not_found(format!("there is no file {name:?}")))?;
-    // The build puts a hash into the names of what it bundles; the rest is asked for again by its tag.
+    // The build puts a hash into the names of bundled files; other files are revalidated by their tag.
     let hashed = file.rsplit('/').next().is_some_and(|name| {
         let stem = name.split('.').next().unwrap_or_default();
         stem.rsplit('-').next().is_some_and(|hash| hash.len() == 8 && stem.len() > 9)
@@ -53,7 +53,7 @@ pub async fn asset(headers: HeaderMap, Path(file): Path<String>) -> Result<Respo
     Ok(file_response(&headers, &file, found, cache))
 }
 
-/// `GET /favicon.ico` and the like: a file at the top of the build.
+/// `GET /favicon.svg`: a file at the top level of the build.
 pub async fn favicon(headers: HeaderMap) -> Result<Response> {
     let file = Dist::get("favicon.svg").ok_or_else(|| Problem::not_found("there is no icon"))?;
     Ok(file_response(&headers, "favicon.svg", file, "public, max-age=86400"))

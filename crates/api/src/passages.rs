@@ -2,6 +2,7 @@
 
 use crate::contract::{TrackSummary, Tracks};
 use crate::entry::Path;
+use crate::errors;
 use crate::links;
 use crate::params::Params;
 use crate::params::format::Format;
@@ -10,7 +11,6 @@ use crate::params::question::{self, Question};
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond::{self, Timing};
-use crate::snapshot;
 use crate::state::AppState;
 use crate::stream;
 use axum::extract::State;
@@ -44,7 +44,7 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
     let shared = state.clone();
     let url = context.this_url();
     stream::run(run, move |control| {
-        let read = collection.passages(At::history(), &question, control).map_err(snapshot::problem)?;
+        let read = collection.passages(At::history(), &question, control).map_err(errors::query_problem)?;
         let answer = &read.value;
         let encoding = Instant::now();
         let mut page_links = vec![links::link(&url, "self", Format::Json.media_type(), "This document")];
@@ -60,7 +60,7 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
         let bytes = serde_json::to_vec(&document).map_err(Problem::internal)?;
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        snapshot::set_headers(&mut headers, &read.head, shared.now(), "immediate");
+        respond::set_read_headers(&mut headers, &read.head, shared.now(), "immediate");
         let scan = Duration::from_micros(answer.stats.scan_us);
         let timing = Timing { admission, plan: None, scan: Some(scan), encode: Some(encoding.elapsed()) };
         respond::set_timing(&mut headers, &timing);

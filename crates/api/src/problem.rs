@@ -9,31 +9,31 @@ use std::time::Duration;
 
 /// Media type of a problem.
 pub const PROBLEM_JSON: &str = "application/problem+json";
-/// Most mistakes listed in one answer.
+/// Max mistakes listed in one response.
 pub const ERRORS_LISTED_MAX: usize = 100;
 
-/// What kind of problem it is: decides status, title and `type`.
+/// The kind of a problem: decides status, title and `type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A parameter's value cannot be read.
     InvalidParameter,
     /// A parameter that the route does not know.
     UnknownParameter,
-    /// A body that cannot be taken as it stands.
+    /// A body that cannot be accepted as it is.
     InvalidBody,
-    /// The request does not say which host it is for, or says it twice.
+    /// The request has no `Host`, or more than one.
     InvalidHost,
     /// The request is for another host.
     Misdirected,
-    /// A page of another origin would change something.
+    /// A page of another origin tries to change something.
     CrossOrigin,
-    /// The request's head is no HTTP.
+    /// The request's head is not HTTP.
     Malformed,
     /// The request's target is too long.
     TargetTooLong,
     /// The request's head is too large.
     HeadTooLarge,
-    /// A well-formed body that says what the collection cannot keep.
+    /// A well-formed body with values that the collection cannot store.
     NotKept,
     /// No such collection, event, tile or route.
     NotFound,
@@ -45,25 +45,25 @@ pub enum Kind {
     TooSlow,
     /// The id or name is taken, or the change was not confirmed.
     Conflict,
-    /// The idempotency key came with another body before.
+    /// The idempotency key was used with another body before.
     KeyReused,
     /// A page token is too old.
     Gone,
     /// The body is over the limit.
     TooLarge,
-    /// The body's media type is not taken here.
+    /// The body's media type is not accepted here.
     UnsupportedMediaType,
-    /// More requests than the server works on.
+    /// More requests than the server runs.
     Overloaded,
     /// More searches than may run.
     TooManySearches,
-    /// The deadline passed before the answer began.
+    /// The deadline passed before the response began.
     DeadlineExceeded,
     /// The disk is full or read-only, or the store has stopped taking writes.
     StorageUnavailable,
-    /// The collection is there and cannot be opened.
+    /// The collection exists but cannot be opened.
     Damaged,
-    /// A fault on our side.
+    /// A fault of the server.
     Internal,
 }
 
@@ -105,7 +105,7 @@ impl Kind {
     }
 }
 
-/// One refusal or failure, on its way to the client.
+/// One refusal or failure, as it is sent to the client.
 #[derive(Debug, Clone)]
 pub struct Problem(Box<Details>);
 
@@ -123,7 +123,7 @@ struct Details {
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
 
 impl Problem {
-    /// A problem of this kind, with a sentence.
+    /// A problem of this kind; `detail` is a sentence.
     pub fn new(kind: Kind, detail: impl Into<String>) -> Problem {
         Problem(Box::new(Details {
             kind,
@@ -154,7 +154,7 @@ impl Problem {
         Problem::invalid_bodies(vec![invalid])
     }
 
-    /// Mistakes in a body, at most [`ERRORS_LISTED_MAX`] of them listed; the first also stands at the top.
+    /// Mistakes in a body, at most [`ERRORS_LISTED_MAX`] of them listed; the first is also at the top level.
     pub fn invalid_bodies(list: Vec<Invalid>) -> Problem {
         let Some(first) = list.first() else {
             return Problem::new(Kind::InvalidBody, "the body cannot be read");
@@ -189,15 +189,15 @@ impl Problem {
         problem.with("errors", errors)
     }
 
-    /// Nothing stands under this name.
+    /// A resource that does not exist.
     pub fn not_found(detail: impl Into<String>) -> Problem {
         Problem::new(Kind::NotFound, detail)
     }
 
-    /// A fault on our side: the cause goes to the log, the client gets a sentence without it.
+    /// A fault of the server: the cause goes to the log, the client gets a sentence without it.
     pub fn internal(cause: impl std::fmt::Display) -> Problem {
         tracing::error!(%cause, "request failed");
-        Problem::new(Kind::Internal, "the server failed while it worked on this request; its log says why")
+        Problem::new(Kind::Internal, "the server failed while it handled this request; its log has the cause")
     }
 
     /// Adds a member.
@@ -206,25 +206,25 @@ impl Problem {
         self
     }
 
-    /// Answers with another status than the kind's own.
+    /// Sets another status than the kind's own.
     pub fn with_status(mut self, status: StatusCode) -> Problem {
         self.0.status = status;
         self
     }
 
-    /// Says first what was done before it went wrong.
+    /// Puts a sentence on what was already done before the detail.
     pub fn prefix(mut self, done: &str) -> Problem {
         self.0.detail.insert_str(0, done);
         self
     }
 
-    /// Says when to come back.
+    /// Sets when the client may retry.
     pub fn retry_after(mut self, wait: Duration) -> Problem {
         self.0.retry_after = Some(wait);
         self
     }
 
-    /// Adds a header to the answer.
+    /// Adds a header to the response.
     pub fn header(mut self, name: header::HeaderName, value: HeaderValue) -> Problem {
         self.0.headers.push((name, value));
         self
@@ -256,7 +256,7 @@ impl Problem {
         self.0.status
     }
 
-    /// The sentence.
+    /// The detail, a sentence.
     pub fn detail(&self) -> &str {
         &self.0.detail
     }

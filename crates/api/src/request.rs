@@ -1,6 +1,6 @@
-//! What is known of a request before its handler reads it: when it came, its name, its deadline, its base URL.
+//! What is known of a request before its handler reads it: arrival time, id, deadline and base URL.
 
-use crate::entry::{Entered, Lease};
+use crate::entry::{Dispatch, Lease};
 use crate::metrics::Active;
 use crate::params;
 use crate::problem::{Problem, Result};
@@ -16,13 +16,13 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 static TIMEOUT: HeaderName = HeaderName::from_static("meridian-timeout");
 
-/// A request as its handler sees it.
+/// A request, as its handler gets it.
 pub struct Context {
     /// When the request's head had been read.
     pub arrived: Instant,
     /// The other end of its connection.
     pub peer: IpAddr,
-    /// Its place to run.
+    /// Its permit to run.
     pub lease: Lease,
     /// The head's fields.
     pub headers: HeaderMap,
@@ -30,7 +30,7 @@ pub struct Context {
     pub query: Option<String>,
     /// The path, undecoded.
     pub path: String,
-    /// Scheme and authority under which the client reached us, without a final slash.
+    /// Scheme and authority under which the client reached the server, without a final slash.
     pub base: String,
     timeout_max: Duration,
 }
@@ -39,16 +39,17 @@ impl FromRequestParts<AppState> for Context {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
-        let entered = parts.extensions.get::<Entered>();
-        let Entered { come, lease, .. } = entered.ok_or_else(|| Problem::internal("a request that came in no door"))?;
+        let dispatch = parts.extensions.get::<Dispatch>();
+        let Dispatch { arrival, lease, .. } =
+            dispatch.ok_or_else(|| Problem::internal("a request that did not pass the entry point"))?;
         Ok(Context {
-            arrived: come.arrived,
-            peer: come.peer,
+            arrived: arrival.at,
+            peer: arrival.peer,
             lease: lease.clone(),
             query: parts.uri.query().map(str::to_owned),
             path: parts.uri.path().to_owned(),
             base: base_url(state, parts),
-            // Nobody after this looks at them.
+            // Nothing after this reads them from the request.
             headers: std::mem::take(&mut parts.headers),
             timeout_max: state.config.timeout_max,
         })
@@ -56,26 +57,26 @@ impl FromRequestParts<AppState> for Context {
 }
 
 impl Context {
-    /// The deadline: the parameter `timeout`, else the header `Meridian-Timeout`, else `default`; never past the
-    /// longest that the operator allows.
+    /// The deadline: the parameter `timeout`, else the header `Meridian-Timeout`, else `default`; never past the max
+    /// that the operator allows.
     pub fn deadline(&self, parameter: Option<Duration>, default: Duration) -> Result<Instant> {
-        let asked = match parameter {
+        let timeout = match parameter {
             Some(timeout) => timeout,
             None => self.timeout()?.unwrap_or(default),
         };
-        Ok(self.arrived + asked.min(self.timeout_max))
+        Ok(self.arrived + timeout.min(self.timeout_max))
     }
 
-    /// What the header `Meridian-Timeout` asks for.
+    /// The value of the header `Meridian-Timeout`.
     pub fn timeout(&self) -> Result<Option<Duration>> {
         let header = self.headers.get(&TIMEOUT);
         header.map(|value| params::timeout("Meridian-Timeout", value.to_str().unwrap_or_default())).transpose()
     }
 
-    /// Whether a program on this machine sent this, and no proxy for another.
+    /// Whether a program on this machine sent the request, and not through a proxy.
     pub fn is_local(&self) -> bool {
-        let passed_on = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
-        self.peer.to_canonical().is_loopback() && !passed_on.iter().any(|name| self.headers.contains_key(*name))
+        let proxy_headers = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
+        self.peer.to_canonical().is_loopback() && !proxy_headers.iter().any(|name| self.headers.contains_key(*name))
     }
 
     /// The absolute URL of this request.
@@ -92,7 +93,7 @@ impl Context {
     }
 }
 
-/// The URL that links begin with. `Host` is what the client wrote, so only the characters of an authority pass.
+/// The base URL of links. The client chooses `Host`, so only the characters of an authority are accepted.
 fn base_url(state: &AppState, parts: &Parts) -> String {
     if let Some(url) = &state.config.public_url {
         return url.trim_end_matches('/').to_owned();
@@ -106,7 +107,7 @@ fn base_url(state: &AppState, parts: &Parts) -> String {
     format!("http://{}", host.unwrap_or("localhost"))
 }
 
-/// What is kept of a request while it is worked on.
+/// What metrics and logs need of a request while it is handled.
 pub struct Observation<'a> {
     state: &'a AppState,
     active: Active<'a>,
@@ -115,12 +116,12 @@ pub struct Observation<'a> {
     method: Method,
     id: Option<HeaderValue>,
     trace: Option<HeaderValue>,
-    /// Empty where nobody reads it.
+    /// Empty where the log level does not need it.
     url_path: String,
 }
 
 impl<'a> Observation<'a> {
-    /// Notes that a request has come.
+    /// Records that a request has arrived.
     pub fn begin(state: &'a AppState, method: &Method, uri: &Uri, headers: &HeaderMap) -> Observation<'a> {
         let id = headers.get(&REQUEST_ID).filter(|v| is_request_id(v)).cloned();
         Observation {
@@ -134,7 +135,7 @@ impl<'a> Observation<'a> {
         }
     }
 
-    /// Notes that the head of its answer is ready, and gives it the request's name.
+    /// Records that the head of the response is ready, and adds the request's id to it.
     pub fn end(self, path: Option<usize>, mut response: Response) -> Response {
         let Observation { state, active, arrived, method, id, trace, url_path } = self;
         drop(active);
@@ -159,14 +160,14 @@ impl<'a> Observation<'a> {
     }
 }
 
-/// How long a request is willing to wait, as far as that can be read: its handler tells what is wrong with it.
-pub fn patience(uri: &Uri, headers: &HeaderMap) -> Option<Duration> {
+/// The timeout that a request asks for; `None` where it is invalid, as its handler reports the error.
+pub fn requested_timeout(uri: &Uri, headers: &HeaderMap) -> Option<Duration> {
     let parameter = uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("timeout=")));
     let text = parameter.or_else(|| headers.get(&TIMEOUT)?.to_str().ok())?;
     params::timeout("timeout", text).ok()
 }
 
-/// A name that a client chose: short and printable, since it goes to logs.
+/// Whether a client's request id is short and printable, since it goes to logs.
 fn is_request_id(value: &HeaderValue) -> bool {
     (1..=128).contains(&value.len())
         && value.as_bytes().iter().all(|b| b.is_ascii_alphanumeric() || b"-_.:/+=".contains(b))

@@ -1,23 +1,26 @@
-//! Small answers: JSON documents, pages, and the headers that reads and writes share.
+//! Small responses: JSON documents, pages, and the headers that reads and writes share.
 
 use crate::params::format::Format;
 use crate::problem::{Problem, Result};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use meridian_backend::Head;
 use meridian_model::Seq;
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// The snapshot that an answer was read from.
+/// The snapshot that a response was read from.
 pub static SNAPSHOT: HeaderName = HeaderName::from_static("meridian-snapshot");
-/// Whether the answer shows every acknowledged write (`immediate`).
+/// Whether the response shows every acknowledged write (`immediate`).
 pub static CONSISTENCY: HeaderName = HeaderName::from_static("meridian-consistency");
 /// The log position of a write.
 pub static POSITION: HeaderName = HeaderName::from_static("meridian-position");
-/// The system that the coordinates of an answer are in.
+/// The coordinate reference system of a response.
 pub static CONTENT_CRS: HeaderName = HeaderName::from_static("content-crs");
+/// Set when some events could not be read because files are damaged: the response is incomplete.
+pub static MISSING: HeaderName = HeaderName::from_static("meridian-missing");
 static SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// A JSON document of this media type.
@@ -26,8 +29,8 @@ pub fn json(media_type: &'static str, document: &impl Serialize) -> Result<Respo
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))], bytes).into_response())
 }
 
-/// What pages made on the server may load: nothing. They carry no script at all, so that nothing in an event's text can
-/// ever become one. Who may embed them is added to every policy in one place (`doors`).
+/// What pages made on the server may load: nothing. They contain no script, so that text in an event can never become
+/// one. Which origins may embed them is added to every policy in one place (`guard`).
 const PLAIN_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; form-action 'self'; base-uri 'none'";
 
@@ -38,14 +41,14 @@ pub fn html(page: String) -> Response {
     response
 }
 
-/// Sets the headers of a page: its type, what it may load, and that its address is no other site's business.
+/// Sets the headers of a page: its type, what it may load, and that other sites get no `Referer`.
 pub fn set_page(headers: &mut HeaderMap, policy: &'static str) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Html.media_type()));
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
 }
 
-/// A stream of Server-Sent Events, which nobody on the way is to keep or to gather.
+/// A stream of Server-Sent Events, which proxies must neither cache nor buffer.
 pub fn events(body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
@@ -55,23 +58,32 @@ pub fn events(body: Body) -> Response {
     (headers, body).into_response()
 }
 
-/// Says which snapshot was read and how old it is.
+/// Sets the headers for the snapshot and its age.
 pub fn set_snapshot(headers: &mut HeaderMap, snapshot: Seq, age: Duration, consistency: &'static str) {
     insert(headers, SNAPSHOT.clone(), &snapshot.to_id());
     headers.insert(header::AGE, HeaderValue::from(age.as_secs()));
     headers.insert(CONSISTENCY.clone(), HeaderValue::from_static(consistency));
 }
 
+/// Sets the headers of every read: the snapshot, its age, and what is missing.
+pub fn set_read_headers(headers: &mut HeaderMap, head: &Head, now: i64, consistency: &'static str) {
+    let age = Duration::from_micros(now.saturating_sub(head.taken_at).max(0) as u64);
+    set_snapshot(headers, head.seq, age, consistency);
+    if !head.missing.is_empty() {
+        insert(headers, MISSING.clone(), &format!("{} damaged files", head.missing.len()));
+    }
+}
+
 /// Phases of a request in milliseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Timing {
-    /// Waiting for a place to run.
+    /// Waiting for a permit to run.
     pub admission: Duration,
     /// Planning, once known.
     pub plan: Option<Duration>,
-    /// Scanning, once known (not in the head of a streamed answer).
+    /// Scanning, once known (not in the head of a streamed response).
     pub scan: Option<Duration>,
-    /// Writing the answer, once known.
+    /// Encoding the response, once known.
     pub encode: Option<Duration>,
 }
 
@@ -97,7 +109,7 @@ pub fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// An answer without a body.
+/// A response without a body.
 pub fn no_content() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }

@@ -1,8 +1,8 @@
-//! The route table: every route with what it needs, what it costs, what answers it, and how it is described.
+//! The route table: every route with the access it needs, its admission class, its handler and its description.
 //!
 //! The matcher, the metrics, both OpenAPI documents and `docs/routes.md` come from it.
 
-use crate::entry::{Access, Action, Class, Handler, Resource, Route, Taken};
+use crate::entry::{Access, Action, Class, Handler, RequestBody, Resource, Route};
 use crate::{
     analysis, backup, collections, conformance, files, items, landing, live, openapi, operation, pages, passages,
     places, searches, tiles, tilesets,
@@ -17,13 +17,13 @@ pub const TAGS: &[(&str, &str)] = &[
     ("Analysis", "Aggregates and densities, answered from the index where it can."),
     ("Tiles", "Vector tiles: OGC API - Tiles part 1."),
     ("Places", "The places profile, on the collection places."),
-    ("Searches", "One question to many sources, answered in packets as they come."),
-    ("Operation", "For those who run the server."),
-    ("Pages", "Pages for people."),
+    ("Searches", "One question to many sources, answered in packets as results arrive."),
+    ("Operation", "For operators of the server."),
+    ("Pages", "HTML pages."),
 ];
 
 const EVENTS: &[(&str, &str)] = &[
-    // One feature is the answer to `track`, JSON that to `explain`.
+    // `track` returns one feature, `explain` returns JSON.
     ("application/geo+json", "Features"),
     ("application/json", "ExplainedItems"),
     ("text/html", "Page"),
@@ -53,11 +53,17 @@ const TILE: &[&str] = &[
     "timeout",
     "Meridian-Timeout",
 ];
-const FEATURE_BODY: Taken =
-    Taken { description: "One event.", takes: &[("application/geo+json", "Feature"), ("application/json", "Feature")] };
-const SCHEMA_BODY: Taken = Taken {
-    description: "What the collection holds: a JSON Schema, or a SimpleFeatureType spec such as `name:String,dtg:Date,*geom:Point:srid=4326`.",
-    takes: &[("application/schema+json", "JsonSchema"), ("application/json", "JsonSchema"), ("text/plain", "Text")],
+const FEATURE_BODY: RequestBody = RequestBody {
+    description: "One event.",
+    media_types: &[("application/geo+json", "Feature"), ("application/json", "Feature")],
+};
+const SCHEMA_BODY: RequestBody = RequestBody {
+    description: "The schema of the collection: a JSON Schema, or a SimpleFeatureType spec such as `name:String,dtg:Date,*geom:Point:srid=4326`.",
+    media_types: &[
+        ("application/schema+json", "JsonSchema"),
+        ("application/json", "JsonSchema"),
+        ("text/plain", "Text"),
+    ],
 };
 
 /// A document of the contract as JSON.
@@ -67,14 +73,14 @@ macro_rules! json {
     };
 }
 
-/// A document of the contract as JSON, and a page for people.
+/// A document of the contract as JSON, and an HTML page.
 macro_rules! json_or_page {
     ($component:literal) => {
         &[("application/json", $component), ("text/html", "Page")]
     };
 }
 
-/// What a route needs, in the words of the table.
+/// The access that a route needs, in the words of the table.
 macro_rules! access {
     (open) => {
         Access::Open
@@ -90,8 +96,8 @@ macro_rules! access {
     };
 }
 
-/// A row: method, path, access, class and handler; then, for the description, its name, group and summary, its parameters
-/// and body, and its answer. A row that lacks one of them does not compile.
+/// A row: method, path, access, class and handler; then, for the description, its name, group and summary, its
+/// parameters and body, and its response. A row that lacks one of them does not compile.
 macro_rules! route {
     ($method:ident $path:literal, $action:ident $($resource:ident)?, $class:ident, $handler:expr;
      $id:literal $tag:literal $summary:literal, $parameters:expr, $body:expr, $status:literal $answer:literal, $produces:expr) => {
@@ -128,19 +134,19 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/collections/{c}", read Collection, Interactive, Handler::of(collections::get);
         "getCollection" "Collections" "One collection", &["f"], None, 200 "Its extent, systems of coordinates, settings and links.", json_or_page!("Collection")),
     route!(PUT "/collections/{c}", manage Collection, Write, Handler::of(collections::put);
-        "createCollection" "Collections" "Make a collection, or change the settings of one that is there", &["durability", "retention", "retention_bytes", "confirm"], Some(SCHEMA_BODY), 201 "The collection is made.", json!("Collection")),
+        "createCollection" "Collections" "Create a collection, or change the settings of an existing one", &["durability", "retention", "retention_bytes", "confirm"], Some(SCHEMA_BODY), 201 "The collection is created.", json!("Collection")),
     route!(PATCH "/collections/{c}", manage Collection, Write, Handler::of(collections::patch);
-        "updateCollection" "Collections" "Change settings, add optional fields", &["confirm"], Some(Taken { description: "What changes; what is not named stays.", takes: &[("application/merge-patch+json", "Settings"), ("application/json", "Settings")] }), 200 "The collection as it now is.", json!("Collection")),
+        "updateCollection" "Collections" "Change settings, add optional fields", &["confirm"], Some(RequestBody { description: "The changes; everything else stays.", media_types: &[("application/merge-patch+json", "Settings"), ("application/json", "Settings")] }), 200 "The changed collection.", json!("Collection")),
     route!(DELETE "/collections/{c}", manage Collection, Write, Handler::of(collections::delete);
-        "deleteCollection" "Collections" "Remove a collection with all its events", &[], None, 204 "It is gone.", &[]),
+        "deleteCollection" "Collections" "Remove a collection with all its events", &[], None, 204 "It is deleted.", &[]),
     route!(GET "/collections/{c}/schema", read Collection, Interactive, Handler::of(collections::schema);
-        "getSchema" "Collections" "What the collection holds, as JSON Schema", &["f"], None, 200 "The schema.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),
+        "getSchema" "Collections" "The schema of the collection, as JSON Schema", &["f"], None, 200 "The schema.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),
     route!(GET "/collections/{c}/queryables", read Collection, Interactive, Handler::of(collections::queryables);
-        "getQueryables" "Collections" "What a filter may name, as JSON Schema", &["f"], None, 200 "The queryables.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),
+        "getQueryables" "Collections" "The properties that a filter may use, as JSON Schema", &["f"], None, 200 "The queryables.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),
     route!(GET "/collections/{c}/items", read Collection, Interactive, Handler::of(items::get);
         "getFeatures" "Events" "Events that match", &["bbox", "bbox-crs", "crs", "datetime", "limit", "token", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "nearest", "properties", "sortby", "consistency", "track", "simplify", "explain", "timeout", "Meridian-Timeout", "f-events", "queryable"], None, 200 "A page of events; in the bulk formats without `limit`, all of them.", EVENTS),
     route!(POST "/collections/{c}/items", write Collection, Write, Handler::of(items::write::post);
-        "createFeatures" "Events" "Write events, all of them or none", &["Idempotency-Key", "Content-Crs", "Prefer"], Some(Taken { description: "Events in one of the formats.", takes: &[("application/geo+json", "Features"), ("application/json", "Features"), ("application/geo+json-seq", "Text"), ("application/x-ndjson", "Text"), ("text/csv", "Text"), ("application/vnd.apache.arrow.stream", "Binary")] }), 201 "They are written: how many, and their position in the log. One feature also gives its `Location`.", WRITTEN),
+        "createFeatures" "Events" "Write events, all of them or none", &["Idempotency-Key", "Content-Crs", "Prefer"], Some(RequestBody { description: "Events in one of the formats.", media_types: &[("application/geo+json", "Features"), ("application/json", "Features"), ("application/geo+json-seq", "Text"), ("application/x-ndjson", "Text"), ("text/csv", "Text"), ("application/vnd.apache.arrow.stream", "Binary")] }), 201 "They are written: how many, and their position in the log. One feature also gives its `Location`.", WRITTEN),
     route!(DELETE "/collections/{c}/items", write Collection, Write, Handler::of(items::write::delete);
         "deleteFeatures" "Events" "Delete the events that match a filter", &["filter", "history", "filter-lang", "filter-crs", "bbox", "bbox-crs", "datetime", "near", "radius", "timeout", "Meridian-Timeout", "queryable"], None, 200 "How many were deleted.", DELETED),
     route!(GET "/collections/{c}/items/{id}", read Collection, Interactive, Handler::of(items::feature::get);
@@ -148,11 +154,11 @@ pub const ROUTES: &[Route] = &[
     route!(PUT "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::put);
         "replaceFeature" "Events" "Replace an event (or create it, where ids are given)", &["Content-Crs", "Prefer"], Some(FEATURE_BODY), 204 "It is replaced.", &[]),
     route!(PATCH "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::patch);
-        "updateFeature" "Events" "Change some properties of an event", &["Content-Crs", "Prefer"], Some(Taken { description: "A JSON Merge Patch of the event.", takes: &[("application/merge-patch+json", "Patch"), ("application/geo+json", "Patch"), ("application/json", "Patch")] }), 204 "It is changed.", &[]),
+        "updateFeature" "Events" "Change some properties of an event", &["Content-Crs", "Prefer"], Some(RequestBody { description: "A JSON Merge Patch of the event.", media_types: &[("application/merge-patch+json", "Patch"), ("application/geo+json", "Patch"), ("application/json", "Patch")] }), 204 "It is changed.", &[]),
     route!(DELETE "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::delete);
-        "deleteFeature" "Events" "Delete an event", &[], None, 204 "It is gone.", &[]),
+        "deleteFeature" "Events" "Delete an event", &[], None, 204 "It is deleted.", &[]),
     route!(POST "/collections/{c}/files", read Collection, Write, Handler::of(files::post);
-        "listFiles" "Collections" "Bring all events into GeoParquet files, and list these", &["timeout", "Meridian-Timeout"], None, 200 "The files, the snapshot that they show, and until when they stay.", json!("Files")),
+        "listFiles" "Collections" "Write all events to GeoParquet files, and list the files", &["timeout", "Meridian-Timeout"], None, 200 "The files, the snapshot that they show, and how long they are kept.", json!("Files")),
     route!(GET "/collections/{c}/aggregate", read Collection, Interactive, Handler::of(analysis::aggregate);
         "getAggregate" "Analysis" "Count, sum, avg, min, max; by window of time, by field", &["f-table", "function", "window", "zone", "empty", "by", "bbox", "bbox-crs", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "timeout", "Meridian-Timeout", "queryable"], None, 200 "One group for each window and value.", &[("application/json", "AggregateAnswer"), ("text/csv", "Text")]),
     route!(GET "/collections/{c}/density", read Collection, Interactive, Handler::of(analysis::density);
@@ -174,47 +180,47 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/api/v0/places", read Collection, Interactive, Handler::of(places::list);
         "listPlaces" "Places" "All places, 25 a page", &["p"], None, 200 "A page of places.", &[("application/json", "Places")]),
     route!(POST "/api/v0/places", write Collection, Write, Handler::of(places::create);
-        "createPlace" "Places" "Add a place", &[], Some(Taken { description: "A place.", takes: &[("application/json", "Place")] }), 303 "It is added; `Location` names it.", &[]),
+        "createPlace" "Places" "Add a place", &[], Some(RequestBody { description: "A place.", media_types: &[("application/json", "Place")] }), 303 "It is added; `Location` names it.", &[]),
     route!(GET "/api/v0/places/{placeId}", read Collection, Interactive, Handler::of(places::get);
         "getPlace" "Places" "One place", &[], None, 200 "The place.", &[("application/json", "Place")]),
     route!(DELETE "/api/v0/places/{placeId}", write Collection, Write, Handler::of(places::delete);
-        "deletePlace" "Places" "Delete a place", &[], None, 303 "It is gone; `Location` names the list.", &[]),
+        "deletePlace" "Places" "Delete a place", &[], None, 303 "It is deleted; `Location` names the list.", &[]),
     route!(DELETE "/api/v0/places/deleteAllPlaces", write Collection, Write, Handler::of(places::delete_all);
-        "deletePlaces" "Places" "Delete all places", &[], None, 303 "They are gone; `Location` names the list.", &[]),
+        "deletePlaces" "Places" "Delete all places", &[], None, 303 "They are deleted; `Location` names the list.", &[]),
     route!(GET "/api/v0/places/random", read Collection, Interactive, Handler::of(places::random);
-        "randomPlace" "Places" "Some place", &[], None, 200 "A place.", &[("application/json", "Place")]),
+        "randomPlace" "Places" "A random place", &[], None, 200 "A place.", &[("application/json", "Place")]),
     route!(GET "/api/v0/places/near/{latitude}/{longitude}", read Collection, Interactive, Handler::Near;
         "nearPlaces" "Places" "Places within 0.5 km, nearest first", &["p"], None, 200 "A page of places with their distance in km.", &[("application/json", "Places")]),
     route!(GET "/api/v0/places/near/{latitude}/{longitude}/{radiusKm}", read Collection, Interactive, Handler::Near;
         "nearPlacesWithin" "Places" "Places within a radius of at most 50 km, nearest first", &["p"], None, 200 "A page of places with their distance in km.", &[("application/json", "Places")]),
     route!(POST "/searches", read Search, Write, Handler::of(searches::post);
-        "startSearch" "Searches" "Ask Meridian's collections and outside sources at once" , &["Meridian-Timeout"], Some(Taken { description: "A question: keywords, a place, an author; see docs/searches.md.", takes: &[("application/json", "Question")] }), 202 "It runs: its id, whom it asks, and where its packets come.", json!("SearchAnswer")),
+        "startSearch" "Searches" "Ask Meridian's collections and outside sources at once" , &["Meridian-Timeout"], Some(RequestBody { description: "A question: keywords, a place, an author; see docs/searches.md.", media_types: &[("application/json", "Question")] }), 202 "The search is running: its id, its providers, and the URL of its packets.", json!("SearchAnswer")),
     route!(GET "/searches/{id}", read Search, Interactive, Handler::of(searches::get);
-        "getSearch" "Searches" "How a search stands", &[], None, 200 "Its state, and that of each provider.", json!("SearchAnswer")),
+        "getSearch" "Searches" "The status of a search", &[], None, 200 "The status of the search and of each provider.", json!("SearchAnswer")),
     route!(DELETE "/searches/{id}", read Search, Interactive, Handler::of(searches::delete);
         "stopSearch" "Searches" "Stop a search", &[], None, 204 "It is stopped.", &[]),
     route!(GET "/searches/{id}/packets", read Search, Stream, Handler::of(searches::packets::get);
-        "getPackets" "Searches" "The packets of a search as they come: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, the last of them `complete`.", &[("text/event-stream", "Text")]),
+        "getPackets" "Searches" "The packets of a search as they are produced: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, the last of them `complete`.", &[("text/event-stream", "Text")]),
     route!(POST "/saved-searches", write SavedSearch, Write, Handler::of(searches::saved::post);
-        "saveSearch" "Searches" "Save a search: it stands from now on" , &[], Some(Taken { description: "A name, a question, a webhook, seconds between polls of outside sources; see docs/saved-searches.md.", takes: &[("application/json", "SavedSearch")] }), 201 "It stands: its id, and where its packets come.", json!("SavedSearchAnswer")),
+        "saveSearch" "Searches" "Save a search: it runs from now on" , &[], Some(RequestBody { description: "A name, a question, a webhook, seconds between polls of outside sources; see docs/saved-searches.md.", media_types: &[("application/json", "SavedSearch")] }), 201 "The search is saved: its id, and the URL of its packets.", json!("SavedSearchAnswer")),
     route!(GET "/saved-searches", read SavedSearch, Interactive, Handler::of(searches::saved::list);
         "getSavedSearches" "Searches" "The saved searches", &["limit", "after"], None, 200 "A page of them in order of their ids.", json!("SavedSearchList")),
     route!(GET "/saved-searches/{id}", read SavedSearch, Interactive, Handler::of(searches::saved::get);
-        "getSavedSearch" "Searches" "How a saved search stands", &[], None, 200 "The question, what was sent, how its webhook and its polls go.", json!("SavedSearchAnswer")),
+        "getSavedSearch" "Searches" "The status of a saved search", &[], None, 200 "The question, what was sent, and the state of its webhook and its polls.", json!("SavedSearchAnswer")),
     route!(DELETE "/saved-searches/{id}", write SavedSearch, Interactive, Handler::of(searches::saved::delete);
-        "deleteSavedSearch" "Searches" "Delete a saved search", &[], None, 204 "It is gone.", &[]),
+        "deleteSavedSearch" "Searches" "Delete a saved search", &[], None, 204 "It is deleted.", &[]),
     route!(GET "/saved-searches/{id}/packets", read SavedSearch, Stream, Handler::of(searches::saved::stream);
-        "getSavedPackets" "Searches" "The packets of a saved search as they come: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, for as long as it stands.", &[("text/event-stream", "Text")]),
+        "getSavedPackets" "Searches" "The packets of a saved search as they are produced: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, for as long as the saved search exists.", &[("text/event-stream", "Text")]),
     route!(GET "/providers", read Server, Reserved, Handler::of(searches::providers);
-        "getProviders" "Searches" "Whom a search can ask, and how they have been", &[], None, 200 "Names, breakers, budgets.", json!("ProviderList")),
+        "getProviders" "Searches" "The providers that a search can ask, and their state", &[], None, 200 "Names, breakers, budgets.", json!("ProviderList")),
     route!(POST "/backup", manage Server, Reserved, Handler::of(backup::post);
-        "backup" "Operation" "Everything, as it is at one position of each collection, as a tar for a backup folder", &["timeout", "Meridian-Timeout"], Some(Taken { description: "What the folder holds already: `{\"have\": {NAME: CRC32C}}`; without it everything is sent.", takes: &[("application/json", "Backup")] }), 200 "New files, then `BACKUP`, which says what belongs together; without it there is no backup.", &[("application/x-tar", "Binary")]),
+        "backup" "Operation" "All data, at one position of each collection, as a tar for a backup folder", &["timeout", "Meridian-Timeout"], Some(RequestBody { description: "The files that the folder has already: `{\"have\": {NAME: CRC32C}}`; without it everything is sent.", media_types: &[("application/json", "Backup")] }), 200 "New files, then `BACKUP`, the list of files that belong together; a transfer without it is no backup.", &[("application/x-tar", "Binary")]),
     route!(GET "/metrics", read Server, Reserved, Handler::of(operation::metrics);
         "getMetrics" "Operation" "Counters in the Prometheus text format", &[], None, 200 "The counters.", &[("text/plain", "Text")]),
     route!(GET "/healthz", open, Reserved, Handler::of(operation::health);
-        "getHealth" "Operation" "Whether the process lives", &[], None, 200 "It does.", json!("Health")),
+        "getHealth" "Operation" "Whether the process is alive", &[], None, 200 "It is.", json!("Health")),
     route!(GET "/readyz", open, Reserved, Handler::of(operation::ready);
-        "getReady" "Operation" "Whether the server takes requests", &[], None, 200 "It does; 503 while it stops or when its store is damaged.", json!("Health")),
+        "getReady" "Operation" "Whether the server takes requests", &[], None, 200 "It does; 503 while it shuts down or when its store is damaged.", json!("Health")),
     route!(GET "/version", open, Reserved, Handler::of(operation::version);
         "getVersion" "Operation" "Name and version", &[], None, 200 "Both.", json!("Version")),
     route!(GET "/map", open, Interactive, Handler::of(pages::map);
@@ -236,10 +242,10 @@ mod tests {
     /// The list of routes that `docs/routes.md` holds.
     fn listed() -> String {
         let mut text = String::from(
-            "# Routes\n\nFrom the route table; `MERIDIAN_WRITE_DOCS=1 cargo test --workspace --lib routes` writes it anew.\n\n\
-             *Needs* is what a caller must be allowed to do; `open` is nothing. *Class* says how a request comes to its place to run:\n\
-             `interactive` before anything else, `write` once its body has arrived, `stream` only while it sends, `reserved` from places\n\
-             of its own, so that an overloaded server can still be watched.\n",
+            "# Routes\n\nFrom the route table; `MERIDIAN_WRITE_DOCS=1 cargo test --workspace --lib routes` regenerates it.\n\n\
+             *Needs* is the access that a caller must have; `open` routes need none. *Class* says when a request takes its permit to run:\n\
+             `interactive` before anything else, `write` once its body has arrived, `stream` only while it sends, `reserved` from permits\n\
+             of its own, so that an overloaded server can still be monitored.\n",
         );
         for (tag, about) in TAGS {
             let _ = write!(text, "\n## {tag}\n\n{about}\n\n| Route | Needs | Class | |\n|---|---|---|---|\n");
@@ -262,7 +268,7 @@ mod tests {
             std::fs::write(&path, listed()).unwrap();
         }
         let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == listed(), "docs/routes.md is not what the table says: MERIDIAN_WRITE_DOCS=1 writes it anew");
+        assert!(found == listed(), "docs/routes.md differs from the table: MERIDIAN_WRITE_DOCS=1 regenerates it");
     }
 
     #[test]

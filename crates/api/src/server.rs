@@ -1,8 +1,8 @@
-//! The accept loop: connections with limits on their number and on how slow they may be.
+//! The accept loop: connections, with limits on their number and on how slow they may be.
 
 use crate::entry::Entry;
 use crate::state::AppState;
-use crate::wire::{HEAD_BYTES_MAX, Turns, Wire};
+use crate::wire::{Exchanges, HEAD_BYTES_MAX, Wire};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -18,16 +18,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// What a connection over the limit is told.
+/// The response to a connection over the limit.
 const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n\
 Retry-After: 1\r\nConnection: close\r\nContent-Length: 116\r\n\r\n\
 {\"type\":\"urn:meridian:problem:overloaded\",\"title\":\"Server overloaded\",\"status\":503,\"detail\":\"too many connections\"}\n";
 
-/// How often a server that stops looks whether its WebSockets are closed.
-const FAREWELL_LOOK: Duration = Duration::from_millis(5);
+/// How often a server that stops checks whether its WebSockets are closed.
+const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Serves on `listener` until `shutdown` completes, then lets running requests finish for at most
-/// [`crate::ServerConfig::shutdown_grace`] and returns. The store stays open: closing it is the caller's part.
+/// [`crate::ServerConfig::shutdown_grace`] and returns. The store stays open: the caller closes it.
 pub async fn serve(
     listener: TcpListener,
     state: AppState,
@@ -45,7 +45,8 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => (stream, address.ip()),
                 Err(e) => {
-                    // Out of file descriptors, or a client that left while it queued: neither ends the server.
+                    // Out of file descriptors, or a client that disconnected while it was queued: neither ends the
+                    // server.
                     tracing::warn!(error = %e, "could not accept a connection");
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     continue;
@@ -63,45 +64,45 @@ pub async fn serve(
     }
     drop(listener);
     state.stopping.store(true, Ordering::Relaxed);
-    // Their readers get the last packet, and so their connections come to an end.
+    // Ends what would not end by itself: the readers get a last message, and so their connections close.
     state.searches.stop_all();
     state.saved.close();
     state.live.close();
     let _ = stop.send(true);
     let finished = async {
         while connections.join_next().await.is_some() {}
-        // A WebSocket has left its connection behind, and still has its last message to send.
+        // A WebSocket is no longer part of its connection's task, and still has its last message to send.
         while Arc::strong_count(&state.sockets) > 1 {
-            tokio::time::sleep(FAREWELL_LOOK).await;
+            tokio::time::sleep(CLOSE_CHECK_INTERVAL).await;
         }
     };
     if tokio::time::timeout(state.config.shutdown_grace, finished).await.is_err() {
-        tracing::warn!(connections = connections.len(), "requests still running after the grace period are cut off");
+        tracing::warn!(connections = connections.len(), "requests still running after the grace period are aborted");
         connections.shutdown().await;
     }
-    // What was acknowledged last is looked at, and what nobody has read yet is kept.
+    // The last acknowledged writes are checked against the saved searches, and packets not read yet are stored.
     let saved = state.saved.clone();
     match tokio::task::spawn_blocking(move || saved.stop()).await {
         Ok(Ok(())) => {}
-        Ok(Err(e)) => tracing::error!(error = %e, "packets of saved searches that wait are not kept"),
-        Err(e) => tracing::error!(error = %e, "saved searches did not stop well"),
+        Ok(Err(e)) => tracing::error!(error = %e, "waiting packets of saved searches could not be stored"),
+        Err(e) => tracing::error!(error = %e, "saved searches did not stop cleanly"),
     }
     Ok(())
 }
 
 async fn connection(stream: TcpStream, peer: IpAddr, entry: Arc<Entry>, mut stopping: watch::Receiver<bool>) {
     let config = &entry.state().config;
-    let turns = Turns::default();
+    let exchanges = Exchanges::default();
     let service = service_fn(|request| {
-        let (turn, entry) = (turns.begin(), &entry);
-        async move { Ok::<_, Infallible>(turn.of(entry.answer(peer, request).await)) }
+        let (exchange, entry) = (exchanges.begin(), &entry);
+        async move { Ok::<_, Infallible>(exchange.of(entry.answer(peer, request).await)) }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(config.head_timeout)
         .max_header_size(HEAD_BYTES_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(Wire::new(stream, config.write_stall, turns.clone())), service)
+        .serve_connection(TokioIo::new(Wire::new(stream, config.write_stall, exchanges.clone())), service)
         .with_upgrades();
     let mut serving = pin!(serving);
     let stop = async { stopping.wait_for(|stop| *stop).await.is_ok() };
@@ -122,7 +123,7 @@ mod tests {
     use super::TOO_MANY_CONNECTIONS;
 
     #[test]
-    fn the_canned_refusal_is_a_whole_answer() {
+    fn the_canned_refusal_is_a_complete_response() {
         let text = std::str::from_utf8(TOO_MANY_CONNECTIONS).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&format!("Content-Length: {}", body.len())), "{}", body.len());

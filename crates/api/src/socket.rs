@@ -10,24 +10,24 @@ use futures_util::stream::SplitSink;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Longest message and frame that a client may send, in bytes; a longer one ends the connection.
+/// Max size of a message and of a frame from a client, in bytes; a larger one closes the connection.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
-/// Bytes set aside for what a client sends: clients say little.
+/// Read buffer for messages of a client, in bytes: clients send little.
 const READ_BYTES: usize = 4 << 10;
 
-/// Where messages to a client go.
+/// The sending half of a socket.
 pub type ToClient = SplitSink<WebSocket, Message>;
 
-/// A request to go on over a WebSocket.
+/// A request to upgrade to a WebSocket.
 pub struct Upgrade {
     socket: WebSocketUpgrade,
-    /// Counts the sockets that are open, so that a server that stops lets them say farewell.
+    /// Counts open sockets, so that a server that stops lets them send their last message.
     open: Arc<()>,
 }
 
 impl Upgrade {
-    /// Goes on over the socket until all is sent, or the client leaves. What it says is of no interest; that it has gone is, also
-    /// while it takes nothing.
+    /// Upgrades, and runs `send` until it is done or the client disconnects. Messages of the client are ignored, but
+    /// they are read: this is how a disconnect is noticed while the client takes nothing.
     pub fn carry<F>(self, send: impl FnOnce(ToClient) -> F + Send + 'static) -> Response
     where
         F: Future<Output = ()> + Send,
@@ -35,7 +35,7 @@ impl Upgrade {
         let Upgrade { socket, open } = self;
         socket.on_upgrade(async move |socket| {
             let (to, mut from) = socket.split();
-            let left = async {
+            let disconnected = async {
                 loop {
                     match from.next().await {
                         Some(Ok(Message::Close(_)) | Err(_)) | None => return,
@@ -45,7 +45,7 @@ impl Upgrade {
             };
             tokio::select! {
                 () = send(to) => {}
-                () = left => {}
+                () = disconnected => {}
             }
             drop(open);
         })

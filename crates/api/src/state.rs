@@ -1,14 +1,14 @@
-//! What every request shares.
+//! The state that all requests share.
 
 use crate::backup;
 use crate::config::ServerConfig;
+use crate::errors;
 use crate::limiter::Limiter;
-use crate::live::Live;
+use crate::live::EventStreams;
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::problem::{Problem, Result};
 use crate::searches::keep::InCollections;
-use crate::snapshot as edge;
 use crate::stream::Readers;
 use meridian_admission::ByteBudget;
 use meridian_backend::{Backend, Clock, Collection, Random, Seams};
@@ -20,48 +20,48 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Semaphore;
 
-/// Requests of operators and their machines that run at once; as many may wait.
+/// Requests of operators and their monitors that run at once; as many may wait.
 const RESERVED_MAX: usize = 16;
 
 /// The server's state; cheap to clone.
 #[derive(Clone)]
-pub struct AppState(Arc<Shared>);
+pub struct AppState(Arc<StateInner>);
 
-/// What [`AppState`] points to.
-pub struct Shared {
+/// The fields of [`AppState`].
+pub struct StateInner {
     /// The collections.
     pub backend: Arc<dyn Backend>,
     /// The operator's settings.
     pub config: ServerConfig,
-    /// Places to run.
+    /// Permits to run, for requests of clients.
     pub limiter: Limiter,
-    /// Places of operators and their monitors.
+    /// Permits of operators and their monitors.
     pub reserved: Limiter,
     /// Bytes of request bodies in memory.
     pub bodies: ByteBudget,
-    /// Bytes of answers that clients have not taken yet, and of questions that rest meanwhile.
+    /// Bytes of responses that clients have not taken yet, and of the queries parked meanwhile.
     pub answers: ByteBudget,
-    /// What questions collect before they can answer.
+    /// Memory for what queries collect before they can answer.
     pub memory: Arc<Memory>,
-    /// The clients that are being answered.
+    /// The clients with a streamed response.
     pub readers: Readers,
-    /// Turns for backups, which keep a thread while their clients do not read.
+    /// Permits for backups, which keep a thread while their clients do not read.
     pub backups: Arc<Semaphore>,
     /// Counters.
     pub metrics: Metrics,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
+    /// Randomness.
     pub random: Arc<dyn Random>,
     /// What the places profile keeps between requests.
     pub places: Places,
     /// Federated searches.
     pub searches: Arc<Searches>,
-    /// Those that stand.
+    /// Saved searches.
     pub saved: Arc<SavedSearches>,
     /// Streams of events.
-    pub live: Arc<Live>,
-    /// Counts the WebSockets that are open: each has a clone.
+    pub live: Arc<EventStreams>,
+    /// Counts open WebSockets: each holds a clone.
     pub sockets: Arc<()>,
     /// Set when a shutdown began: the server is no longer ready.
     pub stopping: AtomicBool,
@@ -81,17 +81,17 @@ impl AppState {
         );
         let keeper = InCollections::new(backend.clone(), config.tenant.clone(), seams.clock.clone());
         let searches = Arc::new(searches.keeping(Arc::new(keeper)));
-        let live = Arc::new(Live::default());
+        let live = Arc::new(EventStreams::default());
         backend.subscribe(live.clone());
         let (clock, random) = (seams.clock.clone(), seams.random.clone());
-        AppState(Arc::new(Shared {
+        AppState(Arc::new(StateInner {
             limiter: Limiter::new(config.requests_running_max, config.requests_waiting_max, config.admission_wait),
             reserved: Limiter::new(RESERVED_MAX, RESERVED_MAX, config.admission_wait),
             bodies: ByteBudget::new(config.body_bytes_total),
             answers: ByteBudget::new(config.answer_bytes_total),
             memory: Arc::new(Memory::new(config.query_bytes_total)),
             readers: Readers::default(),
-            backups: Arc::new(Semaphore::new(backup::AT_ONCE)),
+            backups: Arc::new(Semaphore::new(backup::RUNNING_MAX)),
             metrics: Metrics::default(),
             clock: seams.clock.clone(),
             random: seams.random.clone(),
@@ -119,7 +119,7 @@ impl AppState {
     pub fn collection(&self, name: &str) -> Result<Arc<dyn Collection>> {
         let (backend, tenant) = (&self.backend, &self.config.tenant);
         backend.collection(tenant, name).ok_or_else(|| match backend.why_damaged(tenant, name) {
-            Some(damaged) => edge::damaged_problem(&damaged),
+            Some(damaged) => errors::damaged_problem(&damaged),
             None => Problem::not_found(format!("there is no collection {name:?}")),
         })
     }
@@ -129,18 +129,18 @@ impl AppState {
         self.clock.now()
     }
 
-    /// A name for a request that came without one: 16 hexadecimal digits, unique in this process.
+    /// An id for a request that came without one: 16 hexadecimal digits, unique in this process.
     pub fn next_request_id(&self) -> String {
         let n = self.requests.fetch_add(1, Ordering::Relaxed);
-        // An odd multiplier permutes the 64-bit numbers, so that ids do not repeat and do not look alike.
+        // An odd multiplier permutes the 64-bit numbers, so ids do not repeat and consecutive ones look different.
         format!("{:016x}", (n ^ self.request_prefix).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 }
 
 impl Deref for AppState {
-    type Target = Shared;
+    type Target = StateInner;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &StateInner {
         &self.0
     }
 }

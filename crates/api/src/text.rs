@@ -1,4 +1,4 @@
-//! Small writers of text for answers that are made by hand.
+//! Text writers for responses that are encoded by hand.
 
 /// Appends a string in double quotes, escaped as JSON.
 pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
@@ -27,11 +27,11 @@ pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// The place of the next byte that must be escaped: a quote, a backslash, a control character.
+/// The index of the next byte that must be escaped: a quote, a backslash, a control character.
 ///
-/// Most texts have none, so eight bytes are looked at together, by the tricks for finding a byte in a word
-/// (Warren, "Hacker's Delight", 6-1): the highest bit of each byte says whether it is one of them. A byte after
-/// the first found may be taken for one by a carry, never one before it.
+/// Most texts have none, so eight bytes are checked at a time, by the method for finding a byte in a word (Warren,
+/// "Hacker's Delight", 6-1): the highest bit of each byte is set if it matches. A carry may set it wrongly for a byte
+/// after the first match, never for one before it.
 fn next_escaped(bytes: &[u8], from: usize) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
@@ -58,7 +58,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn strings_come_back(text in "(\\PC|[\\x00-\\x7f]|é){0,40}") {
+        fn strings_survive_a_round_trip(text in "(\\PC|[\\x00-\\x7f]|é){0,40}") {
             let mut out = Vec::new();
             write_json_string(&text, &mut out);
             prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);

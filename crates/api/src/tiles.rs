@@ -2,6 +2,7 @@
 
 use crate::contract::TileSetList;
 use crate::entry::Path;
+use crate::errors;
 use crate::html;
 use crate::items;
 use crate::links::{self, MVT};
@@ -11,7 +12,6 @@ use crate::params::question;
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond::{self, Timing};
-use crate::snapshot;
 use crate::state::AppState;
 use crate::stream;
 use crate::tilesets::{self, WEB_MERCATOR_QUAD, ZOOM_MAX};
@@ -22,7 +22,7 @@ use meridian_backend::{At, Collection};
 use meridian_query::{Tile, TileKind};
 use std::time::Duration;
 
-/// Whether a tile draws events or counts them.
+/// Whether a tile contains events or counts of them.
 static TILE_KIND: HeaderName = HeaderName::from_static("meridian-tile");
 
 /// `GET /collections/{c}/tiles`
@@ -76,9 +76,10 @@ pub async fn tile(
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
     tilesets::check(&set)?;
-    let z: u8 = address(&matrix, ZOOM_MAX.into(), "tile matrix")? as u8;
+    let z: u8 = path_number(&matrix, ZOOM_MAX.into(), "tile matrix")? as u8;
     let last = (1u64 << z) - 1;
-    let (row, column) = (address(&row, last, "tile row")? as u32, address(&column, last, "tile column")? as u32);
+    let (row, column) =
+        (path_number(&row, last, "tile row")? as u32, path_number(&column, last, "tile column")? as u32);
     let schema = collection.schema();
     question::has_place(&schema, "tiles")?;
     let mut params = Params::parse(context.query.as_deref())?;
@@ -98,10 +99,10 @@ pub async fn tile(
     let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let read = collection.tile(At { seq: None, history }, &question, control).map_err(snapshot::problem)?;
+        let read = collection.tile(At { seq: None, history }, &question, control).map_err(errors::query_problem)?;
         let answer = read.value;
         let mut headers = HeaderMap::new();
-        snapshot::set_headers(&mut headers, &read.head, shared.now(), "immediate");
+        respond::set_read_headers(&mut headers, &read.head, shared.now(), "immediate");
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         let (plan, scan) = (Duration::from_micros(answer.stats.plan_us), Duration::from_micros(answer.stats.scan_us));
         let timing = Timing { admission, plan: Some(plan), scan: Some(scan), encode: None };
@@ -118,15 +119,15 @@ pub async fn tile(
     .await
 }
 
-/// A number in the address of a tile; one that names no tile is 404 (OGC API - Tiles, requirement 7).
-fn address(text: &str, last: u64, what: &str) -> Result<u64> {
+/// A number in the path of a tile; 404 if it names no tile (OGC API - Tiles, requirement 7).
+fn path_number(text: &str, last: u64, what: &str) -> Result<u64> {
     match text.parse::<u64>() {
         Ok(n) if n <= last => Ok(n),
         _ => Err(Problem::not_found(format!("{text:?} is not a {what}: expected 0 to {last}"))),
     }
 }
 
-/// The box of the events on the map, if any has a place.
+/// The bounding box of the events, if any has a geometry.
 fn bbox(collection: &dyn Collection) -> Option<[f64; 4]> {
     let bounds = collection.stats().bounds.filter(|b| !b.is_nowhere())?;
     Some([bounds.west, bounds.south, bounds.east, bounds.north])

@@ -1,4 +1,4 @@
-//! The one tile matrix set, and the descriptions of tilesets on it (OGC API - Tiles part 1, 2-D TMS 2.0).
+//! The only tile matrix set, and the descriptions of tilesets on it (OGC API - Tiles part 1, 2-D TMS 2.0).
 
 use crate::contract::{
     BoundingBox, Layer, Link, TileMatrix, TileMatrixSet, TileMatrixSetItem, TileMatrixSetList, TileSet, VectorLayer,
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 pub const WEB_MERCATOR_QUAD: &str = "WebMercatorQuad";
 /// URI of the tile matrix set.
 pub const WEB_MERCATOR_QUAD_URI: &str = "http://www.opengis.net/def/tilematrixset/OGC/1.0/WebMercatorQuad";
-/// Deepest zoom served.
+/// Max zoom level.
 pub const ZOOM_MAX: u8 = 24;
 /// West, south, east and north of the square in degrees.
 pub const MERCATOR_BOUNDS: [f64; 4] = [-180.0, -85.051_128_779_806_59, 180.0, 85.051_128_779_806_59];
@@ -98,7 +98,7 @@ pub async fn definition(context: Context, Path(id): Path<String>) -> Result<Resp
     respond::json("application/json", &document)
 }
 
-/// The tile matrix set by its name.
+/// The identity of the tile matrix set.
 fn item(links: Vec<Link>) -> TileMatrixSetItem {
     TileMatrixSetItem {
         id: WEB_MERCATOR_QUAD,
@@ -113,7 +113,7 @@ fn scale(zoom: u8) -> f64 {
     SCALE_0 / (1u64 << zoom) as f64
 }
 
-/// Describes the vector tileset of a collection. `bbox` is that of its events.
+/// Describes the vector tileset of a collection. `bbox` is the bounding box of its events.
 pub fn tileset(context: &Context, collection: &str, schema: &Schema, bbox: Option<[f64; 4]>, whole: bool) -> TileSet {
     let root = format!("/collections/{}/tiles", links::escape(collection));
     let tiles = context.url(&format!("{root}/{WEB_MERCATOR_QUAD}/{{tileMatrix}}/{{tileRow}}/{{tileCol}}"));
@@ -143,7 +143,7 @@ pub fn tileset(context: &Context, collection: &str, schema: &Schema, bbox: Optio
     }
     TileSet {
         layers: vec![Layer { id: collection.to_owned(), data_type: "vector" }],
-        // What map clients ask for under the name of TileJSON; their {x} is the column, their {y} the row.
+        // The members of TileJSON, for map clients; their {x} is the column, their {y} the row.
         tilejson: Some("3.0.0"),
         tiles: vec![context.url(&format!("{root}/{WEB_MERCATOR_QUAD}/{{z}}/{{y}}/{{x}}"))],
         minzoom: Some(0),
@@ -160,7 +160,7 @@ pub fn tileset(context: &Context, collection: &str, schema: &Schema, bbox: Optio
     }
 }
 
-/// The properties of a layer, by the words of TileJSON for their types.
+/// The properties of a layer, with TileJSON's names of their types.
 fn fields(schema: &Schema) -> Map<String, Value> {
     let word = |kind: FieldType| match kind {
         FieldType::Int | FieldType::Float => "Number",

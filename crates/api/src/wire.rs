@@ -1,8 +1,8 @@
-//! The bytes of a connection, as the HTTP library reads and writes them.
+//! The byte stream of a connection, below the HTTP library.
 //!
-//! The stream does two things that the library does not. A write fails when the client takes nothing for too long. And what
-//! the library answers by itself, before any of our code sees the request, becomes a problem document: it refuses a head that
-//! is malformed, too large, or whose target is too long, with a bare status.
+//! The stream does two things that the library does not. A write fails when the client takes nothing for too long.
+//! And what the library answers by itself, before our code sees the request, becomes a problem document: the library
+//! refuses a head that is malformed or too large, or whose target is too long, with a bare status.
 
 use crate::problem::{Kind, Problem};
 use axum::body::{Body, Bytes, HttpBody};
@@ -20,29 +20,29 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// Longest target that the library reads, in bytes.
+/// Max length of a request target, in bytes: the library's own limit.
 pub const TARGET_BYTES_MAX: usize = 65_534;
-/// Largest head of a request, in bytes: the longest target, and 32 KiB for its fields.
+/// Max size of a request head, in bytes: the longest target, and 32 KiB for its fields.
 pub const HEAD_BYTES_MAX: usize = (64 + 32) << 10;
-/// Most fields of a head: the library's own limit.
+/// Max number of fields in a head: the library's own limit.
 const FIELDS_MAX: usize = 100;
-/// How much of a refused request is read and thrown away so that its client can read why, and for how long.
+/// How much of a refused request is read and discarded, so that its client can read why, and for how long.
 const LINGER_BYTES_MAX: usize = 1 << 20;
 const LINGER_MAX: Duration = Duration::from_secs(2);
 
-/// Answers of this server's code on one connection: even while there is none, odd from a request's arrival until its
-/// answer's body is given up.
+/// Counts the exchanges of one connection that our code handles. The count is even while there is none. It is odd
+/// from the arrival of a request until the library drops the body of its response.
 #[derive(Clone, Default)]
-pub struct Turns(Arc<AtomicU32>);
+pub struct Exchanges(Arc<AtomicU32>);
 
-/// One answer in the making.
-pub struct Turn(Option<Turns>);
+/// One request and its response.
+pub struct Exchange(Option<Exchanges>);
 
-impl Turns {
-    /// Notes that a request has come.
-    pub fn begin(&self) -> Turn {
+impl Exchanges {
+    /// Records that a request has arrived.
+    pub fn begin(&self) -> Exchange {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Turn(Some(self.clone()))
+        Exchange(Some(self.clone()))
     }
 
     fn now(&self) -> u32 {
@@ -50,32 +50,32 @@ impl Turns {
     }
 }
 
-impl Turn {
-    /// Ties the turn to an answer: it is over when the library lets go of the body.
-    pub fn of(mut self, response: Response) -> hyper::Response<Answer> {
-        // Behind a switch of protocols no byte is the library's own: the turn never ends.
+impl Exchange {
+    /// Ties the exchange to a response: it ends when the library drops the body.
+    pub fn of(mut self, response: Response) -> hyper::Response<ExchangeBody> {
+        // After a switch of protocols the library writes no responses of its own: the exchange never ends.
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.0 = None;
         }
-        response.map(|body| Answer { body, _turn: self })
+        response.map(|body| ExchangeBody { body, _exchange: self })
     }
 }
 
-impl Drop for Turn {
+impl Drop for Exchange {
     fn drop(&mut self) {
-        if let Some(turns) = &self.0 {
-            turns.0.fetch_add(1, Ordering::Relaxed);
+        if let Some(exchanges) = &self.0 {
+            exchanges.0.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// The body of an answer of this server's code.
-pub struct Answer {
+/// The body of a response, with its exchange.
+pub struct ExchangeBody {
     body: Body,
-    _turn: Turn,
+    _exchange: Exchange,
 }
 
-impl HttpBody for Answer {
+impl HttpBody for ExchangeBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -92,28 +92,29 @@ impl HttpBody for Answer {
     }
 }
 
-/// A connection's stream.
+/// The stream of one connection.
 pub struct Wire {
     stream: TcpStream,
     stall: Duration,
-    /// Set while a write waits.
-    patience: Option<Pin<Box<Sleep>>>,
-    turns: Turns,
-    /// The turn after which everything was written: while it is still that turn, what is written is the library's own.
-    written: u32,
-    /// The line with the target, in what was read since then.
-    line: Line,
+    /// The stall timer, set while a write waits.
+    stall_timer: Option<Pin<Box<Sleep>>>,
+    exchanges: Exchanges,
+    /// The count of exchanges at the last complete flush. While it has not changed, the library writes responses of
+    /// its own.
+    flushed: u32,
+    /// The request line, in what was read since then.
+    line: RequestLine,
     refusal: Option<Refusal>,
 }
 
 /// The first line of a head, as far as it was read.
 #[derive(Default)]
-struct Line {
+struct RequestLine {
     bytes: usize,
     ended: bool,
 }
 
-impl Line {
+impl RequestLine {
     fn read(&mut self, bytes: &[u8]) {
         if !self.ended {
             let end = bytes.iter().position(|&byte| byte == b'\n');
@@ -123,48 +124,50 @@ impl Line {
     }
 }
 
-/// A problem document in the place of what the library said.
+/// A problem document that replaces a response of the library.
 struct Refusal {
     text: Bytes,
     shut: bool,
-    /// Bytes that may still be thrown away.
+    /// Bytes that may still be read and discarded.
     linger: usize,
     until: Pin<Box<Sleep>>,
 }
 
 impl Wire {
     /// The stream of a connection whose writes may stall for `stall`.
-    pub fn new(stream: TcpStream, stall: Duration, turns: Turns) -> Wire {
-        let written = turns.now();
-        Wire { stream, stall, patience: None, turns, written, line: Line::default(), refusal: None }
+    pub fn new(stream: TcpStream, stall: Duration, exchanges: Exchanges) -> Wire {
+        let flushed = exchanges.now();
+        Wire { stream, stall, stall_timer: None, exchanges, flushed, line: RequestLine::default(), refusal: None }
     }
 
-    /// Turns a wait that lasts too long into an error.
+    /// Fails a write that stalls for too long.
     fn bounded<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
-            self.patience = None;
+            self.stall_timer = None;
             return outcome;
         }
         let stall = self.stall;
-        let patience = self.patience.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + stall)));
-        match patience.as_mut().poll(cx) {
+        let stall_timer =
+            self.stall_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + stall)));
+        match stall_timer.as_mut().poll(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(()) => {
-                self.patience = None;
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing of its answer")))
+                self.stall_timer = None;
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing of the response")))
             }
         }
     }
 
-    /// Whether bytes to be written are a refusal of the library's own; a problem document is then said in their place.
+    /// Whether these bytes are a refusal of the library itself. If so, a problem document is sent instead.
     ///
-    /// Between the last byte of an answer and the next request the library has nothing to say but that. A flush comes after
-    /// all that was to be written, so a turn that was over at a flush leaves nothing behind it.
+    /// Between the last byte of a response and the next request, the library writes nothing but such a refusal. A
+    /// flush follows everything that was to be written. So once an exchange that has ended is flushed, none of its
+    /// bytes are left.
     fn replaces(&mut self, bytes: &[u8]) -> bool {
         if self.refusal.is_some() {
             return true;
         }
-        if self.turns.now() != self.written {
+        if self.exchanges.now() != self.flushed {
             return false;
         }
         let Some(problem) = problem_of(bytes, &self.line) else { return false };
@@ -189,8 +192,8 @@ impl Wire {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads and throws away what the refused client still sends: a connection closed with bytes unread is reset, and the
-    /// refusal may be lost with it.
+    /// Reads and discards what the refused client still sends. A connection closed with unread bytes is reset, and
+    /// the refusal may be lost with it.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(refusal) = &mut self.refusal else { return Poll::Ready(()) };
         let mut room = [0; 4096];
@@ -245,9 +248,10 @@ impl AsyncWrite for Wire {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_refuse(cx))?;
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-        let turn = self.turns.now();
-        if turn.is_multiple_of(2) && turn != self.written {
-            (self.written, self.line) = (turn, Line::default());
+        let exchange = self.exchanges.now();
+        // Even: no exchange is in progress, so what follows belongs to the next request.
+        if exchange.is_multiple_of(2) && exchange != self.flushed {
+            (self.flushed, self.line) = (exchange, RequestLine::default());
         }
         Poll::Ready(Ok(()))
     }
@@ -265,30 +269,30 @@ impl AsyncWrite for Wire {
     }
 }
 
-/// The problem that a refusal of the library's own stands for.
-fn problem_of(bytes: &[u8], line: &Line) -> Option<Problem> {
+/// The problem that a refusal of the library stands for.
+fn problem_of(bytes: &[u8], line: &RequestLine) -> Option<Problem> {
     let status = bytes.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
     let too_long = || {
         let detail = format!(
-            "the target of the request is over {TARGET_BYTES_MAX} bytes, escapes included: a filter may be shorter, or its work shared by several requests"
+            "the target of the request is over {TARGET_BYTES_MAX} bytes, escapes included: shorten the filter, or split it over several requests"
         );
         Problem::new(Kind::TargetTooLong, detail).with("limit_bytes", TARGET_BYTES_MAX)
     };
     Some(match status {
         b"414" => too_long(),
-        // The library gives up on the head before it sees that the target alone is too long.
+        // The library rejects the head before it sees that the target alone is too long.
         b"431" if line.bytes > TARGET_BYTES_MAX => too_long(),
         b"431" => Problem::new(
             Kind::HeadTooLarge,
             format!("the head of the request is over {HEAD_BYTES_MAX} bytes, or has more than {FIELDS_MAX} fields"),
         )
         .with("limit_bytes", HEAD_BYTES_MAX),
-        b"400" => Problem::new(Kind::Malformed, "the head of the request is no HTTP/1.1"),
+        b"400" => Problem::new(Kind::Malformed, "the head of the request is not HTTP/1.1"),
         _ => return None,
     })
 }
 
-/// A problem as a whole answer, after which the connection ends.
+/// A problem as a complete response, after which the connection closes.
 fn canned(problem: &Problem) -> Bytes {
     let status = problem.status();
     let body = problem.document().to_string();

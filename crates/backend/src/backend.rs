@@ -24,11 +24,10 @@ pub trait Backend: Debug + Send + Sync {
     /// Why the collection of this name cannot be opened; `None` if it can, or if there is none. Returns at once.
     fn why_damaged(&self, tenant: &str, name: &str) -> Option<Damaged>;
 
-    /// Makes a collection.
+    /// Creates a collection.
     ///
-    /// # Errors
-    /// [`StoreError::Exists`], [`StoreError::Damaged`] where something that may hold events has the name,
-    /// [`StoreError::Invalid`], or what the disk said.
+    /// [`StoreError::Exists`], [`StoreError::Damaged`] where the name belongs to something that may hold events,
+    /// [`StoreError::Invalid`], or the disk's error.
     fn create(
         &self,
         tenant: &str,
@@ -37,23 +36,23 @@ pub trait Backend: Debug + Send + Sync {
         settings: Settings,
     ) -> Result<Arc<dyn Collection>, StoreError>;
 
-    /// Removes a collection and its events; says whether there was one. Questions at work end undisturbed.
+    /// Removes a collection and its events; returns whether it existed. Running queries complete undisturbed.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`], or what the disk said.
+    /// [`StoreError::Damaged`], or the disk's error.
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError>;
 
-    /// Tells a subscriber of every write from now on, in any collection.
+    /// Notifies a subscriber of every write from now on, in any collection.
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>);
 
-    /// The small records of this kind, kept beside the collections; there may be none yet.
+    /// The small records of one kind, stored beside the collections; there may be none yet.
     fn records(&self, kind: &'static str) -> Arc<dyn Records>;
 
     /// Writes a copy of everything to `out` as a tar for a backup folder, without the files of `have` (name, CRC32C).
-    /// Reads and writes go on.
+    /// Reads and writes continue meanwhile.
     ///
-    /// # Errors
-    /// What cannot be read whole, what the disk or `out` said, [`StoreError::Closed`] once `cancelled` says so.
+    /// A file that cannot be read completely, an error of the disk or of `out`, [`StoreError::Closed`] once
+    /// `cancelled` returns true.
     fn backup(
         &self,
         have: &BTreeMap<String, u32>,
@@ -61,15 +60,15 @@ pub trait Backend: Debug + Send + Sync {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Backup, StoreError>;
 
-    /// Whether everything is kept in memory only.
+    /// Whether everything is stored in memory only.
     fn is_ephemeral(&self) -> bool;
 
     /// The folder of the collections' files, where it is on this machine.
     fn data_folder(&self) -> Option<&Path>;
 
-    /// Whether a write met a full disk since [`Backend::full_disk`] last found room. Returns at once.
+    /// Whether a write failed on a full disk since [`Backend::full_disk`] last found space. Returns at once.
     fn met_full_disk(&self) -> bool;
 
-    /// The file that found no room on the disk, if there still is none: writes some 100 KiB to see.
+    /// The file for which the disk has no space; `None` if there is space again. Writes some 100 KiB to check.
     fn full_disk(&self) -> Option<PathBuf>;
 }

@@ -1,43 +1,43 @@
-//! What is read: of which snapshot, and the shapes in which answers come.
+//! Reads: which snapshot they use, and the types of their results.
 
 use meridian_model::{Batch, Layout, Projection, Schema, Seq};
 use meridian_query::{Hits, Place, QueryError, Stats};
 use meridian_store::{Problem, Snapshot, StoreError};
 use std::sync::Arc;
 
-/// Which state of a collection a question reads.
+/// The state of a collection that a query reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct At {
-    /// The snapshot that an earlier answer's [`Head::seq`] named; `None`: the newest.
+    /// The snapshot that [`Head::seq`] of an earlier result named; `None`: the newest.
     pub seq: Option<Seq>,
-    /// In mode `latest` also the events that are not their object's newest.
+    /// In mode `latest`, also the events that are not the newest of their object.
     pub history: bool,
 }
 
 impl At {
-    /// Everything that was acknowledged before the call.
+    /// Everything acknowledged before the call.
     pub fn newest() -> At {
         At::default()
     }
 
-    /// The same with all of the history.
+    /// [`At::newest`] with all of the history.
     pub fn history() -> At {
         At { seq: None, history: true }
     }
 }
 
-/// What an answer was read from.
+/// The snapshot that a result was read from.
 #[derive(Debug, Clone)]
 pub struct Head {
-    /// The answer shows what was written up to and with this number.
+    /// The result shows the writes up to and including this number.
     pub seq: Seq,
-    /// The schema that its events are in.
+    /// The schema of its events.
     pub schema: Arc<Schema>,
     /// When the snapshot was taken, in microseconds since 1970.
     pub taken_at: i64,
-    /// What is missing because it is damaged: an answer that may need it must say so.
+    /// What is missing because it is damaged: a result that may need it must report it.
     pub missing: Arc<[Problem]>,
-    /// An upper bound of the events that there are.
+    /// An upper bound on the number of events.
     pub rows: u64,
 }
 
@@ -53,7 +53,7 @@ impl Head {
     }
 }
 
-/// A value and what it was read from.
+/// A value and the snapshot that it was read from.
 #[derive(Debug, Clone)]
 pub struct Read<T> {
     /// The snapshot.
@@ -62,37 +62,38 @@ pub struct Read<T> {
     pub value: T,
 }
 
-/// Events on their way: an iterator that blocks. After an error it ends.
+/// A stream of events: a blocking iterator, which ends after an error.
 pub trait Rows: Iterator<Item = Result<Hits, QueryError>> + Send {
-    /// What they are read from.
+    /// The snapshot that they are read from.
     fn head(&self) -> &Head;
 
-    /// What the question has cost so far.
+    /// What the query has cost so far.
     fn stats(&self) -> Stats;
 
-    /// How many events match over all pages, where that came for free.
+    /// The number of events that match over all pages, if it is known at no extra cost.
     fn number_matched(&self) -> Option<u64>;
 
-    /// Where the next page begins, once the iterator has ended: `None` if there is no further event.
+    /// The start of the next page, once the iterator has ended; `None` if there are no more events.
     fn next_page(&self) -> Option<&Place>;
 
-    /// Whether the page's last events have been given, as far as is known without a search for more.
+    /// Whether the last events of the page were returned, as far as is known without a search for more.
     fn is_over(&self) -> bool;
 
-    /// Later batches hold at most so many events.
-    fn at_most(&mut self, events: usize);
+    /// Limits the number of events in later batches.
+    fn limit_batches(&mut self, events: usize);
 
-    /// Releases what can be read again before a wait of unknown length; gives the bytes that are still held.
-    fn rest(&mut self) -> usize;
+    /// Releases what can be read again, before a wait of unknown length. Returns the bytes that are still held.
+    fn park(&mut self) -> usize;
 }
 
-/// Takes rows of answers that are a few rows of many batches, without a copy of them.
+/// Receives rows of results that are a few rows of many batches, without copying them.
 pub trait RowSink {
-    /// Comes first: the schema, how many events there are in all, how many rows come. Gives the columns wanted.
+    /// Called first, with the schema, the total number of events and the number of rows that follow. Returns the
+    /// columns wanted.
     fn begin(&mut self, schema: &Schema, layout: &Layout, total: u64, rows: usize) -> Projection;
 
-    /// One event: a row of a batch that has these columns or more. `seq` comes where ids are made of it,
-    /// `distance_m` where the order is by distance.
+    /// One event: a row of a batch that has these columns or more. `seq` is set if ids are made of it, `distance_m`
+    /// if the order is by distance.
     fn row(&mut self, batch: &Batch, row: usize, seq: Option<Seq>, distance_m: Option<f64>);
 }
 
@@ -111,36 +112,37 @@ pub struct Near {
     pub limit: usize,
 }
 
-/// What was written after a position, in the order of writing. What was deleted or replaced since is not among it.
+/// The events written after a position, in the order of writing, without those deleted or replaced since.
 pub trait Changes: Send {
-    /// The next events with all columns, and their numbers; `None` when all were given. Blocks.
+    /// The next events with all columns, and their numbers; `None` at the end. Blocks.
     ///
-    /// # Errors
-    /// What the disk said, or [`StoreError::Corrupt`]: then no more can be had.
+    /// The disk's error, or [`StoreError::Corrupt`]: after that, no more can be read.
     fn read(&mut self) -> Result<Option<(Batch, Vec<Seq>)>, StoreError>;
 
-    /// Everything up to this number was given, or is no more, once all were read.
+    /// Once all were read: everything up to this number was returned, or no longer exists.
     fn upto(&self) -> Seq;
 
-    /// Events that were left out because more were written than asked for.
+    /// Events left out because more were written than asked for.
     fn left_out(&self) -> u64;
 
-    /// What is missing because it is damaged: events may have been in it.
+    /// What is missing because it is damaged; it may have held events.
     fn missing(&self) -> &[Problem];
 
-    /// The reader waits for something else: maintenance need not yield to it.
-    fn rest(&mut self);
+    /// The reader is about to wait for something else: maintenance need not yield to it.
+    fn park(&mut self);
 }
 
-/// Where objects were before an event of theirs was written.
+/// The state of objects before one of their events was written.
 pub trait PriorEvents {
-    /// A number for the object of a row; `None` where it has none. Nobody can choose two objects with one number.
+    /// A number for the object of a row; `None` if it has none. Two objects may share a number, but clients cannot
+    /// construct such a pair.
     fn object(&self, batch: &Batch, row: usize) -> Option<u64>;
 
-    /// The newest event of a row's object among those written before a number: a batch of it alone with these columns.
+    /// The newest event of a row's object among those written before a number: a batch of that one event with these
+    /// columns.
     ///
     /// # Errors
-    /// What the disk said, or [`StoreError::Corrupt`].
+    /// The disk's error, or [`StoreError::Corrupt`].
     fn before(
         &self,
         batch: &Batch,

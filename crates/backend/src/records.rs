@@ -1,26 +1,25 @@
-//! Small records that a server keeps beside its collections.
+//! Small records that a server stores beside its collections.
 
 use meridian_store::StoreError;
 use std::fmt::Debug;
 
 /// Records of one kind under names of letters, digits, `-` and `_`. They may hold secrets.
 ///
-/// A record is replaced as a whole, durably: after a crash it is the old one or the new one. One that is kept twice is
-/// mended from its copy when it turns out to be damaged or missing.
+/// A record is replaced as a whole, durably: after a crash it is the old one or the new one. A record with a copy is
+/// restored from it when it turns out to be damaged or missing.
 pub trait Records: Debug + Send + Sync {
     /// Names of all records, sorted.
     fn names(&self) -> Result<Vec<String>, StoreError>;
 
-    /// Names of the records that are kept twice, sorted.
+    /// Names of the records that have a copy, sorted.
     fn copied(&self) -> Result<Vec<String>, StoreError>;
 
     /// A record; `None` if there is none of this name.
     ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] where it is not what was written, [`StoreError::NewerFormat`], or what the disk said.
+    /// [`StoreError::Corrupt`] if it is not what was written, [`StoreError::NewerFormat`], or the disk's error.
     fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Names of the records that were mended since the start, and what was wrong.
+    /// Names of the records that were restored since the start, and what was wrong.
     fn mended(&self) -> Vec<(String, String)>;
 
     /// Writes or replaces a record.
@@ -29,10 +28,10 @@ pub trait Records: Debug + Send + Sync {
     /// Writes or replaces a record and its copy.
     fn put_twice(&self, name: &str, content: &[u8]) -> Result<(), StoreError>;
 
-    /// Makes the copy of a record that has none, if there still is such a record.
+    /// Adds the copy of a record that has none, if the record still exists.
     fn copy(&self, name: &str) -> Result<(), StoreError>;
 
-    /// Removes a record and its copy; one that is not there is well.
+    /// Removes a record and its copy; it is no error if there is none.
     fn remove(&self, name: &str) -> Result<(), StoreError>;
 }
 

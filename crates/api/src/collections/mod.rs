@@ -1,11 +1,12 @@
-//! `/collections`: what there is, and making, changing and removing it.
+//! `/collections`: listing, creating, changing and removing collections.
 
 mod settings;
 
 use crate::body;
 use crate::contract::{Collection as Described, CollectionList, CollectionStatus, Extent, Spatial, Temporal};
-use crate::doors::types;
 use crate::entry::Path;
+use crate::errors;
+use crate::guard::types;
 use crate::html;
 use crate::links::{self, link};
 use crate::params::Params;
@@ -14,7 +15,6 @@ use crate::params::format::{self, EVENTS, Format, PAGES};
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::respond;
-use crate::snapshot as edge;
 use crate::state::AppState;
 use crate::stream;
 use axum::body::Body;
@@ -67,7 +67,8 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
     respond::json("application/json", &describe(&context, &*collection))
 }
 
-/// `PUT /collections/{c}`: makes a collection; of one that is there with this schema, changes the settings that are named.
+/// `PUT /collections/{c}`: creates a collection. If it exists with this schema, the request changes the settings that
+/// it names.
 pub async fn put(
     State(state): State<AppState>,
     Path(name): Path<String>,
@@ -98,12 +99,12 @@ pub async fn put(
         let made =
             state.backend.create(&state.config.tenant, &name, schema, named.of(&Settings::default())).map_err(|e| {
                 match e {
-                    // The name is taken, by what may hold events.
-                    StoreError::Damaged(damaged) => edge::damaged_problem(&damaged).with_status(StatusCode::CONFLICT),
+                    // The name belongs to a damaged collection that may hold events.
+                    StoreError::Damaged(damaged) => errors::damaged_problem(&damaged).with_status(StatusCode::CONFLICT),
                     StoreError::Invalid(e) if e.field.as_deref() == Some("collection") => {
                         Problem::invalid_parameter("collection", e)
                     }
-                    other => edge::store_problem(other),
+                    other => errors::store_problem(other),
                 }
             })?;
         let mut headers = HeaderMap::new();
@@ -143,7 +144,7 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
     Params::parse(context.query.as_deref())?.finish()?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
-        state.backend.remove(&state.config.tenant, &name).map_err(edge::store_problem)?;
+        state.backend.remove(&state.config.tenant, &name).map_err(errors::store_problem)?;
         Ok(respond::no_content())
     })
     .await
@@ -192,7 +193,8 @@ fn read_schema(headers: &HeaderMap, bytes: &[u8]) -> Result<Schema> {
     let json = match essence.as_str() {
         "application/schema+json" | "application/json" => true,
         "text/plain" => false,
-        // Bytes of no type in particular tell by the first character; so does an empty body, whose type was never asked for.
+        // A body of an unspecific type is identified by its first character; so is an empty body, which needs no
+        // type.
         "" | "application/octet-stream" => text.trim_start().starts_with('{'),
         _ => {
             let taken = [SCHEMA_JSON, "application/json", "text/plain"].map(|name| (name, ""));
@@ -218,7 +220,7 @@ fn describe(context: &Context, collection: &dyn Collection) -> Described {
     let mut links = links::self_and_alternates(&root, Format::Json, PAGES, "application/json");
     let items = format!("{root}/items");
     links.extend(EVENTS.iter().map(|&f| {
-        // Clients append ids and parameters to the address of the default format: it has no query.
+        // Clients append ids and parameters to the URL of the default format, so it has no query.
         let href = if f == Format::Json { items.clone() } else { links::with(&items, "f", f.word()) };
         link(href, "items", f.link_type(), "The events")
     }));
@@ -252,7 +254,7 @@ fn describe(context: &Context, collection: &dyn Collection) -> Described {
     }
 }
 
-/// A collection that cannot be opened: its name, and why.
+/// Describes a collection that cannot be opened: its name, and why.
 fn describe_damaged(context: &Context, damaged: &Damaged) -> Described {
     let root = context.url(&path(&damaged.name));
     Described {
@@ -265,7 +267,7 @@ fn describe_damaged(context: &Context, damaged: &Damaged) -> Described {
     }
 }
 
-/// Where and when the events are. Deleted events that are still on disk count.
+/// Spatial and temporal extent of the events. Deleted events that are still on disk count.
 fn extent(schema: &Schema, stats: &CollectionStats) -> Option<Extent> {
     let bounds: Bounds = stats.bounds?;
     let spatial = (schema.geometry.is_some() && !bounds.is_nowhere()).then(|| Spatial {

@@ -1,8 +1,8 @@
-//! Settings of a collection: named by a request, and changed only as far as its sender knows which events go.
+//! Settings of a collection. A change that removes events must be confirmed with their number.
 
+use crate::errors;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
-use crate::snapshot as edge;
 use crate::state::AppState;
 use meridian_backend::{Collection, Durability, Settings, SettingsChange, WriteError};
 use meridian_model::{Field, Invalid, Schema, schema_json};
@@ -29,15 +29,15 @@ pub fn take(params: &mut Params) -> Result<SettingsChange> {
     Ok(SettingsChange { durability, retention, retention_bytes })
 }
 
-/// Takes the number of events that the client knows will go.
+/// Takes the number of events whose removal the client confirms.
 pub fn take_confirmed(params: &mut Params) -> Result<Option<u64>> {
     take_whole(params, "confirm", 0)
 }
 
-fn take_whole(params: &mut Params, name: &'static str, least: u64) -> Result<Option<u64>> {
+fn take_whole(params: &mut Params, name: &'static str, min: u64) -> Result<Option<u64>> {
     let Some(n) = params.take_number(name)? else { return Ok(None) };
-    let whole = n >= least as f64 && n <= 2f64.powi(53) && n.fract() == 0.0;
-    let wrong = || Problem::parameter(name, format!("expected a whole number from {least} up"));
+    let whole = n >= min as f64 && n <= 2f64.powi(53) && n.fract() == 0.0;
+    let wrong = || Problem::parameter(name, format!("expected a whole number from {min} up"));
     whole.then_some(Some(n as u64)).ok_or_else(wrong)
 }
 
@@ -49,7 +49,7 @@ fn duration(text: &str) -> Result<Duration, Invalid> {
     }
 }
 
-/// A retention as ISO 8601, in days where it is whole days.
+/// A retention as an ISO 8601 duration, in days if it is a whole number of them.
 pub(crate) fn retention_text(retention: Duration) -> String {
     const DAY_S: u64 = 86_400;
     match (retention.as_secs() / DAY_S, retention.as_secs() % DAY_S, retention.subsec_micros()) {
@@ -58,7 +58,7 @@ pub(crate) fn retention_text(retention: Duration) -> String {
     }
 }
 
-/// What the body of a PATCH asks for: settings that it names, and new fields.
+/// Parses the body of a PATCH: the settings that it names, and new fields.
 pub fn read(collection: &dyn Collection, change: Map<String, Value>) -> Result<(SettingsChange, Vec<Field>), Invalid> {
     let mut named = SettingsChange::default();
     let mut fields = Vec::new();
@@ -86,7 +86,7 @@ pub fn read(collection: &dyn Collection, change: Map<String, Value>) -> Result<(
     Ok((named, fields))
 }
 
-/// Reads properties that a schema does not have yet; all of them optional.
+/// Parses properties that the schema does not have yet; all of them optional.
 fn new_fields(schema: &Schema, properties: &Map<String, Value>) -> Result<Vec<Field>, Invalid> {
     for (name, property) in properties {
         if schema.field_index(name).is_some() || *name == schema.geometry_name || *name == schema.id_name {
@@ -100,12 +100,12 @@ fn new_fields(schema: &Schema, properties: &Map<String, Value>) -> Result<Vec<Fi
     Ok(schema_json::from_json(&document)?.fields)
 }
 
-/// Gives a collection that is there the settings that a PUT names; the same ones again change nothing.
+/// Applies the settings of a PUT to an existing collection; unchanged settings have no effect.
 pub fn put(state: &AppState, collection: &dyn Collection, named: SettingsChange, confirmed: Option<u64>) -> Result<()> {
     let before = collection.settings();
-    // A store in memory keeps all collections there, whatever was asked for when they were made.
+    // A store in memory ignores the durability of its collections, whatever was requested at their creation.
     let durability = named.durability.filter(|_| !state.backend.is_ephemeral());
-    if durability.is_some_and(|asked| asked != before.durability) {
+    if durability.is_some_and(|durability| durability != before.durability) {
         let detail = format!(
             "the durability of a collection cannot be changed, and that of {:?} is {}",
             collection.name(),
@@ -120,33 +120,33 @@ pub fn put(state: &AppState, collection: &dyn Collection, named: SettingsChange,
     }
 }
 
-/// Changes a collection, unless that would remove more events than the client says it knows of.
+/// Changes a collection, unless that would remove more events than the client confirmed.
 pub fn apply(
     collection: &dyn Collection,
     fields: Vec<Field>,
     named: &SettingsChange,
     confirmed: Option<u64>,
 ) -> Result<()> {
-    // What takes no writes takes no changes either, and the request is not to blame.
+    // A collection that takes no writes takes no changes either, and the request is not at fault.
     if let Some(why) = collection.stats().refuses {
-        return Err(edge::write_problem(collection, WriteError::Refused(why)));
+        return Err(errors::write_problem(collection, WriteError::Refused(why)));
     }
     let before = collection.settings();
     let after = Some(named.of(&before)).filter(|after| *after != before);
     if let Some(after) = &after {
         confirm(collection, after, confirmed)?;
     }
-    collection.change(fields, after).map_err(edge::store_problem)
+    collection.change(fields, after).map_err(errors::store_problem)
 }
 
 fn confirm(collection: &dyn Collection, settings: &Settings, confirmed: Option<u64>) -> Result<()> {
-    let count = collection.removed_by(settings).map_err(edge::store_problem)?;
+    let count = collection.removed_by(settings).map_err(errors::store_problem)?;
     if count <= confirmed.unwrap_or(0) {
         return Ok(());
     }
     let known = confirmed.map_or_else(String::new, |n| format!(", which is more than {n}"));
     let detail = format!(
-        "this retention removes {count} events within seconds{known}: nothing was changed; confirm={count} in the query goes through with it"
+        "this retention removes {count} events within seconds{known}: nothing was changed; confirm={count} in the query confirms the change"
     );
     Err(Problem::new(Kind::Conflict, detail).with("removes", count))
 }

@@ -1,4 +1,4 @@
-//! Numbers over events, and what they cost.
+//! Aggregates of events, and their cost.
 
 use super::Link;
 use schemars::JsonSchema;
@@ -82,7 +82,7 @@ pub struct Track {
     pub times: Vec<String>,
 }
 
-/// What a question cost.
+/// The cost of a query.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Account {
     /// The snapshot that was read.
@@ -101,7 +101,7 @@ pub struct Account {
     pub nodes_whole: u64,
     /// Blocks read.
     pub blocks_read: u64,
-    /// Blocks at the edge of the question.
+    /// Blocks at the edge of the query.
     pub edge_blocks: u64,
     /// Events tested one by one.
     pub events_tested: u64,
@@ -113,25 +113,25 @@ pub struct Account {
     pub scan_ms: f64,
 }
 
-/// What a question for events cost.
+/// The cost of a query for events.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ExplainedItems {
-    /// The account.
+    /// The cost.
     #[serde(flatten)]
     pub account: Account,
     /// Events of the page.
     pub events_returned: u64,
-    /// How it was answered, a sentence each.
+    /// How the query was executed, a sentence for each step.
     pub plan: Vec<String>,
 }
 
-/// What an aggregate or a density cost.
+/// The cost of an aggregate or a density.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ExplainedGroups {
-    /// The account.
+    /// The cost.
     #[serde(flatten)]
     pub account: Account,
-    /// Groups of the answer.
+    /// Groups of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub groups: Option<u64>,
 }

@@ -5,14 +5,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Where every client starts.
+/// The landing page.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Landing {
     /// Name of the server.
     pub title: &'static str,
     /// What it does.
     pub description: &'static str,
-    /// Everything else.
+    /// Links to everything else.
     pub links: Vec<Link>,
 }
 
@@ -26,7 +26,7 @@ pub struct Conformance {
     pub links: Vec<Link>,
 }
 
-/// That the server is there, or ready.
+/// Whether the server is alive, or ready.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Health {
     /// `ok` or `ready`.
@@ -42,7 +42,7 @@ pub struct Version {
     pub version: &'static str,
 }
 
-/// A refusal or failure (RFC 9457). Members of their own name what was refused: limits, ids, positions.
+/// A refusal or failure (RFC 9457). Further members name what was refused: limits, ids, positions.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 pub struct ProblemDetails {
@@ -55,16 +55,16 @@ pub struct ProblemDetails {
     pub status: u16,
     /// What is wrong, and what was expected.
     pub detail: String,
-    /// The parameter or property to blame.
+    /// The parameter or property at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// The line to blame, from 1.
+    /// The line at fault, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     /// All mistakes of a body, at most 100.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Mistake>,
-    /// What else there is to say.
+    /// Further members.
     #[serde(flatten)]
     pub more: BTreeMap<String, serde_json::Value>,
 }
@@ -74,10 +74,10 @@ pub struct ProblemDetails {
 pub struct Mistake {
     /// What is wrong.
     pub detail: String,
-    /// The property to blame.
+    /// The property at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// The line to blame, from 1.
+    /// The line at fault, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Collections as they are described.
+//! Descriptions of collections.
 
 use super::Link;
 use meridian_backend::Durability;
@@ -64,11 +64,11 @@ pub struct Collection {
     /// Why it takes no writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refuses_writes: Option<String>,
-    /// What can be asked of it.
+    /// Links to its resources.
     pub links: Vec<Link>,
 }
 
-/// How a collection is.
+/// The state of a collection.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -114,9 +114,9 @@ pub struct Files {
     pub snapshot: String,
     /// Their paths.
     pub files: Vec<String>,
-    /// When they may go at the earliest.
+    /// When they may be deleted at the earliest.
     pub kept_until: String,
-    /// What the paths are relative to; nothing where they are absolute.
+    /// What the paths are relative to; absent if they are absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relative_to: Option<&'static str>,
 }

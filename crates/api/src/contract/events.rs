@@ -1,4 +1,4 @@
-//! Events as GeoJSON, and what became of a write.
+//! Events as GeoJSON, and the outcome of writes.
 
 use super::Link;
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ pub struct Feature {
     pub geometry: Option<Map<String, Value>>,
     /// Values by their names.
     pub properties: Map<String, Value>,
-    /// Metres from the place that was asked for.
+    /// Distance in metres from the position in `near`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<f64>,
     /// Where it is.
@@ -36,18 +36,18 @@ pub struct FeatureCollection {
     pub kind: String,
     /// The events.
     pub features: Vec<Feature>,
-    /// What comes after them.
+    /// The members after them.
     #[serde(flatten)]
     pub tail: Option<PageTail>,
 }
 
-/// What comes after the events of a page.
+/// The members after the events of a page.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PageTail {
     /// This page in other formats, and the next one.
     pub links: Vec<Link>,
-    /// When the answer was made.
+    /// When the response was made.
     #[schemars(extend("format" = "date-time"))]
     pub time_stamp: String,
     /// Events of this page.
@@ -67,35 +67,35 @@ pub struct Missing {
     pub detail: String,
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Written {
     /// Events stored.
     pub written: u64,
-    /// Events that they took the place of.
+    /// Events that they replaced.
     pub replaced: u64,
-    /// Events of a batch whose key was known already.
+    /// Events of a repeated batch, known by its key.
     pub duplicates: u64,
     /// Position of the write in the log.
     pub position: String,
-    /// What a lenient write was taken without.
+    /// What a lenient write left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOut>,
 }
 
-/// Events that were taken without something of theirs.
+/// Numbers of events that were written without something.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct LeftOut {
-    /// Events taken without their heights.
+    /// Events written without their heights.
     pub heights: u64,
-    /// Events taken without their ids.
+    /// Events written without their ids.
     pub ids: u64,
 }
 
-/// What became of a deletion.
+/// The outcome of a deletion.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Deleted {
-    /// Events that are gone.
+    /// Events deleted.
     pub deleted: u64,
     /// Position of the deletion in the log.
     pub position: String,

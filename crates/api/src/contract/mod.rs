@@ -1,8 +1,8 @@
-//! What the API sends, as types.
+//! The responses of the API, as types.
 //!
-//! The components of both OpenAPI documents come from these types, and the pages' TypeScript comes from the documents
-//! (`web/src/contract.d.ts`). Handlers serialise them. Answers that are streamed are written piece by piece: their types
-//! describe what is written, and the requests made from the documents hold the two together.
+//! The components of both OpenAPI documents are generated from these types, and the pages' TypeScript is generated
+//! from the documents (`web/src/contract.d.ts`). Handlers serialise the types. Streamed responses are written piece
+//! by piece: their types describe what is written, and tests check the responses against the documents.
 
 mod analysis;
 mod capabilities;
@@ -46,7 +46,7 @@ pub struct Link {
     pub templated: Option<bool>,
 }
 
-/// The schemas of everything that the API sends, by name.
+/// The schemas of all responses, by name.
 pub fn components() -> Map<String, Value> {
     let mut settings = SchemaSettings::draft2020_12().for_serialize();
     settings.definitions_path = "/components/schemas".into();
@@ -75,7 +75,7 @@ fn add_all(generator: &mut SchemaGenerator) {
     );
 }
 
-/// A member that is left out where there is none is never null.
+/// Optional members are omitted, never null: removes null from their schemas.
 fn present_only(schema: &mut Schema) {
     let required: Vec<String> = schema
         .get("required")

@@ -31,7 +31,7 @@ pub struct Place {
     pub latitude: f64,
     /// Longitude in degrees.
     pub longitude: f64,
-    /// Kilometres, in near answers.
+    /// Distance in kilometres, in `near` responses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<f64>,
 }
@@ -42,6 +42,6 @@ pub struct Place {
 pub struct Places {
     /// Places in all.
     pub total_places: u64,
-    /// Those of the page.
+    /// The places of the page.
     pub places: Vec<Place>,
 }

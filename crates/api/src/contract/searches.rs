@@ -7,26 +7,26 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A search as it stands.
+/// A search and its status.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SearchAnswer {
-    /// How it stands.
+    /// The status.
     #[serde(flatten)]
     pub status: SearchStatus,
-    /// Where its packets come.
+    /// The URL of its packets.
     pub packets: String,
     /// Whether it was running already, for the same caller and question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joined: Option<bool>,
 }
 
-/// A saved search as it stands.
+/// A saved search and its status.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SavedSearchAnswer {
-    /// How it stands.
+    /// The status.
     #[serde(flatten)]
     pub status: SavedSearchStatus,
-    /// Where its packets come.
+    /// The URL of its packets.
     pub packets: String,
 }
 
@@ -45,7 +45,7 @@ pub struct SavedSearchList {
     pub damaged: BTreeMap<String, String>,
 }
 
-/// The providers, Meridian's own collections among them.
+/// The providers, including Meridian's own collections.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ProviderList {
     /// Each of them.

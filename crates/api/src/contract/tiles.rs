@@ -78,7 +78,7 @@ pub struct TileSetList {
     pub links: Vec<Link>,
 }
 
-/// A tileset. Asked for alone it is TileJSON as well.
+/// A tileset. Requested alone, it is TileJSON as well.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TileSet {
     /// Its title.
@@ -94,7 +94,7 @@ pub struct TileSet {
     /// URI of its tile matrix set.
     #[serde(rename = "tileMatrixSetURI")]
     pub tile_matrix_set_uri: &'static str,
-    /// Its tiles, and what they are on.
+    /// Its tiles and its tile matrix set.
     pub links: Vec<Link>,
     /// Where its events are.
     #[serde(rename = "boundingBox", skip_serializing_if = "Option::is_none")]
@@ -105,7 +105,7 @@ pub struct TileSet {
     /// Version of TileJSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tilejson: Option<&'static str>,
-    /// Addresses of its tiles.
+    /// URLs of its tiles.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tiles: Vec<String>,
     /// Min zoom level.
@@ -117,7 +117,7 @@ pub struct TileSet {
     /// West, south, east, north in degrees.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounds: Option<[f64; 4]>,
-    /// Its layers in the words of TileJSON.
+    /// Its layers, as TileJSON describes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub vector_layers: Vec<VectorLayer>,
 }
@@ -144,7 +144,7 @@ pub struct Layer {
     pub data_type: &'static str,
 }
 
-/// A layer in the words of TileJSON.
+/// A layer, as TileJSON describes it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct VectorLayer {
     /// Its name.

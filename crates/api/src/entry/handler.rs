@@ -1,4 +1,4 @@
-//! What answers a route.
+//! The handlers of routes.
 
 use crate::state::AppState;
 use axum::extract::Request;
@@ -6,18 +6,19 @@ use axum::response::Response;
 use std::future::Future;
 use std::pin::Pin;
 
-type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// What answers a route.
+/// The handler of a route.
 pub enum Handler {
-    /// A function of extractors, whose future is boxed: some 100 ns.
-    Boxed(Box<dyn Fn(Request, AppState) -> Answering + Send + Sync>),
-    /// The near question, which costs so little that a box tells (docs/decisions/007). It reads nothing but its path.
+    /// A function of extractors. Its future is boxed, which costs some 100 ns.
+    Boxed(Box<dyn Fn(Request, AppState) -> ResponseFuture + Send + Sync>),
+    /// The near query, which is so cheap that a box would be noticeable (docs/decisions/007). It reads nothing but
+    /// its path and query string.
     Near,
 }
 
 impl Handler {
-    /// A function of extractors.
+    /// A handler that is a function of extractors.
     pub fn of<H, T>(handler: H) -> Handler
     where
         H: axum::handler::Handler<T, AppState>,

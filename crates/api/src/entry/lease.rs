@@ -1,4 +1,4 @@
-//! The place to run that a request holds, from its admission until its work is done.
+//! The permit that a request holds, from its admission until its work is done.
 
 use crate::limiter::{Limiter, Permit};
 use crate::problem::Result;
@@ -8,25 +8,26 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A request's place to run. Clones share it; it is given back with the last of them, or by the work that took it.
+/// A request's permit. Clones share it. It is given back with the last of them, or by the work that took it.
 #[derive(Clone)]
-pub struct Lease(Arc<Held>);
+pub struct Lease(Arc<Inner>);
 
-struct Held {
+struct Inner {
     limiter: Limiter,
     permit: Mutex<Option<Permit>>,
     waited: Duration,
 }
 
 impl Lease {
-    /// A place that was waited for, or none yet.
+    /// A lease of a permit, or of none yet; `waited` is the time its admission took.
     pub fn new(limiter: Limiter, permit: Option<Permit>, waited: Duration) -> Lease {
-        Lease(Arc::new(Held { limiter, permit: Mutex::new(permit), waited }))
+        Lease(Arc::new(Inner { limiter, permit: Mutex::new(permit), waited }))
     }
 
-    /// Runs work in this place. Where there is none, since the body had to arrive first or the place was used up, waits
-    /// for one until `deadline`.
+    /// Takes the permit for a run. Where there is none, because the body had to arrive first or an earlier run used
+    /// it, waits for one until `deadline`.
     pub async fn run(&self, state: &AppState, deadline: Instant) -> Result<Run> {
+        // Taken in a statement of its own, so that the lock is not held over the wait.
         let held = self.0.permit.lock().take();
         match held {
             Some(permit) => Ok(Run::new(state, permit, self.0.waited, deadline)),
@@ -38,7 +39,7 @@ impl Lease {
         }
     }
 
-    /// Waits for a place for the rest of the request, once its body has arrived.
+    /// Waits for a permit for the rest of the request, once its body has arrived.
     pub async fn enter(&self, deadline: Instant) -> Result<()> {
         let permit = self.0.limiter.admit(deadline).await?;
         *self.0.permit.lock() = Some(permit);

@@ -1,13 +1,14 @@
-//! The one way in: what happens to every request before its handler, in this order.
+//! The single entry point: what happens to every request before its handler, in this order.
 //!
-//! 1. It is observed: counted, timed, named.
-//! 2. Its host and origin are checked (`doors`).
+//! 1. It is observed: counted, timed and given an id.
+//! 2. Its host and origin are checked (`guard`).
 //! 3. Its row of the route table is found.
-//! 4. Its caller is found, and held against what the row needs. Until there are tenants everybody may do everything.
-//! 5. It is admitted: it gets a place to run, as the class of its row has it.
-//! 6. The row's handler answers.
+//! 4. Its caller is checked against the access that the row needs. Until there are tenants, every caller may do
+//!    everything.
+//! 5. It is admitted: it gets a permit to run, as the class of its row specifies.
+//! 6. The row's handler responds.
 //!
-//! There is no way past this: the near question, which is worth a shorter one, has a handler that is not boxed.
+//! No request bypasses these steps. The near query, which is worth a shorter path, has a handler that is not boxed.
 
 mod handler;
 mod lease;
@@ -18,10 +19,10 @@ mod table;
 pub use handler::Handler;
 pub use lease::Lease;
 pub use path::{Path, Segments, decoded};
-pub use route::{Access, Action, Class, Resource, Route, Taken};
+pub use route::{Access, Action, Class, RequestBody, Resource, Route};
 
 use crate::body;
-use crate::doors::{Doors, types};
+use crate::guard::{Guard, types};
 use crate::limiter::{Limiter, Permit};
 use crate::places;
 use crate::problem::{Problem, Result};
@@ -38,50 +39,50 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 use table::{Row, Table};
 
-/// Methods that some route has, for a question about the server as a whole.
+/// All methods of all routes, for `OPTIONS *`.
 static METHODS: HeaderValue = HeaderValue::from_static("OPTIONS, GET, HEAD, POST, PUT, PATCH, DELETE");
 
-/// What every connection needs.
+/// The entry point, shared by all connections.
 pub struct Entry {
     state: AppState,
-    doors: Doors,
+    guard: Guard,
     table: Table,
 }
 
 /// Where a request came from, and when.
 #[derive(Debug, Clone, Copy)]
-pub struct Come {
+pub struct Arrival {
     /// The other end of its connection.
     pub peer: IpAddr,
     /// When its head had been read.
-    pub arrived: Instant,
+    pub at: Instant,
 }
 
-/// What is known of a request when its handler gets it.
+/// What the entry point passes to a handler, as an extension of the request.
 #[derive(Clone)]
-pub struct Entered {
-    /// Where it came from, and when.
-    pub come: Come,
+pub struct Dispatch {
+    /// Where the request came from, and when.
+    pub arrival: Arrival,
     /// The variable segments of its path.
     pub segments: Segments,
-    /// Its place to run.
+    /// Its permit to run.
     pub lease: Lease,
 }
 
-/// Where a request goes.
-enum Way<'e, 'p> {
-    /// To the handler of a row.
+/// What a request matched in the route table.
+enum RouteMatch<'e, 'p> {
+    /// A row, whose handler responds.
     Row { row: &'e Row, segments: Params<'e, 'p> },
-    /// Nowhere: it asks which methods there are.
+    /// A question for the methods that are allowed.
     Options(HeaderValue),
 }
 
 impl Entry {
-    /// The way into a server that listens on `listen`.
+    /// The entry point of a server that listens on `listen`.
     pub fn new(state: AppState, listen: SocketAddr) -> io::Result<Entry> {
         let table = Table::new(ROUTES).map_err(io::Error::other)?;
         state.metrics.count_routes(table.paths());
-        Ok(Entry { doors: Doors::new(&state.config, listen), table, state })
+        Ok(Entry { guard: Guard::new(&state.config, listen), table, state })
     }
 
     /// The server's state.
@@ -89,33 +90,41 @@ impl Entry {
         &self.state
     }
 
-    /// Answers one request.
+    /// Responds to one request.
     pub async fn answer(&self, peer: IpAddr, request: hyper::Request<Incoming>) -> Response {
         let observation = Observation::begin(&self.state, request.method(), request.uri(), request.headers());
         let is_head = *request.method() == Method::HEAD;
-        let come = Come { peer, arrived: observation.arrived };
+        let arrival = Arrival { peer, at: observation.arrived };
         let mut path = None;
-        let mut response = self.enter(come, request, &mut path).await;
+        let mut response = self.dispatch(arrival, request, &mut path).await;
         if is_head {
-            leave_out_body(&mut response);
+            remove_body(&mut response);
         }
-        self.doors.seal(&mut response);
+        self.guard.seal(&mut response);
         observation.end(path, response)
     }
 
-    /// The steps. What is rare is boxed: the future of every request has room for all that it may wait for.
-    async fn enter(&self, come: Come, request: hyper::Request<Incoming>, path: &mut Option<usize>) -> Response {
-        let (row, segments) = match self.way(&request, path) {
-            Ok(Way::Row { row, segments }) => (row, segments),
-            Ok(Way::Options(allow)) => return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response(),
+    /// Steps 2 to 6. Rare futures are boxed: the future of every request has room for everything it may wait for.
+    async fn dispatch(
+        &self,
+        arrival: Arrival,
+        request: hyper::Request<Incoming>,
+        path: &mut Option<usize>,
+    ) -> Response {
+        let (row, segments) = match self.route(&request, path) {
+            Ok(RouteMatch::Row { row, segments }) => (row, segments),
+            Ok(RouteMatch::Options(allow)) => {
+                return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
+            }
             Err(problem) => return Box::pin(refuse(problem, request)).await,
         };
         let limiter = self.limiter(row.route.class);
         let (permit, waited) = match row.route.class {
+            // Their permits are taken later: by a write once its body has arrived, by a stream for each read.
             Class::Write | Class::Stream => (None, Duration::ZERO),
             Class::Reserved | Class::Interactive => match limiter.try_admit() {
                 Some(permit) => (Some(permit), Duration::ZERO),
-                None => match Box::pin(self.wait(limiter, come.arrived, &request)).await {
+                None => match Box::pin(self.wait(limiter, arrival.at, &request)).await {
                     Ok((permit, waited)) => (Some(permit), waited),
                     Err(problem) => return Box::pin(refuse(problem, request)).await,
                 },
@@ -123,52 +132,58 @@ impl Entry {
         };
         let mut response = match &row.handler {
             Handler::Near => {
-                let deadline = come.arrived + self.state.config.timeout_default;
+                let deadline = arrival.at + self.state.config.timeout_default;
                 let question = (&segments, request.uri().query());
                 places::near(&self.state, question, permit, deadline).await.unwrap_or_else(IntoResponse::into_response)
             }
             Handler::Boxed(handler) => {
                 let (segments, lease) = (Segments::of(&segments), Lease::new(limiter.clone(), permit, waited));
                 let mut request = request.map(Body::new);
-                request.extensions_mut().insert(Entered { come, segments, lease: lease.clone() });
+                request.extensions_mut().insert(Dispatch { arrival, segments, lease: lease.clone() });
                 let response = handler(request, self.state.clone()).await;
-                // Held until now, also by a handler that does not ask for it.
+                // Held until here even if the handler does not take the permit.
                 drop(lease);
                 response
             }
         };
         if row.route.produces.len() > 1 {
-            // Another `Accept` may get another answer.
+            // The response depends on `Accept`.
             response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
         }
         response
     }
 
-    /// Where a request goes, or why it goes nowhere. `path` becomes the number of its path as soon as that is known.
-    fn way<'e, 'p>(&'e self, request: &'p hyper::Request<Incoming>, path: &mut Option<usize>) -> Result<Way<'e, 'p>> {
+    /// Finds the row of a request, or the error to respond with. Sets `path` to the number of its path as soon as
+    /// that is known, so that metrics of refused requests carry the route.
+    fn route<'e, 'p>(
+        &'e self,
+        request: &'p hyper::Request<Incoming>,
+        path: &mut Option<usize>,
+    ) -> Result<RouteMatch<'e, 'p>> {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-        self.doors.admit(method, uri, headers)?;
+        self.guard.admit(method, uri, headers)?;
         if *method == Method::OPTIONS && uri.path() == "*" {
             // The server as a whole (RFC 9110, 9.3.7).
-            return Ok(Way::Options(METHODS.clone()));
+            return Ok(RouteMatch::Options(METHODS.clone()));
         }
         let found = self.table.find(uri.path()).ok_or_else(|| {
-            Problem::not_found(format!("there is nothing at {}: see / for what there is", uri.path()))
+            Problem::not_found(format!("there is nothing at {}: see / for the available resources", uri.path()))
         })?;
         *path = Some(found.number);
         if *method == Method::OPTIONS {
-            // What may be done here, and no more. To a browser that asks for a page of another origin this means no.
-            return Ok(Way::Options(found.allow()));
+            // Only the methods, without CORS headers: a browser that asks for a page of another origin is thereby
+            // refused.
+            return Ok(RouteMatch::Options(found.allow()));
         }
         let row = found.row(method)?;
         if *method != Method::GET && !request.body().is_end_stream() {
-            types::check(method, headers, row.route.body.map_or(&[], |body| body.takes))?;
+            types::check(method, headers, row.route.body.map_or(&[], |body| body.media_types))?;
         }
         allow(row.route.access)?;
-        Ok(Way::Row { row, segments: found.segments })
+        Ok(RouteMatch::Row { row, segments: found.segments })
     }
 
-    /// Who gives places to a class.
+    /// The limiter of a class.
     fn limiter(&self, class: Class) -> &Limiter {
         match class {
             Class::Reserved => &self.state.reserved,
@@ -176,37 +191,38 @@ impl Entry {
         }
     }
 
-    /// Waits for a place; gives the time that this took.
+    /// Waits for a permit; returns it with the time that this took.
     async fn wait(
         &self,
         limiter: &Limiter,
-        arrived: Instant,
+        at: Instant,
         request: &hyper::Request<Incoming>,
     ) -> Result<(Permit, Duration)> {
         let asked = Instant::now();
-        let patience = request::patience(request.uri(), request.headers());
-        let deadline = arrived + patience.unwrap_or(self.state.config.timeout_default);
+        let timeout = request::requested_timeout(request.uri(), request.headers());
+        let deadline = at + timeout.unwrap_or(self.state.config.timeout_default);
         Ok((limiter.admit(deadline).await?, asked.elapsed()))
     }
 }
 
-/// Answers a request that goes nowhere. Its body is thrown away, within limits, so that a client that reads only after it has
-/// written sees why.
+/// Responds to a request with a problem. Its body is read and discarded, within limits, so that a client that reads
+/// only after it has written gets the problem.
 async fn refuse(problem: Problem, request: hyper::Request<Incoming>) -> Response {
     let (parts, body) = request.into_parts();
     body::discard(&parts.headers, &mut Body::new(body)).await;
     problem.into_response()
 }
 
-/// Whether the caller may do what a row needs. There is one caller, who may do everything, until there are tenants.
+/// Whether the caller has the access that a row needs. Until there are tenants there is one caller, who may do
+/// everything.
 fn allow(access: Access) -> Result<()> {
     match access {
         Access::Open | Access::Needs(..) => Ok(()),
     }
 }
 
-/// Takes the body off an answer to HEAD; its length stays.
-fn leave_out_body(response: &mut Response) {
+/// Removes the body of a response to HEAD; its length stays.
+fn remove_body(response: &mut Response) {
     let length = response.body().size_hint().exact().filter(|length| *length > 0);
     if let Some(length) = length {
         response.headers_mut().entry(header::CONTENT_LENGTH).or_insert(length.into());

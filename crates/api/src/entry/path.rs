@@ -1,6 +1,6 @@
 //! The variable segments of a path, decoded.
 
-use super::Entered;
+use super::Dispatch;
 use crate::problem::{Problem, Result};
 use crate::state::AppState;
 use axum::extract::FromRequestParts;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 /// The variable segments of a path, decoded: one text, or a tuple of them.
 pub struct Path<T>(pub T);
 
-/// Segments as they stand in the URL.
+/// Segments as they are in the URL, encoded.
 #[derive(Clone, Default)]
 pub struct Segments(Vec<Box<str>>);
 
@@ -28,7 +28,7 @@ impl Segments {
     }
 }
 
-/// A segment without its percent signs; 404 where that is no text.
+/// A percent-decoded segment; 404 where it is not UTF-8.
 pub fn decoded(segment: &str) -> Result<Cow<'_, str>> {
     if !segment.contains('%') {
         return Ok(segment.into());
@@ -38,7 +38,7 @@ pub fn decoded(segment: &str) -> Result<Cow<'_, str>> {
         .map_err(|_| Problem::not_found(format!("the path segment {segment:?} is not UTF-8 once decoded")))
 }
 
-/// What a handler may take of a path.
+/// Types that a handler can take from a path.
 pub trait FromSegments: Sized {
     /// Reads the segments in order.
     fn read(segments: &Segments) -> Result<Self>;
@@ -67,9 +67,9 @@ impl<T: FromSegments> FromRequestParts<AppState> for Path<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self> {
-        match parts.extensions.get::<Entered>() {
-            Some(entered) => T::read(&entered.segments).map(Path),
-            None => Err(Problem::internal("a request that came in no door")),
+        match parts.extensions.get::<Dispatch>() {
+            Some(dispatch) => T::read(&dispatch.segments).map(Path),
+            None => Err(Problem::internal("a request that did not pass the entry point")),
         }
     }
 }

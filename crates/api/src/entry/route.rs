@@ -1,12 +1,12 @@
-//! A row of the route table: what it answers, what it needs, what it costs, and how it is described.
+//! A row of the route table: its handler, the access it needs, its admission class, and its description.
 
 use super::handler::Handler;
 use axum::http::Method;
 
-/// What a route needs of its caller.
+/// The access that a route needs of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing: what anybody may see who reaches the server.
+    /// None: open to every client that reaches the server.
     Open,
     /// A right to do something to something.
     Needs(Action, Resource),
@@ -15,11 +15,11 @@ pub enum Access {
 /// What a caller does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Looks at data.
+    /// Reads data.
     Read,
     /// Adds, changes or deletes data.
     Write,
-    /// Makes, changes or removes what holds data.
+    /// Creates, changes or removes what holds data.
     Manage,
 }
 
@@ -28,34 +28,34 @@ pub enum Action {
 pub enum Resource {
     /// The collection that the path names, or every collection where it names none.
     Collection,
-    /// A search at work.
+    /// A running search.
     Search,
     /// A saved search.
     SavedSearch,
-    /// The server as its operators see it.
+    /// The server itself, for its operators.
     Server,
 }
 
-/// How a request comes to its place to run.
+/// How a request is admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// Places of its own, so that an overloaded server can still be watched.
+    /// By permits of its own, so that an overloaded server can still be monitored.
     Reserved,
-    /// A place before anything is done.
+    /// By a permit before anything else is done.
     Interactive,
-    /// A place once the body has arrived and there is room for it: a slow sender holds none.
+    /// By a permit once the body has arrived and there is room for it: a slow sender holds none.
     Write,
-    /// No place between two looks; the streams open at once have a bound of their own.
+    /// By a permit for each read, with none in between. The number of open streams has a bound of its own.
     Stream,
 }
 
-/// What a route takes.
+/// The request body that a route takes.
 #[derive(Debug, Clone, Copy)]
-pub struct Taken {
+pub struct RequestBody {
     /// A sentence.
     pub description: &'static str,
-    /// Media types and the component that describes each; empty where a schema says nothing.
-    pub takes: &'static [(&'static str, &'static str)],
+    /// Media types and the component that describes each; empty where no schema describes it.
+    pub media_types: &'static [(&'static str, &'static str)],
 }
 
 /// One row.
@@ -64,13 +64,13 @@ pub struct Route {
     pub method: Method,
     /// Its path, with variable segments in braces.
     pub path: &'static str,
-    /// What it needs of its caller.
+    /// The access it needs of its caller.
     pub access: Access,
-    /// How it comes to its place to run.
+    /// How its requests are admitted.
     pub class: Class,
-    /// What answers it.
+    /// Its handler.
     pub handler: fn() -> Handler,
-    /// Unique name, `operationId` of the description.
+    /// Unique name: the `operationId` of the OpenAPI description.
     pub id: &'static str,
     /// One of [`crate::routes::TAGS`].
     pub tag: &'static str,
@@ -78,12 +78,12 @@ pub struct Route {
     pub summary: &'static str,
     /// Components of query and header parameters.
     pub parameters: &'static [&'static str],
-    /// What it takes.
-    pub body: Option<Taken>,
-    /// Status of success.
+    /// The request body it takes.
+    pub body: Option<RequestBody>,
+    /// Status code of success.
     pub status: u16,
     /// What success means.
     pub answer: &'static str,
-    /// Media types of the answer and the component that describes each.
+    /// Media types of the response and the component that describes each.
     pub produces: &'static [(&'static str, &'static str)],
 }

@@ -6,7 +6,7 @@ use crate::problem::{Kind, Problem, Result};
 use axum::http::{HeaderValue, Method, header};
 use matchit::{InsertError, Params, Router};
 
-/// Every route, ready to be found.
+/// All routes, indexed by path.
 pub struct Table {
     paths: Router<usize>,
     rows: Vec<PathRows>,
@@ -20,25 +20,25 @@ struct PathRows {
     allow: HeaderValue,
 }
 
-/// A row with its handler made.
+/// A row with its handler.
 pub struct Row {
     /// As the table lists it.
     pub route: &'static Route,
-    /// What answers it.
+    /// Its handler.
     pub handler: Handler,
 }
 
-/// What stands at a path.
+/// The rows at a path.
 pub struct Found<'t, 'p> {
     /// Number of the path among [`Table::paths`].
     pub number: usize,
-    /// The variable segments, as they stand in the URL.
+    /// The variable segments, as they are in the URL.
     pub segments: Params<'t, 'p>,
     path: &'t PathRows,
 }
 
 impl Table {
-    /// A table of these routes; an error where two paths cannot be told apart.
+    /// A table of these routes; an error where two paths are ambiguous.
     pub fn new(routes: &'static [Route]) -> std::result::Result<Table, InsertError> {
         let mut table = Table { paths: Router::new(), rows: Vec::new() };
         for route in routes {
@@ -63,11 +63,11 @@ impl Table {
         self.rows.iter().map(|at| at.path)
     }
 
-    /// What stands at a path of a URL.
+    /// Finds the rows at a path of a URL.
     pub fn find<'t, 'p>(&'t self, path: &'p str) -> Option<Found<'t, 'p>> {
         let found = self.paths.at(path).ok()?;
         let number = *found.value;
-        // The matcher takes nothing between two slashes for a segment.
+        // The matcher accepts an empty segment between two slashes; no route does.
         let filled = found.params.iter().all(|(_, segment)| !segment.is_empty());
         filled.then(|| Found { number, segments: found.params, path: &self.rows[number] })
     }
@@ -112,7 +112,7 @@ mod tests {
         let table = Table::new(ROUTES).unwrap();
         let mut seen = HashSet::new();
         for route in ROUTES {
-            assert!(seen.insert((route.method.clone(), route.path)), "{} {} stands twice", route.method, route.path);
+            assert!(seen.insert((route.method.clone(), route.path)), "{} {} is listed twice", route.method, route.path);
             let path = route.path.replace('{', "a-").replace('}', "");
             let found = table.find(&path).unwrap();
             let row = found.row(&route.method).unwrap();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_as_they_stand_in_the_url() {
+    fn segments_are_as_they_are_in_the_url() {
         let table = Table::new(ROUTES).unwrap();
         let found = table.find("/collections/a%2Fb/items/%C3%A9").unwrap();
         let segments: Vec<_> = found.segments.iter().collect();

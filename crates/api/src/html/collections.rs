@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// All collections as a table, and what is wrong with those that cannot be opened.
+/// All collections as a table, and the reasons why damaged ones cannot be opened.
 pub fn list(collections: &[(String, Arc<Schema>, CollectionStats)], damaged: &[Damaged]) -> String {
     let mut body = String::new();
     for damaged in damaged {

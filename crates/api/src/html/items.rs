@@ -7,7 +7,7 @@ use meridian_model::{Batch, FieldColumn, FieldType, Schema, Seq, time};
 use meridian_query::Hits;
 use std::fmt::Write;
 
-/// A page of events as a table. `url` is its own address, `next` that of the page after it.
+/// A page of events as a table. `url` is its own URL, `next` that of the next page.
 pub fn page_of(
     name: &str,
     schema: &Schema,
@@ -100,7 +100,7 @@ fn trail(collection: &str) -> Vec<(&str, String)> {
     ]
 }
 
-/// The address of the map that shows a collection.
+/// The URL of the map that shows a collection.
 pub fn map_of(collection: &str) -> String {
     format!("/map#c={}", links::escape(collection))
 }
@@ -109,7 +109,7 @@ fn item_path(collection: &str, id: &str) -> String {
     format!("/collections/{}/items/{}", links::escape(collection), links::escape(id))
 }
 
-/// A short word for where an event is.
+/// A short description of an event's geometry.
 fn place(batch: &Batch, row: usize) -> String {
     if let Some((lon, lat)) = batch.points() {
         return if lon.is_valid(row) { format!("{}, {}", lon.value(row), lat.value(row)) } else { String::new() };
@@ -122,7 +122,7 @@ fn place(batch: &Batch, row: usize) -> String {
     }
 }
 
-/// A field's value as text; empty where there is none.
+/// A field's value as text; empty if there is none.
 fn text(batch: &Batch, field: usize, row: usize) -> String {
     match batch.field(field) {
         None => String::new(),

@@ -1,4 +1,4 @@
-//! Pages for people: plain HTML made on the server, without scripts.
+//! HTML pages, made on the server, without scripts.
 
 pub mod collections;
 pub mod items;
@@ -6,7 +6,7 @@ pub mod items;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Makes a text safe between tags and in quoted attributes.
+/// Escapes a text for use between tags and in quoted attributes.
 pub fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains(['&', '<', '>', '"', '\'']) {
         return Cow::Borrowed(text);
@@ -35,7 +35,8 @@ table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{text-align:left
 th{font-weight:600}.wide{overflow-x:auto}code{background:var(--soft);padding:.1rem .3rem;border-radius:.2rem;overflow-wrap:anywhere}\
 .num{text-align:right;font-variant-numeric:tabular-nums}.muted{color:var(--muted)}.pager a{display:inline-block;padding:.3rem .8rem;border:1px solid var(--line);border-radius:.3rem;text-decoration:none;margin:1rem .5rem 0 0}";
 
-/// A whole page. `body` is HTML already; the title and the trail (name and address of each page above) are texts.
+/// A complete page. `body` is HTML already; the title and the trail (name and URL of each parent page) are plain
+/// texts.
 pub fn page(title: &str, trail: &[(&str, String)], body: &str) -> String {
     let mut nav = String::new();
     for (name, href) in trail {

@@ -1,10 +1,10 @@
-//! `explain=true`: what a question visits and prunes, instead of its answer.
+//! `explain=true`: what a query visits and prunes, instead of its result.
 
-use super::Asked;
+use super::ItemsRequest;
 use crate::contract::{Account, ExplainedItems};
+use crate::errors;
 use crate::problem::Result;
 use crate::respond;
-use crate::snapshot;
 use crate::state::AppState;
 use crate::stream::{self, Run};
 use axum::response::Response;
@@ -12,27 +12,30 @@ use meridian_backend::{Collection, Head};
 use meridian_query::Stats;
 use std::sync::Arc;
 
-/// Works the question out to the end of its page (or of the whole result) and answers what that cost.
+/// Runs the query to the end of its page (or of the complete result) and responds with its cost.
 pub(super) async fn answer(
     state: &AppState,
     run: Run,
     collection: Arc<dyn Collection>,
-    asked: Asked,
+    request: ItemsRequest,
 ) -> Result<Response> {
     let shared = state.clone();
     stream::run(run, move |control| {
-        let read = collection.explain(asked.at(), &asked.items, control).map_err(snapshot::problem)?;
-        let (head, told) = (read.head, read.value);
-        let explained =
-            ExplainedItems { account: account(&head, &told.stats), events_returned: told.returned, plan: told.plan };
+        let read = collection.explain(request.at(), &request.items, control).map_err(errors::query_problem)?;
+        let (head, explanation) = (read.head, read.value);
+        let explained = ExplainedItems {
+            account: account(&head, &explanation.stats),
+            events_returned: explanation.returned,
+            plan: explanation.plan,
+        };
         let mut response = respond::json("application/json", &explained)?;
-        snapshot::set_headers(response.headers_mut(), &head, shared.now(), asked.consistency);
+        respond::set_read_headers(response.headers_mut(), &head, shared.now(), request.consistency);
         Ok(response)
     })
     .await
 }
 
-/// The account of a question.
+/// The cost of a query.
 pub(crate) fn account(head: &Head, stats: &Stats) -> Account {
     Account {
         snapshot: head.seq.to_id(),

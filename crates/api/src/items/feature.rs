@@ -4,8 +4,9 @@ use super::intake::Intake;
 use super::write::{Bounds, read_batch};
 use super::{no_event, room};
 use crate::body;
-use crate::doors::types;
 use crate::entry::Path;
+use crate::errors;
+use crate::guard::types;
 use crate::html;
 use crate::links::{self, link};
 use crate::params::Params;
@@ -15,7 +16,6 @@ use crate::problem::{Kind, Problem, Result};
 use crate::reproject::reproject;
 use crate::request::Context;
 use crate::respond;
-use crate::snapshot as edge;
 use crate::state::AppState;
 use crate::stream;
 use axum::body::Body;
@@ -28,7 +28,7 @@ use meridian_formats::FeatureWriter;
 use meridian_model::{Batch, IdRole, Invalid, Seq};
 use serde_json::{Value, json};
 
-/// How often a patch begins anew when other writes of its event come between.
+/// Max attempts of a patch when other writes change its event meanwhile.
 const PATCHES_MAX: usize = 8;
 
 /// `GET /collections/{c}/items/{id}`
@@ -46,10 +46,10 @@ pub async fn get(
     let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let shared = state.clone();
     stream::run(run, move |_| {
-        let Read { head, value: found } = collection.event(&id).map_err(edge::store_problem)?;
+        let Read { head, value: found } = collection.event(&id).map_err(errors::store_problem)?;
         let (batch, seq) = found.ok_or_else(|| no_event(&name, &id))?;
         let mut headers = HeaderMap::new();
-        edge::set_headers(&mut headers, &head, shared.now(), "immediate");
+        respond::set_read_headers(&mut headers, &head, shared.now(), "immediate");
         if format == Format::Html {
             let page = html::items::event(&name, &head.schema, &batch, seq);
             return Ok((headers, respond::html(page)).into_response());
@@ -120,14 +120,14 @@ pub async fn patch(
     }
     let mut intake = Intake::of_event(&context.headers, &id)?;
     if change.get("geometry").is_none_or(Value::is_null) {
-        // The geometry that stays is in the system of the store, whatever the body is in.
+        // The geometry that is kept is in the store's reference system, whatever the system of the body.
         intake.options.crs = Crs::Crs84;
     }
     let run = room::admit(&state, &context.lease, &*collection, deadline).await?;
     stream::run(run, move |control| {
         let bounds = Bounds::of(&state, control);
         for _ in 0..PATCHES_MAX {
-            let Read { head, value: found } = collection.event(&id).map_err(edge::store_problem)?;
+            let Read { head, value: found } = collection.event(&id).map_err(errors::store_problem)?;
             let (batch, seq) = found.ok_or_else(|| no_event(&name, &id))?;
             let writer = FeatureWriter::new(&head.schema, None).map_err(Problem::internal)?;
             let mut text = Vec::new();
@@ -137,9 +137,9 @@ pub async fn patch(
             received.bytes = Bytes::from(serde_json::to_vec(&event).map_err(Problem::internal)?);
             let format = meridian_formats::Format::GeoJson;
             let (batch, _) = read_batch(&received, format, &head.schema, intake.options.clone(), &bounds)?;
-            // Another write of the event in between must not be undone by what was read before it.
+            // Replaces only the version that was read, so that another write in between is not undone.
             match replace(&context, &*collection, &id, batch, Some(seq)) {
-                Err(Replaced::Write(WriteError::Changed)) => {}
+                Err(ReplaceError::Write(WriteError::Changed)) => {}
                 done => {
                     let mut response = done.map_err(|why| why.into_problem(&*collection))?;
                     intake.set_header(response.headers_mut());
@@ -147,7 +147,7 @@ pub async fn patch(
                 }
             }
         }
-        Err(edge::write_problem(&*collection, WriteError::Changed))
+        Err(errors::write_problem(&*collection, WriteError::Changed))
     })
     .await
 }
@@ -164,7 +164,7 @@ pub async fn delete(
         .await?;
     stream::run(run, move |_| {
         let deleted = collection.delete(std::slice::from_ref(&id));
-        let deleted = deleted.map_err(|e| edge::write_problem(&*collection, e))?;
+        let deleted = deleted.map_err(|e| errors::write_problem(&*collection, e))?;
         if deleted.deleted == 0 {
             return Err(no_event(&name, &id));
         }
@@ -176,29 +176,29 @@ pub async fn delete(
 }
 
 /// Why an event was not replaced.
-enum Replaced {
+enum ReplaceError {
     Problem(Problem),
     Write(WriteError),
 }
 
-impl Replaced {
+impl ReplaceError {
     fn into_problem(self, collection: &dyn Collection) -> Problem {
         match self {
-            Replaced::Problem(problem) => problem,
-            Replaced::Write(error) => edge::write_problem(collection, error),
+            ReplaceError::Problem(problem) => problem,
+            ReplaceError::Write(error) => errors::write_problem(collection, error),
         }
     }
 }
 
-/// Writes the event of this id; where `only` is given, in the place of that version and no other.
+/// Writes the event of this id. Where `only` is given, it replaces that version and no other.
 fn replace(
     context: &Context,
     collection: &dyn Collection,
     id: &str,
     batch: Batch,
     only: Option<Seq>,
-) -> std::result::Result<Response, Replaced> {
-    let wrong = |invalid: Invalid| Replaced::Problem(Problem::invalid_body(invalid));
+) -> std::result::Result<Response, ReplaceError> {
+    let wrong = |invalid: Invalid| ReplaceError::Problem(Problem::invalid_body(invalid));
     if batch.rows() != 1 {
         return Err(wrong(Invalid::new(format!("{} events where one was expected", batch.rows()))));
     }
@@ -212,7 +212,7 @@ fn replace(
         Some(seq) => Write::new(batch).replacing_only(seq),
         None => Write::new(batch).replacing(),
     };
-    let written = collection.write(write).map_err(Replaced::Write)?;
+    let written = collection.write(write).map_err(ReplaceError::Write)?;
     let mut response = respond::no_content();
     if written.replaced == 0 {
         *response.status_mut() = StatusCode::CREATED;
@@ -222,7 +222,7 @@ fn replace(
     Ok(response)
 }
 
-/// A made id is the event's place in the log, so an event that changes would get another.
+/// A made id is the event's position in the log, so an event that is written again would get another id.
 fn only_given_ids(collection: &dyn Collection, what: &str) -> Result<()> {
     if collection.schema().id == IdRole::Given {
         return Ok(());
@@ -230,7 +230,7 @@ fn only_given_ids(collection: &dyn Collection, what: &str) -> Result<()> {
     Err(Problem::new(
         Kind::Conflict,
         format!(
-            "the ids of this collection are made by the server, one for each event written, so an event cannot be {what}: delete it and write it anew"
+            "the ids of this collection are made by the server, one for each event written, so an event cannot be {what}: delete it and write it again"
         ),
     ))
 }
@@ -246,7 +246,8 @@ fn check_media_type(headers: &HeaderMap, taken: &[&str]) -> Result<()> {
     Err(types::refusal(&format!("{text:?}"), &taken))
 }
 
-/// RFC 7396: null removes, objects merge, all else replaces. Geometries are replaced whole: half of one is none.
+/// RFC 7396: null removes, objects merge, anything else replaces. A geometry is replaced as a whole, since half of
+/// one is not valid.
 fn merge(target: &mut Value, change: Value) {
     let Value::Object(change) = change else {
         *target = change;

@@ -1,4 +1,5 @@
-//! What a request says of its body beside the events: the reference system, and whether what cannot be kept may be left out.
+//! What a request's headers say of its body: the reference system, and whether values that cannot be stored may be
+//! left out.
 
 use crate::contract::LeftOut;
 use crate::params::crs::{self, Crs};
@@ -8,10 +9,10 @@ use meridian_formats::{Format, ReadOptions, Report, Unknown};
 
 static PREFER: HeaderName = HeaderName::from_static("prefer");
 static PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
-/// The preference of RFC 7240 under which a body is taken without what cannot be kept.
+/// The preference of RFC 7240 that accepts a body without the values that cannot be stored.
 const LENIENT: &str = "handling=lenient";
 
-/// How a body is to be read.
+/// How a body is read.
 #[derive(Debug, Clone)]
 pub(super) struct Intake {
     /// For the reader of the body.
@@ -25,7 +26,7 @@ impl Intake {
         let crs = crs::of_body(headers)?;
         if crs != Crs::Crs84 && !matches!(format, Format::GeoJson | Format::GeoJsonSeq | Format::NdJson) {
             let detail =
-                format!("{} is taken for GeoJSON only: positions in {format} are longitude and latitude", crs.uri());
+                format!("{} is accepted for GeoJSON only: positions in {format} are longitude and latitude", crs.uri());
             return Err(Problem::parameter("Content-Crs", detail));
         }
         let lenient = is_lenient(headers);
@@ -33,14 +34,14 @@ impl Intake {
         Ok(Intake { options: ReadOptions { crs, heights: surplus, ids: surplus, ..ReadOptions::default() }, lenient })
     }
 
-    /// As [`Intake::of`], of one event at the address `id`.
+    /// As [`Intake::of`], for one event at the address `id`.
     pub(super) fn of_event(headers: &HeaderMap, id: &str) -> Result<Intake> {
         let mut intake = Intake::of(headers, Format::GeoJson)?;
         intake.options.id_if_absent = Some(id.to_owned());
         Ok(intake)
     }
 
-    /// Says that the preference was followed.
+    /// Confirms in a header that the preference was applied.
     pub(super) fn set_header(&self, headers: &mut HeaderMap) {
         if self.lenient {
             headers.insert(PREFERENCE_APPLIED.clone(), HeaderValue::from_static(LENIENT));

@@ -12,6 +12,7 @@ pub mod write;
 pub(crate) use explain::account;
 
 use crate::entry::Path;
+use crate::errors;
 use crate::params::Params;
 use crate::params::crs::{self, Crs};
 use crate::params::format::{self, EVENTS, Format};
@@ -21,7 +22,6 @@ use crate::problem::{Kind, Problem, Result};
 use crate::reproject::reproject;
 use crate::request::Context;
 use crate::respond::{self, Timing};
-use crate::snapshot;
 use crate::state::AppState;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -33,8 +33,8 @@ use meridian_query::{Control, Hits, Items, Order, SortKey, Token, question_hash}
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A question for events as its parameters put it.
-pub(crate) struct Asked {
+/// A request for events: its parameters, parsed.
+pub(crate) struct ItemsRequest {
     pub(crate) format: Format,
     pub(crate) crs: Crs,
     pub(crate) items: Items,
@@ -42,24 +42,24 @@ pub(crate) struct Asked {
     pub(crate) question: u64,
     pub(crate) token: Option<Token>,
     pub(crate) explain: bool,
-    pub(crate) track: Option<track::TrackAsked>,
+    pub(crate) track: Option<track::TrackRequest>,
     pub(crate) consistency: &'static str,
     history: bool,
     timeout: Option<Duration>,
 }
 
-impl Asked {
-    fn take(state: &AppState, context: &Context, collection: &dyn Collection) -> Result<Asked> {
+impl ItemsRequest {
+    fn take(state: &AppState, context: &Context, collection: &dyn Collection) -> Result<ItemsRequest> {
         let schema = collection.schema();
         let mut params = Params::parse(context.query.as_deref())?;
         let format = format::choose(params.take("f"), &context.headers, EVENTS)?;
         let crs = params.take("crs").map(|c| crs::parse("crs", &c)).transpose()?.unwrap_or_default();
         if crs != Crs::Crs84 && matches!(format, Format::Arrow | Format::Parquet) {
-            return Err(Problem::parameter("crs", "Arrow and Parquet answers are in CRS84 only"));
+            return Err(Problem::parameter("crs", "Arrow and Parquet are served in CRS84 only"));
         }
-        let most = if format.is_bulk() { LIMIT_STREAM_MAX } else { LIMIT_MAX };
-        let limit = params.take_count("limit", most)?;
-        let nearest = params.take_count("nearest", most)?;
+        let max = if format.is_bulk() { LIMIT_STREAM_MAX } else { LIMIT_MAX };
+        let limit = params.take_count("limit", max)?;
+        let nearest = params.take_count("nearest", max)?;
         let sort = params.take("sortby");
         let properties = paging::take_properties(&mut params, &schema)?;
         let consistency = paging::take_consistency(&mut params)?;
@@ -75,10 +75,10 @@ impl Asked {
         let keys = keys.map_err(|e| Problem::invalid_parameter("sortby", e))?;
         let history = question.history;
         let order = order(&question, nearest, keys, limit)?;
-        let mut asked = question.asked;
-        asked.extend(sort.map(|s| format!("sortby={s}")));
-        asked.extend(nearest.map(|k| format!("nearest={k}")));
-        let question_id = question_hash(std::iter::once(collection.name()).chain(asked.iter().map(String::as_str)));
+        let mut terms = question.terms;
+        terms.extend(sort.map(|s| format!("sortby={s}")));
+        terms.extend(nearest.map(|k| format!("nearest={k}")));
+        let question_id = question_hash(std::iter::once(collection.name()).chain(terms.iter().map(String::as_str)));
         let token =
             token.map(|t| Token::decode(&t).and_then(|t| t.check(&state.config.tenant, question_id).map(|()| t)));
         let token = token.transpose().map_err(|e| Problem::invalid_parameter("token", e))?;
@@ -93,16 +93,28 @@ impl Asked {
             projection,
         };
         let question = question_id;
-        Ok(Asked { format, crs, items, properties, question, token, explain, track, consistency, history, timeout })
+        Ok(ItemsRequest {
+            format,
+            crs,
+            items,
+            properties,
+            question,
+            token,
+            explain,
+            track,
+            consistency,
+            history,
+            timeout,
+        })
     }
 
-    /// The snapshot to answer from.
+    /// The snapshot to read.
     pub(crate) fn at(&self) -> At {
         At { seq: self.token.as_ref().map(|t| t.snapshot), history: self.history }
     }
 
-    /// Whether the answer leaves as it is found: all that matches, or more than a page of it.
-    fn is_whole(&self) -> bool {
+    /// Whether the response is streamed as events are found: all that match, or more than a page of them.
+    fn is_streamed(&self) -> bool {
         self.items.limit.is_none_or(|limit| limit > LIMIT_MAX)
     }
 }
@@ -114,7 +126,7 @@ fn order(
     limit: Option<usize>,
 ) -> Result<Order> {
     match (question.near, keys) {
-        (Some(_), Some(_)) => Err(Problem::parameter("sortby", "near= orders by distance: leave one of the two out")),
+        (Some(_), Some(_)) => Err(Problem::parameter("sortby", "near= orders by distance: use one of the two")),
         (Some((lon, lat)), None) => Ok(Order::Near { lon, lat, k: nearest }),
         (None, _) if nearest.is_some() => Err(Problem::parameter("nearest", "given without near=longitude,latitude")),
         (None, None) => Ok(Order::Natural),
@@ -128,26 +140,26 @@ fn order(
 /// `GET /collections/{c}/items`
 pub async fn get(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
-    let mut asked = Asked::take(&state, &context, &*collection)?;
-    let default = if asked.is_whole() { state.config.timeout_stream } else { state.config.timeout_default };
-    let deadline = context.deadline(asked.timeout, default)?;
+    let mut request = ItemsRequest::take(&state, &context, &*collection)?;
+    let default = if request.is_streamed() { state.config.timeout_stream } else { state.config.timeout_default };
+    let deadline = context.deadline(request.timeout, default)?;
     let run = context.lease.run(&state, deadline).await?;
-    if asked.explain {
-        return explain::answer(&state, run, collection, asked).await;
+    if request.explain {
+        return explain::answer(&state, run, collection, request).await;
     }
-    if let Some(track) = asked.track.take() {
-        return track::answer(&state, &context, run, collection, asked, track).await;
+    if let Some(track) = request.track.take() {
+        return track::answer(&state, &context, run, collection, request, track).await;
     }
-    match asked.format {
-        Format::Html => page::html(&state, &context, run, collection, asked).await,
-        Format::Json => page::json(&state, context, run, collection, asked).await,
-        _ => bulk::answer(&state, &context, run, collection, asked).await,
+    match request.format {
+        Format::Html => page::html(&state, &context, run, collection, request).await,
+        Format::Json => page::json(&state, context, run, collection, request).await,
+        _ => bulk::answer(&state, &context, run, collection, request).await,
     }
 }
 
 /// The writer of a bulk format.
-fn writer(asked: &Asked, schema: &Arc<Schema>) -> Result<Box<dyn EventWriter>> {
-    let format = match asked.format {
+fn writer(request: &ItemsRequest, schema: &Arc<Schema>) -> Result<Box<dyn EventWriter>> {
+    let format = match request.format {
         Format::Json | Format::Html => meridian_formats::Format::GeoJson,
         Format::Csv => meridian_formats::Format::Csv,
         Format::NdJson => meridian_formats::Format::NdJson,
@@ -155,18 +167,18 @@ fn writer(asked: &Asked, schema: &Arc<Schema>) -> Result<Box<dyn EventWriter>> {
         Format::Arrow => meridian_formats::Format::Arrow,
         Format::Parquet => meridian_formats::Format::GeoParquet,
     };
-    meridian_formats::writer(format, schema, fields_of(asked, schema).as_deref())
+    meridian_formats::writer(format, schema, fields_of(request, schema).as_deref())
         .map_err(|e| Problem::invalid_parameter("f", e))
 }
 
-/// Asks for the events.
-fn ask(asked: &Asked, collection: &dyn Collection, control: &Control) -> Result<Box<dyn Rows>> {
-    collection.items(asked.at(), &asked.items, control).map_err(snapshot::problem)
+/// Runs the query.
+fn query(request: &ItemsRequest, collection: &dyn Collection, control: &Control) -> Result<Box<dyn Rows>> {
+    collection.items(request.at(), &request.items, control).map_err(errors::query_problem)
 }
 
-/// The fields among the wanted properties: id and geometry are in every answer anyway.
-fn fields_of(asked: &Asked, schema: &Schema) -> Option<Vec<String>> {
-    let names = asked.properties.as_ref()?;
+/// The fields among the requested properties; id and geometry are always included.
+fn fields_of(request: &ItemsRequest, schema: &Schema) -> Option<Vec<String>> {
+    let names = request.properties.as_ref()?;
     Some(names.iter().filter(|n| schema.field_index(n).is_some()).cloned().collect())
 }
 
@@ -175,34 +187,40 @@ fn write_hits(writer: &mut dyn EventWriter, hits: &Hits, crs: Crs, out: &mut Vec
     writer.write(&batch, &hits.seqs, out).map_err(Problem::internal)
 }
 
-/// What is made of one batch waits for its client in memory, so large events go a few at a time.
+/// Target size of one encoded batch, in bytes. A batch waits for its client in memory, so large events are encoded a
+/// few at a time.
 const STEP_BYTES: usize = 512 << 10;
 
-/// Sets the size of the next batches by the one before, of which so many events took so many bytes.
+/// Sets the number of events of later batches from an earlier one, in which so many events took so many bytes.
 fn pace(rows: &mut dyn Rows, events: usize, bytes: usize) {
-    if let Some(most) = STEP_BYTES.saturating_mul(events).checked_div(bytes) {
-        rows.at_most(most);
+    if let Some(max) = STEP_BYTES.saturating_mul(events).checked_div(bytes) {
+        rows.limit_batches(max);
     }
 }
 
-/// The headers of an answer with events.
-fn head(asked: &Asked, head: &Head, now: i64, admission: Duration, plan_us: u64) -> HeaderMap {
+/// The headers of a response with events.
+fn head(request: &ItemsRequest, head: &Head, now: i64, admission: Duration, plan_us: u64) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(asked.format.media_type()));
-    respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", asked.crs.uri()));
-    snapshot::set_headers(&mut headers, head, now, asked.consistency);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(request.format.media_type()));
+    respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", request.crs.uri()));
+    respond::set_read_headers(&mut headers, head, now, request.consistency);
     let plan = Some(Duration::from_micros(plan_us));
     respond::set_timing(&mut headers, &Timing { admission, plan, ..Timing::default() });
     headers
 }
 
-/// The token of the page after this one.
-fn next_token(state: &AppState, head: &Head, asked: &Asked, after: Option<&meridian_query::Place>) -> Option<String> {
+/// The token of the next page.
+fn next_token(
+    state: &AppState,
+    head: &Head,
+    request: &ItemsRequest,
+    after: Option<&meridian_query::Place>,
+) -> Option<String> {
     after.map(|after| {
         Token {
             tenant: state.config.tenant.clone(),
             snapshot: head.seq,
-            question: asked.question,
+            question: request.question,
             after: after.clone(),
         }
         .encode()
@@ -214,14 +232,14 @@ pub(crate) fn known(schema: &Schema) -> Vec<&str> {
     question::queryable_names(schema)
 }
 
-/// Reads the parameters that questions share and refuses any other.
+/// Parses the parameters that all queries share, and refuses any other.
 pub(crate) fn take_question(mut params: Params, schema: &Schema) -> Result<Question> {
     let question = Question::take(&mut params, schema)?;
     params.finish_with(&known(schema))?;
     Ok(question)
 }
 
-/// A problem for an event that is not there.
+/// The problem for an event that does not exist.
 pub(crate) fn no_event(collection: &str, id: &str) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no event {id:?} in the collection {collection:?}"))
 }

@@ -1,7 +1,8 @@
 //! Pages of events: GeoJSON with links, and HTML.
 
-use super::{Asked, ask, fields_of, head, next_token, pace};
+use super::{ItemsRequest, fields_of, head, next_token, pace, query};
 use crate::contract::{Missing, PageTail};
+use crate::errors;
 use crate::html;
 use crate::links::{self, link};
 use crate::params::format::{EVENTS, Format};
@@ -9,7 +10,6 @@ use crate::problem::{Problem, Result};
 use crate::reproject::reproject;
 use crate::request::Context;
 use crate::respond;
-use crate::snapshot;
 use crate::state::AppState;
 use crate::stream::{self, Run, Sink, Source};
 use axum::response::{IntoResponse, Response};
@@ -21,27 +21,28 @@ use meridian_query::{Control, Hits, Order};
 use std::io::Write;
 use std::sync::Arc;
 
-/// A FeatureCollection; events leave as they are found, links and counts come after them.
+/// A FeatureCollection. Events are sent as they are found; links and counts follow them.
 pub(super) async fn json(
     state: &AppState,
     context: Context,
     run: Run,
     collection: Arc<dyn Collection>,
-    asked: Asked,
+    request: ItemsRequest,
 ) -> Result<Response> {
     let admission = run.admission;
     let shared = state.clone();
     let arrived = context.arrived;
     stream::stream(state, run, arrived, move |sink, control| {
-        let mut rows = ask(&asked, &*collection, control)?;
+        let mut rows = query(&request, &*collection, control)?;
         let schema = &rows.head().schema;
-        let writer = FeatureWriter::new(schema, fields_of(&asked, schema).as_deref())
+        let writer = FeatureWriter::new(schema, fields_of(&request, schema).as_deref())
             .map_err(|e| Problem::invalid_parameter("properties", e))?;
-        // The first events are found before the head is sent: an error in them is still a clean refusal.
-        let first = rows.next().transpose().map_err(snapshot::problem)?;
-        sink.begin(head(&asked, rows.head(), shared.now(), admission, rows.stats().plan_us));
+        // The first events are read before the head is sent, so that an error in them still gives a proper error
+        // status.
+        let first = rows.next().transpose().map_err(errors::query_problem)?;
+        sink.begin(head(&request, rows.head(), shared.now(), admission, rows.stats().plan_us));
         sink.buffer.extend_from_slice(b"{\"type\":\"FeatureCollection\",\"features\":[");
-        let mut page = Page { state: shared, context, collection, asked, rows, writer, returned: 0 };
+        let mut page = Page { state: shared, context, collection, request, rows, writer, returned: 0 };
         match first {
             Some(hits) => page.write(&hits, sink)?,
             None => page.write_tail(control, &mut sink.buffer)?,
@@ -51,12 +52,12 @@ pub(super) async fn json(
     .await
 }
 
-/// A page on its way.
+/// A page that is being streamed.
 struct Page {
     state: AppState,
     context: Context,
     collection: Arc<dyn Collection>,
-    asked: Asked,
+    request: ItemsRequest,
     rows: Box<dyn Rows>,
     writer: FeatureWriter,
     returned: usize,
@@ -68,29 +69,29 @@ impl Source for Page {
             self.write_tail(control, &mut sink.buffer)?;
             return Ok(false);
         };
-        self.write(&hits.map_err(snapshot::problem)?, sink)?;
+        self.write(&hits.map_err(errors::query_problem)?, sink)?;
         Ok(true)
     }
 
-    fn rest(&mut self) -> usize {
-        self.rows.rest()
+    fn park(&mut self) -> usize {
+        self.rows.park()
     }
 }
 
 impl Page {
     fn write(&mut self, hits: &Hits, sink: &mut Sink) -> Result<()> {
         let before = sink.buffer.len();
-        write_features(&self.writer, hits, &self.asked, self.returned == 0, &mut sink.buffer)?;
+        write_features(&self.writer, hits, &self.request, self.returned == 0, &mut sink.buffer)?;
         pace(self.rows.as_mut(), hits.batch.rows(), sink.buffer.len() - before);
         self.returned += hits.batch.rows();
-        // The last events leave together with the end.
+        // The last events are sent together with the end.
         if self.rows.is_over() { Ok(()) } else { sink.offer() }
     }
 
     fn write_tail(&self, control: &Control, out: &mut Vec<u8>) -> Result<()> {
-        let Page { state, context, collection, asked, rows, returned, .. } = self;
+        let Page { state, context, collection, request, rows, returned, .. } = self;
         let head = rows.head();
-        let token = next_token(state, head, asked, rows.next_page());
+        let token = next_token(state, head, request, rows.next_page());
         let url = context.this_url();
         let mut links = links::self_and_alternates(&url, Format::Json, EVENTS, Format::Json.media_type());
         if let Some(token) = &token {
@@ -99,7 +100,7 @@ impl Page {
         }
         let home = context.url(&format!("/collections/{}", links::escape(collection.name())));
         links.push(link(home, "collection", "application/json", "The collection"));
-        let matched = matched(asked, collection.as_ref(), rows.as_ref(), *returned, token.is_some(), control)?;
+        let matched = matched(request, collection.as_ref(), rows.as_ref(), *returned, token.is_some(), control)?;
         let tail = PageTail {
             links,
             time_stamp: time::format_instant(state.now()),
@@ -115,8 +116,14 @@ impl Page {
     }
 }
 
-fn write_features(writer: &FeatureWriter, hits: &Hits, asked: &Asked, first: bool, out: &mut Vec<u8>) -> Result<()> {
-    let batch = reproject(&hits.batch, asked.crs)?;
+fn write_features(
+    writer: &FeatureWriter,
+    hits: &Hits,
+    request: &ItemsRequest,
+    first: bool,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let batch = reproject(&hits.batch, request.crs)?;
     let rows = writer.rows(&batch, &hits.seqs);
     for row in 0..batch.rows() {
         if row > 0 || !first {
@@ -124,7 +131,7 @@ fn write_features(writer: &FeatureWriter, hits: &Hits, asked: &Asked, first: boo
         }
         match &hits.distances {
             None => rows.feature(row, out),
-            // A foreign member (RFC 7946, 6.1): metres from the place that was asked for.
+            // A foreign member (RFC 7946, 6.1): metres from the position in `near`.
             Some(distances) => rows.feature_with(row, out, |out| {
                 out.extend_from_slice(b",\"distance\":");
                 let _ = write!(out, "{:.2}", distances[row]);
@@ -134,15 +141,15 @@ fn write_features(writer: &FeatureWriter, hits: &Hits, asked: &Asked, first: boo
     Ok(())
 }
 
-/// Events that may be tested one by one for `numberMatched`, whatever the filter: some milliseconds' work.
+/// Max events tested one by one for `numberMatched`, whatever the filter: some milliseconds of work.
 const MATCHED_TESTED_MAX: u64 = 20_000;
-/// The same where the question is of one box and of time, which is a few comparisons for each event.
+/// The same where the filter is a box and a time interval, which takes a few comparisons for each event.
 const MATCHED_CUT_MAX: u64 = 250_000;
 
-/// How many events match over all pages, where that is cheap: the answer tells, or all of them stand on this page, or
-/// the tree's nodes know all but so many events.
+/// The number of events that match over all pages, where it is cheap: the query knows it, or all of them are on this
+/// page, or only so many events are left to test besides what the tree's nodes count.
 fn matched(
-    asked: &Asked,
+    request: &ItemsRequest,
     collection: &dyn Collection,
     rows: &dyn Rows,
     returned: usize,
@@ -152,15 +159,15 @@ fn matched(
     if let Some(matched) = rows.number_matched() {
         return Ok(Some(matched));
     }
-    if asked.token.is_none() && !more {
+    if request.token.is_none() && !more {
         return Ok(Some(returned as u64));
     }
-    let predicate = &asked.items.predicate;
-    let most = if predicate.as_cut().is_some() { MATCHED_CUT_MAX } else { MATCHED_TESTED_MAX };
-    let at = At { seq: Some(rows.head().seq), ..asked.at() };
-    let count = |predicate| collection.count(at, predicate, most, control).map_err(snapshot::problem);
-    match asked.items.order {
-        // An order by distance leaves out what has no place.
+    let predicate = &request.items.predicate;
+    let max = if predicate.as_cut().is_some() { MATCHED_CUT_MAX } else { MATCHED_TESTED_MAX };
+    let at = At { seq: Some(rows.head().seq), ..request.at() };
+    let count = |predicate| collection.count(at, predicate, max, control).map_err(errors::query_problem);
+    match request.items.order {
+        // An order by distance leaves out events without a position.
         Order::Near { k, .. } => {
             let located = count(&Predicate::and(vec![predicate.clone(), Predicate::located()]))?;
             Ok(located.map(|count| k.map_or(count, |k| count.min(k as u64))))
@@ -169,40 +176,40 @@ fn matched(
     }
 }
 
-/// What an answer lacks because files are damaged.
+/// What a response may lack because files are damaged.
 fn missing(head: &Head) -> Vec<Missing> {
     head.missing.iter().map(|problem| Missing { detail: problem.detail.clone() }).collect()
 }
 
-/// A page for people.
+/// The page as HTML.
 pub(super) async fn html(
     state: &AppState,
     context: &Context,
     run: Run,
     collection: Arc<dyn Collection>,
-    asked: Asked,
+    request: ItemsRequest,
 ) -> Result<Response> {
     let shared = state.clone();
     let url = context.this_url();
     stream::run(run, move |control| {
-        let mut rows = ask(&asked, &*collection, control)?;
-        let hits: Vec<Hits> = rows.by_ref().collect::<Result<_, _>>().map_err(snapshot::problem)?;
+        let mut rows = query(&request, &*collection, control)?;
+        let hits: Vec<Hits> = rows.by_ref().collect::<Result<_, _>>().map_err(errors::query_problem)?;
         let head = rows.head();
-        let token = next_token(&shared, head, &asked, rows.next_page());
+        let token = next_token(&shared, head, &request, rows.next_page());
         let next = token.map(|t| links::with(&links::without(&url, "token"), "token", &t));
         let returned = hits.iter().map(|h| h.batch.rows()).sum();
-        let matched = matched(&asked, collection.as_ref(), rows.as_ref(), returned, next.is_some(), control)?;
+        let matched = matched(&request, collection.as_ref(), rows.as_ref(), returned, next.is_some(), control)?;
         let page = html::items::page_of(
             collection.name(),
             &head.schema,
             &hits,
-            asked.properties.as_deref(),
+            request.properties.as_deref(),
             matched,
             next.as_deref(),
             &url,
         );
         let mut response = respond::html(page).into_response();
-        snapshot::set_headers(response.headers_mut(), head, shared.now(), asked.consistency);
+        respond::set_read_headers(response.headers_mut(), head, shared.now(), request.consistency);
         Ok(response)
     })
     .await

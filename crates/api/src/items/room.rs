@@ -1,17 +1,17 @@
-//! How a write waits for room in memory: without a place to run, which readers need.
+//! How a write waits for room in memory: without a permit, since readers need those.
 
 use crate::entry::Lease;
+use crate::errors;
 use crate::problem::Result;
-use crate::snapshot as edge;
 use crate::state::AppState;
 use crate::stream::Run;
 use meridian_backend::{Collection, WriteError};
 use std::time::{Duration, Instant};
 
-/// How often a waiting write looks whether a flush has made room; it may be a flush of any collection.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How often a waiting write checks whether a flush has made room; it may be a flush of any collection.
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Waits for room in memory, for as long as the operator lets a write wait, then for a place to run.
+/// Waits for room in memory, for as long as the operator lets a write wait, then for a permit.
 pub(crate) async fn admit(
     state: &AppState,
     lease: &Lease,
@@ -22,8 +22,8 @@ pub(crate) async fn admit(
     loop {
         wait(collection, until).await?;
         let run = lease.run(state, deadline).await?;
-        // The writes that were admitted meanwhile may have taken the room.
-        if collection.ask_for_room().map_err(|e| edge::write_problem(collection, e))? {
+        // Checked again: writes admitted meanwhile may have taken the room.
+        if collection.request_room().map_err(|e| errors::write_problem(collection, e))? {
             return Ok(run);
         }
     }
@@ -31,11 +31,11 @@ pub(crate) async fn admit(
 
 /// Waits for room in memory until an instant.
 pub(crate) async fn wait(collection: &dyn Collection, until: Instant) -> Result<()> {
-    while !collection.ask_for_room().map_err(|e| edge::write_problem(collection, e))? {
+    while !collection.request_room().map_err(|e| errors::write_problem(collection, e))? {
         if Instant::now() >= until {
-            return Err(edge::write_problem(collection, WriteError::no_room()));
+            return Err(errors::write_problem(collection, WriteError::no_room()));
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
     Ok(())
 }

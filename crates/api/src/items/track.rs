@@ -1,13 +1,13 @@
-//! `track=OBJECT`: one object's events as a line.
+//! `track=OBJECT`: the events of one object as a line.
 
-use super::Asked;
+use super::ItemsRequest;
 use crate::contract;
+use crate::errors;
 use crate::params::Params;
 use crate::params::crs::Crs;
 use crate::params::format::Format;
 use crate::problem::{Problem, Result};
 use crate::request::Context;
-use crate::snapshot;
 use crate::state::AppState;
 use crate::stream::{self, Run};
 use axum::response::Response;
@@ -17,53 +17,53 @@ use meridian_query::{Track, TrackPoint};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What `track` and `simplify` say.
-pub(crate) struct TrackAsked {
+/// The parameters `track` and `simplify`.
+pub(crate) struct TrackRequest {
     object: String,
     simplify_m: Option<f64>,
 }
 
 /// Takes `track` and `simplify`.
-pub(super) fn take(params: &mut Params) -> Result<Option<TrackAsked>> {
+pub(super) fn take(params: &mut Params) -> Result<Option<TrackRequest>> {
     let object = params.take("track");
     let simplify_m = params.take_number("simplify")?;
     match (object, simplify_m) {
         (None, None) => Ok(None),
         (None, Some(_)) => Err(Problem::parameter("simplify", "given without track=OBJECT")),
         (Some(_), Some(m)) if m < 0.0 => Err(Problem::parameter("simplify", format!("{m} metres: expected 0 or more"))),
-        (Some(object), simplify_m) => Ok(Some(TrackAsked { object, simplify_m })),
+        (Some(object), simplify_m) => Ok(Some(TrackRequest { object, simplify_m })),
     }
 }
 
-/// Answers a feature: a line, or a point where there is one event.
+/// Responds with a feature: a line, or a point where there is one event.
 pub(super) async fn answer(
     state: &AppState,
     context: &Context,
     run: Run,
     collection: Arc<dyn Collection>,
-    asked: Asked,
-    track: TrackAsked,
+    request: ItemsRequest,
+    track: TrackRequest,
 ) -> Result<Response> {
-    if asked.format != Format::Json {
+    if request.format != Format::Json {
         return Err(Problem::parameter("f", "a track is served as json only"));
     }
     let admission = run.admission;
     let shared = state.clone();
     let url = context.this_url();
     stream::run(run, move |control| {
-        // In a collection of mode latest too, a track is where the object has been.
+        // All of the history, also in a collection of mode `latest`.
         let question = Track {
             object: track.object.clone(),
-            predicate: asked.items.predicate.clone(),
+            predicate: request.items.predicate.clone(),
             simplify_m: track.simplify_m,
         };
-        let read = collection.track(At::history(), &question, control).map_err(snapshot::problem)?;
+        let read = collection.track(At::history(), &question, control).map_err(errors::query_problem)?;
         let (head, answer) = (&read.head, &read.value);
         let times: Vec<String> = answer.points.iter().map(|p| time::format_instant(p.time)).collect();
         let document = json!({
             "type": "Feature",
             "id": track.object,
-            "geometry": geometry(&answer.points, asked.crs),
+            "geometry": geometry(&answer.points, request.crs),
             "properties": contract::Track {
                 object: track.object.clone(),
                 events: answer.events,
@@ -74,7 +74,7 @@ pub(super) async fn answer(
             "links": [crate::links::link(url, "self", Format::Json.media_type(), "This document")],
         });
         let bytes = serde_json::to_vec(&document).map_err(Problem::internal)?;
-        stream::finished(&shared, super::head(&asked, head, shared.now(), admission, answer.stats.plan_us), bytes)
+        stream::finished(&shared, super::head(&request, head, shared.now(), admission, answer.stats.plan_us), bytes)
     })
     .await
 }
@@ -109,7 +109,8 @@ fn cut_at_antimeridian(points: &[TrackPoint]) -> Vec<Vec<(f64, f64)>> {
         if let Some(&(lon, lat)) = line.last()
             && (point.lon - lon).abs() > 180.0
         {
-            // The short way round: continue beyond the edge, find the latitude there, and start anew on the other side.
+            // The short way round: continue beyond the edge, find the latitude there, and start a new line on the
+            // other side.
             let edge = if lon > 0.0 { 180.0 } else { -180.0 };
             let beyond = point.lon + 2.0 * edge;
             let share = if beyond == lon { 0.0 } else { (edge - lon) / (beyond - lon) };

@@ -4,14 +4,14 @@ use super::intake::Intake;
 use super::{known, room, take_question};
 use crate::body::{self, Received};
 use crate::contract::{Deleted, LeftOut, Written as Receipt};
-use crate::doors::types;
 use crate::entry::{Lease, Path};
+use crate::errors;
+use crate::guard::types;
 use crate::links;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::respond;
-use crate::snapshot as edge;
 use crate::state::AppState;
 use crate::stream::{self, Run};
 use axum::body::Body;
@@ -33,9 +33,9 @@ use std::time::Instant;
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Formats that a body may have.
-const TAKEN: [Format; 5] = [Format::GeoJson, Format::GeoJsonSeq, Format::NdJson, Format::Csv, Format::Arrow];
+const BODY_FORMATS: [Format; 5] = [Format::GeoJson, Format::GeoJsonSeq, Format::NdJson, Format::Csv, Format::Arrow];
 
-/// `POST /collections/{c}/items`: one request is one batch, taken whole or not at all.
+/// `POST /collections/{c}/items`: one request is one batch, stored completely or not at all.
 pub async fn post(
     State(state): State<AppState>,
     Path(name): Path<String>,
@@ -51,39 +51,40 @@ pub async fn post(
     let deadline = context.deadline(None, state.config.timeout_default)?;
     room::wait(&*collection, deadline).await?;
     let run = context.lease.run(&state, deadline).await?;
-    let refuse = |e: WriteError| edge::write_problem(&*collection, e);
+    let refuse = |e: WriteError| errors::write_problem(&*collection, e);
     let written =
         if received.bytes.len() <= body::INLINE_BYTES && !is_compressed(&received.bytes) && collection.has_room() {
             let bounds = Bounds::of(&state, &run.control);
-            let Read { write, told, .. } = write_of(received, format, &intake, &*collection, key, &bounds)?;
+            let ParsedBody { write, report, .. } = write_of(received, format, &intake, &*collection, key, &bounds)?;
             let append = collection.append(write, deadline).map_err(refuse)?;
-            // While it waits for others it has no thread, and needs no place: the queue is bounded by itself.
+            // While the write is queued it has no thread and needs no permit: the queue has a bound of its own.
             drop(run);
-            (told, append.await.map_err(refuse)?)
+            (report, append.await.map_err(refuse)?)
         } else {
             let intake = intake.clone();
             large(&state, &context.lease, run, received, format, intake, &collection, key, deadline).await?
         };
-    let (told, written) = written;
+    let (report, written) = written;
     let document = Receipt {
         written: written.written,
         replaced: written.replaced,
         duplicates: written.duplicates,
         position: written.position.to_string(),
-        left_out: told.left_out,
+        left_out: report.left_out,
     };
     let mut headers = HeaderMap::new();
     respond::insert(&mut headers, respond::POSITION.clone(), &document.position);
     intake.set_header(&mut headers);
-    if told.single {
-        let id = told.given.unwrap_or_else(|| written.first.to_id());
+    if report.single {
+        let id = report.given.unwrap_or_else(|| written.first.to_id());
         let path = format!("/collections/{}/items/{}", links::escape(collection.name()), links::escape(&id));
         respond::insert(&mut headers, header::LOCATION, &context.url(&path));
     }
     Ok((StatusCode::CREATED, headers, respond::json("application/json", &document)?).into_response())
 }
 
-/// Reads a large body and writes it. It has a place while it computes, and none while it waits for room or the disk.
+/// Reads a large body and writes it. It has a permit while it computes, and none while it waits for room or for the
+/// disk.
 #[allow(clippy::too_many_arguments, reason = "the parts of one request, used once")]
 async fn large(
     state: &AppState,
@@ -95,53 +96,53 @@ async fn large(
     collection: &Arc<dyn Collection>,
     key: Option<String>,
     deadline: Instant,
-) -> Result<(Told, Written)> {
-    enum Next {
+) -> Result<(BodyReport, Written)> {
+    enum Stage {
         Queued(Append),
-        /// With its share of the memory for bodies, which bounds how many wait for room.
-        Waits(Write, Vec<ByteShare>),
+        /// Holds its share of the memory for bodies, which bounds how many writes wait for room.
+        NeedsRoom(Write, Vec<ByteShare>),
     }
-    let refuse = |e: WriteError| edge::write_problem(collection.as_ref(), e);
+    let refuse = |e: WriteError| errors::write_problem(collection.as_ref(), e);
     let (shared, into) = (state.clone(), collection.clone());
-    let (told, next) = stream::run(run, move |control| {
+    let (report, stage) = stream::run(run, move |control| {
         let bounds = Bounds::of(&shared, control);
         let body_bytes = received.bytes.len();
-        let Read { write, told, mut held } = write_of(received, format, &intake, &*into, key, &bounds)?;
-        let next = match into.has_room() {
-            true => Next::Queued(into.append(write, deadline).map_err(|e| edge::write_problem(&*into, e))?),
+        let ParsedBody { write, report, mut held } = write_of(received, format, &intake, &*into, key, &bounds)?;
+        let stage = match into.has_room() {
+            true => Stage::Queued(into.append(write, deadline).map_err(|e| errors::write_problem(&*into, e))?),
             false => {
-                held.push(body::hold(&shared, write.batch.bytes().saturating_sub(body_bytes))?);
-                Next::Waits(write, held)
+                held.push(body::reserve(&shared, write.batch.bytes().saturating_sub(body_bytes))?);
+                Stage::NeedsRoom(write, held)
             }
         };
-        Ok((told, next))
+        Ok((report, stage))
     })
     .await?;
-    let append = match next {
-        Next::Queued(append) => append,
-        Next::Waits(write, _held) => {
+    let append = match stage {
+        Stage::Queued(append) => append,
+        Stage::NeedsRoom(write, _held) => {
             room::wait(collection.as_ref(), deadline).await?;
             let into = collection.clone();
             stream::run(lease.run(state, deadline).await?, move |_| {
-                into.append(write, deadline).map_err(|e| edge::write_problem(&*into, e))
+                into.append(write, deadline).map_err(|e| errors::write_problem(&*into, e))
             })
             .await?
         }
     };
-    Ok((told, append.await.map_err(refuse)?))
+    Ok((report, append.await.map_err(refuse)?))
 }
 
-/// A body as a write.
-struct Read {
+/// A body, parsed into a write.
+struct ParsedBody {
     write: Write,
-    told: Told,
+    report: BodyReport,
     /// The body's share of the memory for bodies.
     held: Vec<ByteShare>,
 }
 
-/// What the answer to a write says of its body.
-struct Told {
-    /// Whether the body was one Feature rather than a list, and the id that it gave.
+/// What the response to a write says of its body.
+struct BodyReport {
+    /// Whether the body was one Feature rather than a list, and the id in it.
     single: bool,
     given: Option<String>,
     left_out: Option<LeftOut>,
@@ -154,13 +155,13 @@ fn write_of(
     collection: &dyn Collection,
     key: Option<String>,
     bounds: &Bounds,
-) -> Result<Read> {
-    let (batch, report) = read_batch(&received, format, &collection.schema(), intake.options.clone(), bounds)?;
+) -> Result<ParsedBody> {
+    let (batch, reading) = read_batch(&received, format, &collection.schema(), intake.options.clone(), bounds)?;
     let single = batch.rows() == 1 && format == Format::GeoJson && is_feature(&received.bytes);
     let given = batch.ids().filter(|_| single).map(|ids| ids.value(0).to_owned());
-    let told = Told { single, given, left_out: intake.left_out(&report) };
+    let report = BodyReport { single, given, left_out: intake.left_out(&reading) };
     let write = Write { batch, key, on_conflict: OnConflict::Refuse, deadline: None };
-    Ok(Read { write, told, held: received.into_held() })
+    Ok(ParsedBody { write, report, held: received.into_held() })
 }
 
 /// `DELETE /collections/{c}/items?filter=…`: deletes what matches and says how many.
@@ -169,7 +170,7 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
     let schema = collection.schema();
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
-    let conditions = params.rest().filter(|n| !["filter-lang", "history"].contains(n)).count();
+    let conditions = params.remaining().filter(|n| !["filter-lang", "history"].contains(n)).count();
     let question = take_question(params, &schema)?;
     if conditions == 0 {
         return Err(Problem::parameter(
@@ -195,21 +196,21 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
     .await
 }
 
-/// A deletion that did not come to its end, as the client sees it.
+/// The problem for a deletion that stopped early.
 fn partial_problem(collection: &dyn Collection, partial: PartialDelete) -> Problem {
     let problem = match partial.why {
-        DeleteFault::Query(error) => edge::problem(error),
-        DeleteFault::Write(error) => edge::write_problem(collection, error),
+        DeleteFault::Query(error) => errors::query_problem(error),
+        DeleteFault::Write(error) => errors::write_problem(collection, error),
     };
     match partial.deleted {
         0 => problem,
         n => problem
-            .prefix(&format!("{n} of {} events are deleted, the others are as they were: ", partial.matched))
+            .prefix(&format!("{n} of {} events are deleted, the others are unchanged:  ", partial.matched))
             .with("deleted", n),
     }
 }
 
-/// The client's name for its write: printable and not long.
+/// The client's idempotency key: printable and bounded in length.
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>> {
     let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -225,16 +226,16 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>> {
     }
 }
 
-/// The format of a body: its media type. A body that names none has not come this far; an empty one is read as JSON.
+/// The format of a body, by its media type. A body without one was refused before; an empty body is read as JSON.
 fn format_of(headers: &HeaderMap) -> Result<Format> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(Format::GeoJson) };
     let text = value.to_str().unwrap_or_default();
     Format::from_media_type(text)
-        .filter(|format| TAKEN.contains(format))
-        .ok_or_else(|| types::refusal(&format!("{text:?}"), &TAKEN.map(|format| (format.media_type(), ""))))
+        .filter(|format| BODY_FORMATS.contains(format))
+        .ok_or_else(|| types::refusal(&format!("{text:?}"), &BODY_FORMATS.map(|format| (format.media_type(), ""))))
 }
 
-/// What bounds the reading of a body.
+/// Limits on the parsing of a body.
 pub(super) struct Bounds {
     control: Control,
     batch_bytes: usize,
@@ -242,19 +243,19 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// The operator's limits, and the time of a question at work.
+    /// The operator's limits, and the deadline of a running request.
     pub(super) fn of(state: &AppState, control: &Control) -> Bounds {
         let config = &state.config;
         Bounds {
             control: control.clone(),
             batch_bytes: config.body_bytes_max,
-            // A body that is not compressed is never longer than one that is taken in.
+            // An uncompressed body of an accepted size must never be refused by this limit.
             unfolded_bytes: config.unfolded_bytes_max.max(config.body_bytes_max as u64),
         }
     }
 }
 
-/// Reads a body as one batch, and what was left out of it; gzip and zstd are seen by content.
+/// Parses a body as one batch, and reports what was left out of it. gzip and zstd are recognised by content.
 pub(super) fn read_batch(
     received: &Received,
     format: Format,
@@ -266,17 +267,17 @@ pub(super) fn read_batch(
     let failed = |e: ReadError| match e {
         ReadError::Invalid(list) => Problem::invalid_bodies(list),
         ReadError::Io(e) => Problem::new(Kind::InvalidBody, format!("the body cannot be read: {e}")),
-        ReadError::TooLong(most) => Problem::new(
+        ReadError::TooLong(max) => Problem::new(
             Kind::TooLarge,
-            format!("the body takes more than {most} bytes once its compression is taken off: send smaller batches"),
+            format!("the body takes more than {max} bytes decompressed: send smaller batches"),
         )
-        .with("limit_bytes", most),
+        .with("limit_bytes", max),
         ReadError::Stopped => match bounds.control.check() {
             Err(QueryError::Deadline) | Ok(()) => Problem::new(
                 Kind::DeadlineExceeded,
                 "the body was not read within the time of its request: send smaller batches, or give more time",
             ),
-            Err(other) => edge::problem(other),
+            Err(other) => errors::query_problem(other),
         },
     };
     let control = bounds.control.clone();

@@ -1,33 +1,33 @@
-//! Comings and leavings: what a question's conditions mean for the objects that move.
+//! Entries and exits: what a request's conditions mean for objects that move.
 //!
-//! What is told of an event depends on nothing but what was written before it: whether the newest event of its object among those
-//! matched. That is remembered for some objects. Of others it is found in the store, so that a stream says the same whenever its
-//! client came, and however many objects there are.
+//! What is reported of an event depends only on what was written before it: whether the previous event of its object
+//! matched. That state is cached for some objects and read from the store for the others. So a stream reports the
+//! same whenever its client connected, and however many objects there are.
 
+use crate::errors;
 use crate::problem::Result;
-use crate::snapshot as edge;
 use meridian_backend::{Collection, PriorEvents};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Fences, IdRole, Projection, Seq, When};
 
-/// The number of the only question of a stream.
-const HERE: &[u64] = &[0];
+/// The id, in [`Fences`], of the only query of a stream.
+const INSIDE: &[u64] = &[0];
 
-/// The objects inside, as far as they are known.
+/// The objects inside, as far as they are cached.
 pub(super) struct Fence {
-    asked: Vec<When>,
-    known: Fences,
+    reported: Vec<When>,
+    cached: Fences,
 }
 
 impl Fence {
-    /// Tells these; remembers so many objects.
-    pub(super) fn new(asked: Vec<When>, objects: usize) -> Fence {
-        // Those inside count twice, and of the objects that were not heard of for longest half go at a time.
-        Fence { asked, known: Fences::new(objects.saturating_mul(4)) }
+    /// A fence that reports these transitions and caches the state of up to `objects` objects.
+    pub(super) fn new(reported: Vec<When>, objects: usize) -> Fence {
+        // An object inside counts twice, and a full cache drops the half that was not updated for longest.
+        Fence { reported, cached: Fences::new(objects.saturating_mul(4)) }
     }
 
-    /// What is told of events that were written one after another: rows, and what each means.
-    pub(super) fn told(
+    /// The transitions to report for events in their order of writing: row numbers, each with its transition.
+    pub(super) fn transitions(
         &mut self,
         collection: &dyn Collection,
         predicate: &Predicate,
@@ -35,30 +35,31 @@ impl Fence {
         seqs: &[Seq],
     ) -> Result<Vec<(u32, When)>> {
         let (prior, matching) = (collection.prior_events(), predicate.evaluate(batch));
-        let mut told = Vec::new();
+        let mut transitions = Vec::new();
         for (row, seq) in seqs.iter().enumerate() {
             let is = matching.value(row);
             let was = match prior.object(batch, row) {
-                // What does not move is inside, and never comes.
+                // An event without an object never enters or leaves: its previous state counts as the same.
                 None => is,
                 Some(object) => {
-                    if !self.known.knows(object) {
-                        self.known.restore(state(prior.as_ref(), predicate, batch, row, *seq, object)?);
+                    if !self.cached.knows(object) {
+                        self.cached.restore(state(prior.as_ref(), predicate, batch, row, *seq, object)?);
                     }
-                    let passage = self.known.pass(object, batch.interval(row).1, if is { HERE } else { &[] });
+                    let passage = self.cached.pass(object, batch.interval(row).1, if is { INSIDE } else { &[] });
+                    // Older than what is known of its object: it changes nothing.
                     if passage.late {
                         continue;
                     }
                     !passage.left.is_empty() || is && passage.entered.is_empty()
                 }
             };
-            told.extend(When::told(&self.asked, was, is).map(|when| (row as u32, when)));
+            transitions.extend(When::told(&self.reported, was, is).map(|when| (row as u32, when)));
         }
-        Ok(told)
+        Ok(transitions)
     }
 }
 
-/// Where the object of a row was before it, if it was anywhere.
+/// The state of a row's object before that row, in the form [`Fences::restore`] takes; `None` if it had no event.
 fn state(
     prior: &dyn PriorEvents,
     predicate: &Predicate,
@@ -70,15 +71,15 @@ fn state(
     let mut columns = Projection::none(batch.layout());
     predicate.add_columns(batch.layout(), batch.schema(), &mut columns);
     columns.add_time(batch.layout(), batch.schema());
-    let former = prior.before(batch, row, seq, &columns).map_err(edge::store_problem)?;
+    let former = prior.before(batch, row, seq, &columns).map_err(errors::store_problem)?;
     Ok(former.map(|(one, before)| {
         let one = numbered(one, &[before], predicate);
-        let inside = if predicate.evaluate(&one).has_true() { HERE } else { &[] };
+        let inside = if predicate.evaluate(&one).has_true() { INSIDE } else { &[] };
         (object, one.interval(0).1, inside.to_vec())
     }))
 }
 
-/// Made ids are sequence numbers: a filter on them reads those.
+/// Adds the sequence numbers to a batch whose ids are made of them, where a filter reads the id.
 pub(super) fn numbered(batch: Batch, seqs: &[Seq], predicate: &Predicate) -> Batch {
     match predicate.reads_id() && batch.schema().id == IdRole::Made {
         true => batch.with_seqs(seqs.iter().map(|seq| seq.0).collect()),

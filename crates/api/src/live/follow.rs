@@ -1,11 +1,11 @@
-//! A position that moves through what was written.
+//! Follows a collection: a position that moves through the writes.
 
 use super::fence::{Fence, numbered};
-use super::news::Turn;
-use super::request::Asked;
+use super::request::StreamRequest;
+use super::streams::StreamSlot;
+use crate::errors;
 use crate::problem::{Problem, Result};
 use crate::reproject::reproject;
-use crate::snapshot as edge;
 use crate::state::AppState;
 use meridian_backend::{Changes, Collection};
 use meridian_formats::FeatureWriter;
@@ -15,224 +15,225 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Numbers of events noted at a time: a megabyte.
-const NOTED_MAX: usize = 1 << 16;
-/// About so many bytes of events are read in one look.
-const LOOK_BYTES: usize = 256 << 10;
-/// Reads of one look at most, where few of the events match.
+/// Max events listed at a time, by their numbers: a megabyte.
+const SEQS_MAX: usize = 1 << 16;
+/// Target size of one read of events, in bytes.
+const READ_BYTES: usize = 256 << 10;
+/// Max reads with one permit, where few of the events match.
 const READS_MAX: usize = 16;
-/// What is written shortly after another is looked at together with it.
-const GATHER: Duration = Duration::from_millis(5);
-/// Proxies cut connections that are silent for longer.
+/// Delay between two reads, so that writes in quick succession are read together.
+const BATCH_DELAY: Duration = Duration::from_millis(5);
+/// Interval of keep-alive messages: proxies close connections that are silent for longer.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How long a look waits for a place; when there is none it is tried again.
-const PLACE_WAIT: Duration = Duration::from_secs(30);
+/// How long a read waits for a permit before it tries again.
+const PERMIT_WAIT: Duration = Duration::from_secs(30);
 
 /// An event for the client: its position, and its feature as JSON.
-pub(super) type Sent = (Seq, Vec<u8>);
+pub(super) type SentEvent = (Seq, Vec<u8>);
 
-/// What comes of a wait.
-pub(super) enum Next {
+/// What a stream sends next.
+pub(super) enum Update {
     /// Events, at least one.
-    Events(Vec<Sent>),
-    /// Nothing for a while: the client is told that the stream is alive, and where it stands.
-    Alive(Seq),
+    Events(Vec<SentEvent>),
+    /// Nothing was written for a while: the client is sent the position of the stream.
+    KeepAlive(Seq),
     /// Some files are damaged: events may be missing from here on.
     Missing(String),
     /// The stream is over.
     End(End),
 }
 
-/// Why a stream ends, and where to go on.
+/// Why a stream ends, and the position to resume after.
 pub(super) struct End {
     pub(super) reason: &'static str,
     pub(super) detail: String,
     pub(super) after: Seq,
 }
 
-/// A stream at work.
+/// An open stream.
 pub(super) struct Follower {
     state: AppState,
     collection: Arc<dyn Collection>,
-    asked: Asked,
+    request: StreamRequest,
     writer: FeatureWriter,
     schema: Arc<Schema>,
-    /// Where comings and leavings are to be told.
+    /// Set where the client asked for transitions of moving objects.
     fence: Option<Fence>,
-    /// All up to this has been looked at.
+    /// Everything up to this position was read.
     at: Seq,
+    /// The read in progress: what is left of it is sent before anything newer is read.
     changes: Option<Box<dyn Changes>>,
-    bell: watch::Receiver<()>,
+    notifications: watch::Receiver<()>,
     ends: Instant,
-    looked: Option<Instant>,
-    told_missing: bool,
-    _turn: Turn,
+    caught_up_at: Option<Instant>,
+    reported_missing: bool,
+    _slot: StreamSlot,
 }
 
 impl Follower {
     pub(super) fn new(
         state: AppState,
         collection: Arc<dyn Collection>,
-        mut asked: Asked,
-        turn: Turn,
+        mut request: StreamRequest,
+        slot: StreamSlot,
     ) -> Result<Follower> {
         let schema = collection.schema();
-        let writer = writer_of(&schema, &asked)?;
-        let bell = state.live.bell(collection.name());
+        let writer = writer_of(&schema, &request)?;
+        let notifications = state.live.subscribe(collection.name());
         let ends = Instant::now() + state.config.stream_lifetime;
-        let at = asked.after;
-        let fence = asked.when.take().map(|when| Fence::new(when, state.config.stream_objects_max));
+        let at = request.after;
+        let fence = request.when.take().map(|when| Fence::new(when, state.config.stream_objects_max));
         Ok(Follower {
             state,
             collection,
-            asked,
+            request,
             writer,
             schema,
             fence,
             at,
             changes: None,
-            bell,
+            notifications,
             ends,
-            looked: None,
-            told_missing: false,
-            _turn: turn,
+            caught_up_at: None,
+            reported_missing: false,
+            _slot: slot,
         })
     }
 
-    /// Where the stream stands.
+    /// The position of the stream.
     pub(super) fn at(&self) -> Seq {
         self.at
     }
 
-    /// An end here.
+    /// An end at the current position.
     pub(super) fn end(&self, reason: &'static str, detail: impl Into<String>) -> End {
         End { reason, detail: detail.into(), after: self.at }
     }
 
-    /// Waits for the next that the client is to be told. Dropped while it waits, nothing is lost.
-    pub(super) async fn next(self) -> (Follower, Next) {
+    /// Waits for the next update. If the wait is dropped nothing is lost: the client reconnects at its last position.
+    pub(super) async fn next(self) -> (Follower, Update) {
         let mut follower = self;
         let alive = Instant::now() + KEEP_ALIVE;
         loop {
             if follower.state.live.is_closed() {
-                let end = follower.end("closing", "the server is shutting down: come back");
-                return (follower, Next::End(end));
+                let end = follower.end("closing", "the server is shutting down: reconnect");
+                return (follower, Update::End(end));
             }
             if Instant::now() >= follower.ends {
-                let end = follower.end("lifetime", "a stream lasts no longer: come back");
-                return (follower, Next::End(end));
+                let end = follower.end("lifetime", "the stream reached its max duration: reconnect");
+                return (follower, Update::End(end));
             }
-            // Marked as seen before the position is read: a write after that rings again.
-            follower.bell.mark_unchanged();
-            let news = follower.changes.is_some() || follower.at < Seq::end_of(follower.collection.position());
-            if !news {
+            // Marked as seen before the position is read, so that a write after that read notifies again.
+            follower.notifications.mark_unchanged();
+            let pending = follower.changes.is_some() || follower.at < Seq::end_of(follower.collection.position());
+            if !pending {
                 if Instant::now() >= alive {
-                    let next = follower.look_round();
+                    let next = follower.check_collection();
                     return (follower, next);
                 }
                 let until = alive.min(follower.ends);
-                let rung = tokio::time::timeout_at(until.into(), follower.bell.changed()).await.is_ok();
-                let news = follower.at < Seq::end_of(follower.collection.position());
-                if rung
-                    && !news
-                    && let next @ Next::End(_) = follower.look_round()
+                let notified = tokio::time::timeout_at(until.into(), follower.notifications.changed()).await.is_ok();
+                let pending = follower.at < Seq::end_of(follower.collection.position());
+                if notified
+                    && !pending
+                    && let next @ Update::End(_) = follower.check_collection()
                 {
-                    // What was written went to another collection of this name.
+                    // Notified without a new event: the write went to another collection of this name.
                     return (follower, next);
                 }
                 continue;
             }
-            if let Some(looked) = follower.looked.filter(|_| follower.changes.is_none()) {
-                tokio::time::sleep_until((looked + GATHER).into()).await;
+            if let Some(at) = follower.caught_up_at.filter(|_| follower.changes.is_none()) {
+                tokio::time::sleep_until((at + BATCH_DELAY).into()).await;
             }
-            let Ok(permit) = follower.state.limiter.again(Instant::now() + PLACE_WAIT).await else { continue };
-            let looked = tokio::task::spawn_blocking(move || {
-                let looked = follower.look();
+            let Ok(permit) = follower.state.limiter.readmit(Instant::now() + PERMIT_WAIT).await else { continue };
+            let read = tokio::task::spawn_blocking(move || {
+                let read = follower.read();
                 drop(permit);
-                (follower, looked)
+                (follower, read)
             });
-            // A look that panics takes its stream with it: the client comes back to where it was.
-            let looked = match looked.await {
-                Ok((back, looked)) => {
+            // A read that panics ends its stream: the client reconnects at its last position.
+            let read = match read.await {
+                Ok((back, read)) => {
                     follower = back;
-                    looked
+                    read
                 }
                 Err(panic) => std::panic::resume_unwind(panic.into_panic()),
             };
-            match looked {
+            match read {
                 Ok(Some(next)) => return (follower, next),
                 Ok(None) if Instant::now() >= alive => {
-                    let next = Next::Alive(follower.at);
+                    let next = Update::KeepAlive(follower.at);
                     return (follower, next);
                 }
                 Ok(None) => {}
                 Err(problem) => {
                     let end = follower.end("error", problem.detail());
-                    return (follower, Next::End(end));
+                    return (follower, Update::End(end));
                 }
             }
         }
     }
 
-    /// Whether the collection is still the one that is followed.
-    fn look_round(&self) -> Next {
+    /// Checks that the collection is still the one that is followed.
+    fn check_collection(&self) -> Update {
         let now = self.state.backend.collection(&self.state.config.tenant, self.collection.name());
         match now {
-            Some(now) if now.created() == self.collection.created() => Next::Alive(self.at),
-            _ => Next::End(self.end("gone", "the collection was removed or renamed")),
+            Some(now) if now.created() == self.collection.created() => Update::KeepAlive(self.at),
+            _ => Update::End(self.end("gone", "the collection was removed or renamed")),
         }
     }
 
-    /// Reads on. Every number that was read is behind the stream, whether or not its event matches.
-    fn look(&mut self) -> Result<Option<Next>> {
+    /// Reads on from the position. The position moves past every event read, whether or not it matches.
+    fn read(&mut self) -> Result<Option<Update>> {
         for _ in 0..READS_MAX {
             let mut changes = match self.changes.take() {
                 Some(changes) => changes,
-                None => self.collection.changes_after(self.at, NOTED_MAX, LOOK_BYTES).map_err(edge::store_problem)?,
+                None => self.collection.changes_after(self.at, SEQS_MAX, READ_BYTES).map_err(errors::store_problem)?,
             };
-            if let Some(problem) = changes.missing().first().filter(|_| !self.told_missing) {
-                self.told_missing = true;
-                return Ok(Some(Next::Missing(problem.to_string())));
+            if let Some(problem) = changes.missing().first().filter(|_| !self.reported_missing) {
+                self.reported_missing = true;
+                return Ok(Some(Update::Missing(problem.to_string())));
             }
-            let Some((batch, seqs)) = changes.read().map_err(edge::store_problem)? else {
+            let Some((batch, seqs)) = changes.read().map_err(errors::store_problem)? else {
                 self.at = changes.upto();
-                self.looked = Some(Instant::now());
+                self.caught_up_at = Some(Instant::now());
                 return Ok(None);
             };
-            // The client may take long for what is sent now.
-            changes.rest();
+            // The client may take long over what is sent now, and maintenance should not wait for it.
+            changes.park();
             self.changes = Some(changes);
             if !Arc::ptr_eq(batch.schema(), &self.schema) {
-                // Fields were added.
+                // Fields were added to the collection.
                 self.schema = batch.schema().clone();
-                self.writer = writer_of(&self.schema, &self.asked)?;
+                self.writer = writer_of(&self.schema, &self.request)?;
             }
-            let predicate = &self.asked.predicate;
+            let predicate = &self.request.predicate;
             let batch = numbered(batch, &seqs, predicate);
-            let told: Vec<(u32, Option<When>)> = match &mut self.fence {
+            let selected: Vec<(u32, Option<When>)> = match &mut self.fence {
                 None => predicate.evaluate(&batch).set_indices().map(|row| (row as u32, None)).collect(),
                 Some(fence) => {
-                    let told = fence.told(self.collection.as_ref(), predicate, &batch, &seqs)?;
-                    told.into_iter().map(|(row, when)| (row, Some(when))).collect()
+                    let transitions = fence.transitions(self.collection.as_ref(), predicate, &batch, &seqs)?;
+                    transitions.into_iter().map(|(row, when)| (row, Some(when))).collect()
                 }
             };
-            let sent = self.write(&batch, &seqs, &told)?;
+            let sent = self.write(&batch, &seqs, &selected)?;
             self.at = seqs.last().copied().unwrap_or(self.at);
             if !sent.is_empty() {
                 self.state.live.sent.fetch_add(sent.len() as u64, Ordering::Relaxed);
-                return Ok(Some(Next::Events(sent)));
+                return Ok(Some(Update::Events(sent)));
             }
         }
         Ok(None)
     }
 
-    /// Some of the events as the client gets them.
-    fn write(&self, batch: &Batch, seqs: &[Seq], told: &[(u32, Option<When>)]) -> Result<Vec<Sent>> {
-        if told.is_empty() {
+    /// Encodes the selected events.
+    fn write(&self, batch: &Batch, seqs: &[Seq], selected: &[(u32, Option<When>)]) -> Result<Vec<SentEvent>> {
+        if selected.is_empty() {
             return Ok(Vec::new());
         }
-        let (rows, seqs): (Vec<u32>, Vec<Seq>) = told.iter().map(|(row, _)| (*row, seqs[*row as usize])).unzip();
-        let picked = reproject(&batch.take(&rows), self.asked.crs)?;
+        let (rows, seqs): (Vec<u32>, Vec<Seq>) = selected.iter().map(|(row, _)| (*row, seqs[*row as usize])).unzip();
+        let picked = reproject(&batch.take(&rows), self.request.crs)?;
         let features = self.writer.rows(&picked, &seqs);
         let one = |(row, (seq, (_, when))): (usize, (&Seq, &(u32, Option<When>)))| {
             let mut feature = Vec::with_capacity(256);
@@ -249,27 +250,27 @@ impl Follower {
             });
             (*seq, feature)
         };
-        Ok(seqs.iter().zip(told).enumerate().map(one).collect())
+        Ok(seqs.iter().zip(selected).enumerate().map(one).collect())
     }
 
-    /// How long a client may take for so many bytes.
-    pub(super) fn patience(&self, bytes: usize) -> Duration {
+    /// How long a client may take to receive so many bytes.
+    pub(super) fn send_timeout(&self, bytes: usize) -> Duration {
         let config = &self.state.config;
         let at_rate = (bytes as u64).checked_div(config.answer_rate_min).map(Duration::from_secs);
         config.write_stall.saturating_add(at_rate.unwrap_or(Duration::from_secs(u64::from(u32::MAX))))
     }
 
-    /// The end of a client that takes too little; it goes on after what it took.
+    /// The end for a client that reads too slowly; it resumes after the last event it received.
     pub(super) fn too_slow(&self, after: Seq) -> End {
         self.state.live.slow.fetch_add(1, Ordering::Relaxed);
-        let detail = "the client reads more slowly than it may: come back";
-        tracing::info!(collection = self.collection.name(), %after, "a reader of a stream was let go: it reads too slowly");
+        let detail = "the client reads more slowly than it may: reconnect";
+        tracing::info!(collection = self.collection.name(), %after, "a reader of a stream was disconnected: it reads too slowly");
         End { reason: "slow", detail: detail.to_owned(), after }
     }
 }
 
-fn writer_of(schema: &Schema, asked: &Asked) -> Result<FeatureWriter> {
-    let fields: Option<Vec<String>> = asked
+fn writer_of(schema: &Schema, request: &StreamRequest) -> Result<FeatureWriter> {
+    let fields: Option<Vec<String>> = request
         .properties
         .as_ref()
         .map(|names| names.iter().filter(|name| schema.field_index(name).is_some()).cloned().collect());

@@ -1,20 +1,20 @@
 //! `GET /collections/{c}/stream`: events as they are acknowledged, as Server-Sent Events or over a WebSocket.
 //!
-//! A stream is a position that moves through what was written, in the order in which it was written. It is told when
-//! something was written and reads what came after its position from the store, so that catching up and following are
-//! one way, and nothing is lost or repeated between them. It reads on only when its client has taken what there was:
-//! a slow client makes it fall back, not the memory grow. Between two looks it has neither thread nor place.
+//! A stream is a position that moves through the writes, in their order. It is notified of each write and reads what
+//! came after its position from the store. Catching up and following are therefore one mechanism, and nothing is lost
+//! or repeated between them. It reads on only when its client has taken the events before, so a slow client makes it
+//! fall behind instead of filling memory. Between two reads it holds neither a thread nor a permit.
 //!
-//! What was deleted, replaced or has expired before it was read is not sent.
+//! Events that were deleted, replaced or expired before they were read are not sent.
 
 mod fence;
 mod follow;
-mod frame;
-mod news;
 mod request;
 mod socket;
+mod sse;
+mod streams;
 
-pub use news::Live;
+pub use streams::EventStreams;
 
 use crate::entry::Path;
 use crate::limiter;
@@ -27,7 +27,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use follow::Follower;
-use request::Asked;
+use request::StreamRequest;
 
 /// `GET /collections/{c}/stream`
 pub async fn get(
@@ -37,20 +37,20 @@ pub async fn get(
     context: Context,
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
-    let asked = Asked::take(&context, &*collection)?;
-    let turn = state.live.enter(&state).ok_or_else(|| {
-        let most = state.config.streams_max;
-        let detail = format!("{most} streams are open, as many as may: try again");
-        limiter::overloaded(detail, most)
+    let request = StreamRequest::take(&context, &*collection)?;
+    let slot = state.live.enter(&state).ok_or_else(|| {
+        let max = state.config.streams_max;
+        let detail = format!("{max} streams are open, the limit: try again");
+        limiter::overloaded(detail, max)
     })?;
-    let follower = Follower::new(state.clone(), collection, asked, turn)?;
+    let follower = Follower::new(state.clone(), collection, request, slot)?;
     Ok(match socket {
         Some(upgrade) => upgrade.carry(move |to| socket::send(to, follower)),
-        None => respond::events(Body::new(frame::Events::follow(follower))),
+        None => respond::events(Body::new(sse::SseBody::follow(follower))),
     })
 }
 
-/// The refusal of a position that is not one of this collection.
+/// The error for a position beyond the newest write of the collection.
 fn not_yet(name: &str, text: &str, newest: &str) -> Problem {
     Problem::parameter(name, format!("the position {text:?} is yet to come: the newest is {newest}"))
 }

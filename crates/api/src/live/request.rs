@@ -1,4 +1,4 @@
-//! What a stream is asked for: which events, and after which position.
+//! The parameters of a stream: which events, and after which position.
 
 use super::not_yet;
 use crate::params::Params;
@@ -14,24 +14,24 @@ use meridian_model::{Schema, Seq, When};
 
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Digits of a position as streams give it.
+/// Digits of the position of an event.
 const SEQ_DIGITS: usize = 13;
 /// Bits of a position in the log.
 const POSITION_BITS: u32 = 64 - meridian_model::seq::ORDINAL_BITS;
 
-/// A question for a stream.
-pub(super) struct Asked {
+/// A request for a stream.
+pub(super) struct StreamRequest {
     pub(super) predicate: Predicate,
     pub(super) properties: Option<Vec<String>>,
     pub(super) crs: Crs,
-    /// What is told of moving objects; `None`: every event that matches, alike.
+    /// The transitions of moving objects to report; `None`: every event that matches.
     pub(super) when: Option<Vec<When>>,
-    /// What comes after this is wanted.
+    /// The stream starts after this position.
     pub(super) after: Seq,
 }
 
-impl Asked {
-    pub(super) fn take(context: &Context, collection: &dyn Collection) -> Result<Asked> {
+impl StreamRequest {
+    pub(super) fn take(context: &Context, collection: &dyn Collection) -> Result<StreamRequest> {
         let schema = collection.schema();
         let mut params = Params::parse(context.query.as_deref())?;
         let properties = page::take_properties(&mut params, &schema)?;
@@ -42,14 +42,17 @@ impl Asked {
         let question = Question::take(&mut params, &schema)?;
         params.finish_with(&question::queryable_names(&schema))?;
         if question.near.is_some() && !radius {
-            return Err(Problem::parameter("near", "events come in the order of writing here: add radius=metres"));
+            return Err(Problem::parameter(
+                "near",
+                "a stream is in the order of writing, not by distance: add radius=metres",
+            ));
         }
         if question.predicate.ids().is_some() {
-            return Err(Problem::parameter("id", "a stream is not of single events: ask for them at items"));
+            return Err(Problem::parameter("id", "a stream cannot be limited to ids: read single events at items"));
         }
         let newest = Seq::end_of(collection.position());
         let header = context.headers.get(&LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?").to_owned());
-        // A client whose connection broke says where it was in the header; the address is still that of its first try.
+        // A client that reconnects sends its position in the header; its URL still has that of the first attempt.
         let after = match header.map(|text| ("Last-Event-ID", text)).or_else(|| after.map(|text| ("after", text))) {
             None => newest,
             Some((name, text)) => {
@@ -60,12 +63,12 @@ impl Asked {
                 after
             }
         };
-        held(collection, after)?;
-        Ok(Asked { predicate: question.predicate, properties, crs, when, after })
+        check_retained(collection, after)?;
+        Ok(StreamRequest { predicate: question.predicate, properties, crs, when, after })
     }
 }
 
-/// What of moving objects is to be told.
+/// The transitions that `when` selects.
 fn when(words: &str, schema: &Schema) -> Result<Vec<When>> {
     if schema.object.is_none() {
         return Err(Problem::parameter("when", "this collection names no object field (x-meridian-object)"));
@@ -73,8 +76,8 @@ fn when(words: &str, schema: &Schema) -> Result<Vec<When>> {
     When::read(words.split(',').map(str::trim)).map_err(|e| Problem::parameter("when", e.detail))
 }
 
-/// Refuses a position after which events have been let go by retention: they would be missing without a word.
-fn held(collection: &dyn Collection, after: Seq) -> Result<()> {
+/// Refuses a position after which retention has removed events: they would be missing without notice.
+fn check_retained(collection: &dyn Collection, after: Seq) -> Result<()> {
     let settings = collection.settings();
     let oldest = collection.oldest();
     let gap = after.0.saturating_add(1) < oldest.0 && after.position() + 1 < oldest.position();
@@ -82,11 +85,11 @@ fn held(collection: &dyn Collection, after: Seq) -> Result<()> {
         return Ok(());
     }
     let first = Seq(oldest.0.saturating_sub(1)).to_id();
-    let detail = format!("events after {after} are past the retention and no longer held: go on after {first}");
+    let detail = format!("events after {after} are past the retention and no longer held: resume after {first}");
     Err(Problem::new(Kind::Gone, detail).with("first", first))
 }
 
-/// A position: of an event, as streams give it, or of a write, as its answer gave it.
+/// Parses a position: that of an event, as streams send it, or that of a write, as its response gave it.
 fn position(name: &str, text: &str) -> Result<Seq> {
     if text.len() == SEQ_DIGITS {
         return Seq::from_id(text).map_err(|e| Problem::parameter(name, e.detail));

@@ -1,6 +1,6 @@
-//! Streams over a WebSocket: each event is a text message with its feature, which has its position in it.
+//! Streams over a WebSocket: each event is a text message with its feature, which contains its position.
 
-use super::follow::{End, Follower, Next};
+use super::follow::{End, Follower, Update};
 use crate::socket::ToClient;
 use axum::extract::ws::Message;
 use futures_util::SinkExt;
@@ -8,39 +8,40 @@ use meridian_model::Seq;
 use serde_json::json;
 use std::time::Duration;
 
-/// How long the last message may take to leave.
-const FAREWELL_MAX: Duration = Duration::from_secs(1);
+/// Max time to send the last message.
+const END_MESSAGE_MAX: Duration = Duration::from_secs(1);
 
-/// Sends until the stream ends.
+/// Sends updates until the stream ends.
 pub(super) async fn send(mut to: ToClient, mut follower: Follower) {
-    let mut next = Next::Alive(follower.at());
+    let mut update = Update::KeepAlive(follower.at());
     loop {
-        let messages: Vec<(Seq, String)> = match next {
-            Next::Events(events) => {
+        let messages: Vec<(Seq, String)> = match update {
+            Update::Events(events) => {
                 events.into_iter().map(|(seq, json)| (seq, String::from_utf8_lossy(&json).into_owned())).collect()
             }
-            Next::Alive(at) => vec![(at, json!({ "position": at.to_id() }).to_string())],
-            Next::Missing(detail) => vec![(follower.at(), json!({ "missing": detail }).to_string())],
-            Next::End(end) => return farewell(to, end).await,
+            Update::KeepAlive(at) => vec![(at, json!({ "position": at.to_id() }).to_string())],
+            Update::Missing(detail) => vec![(follower.at(), json!({ "missing": detail }).to_string())],
+            Update::End(end) => return send_end(to, end).await,
         };
         for (seq, text) in messages {
-            let patience = follower.patience(text.len());
-            match tokio::time::timeout(patience, to.send(Message::text(text))).await {
+            let send_timeout = follower.send_timeout(text.len());
+            match tokio::time::timeout(send_timeout, to.send(Message::text(text))).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return,
                 Err(_) => {
+                    // The client may have received this message in part: it resumes before it.
                     let end = follower.too_slow(Seq(seq.0.saturating_sub(1)));
-                    return farewell(to, end).await;
+                    return send_end(to, end).await;
                 }
             }
         }
-        (follower, next) = follower.next().await;
+        (follower, update) = follower.next().await;
     }
 }
 
-async fn farewell(mut to: ToClient, end: End) {
+async fn send_end(mut to: ToClient, end: End) {
     let text = json!({ "end": end.reason, "detail": end.detail, "after": end.after.to_id() }).to_string();
-    let _ = tokio::time::timeout(FAREWELL_MAX, async {
+    let _ = tokio::time::timeout(END_MESSAGE_MAX, async {
         to.send(Message::text(text)).await?;
         to.send(Message::Close(None)).await
     })

@@ -1,4 +1,4 @@
-//! Schemas of what clients send besides events: questions, saved searches, schemas, settings, backups.
+//! Schemas of request bodies besides events: questions, saved searches, schemas, settings, backups.
 
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,7 @@ fn moment() -> Value {
 fn question() -> Value {
     json!({
         "type": "object",
-        "description": "One of `keywords`, a place and `author` must be there; see docs/searches.md.",
+        "description": "One of `keywords`, a place and `author` is required; see docs/searches.md.",
         "properties": {
             "keywords": { "type": "string", "minLength": 1 },
             "near": { "type": "array", "minItems": 2, "maxItems": 2, "items": longitude() },
@@ -99,8 +99,8 @@ fn settings() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "retention": { "type": ["string", "null"], "description": "ISO 8601 duration; null for ever." },
-            "retention_bytes": { "type": ["integer", "null"], "minimum": 1, "description": "Bytes of events; null without limit." },
+            "retention": { "type": ["string", "null"], "description": "ISO 8601 duration; null keeps them for ever." },
+            "retention_bytes": { "type": ["integer", "null"], "minimum": 1, "description": "Bytes of events; null for no limit." },
             "properties": {
                 "type": "object",
                 "additionalProperties": { "type": "object" },
@@ -125,7 +125,7 @@ fn backup() -> Value {
             "have": {
                 "type": "object",
                 "additionalProperties": { "type": "integer", "minimum": 0, "maximum": 4_294_967_295_u64 },
-                "description": "Files that the folder has, with their checksums (CRC32C).",
+                "description": "Files in the folder, with their checksums (CRC32C).",
             },
         },
     })

@@ -1,7 +1,7 @@
-//! Paths of the collections that there are, with their queryables as parameters and their properties in bodies.
+//! Paths of the existing collections, with their queryables as parameters and their properties in bodies.
 //!
-//! A path without a variable goes before the template that it matches, so that it has every operation of the template.
-//! Clients such as GDAL look for a collection's queryables here and nowhere else.
+//! A path without a variable takes precedence over the template that it matches, so it has every operation of the
+//! template. Clients such as GDAL look for a collection's queryables only here.
 
 use super::{describe, reference};
 use crate::entry::Route;
@@ -12,12 +12,13 @@ use meridian_model::{Field, FieldType, GeometryType, IdRole, Schema};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Most properties that the document names: a tenant may have any number of collections, the document may not grow so.
+/// Max properties listed in the document. A tenant may have any number of collections, and the document must stay
+/// bounded.
 const PROPERTIES_MAX: usize = 10_000;
 /// Paths that each collection has under its own name.
 const TEMPLATES: [&str; 2] = ["/collections/{c}/items", "/collections/{c}/items/{id}"];
 
-/// Adds what each collection has of its own, in order, until [`PROPERTIES_MAX`] properties are named.
+/// Adds the paths and schemas of each collection, in order, until [`PROPERTIES_MAX`] properties are listed.
 pub fn insert(collections: &[(String, Arc<Schema>)], paths: &mut Map<String, Value>, schemas: &mut Value) {
     let mut named = 0;
     for (name, schema) in collections {
@@ -48,7 +49,8 @@ fn own(operation: &Route, path: &str, name: &str, schema: &Schema) -> Value {
     {
         let shown = queryables(schema).into_iter().filter(|f| !hidden(operation, &f.name));
         let (bare, other): (Vec<Field>, Vec<Field>) = shown.partition(|f| is_bare_name(&f.name));
-        // Clients that build CQL2 of these names do not quote them. What needs quotes stays what the template says.
+        // Clients that build CQL2 from these names do not quote them, so names that need quotes stay with the generic
+        // parameter.
         if other.is_empty() {
             parameters.retain(|p| *p != reference("parameters", "queryable"));
         }
@@ -60,7 +62,7 @@ fn own(operation: &Route, path: &str, name: &str, schema: &Schema) -> Value {
     described
 }
 
-/// What can be asked for by its own name: the id, and every field.
+/// The queryables that are parameters of their own: the id, and every field.
 fn queryables(schema: &Schema) -> Vec<Field> {
     let id = Field { name: schema.id_name.clone(), kind: FieldType::Text, required: false, title: None };
     let id = schema.field_index(&schema.id_name).is_none().then_some(id);
@@ -88,14 +90,14 @@ fn queryable(field: &Field) -> Value {
     })
 }
 
-/// Puts the collection's own events in place of events of any kind.
+/// Replaces the generic event schema by that of the collection.
 fn body(media: &mut Value, name: &str) {
     let own = reference("schemas", &component(name));
     let Some(schema) = media.get_mut("schema") else { return };
     if *schema == reference("schemas", "Feature") {
         *schema = own;
     } else if *schema == reference("schemas", "Patch") {
-        // Members that a patch leaves out stay as they are.
+        // A patch may omit any member.
         let properties = format!("#/components/schemas/{}/properties", component(name));
         *schema = json!({
             "type": "object",

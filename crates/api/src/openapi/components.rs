@@ -41,19 +41,23 @@ fn parameters() -> Value {
     let uris = crs::Crs::ALL.map(|c| c.uri());
     let system = || json!({ "type": "string", "format": "uri", "enum": uris, "default": uris[0] });
     for (name, description, schema) in [
-        ("f", "Format of the answer; goes before `Accept`.", json!({ "type": "string", "enum": words(PAGES) })),
+        (
+            "f",
+            "Format of the response; takes precedence over `Accept`.",
+            json!({ "type": "string", "enum": words(PAGES) }),
+        ),
         (
             "bbox",
             "Box: west, south, east, north (or six numbers with heights, which are ignored). West greater than east crosses the antimeridian.",
             json!({ "type": "array", "minItems": 4, "maxItems": 6, "oneOf": [{ "minItems": 4, "maxItems": 4 }, { "minItems": 6, "maxItems": 6 }], "items": { "type": "number" } }),
         ),
-        ("bbox-crs", "System of the numbers of `bbox`.", system()),
-        ("crs", "System of the coordinates of the answer.", system()),
-        ("filter-crs", "System of the coordinates in `filter`.", system()),
+        ("bbox-crs", "Coordinate reference system of `bbox`.", system()),
+        ("crs", "Coordinate reference system of the response.", system()),
+        ("filter-crs", "Coordinate reference system of `filter`.", system()),
         ("datetime", "Instant, or interval with `..` for an open end (RFC 3339).", text()),
         (
             "limit",
-            "Most events of a page; above 10000 is taken as 10000.",
+            "Max events of a page; more than 10000 is taken as 10000.",
             json!({ "type": "integer", "minimum": 1, "maximum": 10000, "default": 10 }),
         ),
         (
@@ -61,7 +65,7 @@ fn parameters() -> Value {
             "Counts per cell in this tile, even where its events are few.",
             json!({ "type": "boolean", "default": false }),
         ),
-        ("token", "Where the page begins; taken from a `next` link.", text()),
+        ("token", "Start of the page, from a `next` link.", text()),
         ("filter", "A CQL2 expression.", text()),
         (
             "filter-lang",
@@ -70,18 +74,14 @@ fn parameters() -> Value {
         ),
         (
             "near",
-            "Position (longitude,latitude): events come nearest first.",
+            "Position (longitude,latitude): events are ordered by distance, nearest first.",
             json!({ "type": "array", "minItems": 2, "maxItems": 2, "items": { "type": "number" } }),
         ),
-        (
-            "radius",
-            "Farthest distance from `near` in metres (great circle).",
-            json!({ "type": "number", "minimum": 0 }),
-        ),
+        ("radius", "Max distance from `near` in metres (great circle).", json!({ "type": "number", "minimum": 0 })),
         ("nearest", "Only the k events nearest to `near`.", json!({ "type": "integer", "minimum": 1 })),
         (
             "properties",
-            "Names of the properties wanted, with commas between.",
+            "Names of the properties to return, separated by commas.",
             json!({ "type": "array", "items": { "type": "string" } }),
         ),
         (
@@ -97,18 +97,22 @@ fn parameters() -> Value {
         ("track", "An object's id: its events as one line.", text()),
         (
             "after",
-            "Of objects and saved searches: only those whose names come after this one; a `next` link has it. Of packets: only those with greater numbers. Of streams: only events after this position, which an event or the answer to a write gave.",
+            "For objects and saved searches: only those whose names sort after this one; a `next` link has it. For packets: only those with greater numbers. For streams: only events after this position, which an event or the response to a write contains.",
             text(),
         ),
         (
             "when",
-            "What is told of moving objects: some of `enter`, `inside` and `exit`, with commas between.",
+            "Transitions of moving objects to report: some of `enter`, `inside` and `exit`, separated by commas.",
             json!({ "type": "array", "items": { "type": "string", "enum": ["enter", "inside", "exit"] } }),
         ),
-        ("simplify", "How far the line of `track` may be off, in metres.", json!({ "type": "number", "minimum": 0 })),
+        (
+            "simplify",
+            "Max deviation of the simplified `track` line, in metres.",
+            json!({ "type": "number", "minimum": 0 }),
+        ),
         (
             "explain",
-            "Answer what the question visits and prunes instead.",
+            "Return what the query visits and prunes instead of its result.",
             json!({ "type": "boolean", "default": false }),
         ),
         ("timeout", "Deadline in milliseconds.", json!({ "type": "integer", "minimum": 1 })),
@@ -119,7 +123,7 @@ fn parameters() -> Value {
         ),
         ("window", "Length of the windows of time (ISO 8601 duration).", text()),
         ("zone", "Time zone whose midnight windows are aligned to.", json!({ "type": "string", "default": "UTC" })),
-        ("empty", "Give empty windows too.", json!({ "type": "boolean", "default": false })),
+        ("empty", "Include empty windows.", json!({ "type": "boolean", "default": false })),
         ("by", "Property to group by.", text()),
         ("width", "Columns of the grid.", json!({ "type": "integer", "minimum": 1, "maximum": 4096 })),
         ("height", "Rows of the grid.", json!({ "type": "integer", "minimum": 1, "maximum": 4096 })),
@@ -136,7 +140,7 @@ fn parameters() -> Value {
         ),
         (
             "confirm",
-            "Most events that the new retention may remove; without it a retention that removes any answers 409 with their number.",
+            "Max events that the new retention may remove; without it, a retention that removes any gets 409 with their number.",
             json!({ "type": "integer", "minimum": 0, "default": 0 }),
         ),
         (
@@ -152,7 +156,10 @@ fn parameters() -> Value {
         [("f-events", words(EVENTS)), ("f-table", words(GROUPS)), ("f-tile", vec!["mvt"]), ("f-json", vec!["json"])]
     {
         let schema = json!({ "type": "string", "enum": words });
-        all.insert(name.into(), parameter("f", "query", "Format of the answer; goes before `Accept`.", schema));
+        all.insert(
+            name.into(),
+            parameter("f", "query", "Format of the response; takes precedence over `Accept`.", schema),
+        );
     }
     all.insert(
         "queryable".into(),
@@ -165,14 +172,17 @@ fn parameters() -> Value {
     for (name, description) in [
         (
             "Idempotency-Key",
-            "A name for this write: sent again with the same events, it changes nothing; with others it is refused (422).",
+            "A key for this write: sent again with the same events, it changes nothing; with others, it is refused (422).",
         ),
-        ("Content-Crs", "System of the positions of a GeoJSON body: a URI in angle brackets; CRS84 without it."),
-        ("Prefer", "`handling=lenient` takes a body without the heights and ids that cannot be kept, and counts them."),
+        ("Content-Crs", "Coordinate reference system of a GeoJSON body: a URI in angle brackets; CRS84 without it."),
+        (
+            "Prefer",
+            "`handling=lenient` accepts a body without the heights and ids that cannot be stored, and counts them.",
+        ),
         ("Meridian-Timeout", "Deadline in milliseconds."),
         (
             "Last-Event-ID",
-            "The last packet, or the position of the last event, that the client has: it gets those after it.",
+            "The last packet, or the position of the last event, that the client has: the response starts after it.",
         ),
     ] {
         all.insert(name.into(), parameter(name, "header", description, text()));
@@ -194,14 +204,14 @@ fn words(formats: &[Format]) -> Vec<&'static str> {
     formats.iter().map(|f| f.word()).collect()
 }
 
-/// An answer that is one of several documents.
+/// A response that is one of several documents.
 fn one_of(names: [&str; 2]) -> Value {
     json!({ "anyOf": names.map(|name| json!({ "$ref": format!("#/components/schemas/{name}") })) })
 }
 
 fn schemas() -> Value {
     let mut schemas = contract::components();
-    // What has no type here: texts, bytes, and documents whose form another standard defines.
+    // Schemas without a Rust type: texts, bytes, and documents that another standard defines.
     schemas.extend(
         [
             ("Text", json!({ "type": "string" })),

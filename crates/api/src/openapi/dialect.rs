@@ -1,5 +1,4 @@
-//! The schemas of the document are written as JSON Schema 2020-12, which is what OpenAPI 3.1 takes; this makes of
-//! them what OpenAPI 3.0 takes.
+//! Converts schemas from JSON Schema 2020-12, which OpenAPI 3.1 uses, to the dialect of OpenAPI 3.0.
 
 use serde_json::{Value, json};
 

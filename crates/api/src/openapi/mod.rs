@@ -1,6 +1,7 @@
 //! The API described as OpenAPI: 3.0 at `/api` (what the OGC class `oas30` asks for), 3.1 at `/openapi.json`.
 //!
-//! Both documents come from the route table. Beside it stand the collections that there are, each with its own properties.
+//! Both documents are generated from the route table. They also list the existing collections, each with its own
+//! properties.
 
 mod bodies;
 mod collections;
@@ -8,7 +9,7 @@ mod components;
 mod dialect;
 mod statuses;
 
-use crate::entry::{Route, Taken};
+use crate::entry::{RequestBody, Route};
 use crate::html;
 use crate::links::{OPENAPI_30, OPENAPI_31};
 use crate::params::Params;
@@ -59,7 +60,7 @@ fn collections_of(state: &AppState) -> Vec<(String, Arc<Schema>)> {
     described
 }
 
-/// The whole document, with what each of these collections has of its own.
+/// The complete document, including these collections.
 pub fn document(version: Version, server: &str, collections: &[(String, Arc<Schema>)]) -> Value {
     let mut paths = Map::new();
     for operation in ROUTES {
@@ -90,7 +91,7 @@ pub fn document(version: Version, server: &str, collections: &[(String, Arc<Sche
     document
 }
 
-/// An operation at its own path, or at one where some of the variables are filled in.
+/// An operation at its own path, or at a path with some of the variables filled in.
 fn describe(operation: &Route, path: &str) -> Value {
     let in_path = path.split('/').filter_map(|s| s.strip_prefix('{')?.strip_suffix('}'));
     let parameters: Vec<Value> = in_path
@@ -118,8 +119,9 @@ fn describe(operation: &Route, path: &str) -> Value {
         "parameters": parameters,
         "responses": responses,
     });
-    if let Some(Taken { description, takes }) = operation.body {
-        described["requestBody"] = json!({ "description": description, "required": true, "content": content(takes) });
+    if let Some(RequestBody { description, media_types }) = operation.body {
+        described["requestBody"] =
+            json!({ "description": description, "required": true, "content": content(media_types) });
     }
     described
 }
@@ -191,7 +193,7 @@ mod tests {
         }
         let found = std::fs::read_to_string(&path).unwrap_or_default();
         let hint =
-            "docs/openapi.json is not what the types say: MERIDIAN_WRITE_DOCS=1 cargo test --workspace --lib openapi";
+            "docs/openapi.json differs from the types: MERIDIAN_WRITE_DOCS=1 cargo test --workspace --lib openapi";
         assert!(found == written, "{hint}; then npm --prefix web run contract");
     }
 

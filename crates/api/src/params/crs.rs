@@ -5,7 +5,7 @@ use crate::respond::CONTENT_CRS;
 use axum::http::HeaderMap;
 pub use meridian_model::Crs;
 
-/// Reads the system that the parameter or header `name` names.
+/// Parses the reference system in the parameter or header `name`.
 pub fn parse(name: &str, text: &str) -> Result<Crs> {
     Crs::from_name(text).ok_or_else(|| {
         let expected = Crs::ALL.map(Crs::uri).join(", ");
@@ -13,7 +13,7 @@ pub fn parse(name: &str, text: &str) -> Result<Crs> {
     })
 }
 
-/// The system of a request's body: that of `Content-Crs`, a URI in angle brackets, else CRS84.
+/// The reference system of a request's body: that of `Content-Crs`, a URI in angle brackets, else CRS84.
 pub fn of_body(headers: &HeaderMap) -> Result<Crs> {
     let mut values = headers.get_all(&CONTENT_CRS).iter();
     let Some(value) = values.next() else { return Ok(Crs::Crs84) };
@@ -25,7 +25,7 @@ pub fn of_body(headers: &HeaderMap) -> Result<Crs> {
     parse("Content-Crs", bare)
 }
 
-/// Reads `bbox` (four numbers, or six with heights, which are ignored) in `crs` as west, south, east and north in
+/// Parses `bbox` (four numbers, or six with heights, which are ignored) in `crs` into west, south, east and north in
 /// degrees. West greater than east crosses the antimeridian.
 pub fn parse_bbox(text: &str, crs: Crs) -> Result<[f64; 4]> {
     let numbers = super::numbers("bbox", text)?;
@@ -42,7 +42,7 @@ pub fn parse_bbox(text: &str, crs: Crs) -> Result<[f64; 4]> {
     let (west, south) = crs.to_lon_lat(x1, y1);
     let (east, north) = crs.to_lon_lat(x2, y2);
     for (lon, lat) in [(west, south), (east, north)] {
-        // Clients send the edge of the Mercator square with rounding; a hair over the edge is the edge.
+        // Clients send the edge of the Mercator square rounded, so a value slightly beyond it counts as the edge.
         let lon = if (lon.abs() - 180.0).abs() < 1e-6 { lon.clamp(-180.0, 180.0) } else { lon };
         meridian_model::geometry::validate_position(lon, lat).map_err(|e| Problem::parameter("bbox", e.detail))?;
     }

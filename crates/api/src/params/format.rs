@@ -1,14 +1,14 @@
-//! Which representation the client wants: `f=` first, then `Accept`.
+//! Content negotiation: `f=` first, then `Accept`.
 
 use crate::problem::{Kind, Problem, Result};
 use axum::http::{HeaderMap, header};
 
-/// A representation.
+/// A representation of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// JSON; for events GeoJSON.
     Json,
-    /// A page for people.
+    /// An HTML page.
     Html,
     /// Comma-separated values.
     Csv,
@@ -22,16 +22,16 @@ pub enum Format {
     Parquet,
 }
 
-/// What resources without events are served as.
+/// Formats of resources without events.
 pub const PAGES: &[Format] = &[Format::Json, Format::Html];
-/// What the groups of an aggregate are served as.
+/// Formats of the groups of an aggregate.
 pub const GROUPS: &[Format] = &[Format::Json, Format::Csv];
-/// What events are served as.
+/// Formats of events.
 pub const EVENTS: &[Format] =
     &[Format::Json, Format::Html, Format::Csv, Format::NdJson, Format::GeoJsonSeq, Format::Arrow, Format::Parquet];
 
 impl Format {
-    /// The word in `f=`.
+    /// The value of `f=`.
     pub fn word(self) -> &'static str {
         match self {
             Format::Json => "json",
@@ -57,13 +57,13 @@ impl Format {
         }
     }
 
-    /// The media type without its parameters, as links name it.
+    /// The media type without its parameters, for links.
     pub fn link_type(self) -> &'static str {
         let whole = self.media_type();
         whole.split_once(';').map_or(whole, |(essence, _)| essence)
     }
 
-    /// Whether the format has no place for links and so streams the whole result when no limit is named.
+    /// Whether the format has no links, and so streams the complete result when no limit is given.
     pub fn is_bulk(self) -> bool {
         !matches!(self, Format::Json | Format::Html)
     }
@@ -79,7 +79,7 @@ impl Format {
             "application/geo+json-seq" | "application/json-seq" => Format::GeoJsonSeq,
             "application/vnd.apache.arrow.stream" => Format::Arrow,
             "application/vnd.apache.parquet" | "application/x-parquet" => Format::Parquet,
-            // Clients name what a resource is: OpenAPI, a problem, a schema. All of it is JSON.
+            // Clients may name the kind of the resource: OpenAPI, a problem, a schema. All of them are JSON.
             other if other.ends_with("+json") => Format::Json,
             _ => return None,
         })
@@ -114,7 +114,7 @@ pub fn choose(f: Option<String>, headers: &HeaderMap, offered: &[Format]) -> Res
         let wildcard = media_type.contains('*');
         let format =
             if wildcard && media_type != "text/*" { Some(offered[0]) } else { Format::of_media_type(&media_type) };
-        // A wildcard is the client's last choice however it is weighted: browsers send it beside text/html.
+        // A wildcard is the client's last choice, whatever its weight: browsers send it beside text/html.
         let weight = if wildcard { quality * 0.5 } else { quality };
         if let Some(format) = format.filter(|f| offered.contains(f))
             && quality > 0.0

@@ -1,4 +1,4 @@
-//! Query parameters, read strictly: a name that the route does not know is a mistake, never silence.
+//! Query parameters, parsed strictly: a name that the route does not know is an error.
 
 mod cql_text;
 pub mod crs;
@@ -10,16 +10,16 @@ use crate::problem::{Kind, Problem, Result};
 use percent_encoding::percent_decode_str;
 use std::time::Duration;
 
-/// The parameters of one request, taken one by one; what is left over at the end is unknown.
+/// The parameters of one request. The handler takes them one by one; what is left at the end is unknown.
 #[derive(Debug, Clone, Default)]
 pub struct Params {
     pairs: Vec<(String, String)>,
-    /// Every name that was asked for, for the message about unknown ones.
+    /// Every name that the handler asked for, for the message about unknown ones.
     known: Vec<&'static str>,
 }
 
 impl Params {
-    /// Splits and decodes a query string. A name given twice is refused: which one counts would be a guess.
+    /// Splits and decodes a query string. A repeated name is refused, since either value could be meant.
     pub fn parse(query: Option<&str>) -> Result<Params> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for part in query.unwrap_or_default().split('&').filter(|p| !p.is_empty()) {
@@ -33,7 +33,7 @@ impl Params {
         Ok(Params { pairs, known: Vec::new() })
     }
 
-    /// Takes a parameter, if it is there.
+    /// Takes a parameter, if the request has it.
     pub fn take(&mut self, name: &'static str) -> Option<String> {
         self.known.push(name);
         self.take_other(name)
@@ -45,7 +45,7 @@ impl Params {
         Some(self.pairs.remove(at).1)
     }
 
-    /// Takes a whole number of at least 1 (`what` says of what), capped at `max`.
+    /// Takes a whole number of at least 1, capped at `max`.
     pub fn take_count(&mut self, name: &'static str, max: usize) -> Result<Option<usize>> {
         let Some(text) = self.take(name) else { return Ok(None) };
         let wrong =
@@ -54,7 +54,7 @@ impl Params {
         if !digits {
             return Err(wrong());
         }
-        // More digits than a number holds is still a number over the cap.
+        // A number with more digits than the type holds is still over the cap.
         let count = text.parse::<u64>().map_or(max, |n| usize::try_from(n).unwrap_or(max).min(max));
         if count == 0 { Err(wrong()) } else { Ok(Some(count)) }
     }
@@ -78,12 +78,12 @@ impl Params {
         self.take("timeout").map(|text| timeout("timeout", &text)).transpose()
     }
 
-    /// Names left over.
-    pub fn rest(&self) -> impl Iterator<Item = &str> {
+    /// Names that were not taken.
+    pub fn remaining(&self) -> impl Iterator<Item = &str> {
         self.pairs.iter().map(|(n, _)| n.as_str())
     }
 
-    /// Ends the reading: refuses what was not taken, naming it and what the route knows.
+    /// Refuses parameters that were not taken; the problem names the first and lists those that the route knows.
     pub fn finish(self) -> Result<()> {
         self.finish_with(&[])
     }
@@ -120,7 +120,7 @@ pub fn number(name: &str, text: &str) -> Result<f64> {
     }
 }
 
-/// Reads finite numbers with commas between.
+/// Reads finite numbers separated by commas.
 pub fn numbers(name: &str, text: &str) -> Result<Vec<f64>> {
     text.split(',').map(|part| number(name, part)).collect()
 }

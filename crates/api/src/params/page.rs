@@ -1,14 +1,14 @@
-//! Which part of an answer, in which order and with which properties.
+//! Parameters of a page: its size, its properties and its consistency.
 
 use super::Params;
 use crate::problem::{Problem, Result};
 use meridian_model::Schema;
 
-/// Events of a page when no limit is named.
+/// Default number of events on a page.
 pub const LIMIT_DEFAULT: usize = 10;
-/// Most events of a page that carries links: a greater limit is taken as this one, and the page links the next.
+/// Max events on a page with links. A greater limit is reduced to it, and the page links to the next.
 pub const LIMIT_MAX: usize = 10_000;
-/// Most events of a limit where the answer is a stream: more than any collection holds.
+/// Max limit of a streamed response: more than any collection holds.
 pub const LIMIT_STREAM_MAX: usize = 1 << 48;
 
 /// Takes `properties`: names of the schema, without repeats.
@@ -30,7 +30,7 @@ pub fn take_properties(params: &mut Params, schema: &Schema) -> Result<Option<Ve
     Ok(Some(names))
 }
 
-/// Takes `consistency`. One process serves every read from its newest snapshot, so both words are kept.
+/// Takes `consistency`. One process serves every read from its newest snapshot, so both values are satisfied.
 pub fn take_consistency(params: &mut Params) -> Result<&'static str> {
     match params.take("consistency").as_deref() {
         None | Some("immediate") => Ok("immediate"),
@@ -39,7 +39,7 @@ pub fn take_consistency(params: &mut Params) -> Result<&'static str> {
     }
 }
 
-/// The fields for messages.
+/// The names of the fields, for error messages.
 pub fn field_names(schema: &Schema) -> String {
     match schema.fields.len() {
         0 => "none".to_owned(),

@@ -1,4 +1,4 @@
-//! What a request asks for: `bbox`, `datetime`, `near`, `filter` and queryables become one predicate.
+//! The query of a request: `bbox`, `datetime`, `near`, `filter` and queryables become one predicate.
 
 use super::cql_text;
 use super::crs::{self, Crs};
@@ -7,29 +7,29 @@ use crate::problem::{Problem, Result};
 use meridian_model::filter::{self, ArrayOp, Comparison, Expr, Operand, Predicate};
 use meridian_model::{FieldType, Interval, Invalid, Schema};
 
-/// Greatest radius: half the circumference of the earth, in metres, and a little.
+/// Max radius in metres: a little over half the circumference of the earth.
 const RADIUS_MAX_M: f64 = 20_100_000.0;
 
-/// Which events a request asks for, and around which place.
+/// Which events a request selects, and the position to order them by.
 #[derive(Debug, Clone)]
 pub struct Question {
     /// All conditions together.
     pub predicate: Predicate,
-    /// The place to order by, in degrees.
+    /// The position to order by, longitude and latitude in degrees.
     pub near: Option<(f64, f64)>,
-    /// Whether events that a collection of mode `latest` does not show are asked for as well.
+    /// Whether to include events that a collection of mode `latest` does not show.
     pub history: bool,
-    /// What was asked, as written, so that a page token belongs to one question.
-    pub asked: Vec<String>,
+    /// The parameters as the client wrote them: they bind a page token to one query.
+    pub terms: Vec<String>,
 }
 
 impl Question {
-    /// Takes the parameters of the question; queryables are taken after all fixed names, so call it when those are read.
+    /// Takes the parameters of the query. Queryables are taken after all fixed names, so call it last.
     pub fn take(params: &mut Params, schema: &Schema) -> Result<Question> {
-        let mut asked = Asked::default();
+        let mut terms = Terms::default();
         let mut parts = Vec::new();
-        let bbox_crs = asked.take(params, "bbox-crs").map(|c| crs::parse("bbox-crs", &c)).transpose()?;
-        match asked.take(params, "bbox") {
+        let bbox_crs = terms.take(params, "bbox-crs").map(|c| crs::parse("bbox-crs", &c)).transpose()?;
+        match terms.take(params, "bbox") {
             Some(text) => {
                 has_place(schema, "bbox")?;
                 let [west, south, east, north] = crs::parse_bbox(&text, bbox_crs.unwrap_or_default())?;
@@ -38,17 +38,17 @@ impl Question {
             None if bbox_crs.is_some() => return Err(Problem::parameter("bbox-crs", "given without a bbox")),
             None => {}
         }
-        if let Some(text) = asked.take(params, "datetime") {
+        if let Some(text) = terms.take(params, "datetime") {
             has_time(schema, "datetime")?;
             parts.push(Predicate::interval(
                 Interval::parse(&text).map_err(|e| Problem::invalid_parameter("datetime", e))?,
             ));
         }
-        let near = asked.take(params, "near").map(|text| position("near", &text)).transpose()?;
+        let near = terms.take(params, "near").map(|text| position("near", &text)).transpose()?;
         if near.is_some() {
             has_place(schema, "near")?;
         }
-        match (near, asked.take(params, "radius")) {
+        match (near, terms.take(params, "radius")) {
             (_, None) => {}
             (None, Some(_)) => return Err(Problem::parameter("radius", "given without near=longitude,latitude")),
             (Some((lon, lat)), Some(text)) => {
@@ -59,22 +59,22 @@ impl Question {
                 parts.push(Predicate::near(lon, lat, radius_m.min(RADIUS_MAX_M)));
             }
         }
-        if let Some(expr) = take_filter(&mut asked, params, schema)? {
+        if let Some(expr) = take_filter(&mut terms, params, schema)? {
             parts.push(Predicate::bind(&expr, schema).map_err(|e| Problem::invalid_parameter("filter", e))?);
         }
-        for expr in take_queryables(&mut asked, params, schema)? {
+        for expr in take_queryables(&mut terms, params, schema)? {
             parts.push(Predicate::bind(&expr.1, schema).map_err(|e| Problem::invalid_parameter(expr.0, e))?);
         }
-        let history = match asked.take(params, "history").as_deref() {
+        let history = match terms.take(params, "history").as_deref() {
             None | Some("false") => false,
             Some("true") => true,
             Some(other) => return Err(Problem::parameter("history", format!("{other:?}: expected true or false"))),
         };
-        Ok(Question { predicate: Predicate::and(parts), near, history, asked: asked.0 })
+        Ok(Question { predicate: Predicate::and(parts), near, history, terms: terms.0 })
     }
 }
 
-/// Refuses a question about places to a collection that has none; `blamed` is the parameter that asks.
+/// Refuses a spatial query on a collection without geometries; `blamed` is the parameter that makes it one.
 pub fn has_place(schema: &Schema, blamed: &'static str) -> Result<()> {
     match schema.geometry {
         Some(_) => Ok(()),
@@ -82,11 +82,11 @@ pub fn has_place(schema: &Schema, blamed: &'static str) -> Result<()> {
     }
 }
 
-/// Refuses a question about time to a collection that has none.
+/// Refuses a temporal query on a collection without times.
 pub fn has_time(schema: &Schema, blamed: &'static str) -> Result<()> {
     match schema.has_time() {
         true => Ok(()),
-        false => Err(Problem::parameter(blamed, "this collection has no times: none of its fields says when")),
+        false => Err(Problem::parameter(blamed, "this collection has no times: none of its fields is a time")),
     }
 }
 
@@ -96,11 +96,11 @@ pub fn queryable_names(schema: &Schema) -> Vec<&str> {
     std::iter::once(schema.id_name.as_str()).chain(fields).collect()
 }
 
-/// Remembers what was taken.
+/// Records the parameters that were taken.
 #[derive(Default)]
-struct Asked(Vec<String>);
+struct Terms(Vec<String>);
 
-impl Asked {
+impl Terms {
     fn take(&mut self, params: &mut Params, name: &'static str) -> Option<String> {
         let value = params.take(name)?;
         self.0.push(format!("{name}={value}"));
@@ -108,10 +108,10 @@ impl Asked {
     }
 }
 
-fn take_filter(asked: &mut Asked, params: &mut Params, schema: &Schema) -> Result<Option<Expr>> {
-    let lang = asked.take(params, "filter-lang");
-    let system = asked.take(params, "filter-crs").map(|c| crs::parse("filter-crs", &c)).transpose()?;
-    let Some(text) = asked.take(params, "filter") else {
+fn take_filter(terms: &mut Terms, params: &mut Params, schema: &Schema) -> Result<Option<Expr>> {
+    let lang = terms.take(params, "filter-lang");
+    let system = terms.take(params, "filter-crs").map(|c| crs::parse("filter-crs", &c)).transpose()?;
+    let Some(text) = terms.take(params, "filter") else {
         return match (lang, system) {
             (None, None) => Ok(None),
             (Some(_), _) => Err(Problem::parameter("filter-lang", "given without a filter")),
@@ -140,7 +140,7 @@ fn take_filter(asked: &mut Asked, params: &mut Params, schema: &Schema) -> Resul
     }))
 }
 
-/// The same filter with its geometries in degrees of longitude and latitude.
+/// The filter with its geometries in degrees of longitude and latitude.
 fn to_lon_lat(expr: Expr, crs: Crs) -> Expr {
     let each = |list: Vec<Expr>| list.into_iter().map(|e| to_lon_lat(e, crs)).collect();
     match expr {
@@ -150,7 +150,7 @@ fn to_lon_lat(expr: Expr, crs: Crs) -> Expr {
         Expr::Spatial { op, left, right } => {
             Expr::Spatial { op, left: place_to_lon_lat(left, crs), right: place_to_lon_lat(right, crs) }
         }
-        // Geometries stand in spatial functions only.
+        // Geometries occur in spatial functions only.
         other => other,
     }
 }
@@ -168,12 +168,12 @@ fn place_to_lon_lat(operand: Operand, crs: Crs) -> Operand {
 
 /// Queryables given as parameters of their own name: equality, or membership in a list.
 ///
-/// Each with its name, which is to blame where it does not fit.
-fn take_queryables<'a>(asked: &mut Asked, params: &mut Params, schema: &'a Schema) -> Result<Vec<(&'a str, Expr)>> {
+/// Each comes with its name, for the error message.
+fn take_queryables<'a>(terms: &mut Terms, params: &mut Params, schema: &'a Schema) -> Result<Vec<(&'a str, Expr)>> {
     let mut found = Vec::new();
     for name in queryable_names(schema) {
         let Some(text) = params.take_other(name) else { continue };
-        asked.0.push(format!("{name}={text}"));
+        terms.0.push(format!("{name}={text}"));
         let wrong = |expected: &str| Problem::parameter(name, format!("{text:?} is not {expected}"));
         let property = Operand::Property(name.to_owned());
         let kind = schema.field_index(name).map_or(FieldType::Text, |i| schema.fields[i].kind);

@@ -6,18 +6,18 @@ use arrow_array::Array;
 use meridian_backend::RowSink;
 use meridian_model::{Batch, FieldColumn, Layout, Projection, Schema, Seq};
 
-/// The list of no places, where no collection holds any.
+/// The empty list, for when the collection does not exist.
 pub const NONE: &[u8] = b"{\"totalPlaces\":0,\"places\":[]}";
-/// Bytes set aside for one place.
+/// Buffer capacity for one place, in bytes.
 const PLACE_BYTES: usize = 256;
 
-/// The beginnings of the members of [`TEXTS`], in the same order.
+/// The JSON prefixes of the members in [`TEXTS`], in the same order.
 const MEMBERS: [&str; 6] =
     [",\"name\":", ",\"address\":", ",\"city\":", ",\"state\":", ",\"zipCode\":", ",\"telephoneNumber\":"];
 
-/// Places in the making: a list of them, or one alone.
+/// A JSON document being written: a list of places, or one place.
 pub struct PlaceWriter {
-    /// For each text that the collection has: the beginning of its member, and its field.
+    /// For each text field of the collection: the JSON prefix of its member, and the field.
     texts: Vec<(&'static str, usize)>,
     out: Vec<u8>,
     list: bool,
@@ -25,17 +25,17 @@ pub struct PlaceWriter {
 }
 
 impl PlaceWriter {
-    /// A list.
+    /// A writer of a list.
     pub fn list() -> PlaceWriter {
         PlaceWriter { texts: Vec::with_capacity(TEXTS.len()), out: Vec::new(), list: true, first: true }
     }
 
-    /// One place alone.
+    /// A writer of one place.
     pub fn one() -> PlaceWriter {
         PlaceWriter { list: false, ..PlaceWriter::list() }
     }
 
-    /// The whole document.
+    /// The complete document.
     pub fn finish(mut self) -> Vec<u8> {
         if self.list {
             self.out.extend_from_slice(b"]}");
@@ -109,7 +109,7 @@ fn write_place(
     out.push(b'}');
 }
 
-/// Kilometres with two decimals.
+/// Writes kilometres with two decimals.
 fn write_km(metres: f64, out: &mut Vec<u8>) {
     let hundredths = (metres / 10.0).round() as u64;
     out.extend_from_slice(itoa::Buffer::new().format(hundredths / 100).as_bytes());

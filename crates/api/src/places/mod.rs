@@ -1,19 +1,19 @@
-//! The places profile: eight calls on the collection `places`, as clients of an R-tree places API know them.
+//! The places profile: eight operations on the collection `places`, compatible with an R-tree places API.
 //!
 //! `near` is the hot path of the comparison with other servers. It runs on the thread that read the request as long
-//! as it has little to read (the hop to a blocking thread and back costs more than the question), and writes its
-//! answer straight into one buffer.
+//! as it has little to read, since the hop to a blocking thread and back costs more than the query. It writes its
+//! response straight into one buffer.
 
 mod answer;
 mod new;
 
 use crate::body;
 use crate::entry::{self, Path};
+use crate::errors;
 use crate::items::room;
 use crate::limiter::Permit;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
-use crate::snapshot as edge;
 use crate::state::AppState;
 use crate::stream::{self, Run};
 use answer::PlaceWriter;
@@ -30,21 +30,21 @@ use std::time::{Duration, Instant};
 
 /// Name of the collection.
 pub const COLLECTION: &str = "places";
-/// Where the profile lives.
+/// Base path of the profile.
 const BASE: &str = "/api/v0/places";
 /// Places of a page.
 const PAGE: usize = 25;
 /// Radius when none is named, in kilometres.
 const RADIUS_DEFAULT_KM: f64 = 0.5;
-/// Greatest radius in kilometres; a greater one is taken as this one.
+/// Max radius in kilometres; a greater one is reduced to it.
 const RADIUS_MAX_KM: f64 = 50.0;
-/// Rows that a question may read on the thread that took the request; more go to a blocking thread.
+/// Max rows that a query reads on the thread that took the request; more are read on a blocking thread.
 const ROWS_INLINE_MAX: usize = 16_384;
 
 /// Texts of a place by their names in JSON, in order.
 const TEXTS: [&str; 6] = ["name", "address", "city", "state", "zipCode", "telephoneNumber"];
 
-/// Makes one collection of many first uses.
+/// State of the places profile: its lock lets concurrent first writes create the collection once.
 #[derive(Default)]
 pub struct Places {
     making: parking_lot::Mutex<()>,
@@ -62,7 +62,7 @@ fn schema() -> Schema {
     }
 }
 
-/// The collection, made if it is not there. Making it syncs a folder: call it where blocking is allowed, or when it is there.
+/// The collection, created if it does not exist. Creating it syncs a folder, so call it where blocking is allowed.
 fn make(state: &AppState) -> Result<Arc<dyn Collection>> {
     let _one_at_a_time = state.places.making.lock();
     if let Some(collection) = existing(state)? {
@@ -71,11 +71,11 @@ fn make(state: &AppState) -> Result<Arc<dyn Collection>> {
     let settings = Settings { durability: state.config.places_durability, ..Settings::default() };
     match state.backend.create(&state.config.tenant, COLLECTION, schema(), settings) {
         Err(StoreError::Exists { .. }) => state.collection(COLLECTION),
-        made => made.map_err(edge::store_problem),
+        made => made.map_err(errors::store_problem),
     }
 }
 
-/// The collection, if a place was ever added. Only a write makes it: a GET changes nothing.
+/// The collection, if a place was ever added. Only a write creates it: a GET changes nothing.
 fn existing(state: &AppState) -> Result<Option<Arc<dyn Collection>>> {
     match state.collection(COLLECTION) {
         Ok(collection) => Ok(Some(collection)),
@@ -84,7 +84,7 @@ fn existing(state: &AppState) -> Result<Option<Arc<dyn Collection>>> {
     }
 }
 
-/// The collection for a write, made by the first.
+/// The collection for a write; the first write creates it.
 async fn collection(state: &AppState) -> Result<Arc<dyn Collection>> {
     if let Some(collection) = existing(state)? {
         return Ok(collection);
@@ -97,11 +97,11 @@ async fn collection(state: &AppState) -> Result<Arc<dyn Collection>> {
 /// them, nearest first.
 pub async fn near(
     state: &AppState,
-    (segments, query): (&Params<'_, '_>, Option<&str>),
+    (segments, query_string): (&Params<'_, '_>, Option<&str>),
     permit: Option<Permit>,
     deadline: Instant,
 ) -> Result<Response> {
-    let Some(permit) = permit else { return Err(Problem::internal("a near question without a place")) };
+    let Some(permit) = permit else { return Err(Problem::internal("a near query without a permit")) };
     let text = |name: &str| segments.get(name).map(entry::decoded).transpose();
     let radius_km = match text("radiusKm")?.map(|r| r.parse::<f64>().map_err(|_| r)) {
         None | Some(Ok(0.0)) => RADIUS_DEFAULT_KM,
@@ -111,19 +111,19 @@ pub async fn near(
     };
     let lat = coordinate("latitude", &text("latitude")?.unwrap_or_default(), 90.0)?;
     let lon = coordinate("longitude", &text("longitude")?.unwrap_or_default(), 180.0)?;
-    let page = page(query);
+    let page = page(query_string);
     let Some(collection) = existing(state)? else { return Ok(json(StatusCode::OK, answer::NONE.to_vec())) };
     let question = Near { lon, lat, radius_m: radius_km * 1000.0, skip: page.saturating_mul(PAGE), limit: PAGE };
-    let ask = move |rows_max| -> Result<Option<Vec<u8>>> {
+    let query = move |rows_max| -> Result<Option<Vec<u8>>> {
         let mut out = PlaceWriter::list();
-        let asked = collection.near(&question, rows_max, &mut out).map_err(edge::store_problem)?;
-        Ok(asked.then(|| out.finish()))
+        let done = collection.near(&question, rows_max, &mut out).map_err(errors::store_problem)?;
+        Ok(done.then(|| out.finish()))
     };
-    let bytes = match ask(Some(ROWS_INLINE_MAX))? {
+    let bytes = match query(Some(ROWS_INLINE_MAX))? {
         Some(bytes) => bytes,
         None => {
             let run = Run::new(state, permit, Duration::ZERO, deadline);
-            stream::run(run, move |_| Ok(ask(None)?.unwrap_or_default())).await?
+            stream::run(run, move |_| Ok(query(None)?.unwrap_or_default())).await?
         }
     };
     Ok(json(StatusCode::OK, bytes))
@@ -136,7 +136,7 @@ pub async fn list(State(state): State<AppState>, RawQuery(query): RawQuery, cont
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     let bytes = stream::run(run, move |control| {
         let mut out = PlaceWriter::list();
-        collection.page(page.saturating_mul(PAGE) as u64, PAGE, control, &mut out).map_err(edge::problem)?;
+        collection.page(page.saturating_mul(PAGE) as u64, PAGE, control, &mut out).map_err(errors::query_problem)?;
         Ok(out.finish())
     });
     Ok(json(StatusCode::OK, bytes.await?))
@@ -149,7 +149,7 @@ pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context:
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
         let mut out = PlaceWriter::one();
-        match collection.find(&id, &mut out).map_err(edge::store_problem)? {
+        match collection.find(&id, &mut out).map_err(errors::store_problem)? {
             true => Ok(json(StatusCode::OK, out.finish())),
             false => Err(missing(&id)),
         }
@@ -165,7 +165,7 @@ pub async fn random(State(state): State<AppState>, context: Context) -> Result<R
     let shared = state.clone();
     stream::run(run, move |control| {
         let mut out = PlaceWriter::one();
-        match collection.sample(shared.random.as_ref(), control, &mut out).map_err(edge::problem)? {
+        match collection.sample(shared.random.as_ref(), control, &mut out).map_err(errors::query_problem)? {
             true => Ok(json(StatusCode::OK, out.finish())),
             false => Err(none()),
         }
@@ -182,27 +182,27 @@ pub async fn create(State(state): State<AppState>, context: Context, body: Body)
         .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a place: {e}"))))?;
     let id = uuid(&state);
     if existing(&state)?.is_none() {
-        // What is not a place makes no collection.
+        // Parsed first: an invalid body must not create the collection.
         place.to_batch(&Arc::new(schema()), &id)?;
     }
     let collection = collection(&state).await?;
     let batch = place.to_batch(&collection.schema(), &id)?;
     let run = room::admit(&state, &context.lease, &*collection, deadline).await?;
-    stream::run(run, move |_| collection.write(Write::new(batch)).map_err(|e| edge::write_problem(&*collection, e)))
+    stream::run(run, move |_| collection.write(Write::new(batch)).map_err(|e| errors::write_problem(&*collection, e)))
         .await?;
     see_other(&format!("{BASE}/{id}"))
 }
 
-/// `DELETE /api/v0/places/{placeId}`: a place that is not there is as gone as one that was deleted.
+/// `DELETE /api/v0/places/{placeId}`: a missing place gets the same response as a deleted one.
 pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
     let Some(collection) = existing(&state)? else { return see_other(BASE) };
     let run = room::admit(&state, &context.lease, &*collection, context.deadline(None, state.config.timeout_default)?)
         .await?;
-    stream::run(run, move |_| collection.delete(&[id]).map_err(|e| edge::write_problem(&*collection, e))).await?;
+    stream::run(run, move |_| collection.delete(&[id]).map_err(|e| errors::write_problem(&*collection, e))).await?;
     see_other(BASE)
 }
 
-/// `DELETE /api/v0/places/deleteAllPlaces`: the collection stays, empty; where there is none, none is made.
+/// `DELETE /api/v0/places/deleteAllPlaces`: the collection stays, empty; a missing one is not created.
 pub async fn delete_all(State(state): State<AppState>, context: Context) -> Result<Response> {
     if existing(&state)?.is_none() {
         return see_other(BASE);
@@ -211,7 +211,7 @@ pub async fn delete_all(State(state): State<AppState>, context: Context) -> Resu
     let shared = state.clone();
     stream::run(run, move |_| {
         if existing(&shared)?.is_some() {
-            shared.backend.remove(&shared.config.tenant, COLLECTION).map_err(edge::store_problem)?;
+            shared.backend.remove(&shared.config.tenant, COLLECTION).map_err(errors::store_problem)?;
         }
         make(&shared).map(drop)
     })
@@ -219,7 +219,7 @@ pub async fn delete_all(State(state): State<AppState>, context: Context) -> Resu
     see_other(BASE)
 }
 
-/// The page asked for: a number without its sign, 0 where there is none.
+/// The requested page: a number without its sign, 0 by default.
 fn page(query: Option<&str>) -> usize {
     let value = query.and_then(|q| q.split('&').find_map(|pair| pair.strip_prefix("p=")));
     value.and_then(|v| v.trim_start_matches('-').parse::<u32>().ok()).map_or(0, |p| p as usize)
@@ -236,7 +236,7 @@ fn field_error(field: &str, message: String) -> Problem {
     field_errors(&[(field, message)])
 }
 
-/// A refusal as the profile's clients know it: `fieldErrors[].field`.
+/// A refusal in the form that the profile's clients expect: `fieldErrors[].field`.
 fn field_errors(errors: &[(&str, String)]) -> Problem {
     let list: Vec<serde_json::Value> =
         errors.iter().map(|(field, message)| serde_json::json!({ "field": field, "message": message })).collect();

@@ -1,4 +1,4 @@
-//! A new place: what clients send, checked as the profile's clients expect.
+//! A new place: the body that clients send, validated as the profile's clients expect.
 
 use super::{TEXTS, field_error, field_errors};
 use crate::problem::Result;
@@ -6,7 +6,7 @@ use meridian_model::{Batch, BatchBuilder, Invalid, Schema};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// A place as clients send it; what else they send is ignored.
+/// A place as clients send it; other members are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NewPlace {

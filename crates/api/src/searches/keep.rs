@@ -1,7 +1,7 @@
-//! Results of searches as events of a collection.
+//! Stores results of searches as events of a collection.
 //!
-//! An event lasts from the time that its source gives it until it was found, so that windows and time filters go by its own
-//! time, and retention, which counts from an event's end, by how long it has been here.
+//! An event lasts from the time that its source gives it until it was found. So windows and time filters use its own
+//! time. Retention, which counts from an event's end, uses the time since it was found.
 
 use meridian_backend::{Backend, Clock, Collection, Settings, StoreError, Write};
 use meridian_federation::{KeepOptions, Refusal, ResultStore, SearchResult};
@@ -10,7 +10,7 @@ use meridian_model::{
 };
 use std::sync::Arc;
 
-/// Fields of a kept result, in order; the last two are the interval.
+/// Fields of a stored result, in order; the last two are the interval.
 const FIELDS: [(&str, FieldType); 8] = [
     ("title", FieldType::Text),
     ("text", FieldType::Text),
@@ -23,12 +23,12 @@ const FIELDS: [(&str, FieldType); 8] = [
 ];
 const TIME: usize = 6;
 const FOUND: usize = 7;
-/// Longest text that is kept, in bytes.
+/// Max length of a stored text, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Longest id that a collection takes, in bytes.
+/// Max length of an id in a collection, in bytes.
 const ID_BYTES_MAX: usize = 1_024;
 
-/// Keeps results in collections of this server.
+/// Stores results in collections of this server.
 pub struct InCollections {
     backend: Arc<dyn Backend>,
     tenant: String,
@@ -36,7 +36,7 @@ pub struct InCollections {
 }
 
 impl InCollections {
-    /// In the collections of `tenant`.
+    /// A keeper that uses the collections of `tenant`.
     pub fn new(backend: Arc<dyn Backend>, tenant: String, clock: Arc<dyn Clock>) -> InCollections {
         InCollections { backend, tenant, clock }
     }
@@ -67,7 +67,7 @@ impl ResultStore for InCollections {
         let settings = Settings { retention: Some(keep.age_of_new()), ..Settings::default() };
         match self.backend.create(&self.tenant, name, schema(), settings) {
             Ok(_) => Ok(()),
-            // Another search was quicker.
+            // Another search created it meanwhile.
             Err(StoreError::Exists { .. }) => {
                 self.backend.collection(&self.tenant, name).map_or(Ok(()), |collection| fits(&*collection))
             }
@@ -86,7 +86,7 @@ impl ResultStore for InCollections {
         let (batch, left_out) =
             batch(collection.schema(), search, provider, found, self.clock.now()).map_err(|e| not_kept(&e))?;
         if batch.rows() > 0 {
-            // What was found before is found again: its newest state counts, and stays for the whole age.
+            // A result that is found again replaces its earlier version, and its retention starts anew.
             collection.write(Write::new(batch).replacing()).map_err(|e| not_kept(&e))?;
         }
         match left_out {
@@ -113,7 +113,7 @@ fn schema() -> Schema {
     }
 }
 
-/// Results as events; what cannot be one is left out, and the first reason told.
+/// Results as events; those that cannot be stored are left out, and the first error is returned.
 fn batch(
     schema: Arc<Schema>,
     search: &str,
@@ -149,18 +149,18 @@ fn event(
             builder.set_text(field, &text[..text.floor_char_boundary(TEXT_BYTES_MAX)])?;
         }
     }
-    // What is still to come counts from now: nothing stays longer than the asker said.
+    // A time in the future is set to now, so that no event outlasts the requested age.
     builder.set(TIME, Value::Time(found.start().unwrap_or(now).min(now)))?;
     builder.set(FOUND, Value::Time(now))?;
     builder.end_event()
 }
 
-/// The provider's name and its own for the result; cut where that is longer than an id can be.
+/// The provider's name and its id of the result, shortened to the max length of an id.
 fn id(provider: &str, own: &str) -> String {
     let id: String = format!("{provider}/{own}").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match id.len() > ID_BYTES_MAX {
         true => {
-            // The end tells long addresses apart more often than the beginning.
+            // Long URLs differ more often at the end than at the beginning.
             let tail = &id[id.ceil_char_boundary(id.len() - ID_BYTES_MAX + 1 + provider.len())..];
             format!("{provider}/{tail}")
         }

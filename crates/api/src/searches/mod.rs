@@ -1,5 +1,5 @@
-//! Federated searches: begun, looked at, stopped, read as packets (`packets.rs`), and kept (`keep.rs`); those that stand are in
-//! `saved.rs`.
+//! Federated searches: starting them, reading their status, stopping them, reading their packets (`packets.rs`) and
+//! storing their results (`keep.rs`). Saved searches are in `saved.rs`.
 
 pub mod keep;
 pub mod packets;
@@ -21,7 +21,7 @@ use meridian_federation::{Refusal, Search};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// `POST /searches`: begins a search, or joins the same one that the same asker began a moment ago.
+/// `POST /searches`: starts a search, or joins the same one that the same caller started a moment ago.
 pub async fn post(State(state): State<AppState>, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
@@ -34,17 +34,17 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     })?;
     drop(received);
     context.lease.enter(deadline).await?;
-    // What the question says itself goes before the header.
+    // The question's own timeout takes precedence over the header.
     if let (Some(timeout), Some(members)) = (context.timeout()?, question.as_object_mut())
         && members.get("timeout").is_none_or(Value::is_null)
     {
         let timeout = timeout.min(state.config.search.deadline_max).as_millis() as u64;
         members.insert("timeout".to_owned(), timeout.into());
     }
-    let asker = asker(&context);
+    let caller = caller_key(&context);
     let (search, joined) =
-        state.searches.start(&question, &asker, context.arrived).await.map_err(|e| refused(e, &state))?;
-    let (status, stream) = addresses(&context, &search.id);
+        state.searches.start(&question, &caller, context.arrived).await.map_err(|e| refused(e, &state))?;
+    let (status, stream) = urls(&context, &search.id);
     let answer = SearchAnswer { status: search.status(), packets: stream, joined: Some(joined) };
     let mut response = respond::json("application/json", &answer)?;
     *response.status_mut() = StatusCode::ACCEPTED;
@@ -52,9 +52,9 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     Ok(response)
 }
 
-/// The key under which a caller's searches are counted: its `Authorization`, else its address. Forwarding headers are not believed:
-/// anybody can write them, and so pass for many callers.
-fn asker(context: &Context) -> String {
+/// The key under which a caller's searches are counted: its `Authorization`, else its address. Forwarding headers are
+/// not trusted: a client could forge them and so count as many callers.
+fn caller_key(context: &Context) -> String {
     match context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) {
         Some(name) => format!("as {name}"),
         None => format!("from {}", context.peer),
@@ -65,11 +65,11 @@ fn asker(context: &Context) -> String {
 pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let status = find(&state, &id)?.status();
-    let answer = SearchAnswer { status, packets: addresses(&context, &id).1, joined: None };
+    let answer = SearchAnswer { status, packets: urls(&context, &id).1, joined: None };
     respond::json("application/json", &answer)
 }
 
-/// `DELETE /searches/{id}`: ends a search; whoever reads it gets the last packet.
+/// `DELETE /searches/{id}`: stops a search; its readers get the last packet.
 pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     find(&state, &id)?;
@@ -87,12 +87,12 @@ pub async fn providers(State(state): State<AppState>, context: Context) -> Resul
 fn find(state: &AppState, id: &str) -> Result<Arc<Search>> {
     state.searches.get(id).ok_or_else(|| {
         let keep = state.config.search.keep.as_secs();
-        Problem::not_found(format!("there is no search {id:?}: it never was, or ended more than {keep} s ago"))
+        Problem::not_found(format!("there is no search {id:?}: it never existed, or ended more than {keep} s ago"))
     })
 }
 
-/// Where a search stands, and where its packets come.
-fn addresses(context: &Context, id: &str) -> (String, String) {
+/// The URLs of a search's status and of its packets.
+fn urls(context: &Context, id: &str) -> (String, String) {
     (context.url(&format!("/searches/{id}")), context.url(&format!("/searches/{id}/packets")))
 }
 
@@ -102,7 +102,7 @@ fn refused(refusal: Refusal, state: &AppState) -> Problem {
         Refusal::TooMany { running, retry } => {
             let policy = format!("\"searches\";q={};qu=\"concurrent-requests\"", state.config.search.searches_max);
             let problem =
-                Problem::new(Kind::TooManySearches, format!("{running} searches run, as many as may: try again"))
+                Problem::new(Kind::TooManySearches, format!("{running} searches are running, the limit: try again"))
                     .retry_after(retry)
                     .header(HeaderName::from_static("ratelimit"), HeaderValue::from_static("\"searches\";r=0"));
             match HeaderValue::from_str(&policy) {
@@ -113,20 +113,22 @@ fn refused(refusal: Refusal, state: &AppState) -> Problem {
         Refusal::Busy { retry, .. } | Refusal::Early { retry } => {
             Problem::new(Kind::TooManySearches, format!("{refusal}: try again")).retry_after(retry)
         }
-        Refusal::TooManySaved { most } => Problem::new(
-            Kind::TooManySearches,
-            format!("there are {most} saved searches, as many as may be: delete one"),
-        ),
+        Refusal::TooManySaved { most: max } => {
+            Problem::new(Kind::TooManySearches, format!("there are {max} saved searches, the limit: delete one"))
+        }
         Refusal::DiskFull(why) => {
             tracing::error!(%why, "the disk is full");
-            Problem::new(Kind::StorageUnavailable, "the server's disk is full: nothing is kept until there is room")
+            Problem::new(
+                Kind::StorageUnavailable,
+                "the server's disk is full: nothing can be stored until there is space",
+            )
         }
         Refusal::Failed(why) => Problem::internal(why),
     }
 }
 
-/// The refusal of a reader who asks for packets that are kept no longer.
+/// The response to a reader that asks for packets that are no longer kept.
 fn gone(first: u64) -> Response {
-    let detail = format!("packets before {first} are kept no longer: read from there, or ask again");
+    let detail = format!("packets before {first} are no longer kept: read from there, or search again");
     Problem::new(Kind::Gone, detail).with("first", first).into_response()
 }

@@ -1,9 +1,10 @@
 //! `GET /searches/{id}/packets`: the packets of a search, or of a saved search, as Server-Sent Events or over a WebSocket.
 //!
-//! Either way a packet is a JSON text with its number in it. A client whose connection broke says the last number that it has
-//! (`Last-Event-ID`, or `after`) and gets what follows. Packets are handed on one at a time as the connection takes them, so a
-//! slow client is waited for; a client that takes nothing for [`crate::ServerConfig::write_stall`] is cut off, and one that
-//! closes its WebSocket is let go at once, though it may take nothing any more.
+//! Either way a packet is a JSON text that contains its number. A client whose connection broke sends the last number
+//! that it has (`Last-Event-ID`, or `after`) and gets what follows. Packets are passed on one at a time as the
+//! connection takes them, so a slow client delays only itself. A client that takes nothing for
+//! [`crate::ServerConfig::write_stall`] is disconnected. One that closes its WebSocket is noticed at once, even while
+//! it takes nothing.
 
 use super::{find, gone};
 use crate::entry::Path;
@@ -30,13 +31,13 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Proxies cut connections that are silent for longer.
+/// Interval of keep-alive messages: proxies close connections that are silent for longer.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Browsers wait some seconds before they make a broken connection again unless they are told, and a search that nobody reads
-/// has long ended then.
+/// Browsers wait some seconds before they reconnect unless the server sets the delay. By then, a search without
+/// readers would have ended.
 const RETRY: &str = "retry: 200\n\n";
 
-/// The packets, from the first or from where the client was.
+/// `GET /searches/{id}/packets`: from the first packet, or from the client's position.
 pub async fn get(
     State(state): State<AppState>,
     Path(id): Path<String>,
@@ -45,14 +46,14 @@ pub async fn get(
 ) -> Result<Response> {
     let from = position(&context)?.unwrap_or(0);
     let search = find(&state, &id)?;
-    // An EventSource comes back until it is told so that there is nothing more.
+    // An `EventSource` reconnects until a 204 tells it that there is nothing more.
     if socket.is_none() && search.outbox.is_over_before(from) {
         return Ok(respond::no_content());
     }
     Ok(stream(&search.outbox, Some(from), socket, Some(RETRY)))
 }
 
-/// The number of the first packet that a client wants, if it says.
+/// The number of the first packet that a client asks for, if any.
 pub(super) fn position(context: &Context) -> Result<Option<u64>> {
     let mut params = Params::parse(context.query.as_deref())?;
     let after = params.take("after");
@@ -69,8 +70,8 @@ pub(super) fn position(context: &Context) -> Result<Option<u64>> {
     Ok(last.map(|last| last.saturating_add(1)))
 }
 
-/// The packets from a number on, or from the first that is kept; 410 where that number is kept no longer. `head` goes before
-/// the events.
+/// The packets from a number on, or from the first that is kept; 410 if that number is no longer kept. `head` is sent
+/// before the events.
 pub(super) fn stream(
     outbox: &Arc<Outbox>,
     from: Option<u64>,

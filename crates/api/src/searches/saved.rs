@@ -1,4 +1,4 @@
-//! Saved searches: made, listed, deleted, and read as packets.
+//! Saved searches: creating, listing and deleting them, and reading their packets.
 
 use super::{packets, refused};
 use crate::body;
@@ -19,8 +19,8 @@ use meridian_saved::{SavedSearch, SavedSearchStatus};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Saved searches on a page where the request names no number, and at most.
-const PAGE: usize = 100;
+/// Saved searches on a page: the default, and the max.
+const PAGE_DEFAULT: usize = 100;
 const PAGE_MAX: usize = 10_000;
 
 /// `POST /saved-searches`
@@ -28,7 +28,7 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     Params::parse(context.query.as_deref())?.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
-    let asked: Value = body::json(&state, &context.lease, &received.bytes, deadline).await?.map_err(|e| {
+    let request: Value = body::json(&state, &context.lease, &received.bytes, deadline).await?.map_err(|e| {
         let expected = "{\"name\":\"floods\",\"question\":{\"keywords\":\"flood\"}}";
         Problem::new(
             Kind::InvalidBody,
@@ -37,17 +37,17 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     })?;
     drop(received);
     context.lease.enter(deadline).await?;
-    let search = state.saved.create(&asked).await.map_err(|e| refused(e, &state))?;
-    let mut response = respond::json("application/json", &shown(&context, state.saved.status(&search)))?;
+    let search = state.saved.create(&request).await.map_err(|e| refused(e, &state))?;
+    let mut response = respond::json("application/json", &answer_of(&context, state.saved.status(&search)))?;
     *response.status_mut() = StatusCode::CREATED;
-    respond::insert(response.headers_mut(), header::LOCATION, &address(&context, &search.id));
+    respond::insert(response.headers_mut(), header::LOCATION, &url(&context, &search.id));
     Ok(response)
 }
 
 /// `GET /saved-searches`: a page of them, in order of their ids.
 pub async fn list(State(state): State<AppState>, context: Context) -> Result<Response> {
     let mut params = Params::parse(context.query.as_deref())?;
-    let limit = params.take_count("limit", PAGE_MAX)?.unwrap_or(PAGE);
+    let limit = params.take_count("limit", PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
     let after = params.take("after").unwrap_or_default();
     params.finish()?;
     let (list, more) = state.saved.list(&after, limit);
@@ -57,7 +57,7 @@ pub async fn list(State(state): State<AppState>, context: Context) -> Result<Res
     });
     let answer = SavedSearchList {
         number_returned: list.len() as u64,
-        saved_searches: list.into_iter().map(|status| shown(&context, status)).collect(),
+        saved_searches: list.into_iter().map(|status| answer_of(&context, status)).collect(),
         links: next.into_iter().collect(),
         damaged: state.saved.damaged(),
     };
@@ -68,10 +68,10 @@ pub async fn list(State(state): State<AppState>, context: Context) -> Result<Res
 pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let search = find(&state, &id)?;
-    respond::json("application/json", &shown(&context, state.saved.status(&search)))
+    respond::json("application/json", &answer_of(&context, state.saved.status(&search)))
 }
 
-/// `DELETE /saved-searches/{id}`: whoever reads it gets the last packet.
+/// `DELETE /saved-searches/{id}`: its readers get the last packet.
 pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     find(&state, &id)?;
@@ -79,7 +79,7 @@ pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, conte
     Ok(respond::no_content())
 }
 
-/// `GET /saved-searches/{id}/packets`: from where the client was, or from the oldest that is kept.
+/// `GET /saved-searches/{id}/packets`: from the client's position, or from the oldest packet that is kept.
 pub async fn stream(
     State(state): State<AppState>,
     Path(id): Path<String>,
@@ -88,21 +88,21 @@ pub async fn stream(
 ) -> Result<Response> {
     let from = packets::position(&context)?;
     let search = find(&state, &id)?;
-    // It stands while nobody reads: there is no hurry to come back.
+    // It runs on without readers, so browsers need not reconnect fast.
     Ok(packets::stream(&search.outbox, from, socket, None))
 }
 
 fn find(state: &AppState, id: &str) -> Result<Arc<SavedSearch>> {
-    let gone = || Problem::not_found(format!("there is no saved search {id:?}: it never was, or was deleted"));
-    state.saved.get(id).ok_or_else(gone)
+    let missing = || Problem::not_found(format!("there is no saved search {id:?}: it never existed, or was deleted"));
+    state.saved.get(id).ok_or_else(missing)
 }
 
-fn address(context: &Context, id: &str) -> String {
+fn url(context: &Context, id: &str) -> String {
     context.url(&format!("/saved-searches/{id}"))
 }
 
-/// How one stands, and where its packets come.
-fn shown(context: &Context, status: SavedSearchStatus) -> SavedSearchAnswer {
-    let packets = format!("{}/packets", address(context, &status.id));
+/// The status of a saved search, and the URL of its packets.
+fn answer_of(context: &Context, status: SavedSearchStatus) -> SavedSearchAnswer {
+    let packets = format!("{}/packets", url(context, &status.id));
     SavedSearchAnswer { status, packets }
 }

@@ -1,6 +1,7 @@
-//! Answers that are all there before the first byte leaves.
+//! Responses that are complete before their first byte is sent.
 
-use super::pipe::{Pipe, Reader};
+use super::pipe::Pipe;
+use super::reader::Reader;
 use super::readers::Readers;
 use super::sink;
 use crate::problem::{Kind, Problem, Result};
@@ -11,19 +12,19 @@ use axum::response::{IntoResponse, Response};
 use meridian_query::CancelFlag;
 use std::sync::Arc;
 
-/// A finished answer that counts against the memory for answers until the client has taken it, left, or was let go
-/// because it did not read while others needed the memory.
+/// A complete response. It counts against the memory for responses until the client has taken it or disconnected, or
+/// was evicted.
 pub fn finished(state: &AppState, headers: HeaderMap, bytes: Vec<u8>) -> Result<Response> {
     let length = bytes.len();
-    let mut pieces = sink::held(state, bytes)?;
-    let body = if pieces.len() < 2 {
-        Body::from(pieces.pop().unwrap_or_default())
+    let mut chunks = sink::charged(state, bytes)?;
+    let body = if chunks.len() < 2 {
+        Body::from(chunks.pop().unwrap_or_default())
     } else {
         let pipe = Arc::new(Pipe::new(usize::MAX));
-        let put = pipe.put(None, pieces.into_iter(), true);
+        let put = pipe.put(None, chunks.into_iter(), true);
         put.map_err(|_| Problem::new(Kind::Internal, "a new pipe is closed"))?;
-        let reader = Reader::new(pipe.clone(), CancelFlag::new()).of_length(length as u64);
-        Body::new(reader.with(Readers::enter(state, &pipe)))
+        let reader = Reader::new(pipe.clone(), CancelFlag::new()).with_length(length as u64);
+        Body::new(reader.registered(Readers::register(state, &pipe)))
     };
     let mut response = body.into_response();
     *response.headers_mut() = headers;

@@ -1,35 +1,37 @@
-//! Runs questions on blocking threads and carries their answers to clients, a bounded piece at a time.
+//! Runs queries on blocking threads and streams their responses to clients in bounded chunks.
 //!
-//! A question runs with a place of the [`crate::limiter::Limiter`], so the number of busy threads is bounded by the
-//! number of places. Its pieces go through a short [`pipe`]: when a slow client has filled it, the question gives its
-//! place and its thread back and rests until the client has taken something (`turn.rs`). When the client goes away, the
-//! body that takes the pieces is dropped, and that raises the question's cancel flag at once, whether or not it has
-//! anything to say. An error after the first piece breaks the transfer off, so that a cut answer never looks whole.
+//! A query runs with a permit of the [`crate::limiter::Limiter`], so the number of permits bounds the number of busy
+//! threads. Its chunks go through a short [`pipe`]. When a slow client lets the pipe fill up, the query releases its
+//! permit and its thread. It is then parked until the client has taken some of the chunks (`job.rs`). When the client
+//! disconnects, the response body is dropped, which raises the query's cancel flag at once. An error after the first
+//! chunk breaks the transfer off, so that a truncated response never looks complete.
 
 mod finished;
+mod job;
 mod pipe;
+mod reader;
 mod readers;
 mod sink;
-mod turn;
 
 pub use finished::finished;
+pub use job::Source;
 pub use readers::Readers;
 pub use sink::Sink;
-pub use turn::Source;
 
 use crate::limiter::Permit;
 use crate::problem::{Problem, Result};
 use crate::state::AppState;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
+use job::{BlockingWait, Job};
 use meridian_query::{CancelFlag, Control};
-use pipe::{Pipe, Reader};
+use pipe::Pipe;
+use reader::Reader;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use turn::{Job, Seat};
 
-/// Raises a question's cancel flag when the task that waits for the answer is gone.
+/// Raises a query's cancel flag when the task that waits for the response is dropped.
 struct CancelOnDrop(CancelFlag);
 
 impl Drop for CancelOnDrop {
@@ -38,18 +40,18 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// How a question may run: its time, its flag, its place.
+/// What a query needs to run: its deadline, its cancel flag and its permit.
 pub struct Run {
-    /// Time and cancellation for the query.
+    /// Deadline and cancellation of the query.
     pub control: Control,
-    /// Time spent waiting for a place.
+    /// Time spent waiting for the permit.
     pub admission: Duration,
     deadline: Instant,
     permit: Permit,
 }
 
 impl Run {
-    /// A run with a place that was waited for.
+    /// A run with a permit that took `admission` to get.
     pub fn new(state: &AppState, permit: Permit, admission: Duration, deadline: Instant) -> Run {
         let left = deadline.saturating_duration_since(Instant::now());
         let control = Control::new(state.clock.clone(), left, CancelFlag::new()).sharing(state.memory.clone());
@@ -67,15 +69,15 @@ pub async fn run<T: Send + 'static>(run: Run, work: impl FnOnce(&Control) -> Res
         outcome
     })
     .await;
-    let outcome = outcome.unwrap_or_else(|e| Err(Problem::internal(format!("a question panicked: {e}"))));
+    let outcome = outcome.unwrap_or_else(|e| Err(Problem::internal(format!("a query panicked: {e}"))));
     drop(guard);
     outcome
 }
 
-/// Answers with what a question puts into its sink, as it puts it there. `open` begins the answer and says what is left
-/// of it, if anything is; the rest is worked out by turns, as the client takes it.
+/// Streams what a query writes to its sink. `open` starts the response and returns the source of the rest, if there
+/// is more. The rest is computed step by step, as the client takes it.
 ///
-/// Waits for the head of the answer, so that an error before it is a proper refusal.
+/// Waits for the head of the response, so that an error before it gives a proper error status.
 pub async fn stream(
     state: &AppState,
     run: Run,
@@ -86,13 +88,13 @@ pub async fn stream(
     let (pipe, reader) = connect(state, &control);
     let sink = Sink::new(state, pipe.clone(), None);
     let job = Job { source: None, sink, control, state: state.clone(), deadline, arrived };
-    tokio::task::spawn_blocking(move || job.begin(permit, open));
-    answer(state, &pipe, reader).await
+    tokio::task::spawn_blocking(move || job.start(permit, open));
+    respond(state, &pipe, reader).await
 }
 
-/// The same of work that cannot be interrupted: while its client does not read it keeps its thread, but not its place.
-/// The caller bounds how many there are.
-pub async fn stream_at_once(
+/// As [`stream`], for work that cannot be interrupted. While its client does not read, it keeps its thread but not
+/// its permit. The caller must bound the number of such streams.
+pub async fn stream_blocking(
     state: &AppState,
     run: Run,
     arrived: Instant,
@@ -100,11 +102,11 @@ pub async fn stream_at_once(
 ) -> Result<Response> {
     let Run { control, deadline, permit, .. } = run;
     let (pipe, reader) = connect(state, &control);
-    let seat = Seat::new(permit, Handle::current(), deadline);
-    let sink = Sink::new(state, pipe.clone(), Some(seat));
+    let wait = BlockingWait::new(permit, Handle::current(), deadline);
+    let sink = Sink::new(state, pipe.clone(), Some(wait));
     let job = Job { source: None, sink, control, state: state.clone(), deadline, arrived };
-    tokio::task::spawn_blocking(move || job.whole(work));
-    answer(state, &pipe, reader).await
+    tokio::task::spawn_blocking(move || job.run_blocking(work));
+    respond(state, &pipe, reader).await
 }
 
 fn connect(state: &AppState, control: &Control) -> (Arc<Pipe>, Reader) {
@@ -112,11 +114,11 @@ fn connect(state: &AppState, control: &Control) -> (Arc<Pipe>, Reader) {
     (pipe.clone(), Reader::new(pipe, control.cancel_flag().clone()))
 }
 
-async fn answer(state: &AppState, pipe: &Arc<Pipe>, reader: Reader) -> Result<Response> {
+async fn respond(state: &AppState, pipe: &Arc<Pipe>, reader: Reader) -> Result<Response> {
     let headers = reader.head().await?;
-    let body = match reader.whole() {
+    let body = match reader.take_complete() {
         Some(data) => Body::from(data),
-        None => Body::new(reader.with(Readers::enter(state, pipe))),
+        None => Body::new(reader.registered(Readers::register(state, pipe))),
     };
     let mut response = body.into_response();
     *response.headers_mut() = *headers;

@@ -1,8 +1,8 @@
-//! Whose answers are on their way, and which of them gives way when the memory for answers is full.
+//! The clients with a streamed response, and which of them is evicted when the memory for responses is full.
 //!
-//! All bytes of answers that clients have not taken yet come out of one budget. Where it is used up, the client that
-//! has taken nothing for longest is let go, so that clients that do not read cost the others nothing. Those that have
-//! just come cannot be told from those that read: a question waits until they can.
+//! All bytes of responses that clients have not taken yet come out of one budget. When it is used up, the client that
+//! has taken nothing for longest is evicted, so that clients that do not read cost the others nothing. A client that
+//! has only just connected may yet read, so a query waits [`EVICT_AFTER`] before it judges.
 
 use super::pipe::Pipe;
 use crate::state::AppState;
@@ -13,113 +13,116 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A client that took something as lately as this does not give way.
-const GIVE_WAY_AFTER: Duration = Duration::from_secs(1);
-/// Time between two looks of a question that waits for memory.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A client that took something more recently than this is not evicted.
+const EVICT_AFTER: Duration = Duration::from_secs(1);
+/// How often a query that waits for memory tries again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The streamed answers that are on their way.
+/// The clients whose responses are being streamed.
 #[derive(Default)]
 pub struct Readers {
     all: Mutex<HashMap<u64, Arc<Pipe>>>,
     next: AtomicU64,
-    resting: AtomicUsize,
+    parked: AtomicUsize,
     slow: AtomicU64,
-    gave_way: AtomicU64,
+    evicted: AtomicU64,
 }
 
-/// A place among the answers on their way; left when dropped.
-pub(super) struct Ticket {
+/// The registration of one streamed response, removed when dropped.
+pub(super) struct Registration {
     state: AppState,
     number: u64,
 }
 
-impl Drop for Ticket {
+impl Drop for Registration {
     fn drop(&mut self) {
         self.state.readers.all.lock().remove(&self.number);
     }
 }
 
-/// Counts a question that rests until its client has taken what there is.
-pub(super) struct Resting(AppState);
+/// Counts a query that is parked until its client has taken some of the response.
+pub(super) struct Parked(AppState);
 
-impl Resting {
-    pub(super) fn enter(state: &AppState) -> Resting {
-        state.readers.resting.fetch_add(1, Ordering::Relaxed);
-        Resting(state.clone())
+impl Parked {
+    pub(super) fn enter(state: &AppState) -> Parked {
+        state.readers.parked.fetch_add(1, Ordering::Relaxed);
+        Parked(state.clone())
     }
 }
 
-impl Drop for Resting {
+impl Drop for Parked {
     fn drop(&mut self) {
-        self.0.readers.resting.fetch_sub(1, Ordering::Relaxed);
+        self.0.readers.parked.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Readers {
-    pub(super) fn enter(state: &AppState, pipe: &Arc<Pipe>) -> Ticket {
+    pub(super) fn register(state: &AppState, pipe: &Arc<Pipe>) -> Registration {
         let number = state.readers.next.fetch_add(1, Ordering::Relaxed);
         state.readers.all.lock().insert(number, pipe.clone());
-        Ticket { state: state.clone(), number }
+        Registration { state: state.clone(), number }
     }
 
-    /// Questions that rest because their clients read slowly.
-    pub fn resting(&self) -> usize {
-        self.resting.load(Ordering::Relaxed)
+    /// Queries parked because their clients read slowly.
+    pub fn parked(&self) -> usize {
+        self.parked.load(Ordering::Relaxed)
     }
 
-    /// Clients let go because they read too slowly, since the start.
+    /// Clients disconnected because they read too slowly, since the start.
     pub fn slow(&self) -> u64 {
         self.slow.load(Ordering::Relaxed)
     }
 
-    /// Clients let go to make room for the answers of others, since the start.
-    pub fn gave_way(&self) -> u64 {
-        self.gave_way.load(Ordering::Relaxed)
+    /// Clients evicted to free memory for the responses of others, since the start.
+    pub fn evicted(&self) -> u64 {
+        self.evicted.load(Ordering::Relaxed)
     }
 
     pub(super) fn count_slow(&self) {
         self.slow.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lets go of the client that has taken nothing for longest; `false` if all of them read.
-    fn give_way(&self) -> bool {
+    /// Evicts the client that has taken nothing for longest; `false` if all of them read.
+    fn evict_idlest(&self) -> bool {
+        // Cloned out of the registry's lock, which is never held together with the lock of a pipe.
         let pipes: Vec<Arc<Pipe>> = self.all.lock().values().cloned().collect();
         let idle = pipes.iter().filter_map(|pipe| Some((pipe.idle()?, pipe)));
-        let Some((idle, pipe)) = idle.max_by_key(|(idle, _)| *idle).filter(|(idle, _)| *idle >= GIVE_WAY_AFTER) else {
+        let Some((idle, pipe)) = idle.max_by_key(|(idle, _)| *idle).filter(|(idle, _)| *idle >= EVICT_AFTER) else {
             return false;
         };
         let bytes = pipe.bytes();
         if pipe.cut() {
-            self.gave_way.fetch_add(1, Ordering::Relaxed);
+            self.evicted.fetch_add(1, Ordering::Relaxed);
             let idle_ms = idle.as_millis() as u64;
             tracing::info!(
                 idle_ms,
                 bytes,
-                "a client that does not read was let go: others need the memory for answers"
+                "a client that does not read was evicted: others need the memory for responses"
             );
         }
         true
     }
 }
 
-/// A share of the memory for answers, for which idle clients give way; `None` if all of it is held by clients who read.
+/// A share of the memory for responses, for which idle clients are evicted; `None` if clients that read reserve all of
+/// it.
 ///
-/// It blocks for [`GIVE_WAY_AFTER`] at most: after so long, a client that has taken nothing since the wait began gives way.
-pub(super) fn hold(state: &AppState, bytes: usize) -> Option<ByteShare> {
+/// It blocks for at most [`EVICT_AFTER`]: by then, a client that has taken nothing since the wait began can be
+/// evicted.
+pub(super) fn reserve(state: &AppState, bytes: usize) -> Option<ByteShare> {
     let mut until = None;
     loop {
-        if let Some(held) = state.answers.try_take_some(bytes) {
-            return Some(held);
+        if let Some(share) = state.answers.try_take_some(bytes) {
+            return Some(share);
         }
-        if state.readers.give_way() {
+        if state.readers.evict_idlest() {
             continue;
         }
         let now = Instant::now();
-        let left = until.get_or_insert(now + GIVE_WAY_AFTER).saturating_duration_since(now);
+        let left = until.get_or_insert(now + EVICT_AFTER).saturating_duration_since(now);
         if left.is_zero() {
             return None;
         }
-        std::thread::sleep(left.min(LOOK_EVERY));
+        std::thread::sleep(left.min(RETRY_INTERVAL));
     }
 }

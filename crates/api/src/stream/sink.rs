@@ -1,8 +1,9 @@
-//! Where a question puts its answer.
+//! Where a query writes its response.
 
-use super::pipe::{Gone, Pipe};
+use super::job::BlockingWait;
+use super::pipe::{Pipe, ReaderGone};
 use super::readers;
-use super::turn::Seat;
+
 use crate::limiter;
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
@@ -11,34 +12,35 @@ use bytes::Bytes;
 use meridian_admission::ByteShare;
 use std::sync::Arc;
 
-/// Where a question puts its answer. Bytes are collected in [`Sink::buffer`] and leave as chunks.
+/// Where a query writes its response. Bytes are collected in [`Sink::buffer`] and leave as chunks.
 pub struct Sink {
     /// The chunk being filled; append to it, then call [`Sink::offer`].
     pub buffer: Vec<u8>,
     state: AppState,
     pipe: Arc<Pipe>,
     chunk_bytes: usize,
-    /// The head, until it leaves with the first bytes.
+    /// The head, until it is sent with the first bytes.
     head: Option<Box<HeaderMap>>,
     sent: bool,
-    /// Where work that cannot be interrupted waits for its client.
-    seat: Option<Seat>,
+    /// How work that cannot be interrupted waits for its client.
+    wait: Option<BlockingWait>,
 }
 
 impl Sink {
-    pub(super) fn new(state: &AppState, pipe: Arc<Pipe>, seat: Option<Seat>) -> Sink {
+    pub(super) fn new(state: &AppState, pipe: Arc<Pipe>, wait: Option<BlockingWait>) -> Sink {
         let chunk_bytes = chunk_bytes(state);
         let buffer = Vec::with_capacity(chunk_bytes * 5 / 4);
-        Sink { buffer, state: state.clone(), pipe, chunk_bytes, head: None, sent: false, seat }
+        Sink { buffer, state: state.clone(), pipe, chunk_bytes, head: None, sent: false, wait }
     }
 
-    /// Sets the answer's head. Call it once, before any data; an error before the first bytes leave is a clean refusal.
+    /// Sets the head of the response. Call it once, before any data. An error before the first bytes are sent gives a
+    /// proper error status.
     pub fn begin(&mut self, headers: HeaderMap) {
         self.head = Some(Box::new(headers));
     }
 
-    /// Sends what has been collected if it is worth a chunk. The first bytes leave at once: nobody knows how long it takes
-    /// to find the next.
+    /// Sends the buffer if it holds enough for a chunk. The first bytes are sent at once, because finding the next
+    /// may take long.
     pub fn offer(&mut self) -> Result<()> {
         if self.buffer.len() >= self.chunk_bytes || (!self.sent && !self.buffer.is_empty()) {
             self.flush()?;
@@ -46,7 +48,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Sends what has been collected.
+    /// Sends the buffer.
     pub fn flush(&mut self) -> Result<()> {
         if self.buffer.is_empty() && self.head.is_none() {
             return Ok(());
@@ -55,13 +57,13 @@ impl Sink {
         self.send(buffer, false)
     }
 
-    /// Sends the rest: the answer is whole.
+    /// Sends the rest and marks the response as complete.
     pub(super) fn end(&mut self) -> Result<()> {
         let buffer = std::mem::take(&mut self.buffer);
         self.send(buffer, true)
     }
 
-    /// Whether the client is to take something before more is made.
+    /// Whether the client must take something before more is produced.
     pub(super) fn is_full(&self) -> bool {
         self.pipe.is_full()
     }
@@ -71,72 +73,73 @@ impl Sink {
     }
 
     fn send(&mut self, buffer: Vec<u8>, last: bool) -> Result<()> {
-        if let Some(seat) = &mut self.seat
+        if let Some(wait) = &mut self.wait
             && self.pipe.is_full()
         {
-            seat.wait(&self.state, &self.pipe)?;
+            wait.for_room(&self.state, &self.pipe)?;
         }
         self.sent = true;
-        let pieces = held(&self.state, buffer)?;
-        self.pipe.put(self.head.take(), pieces.into_iter(), last).map_err(|Gone| gone())
+        let chunks = charged(&self.state, buffer)?;
+        self.pipe.put(self.head.take(), chunks.into_iter(), last).map_err(|ReaderGone| disconnected())
     }
 }
 
 impl Drop for Sink {
-    /// A question that ends without a word, by a panic, must not leave its reader waiting.
+    /// A query that ends without a result, by a panic, must not leave its reader waiting.
     fn drop(&mut self) {
         if !self.pipe.has_ended() {
-            self.pipe.fail(Problem::internal("a question ended without an answer"));
+            self.pipe.fail(Problem::internal("a query ended without a response"));
         }
     }
 }
 
-/// Aimed size of a piece.
+/// Target size of a chunk, in bytes.
 pub(super) fn chunk_bytes(state: &AppState) -> usize {
     state.config.chunk_bytes.max(1024)
 }
 
-/// What is said where nobody listens.
-pub(super) fn gone() -> Problem {
-    Problem::new(Kind::Internal, "the client has gone")
+/// The error of a query whose client has disconnected; no client sees it.
+pub(super) fn disconnected() -> Problem {
+    Problem::new(Kind::Internal, "the client has disconnected")
 }
 
-/// Pieces of about a chunk, which count against the memory for answers until the connection lets go of them.
+/// Splits bytes into chunks that count against the memory for responses until the connection releases them.
 ///
-/// Each is in memory of its own: what the connection has in hand, which a cut cannot take back, does not keep the others.
-pub(super) fn held(state: &AppState, mut bytes: Vec<u8>) -> Result<Vec<Bytes>> {
+/// Each chunk has an allocation of its own. The connection may still hold one after a cut, and this must not keep the
+/// others in memory.
+pub(super) fn charged(state: &AppState, mut bytes: Vec<u8>) -> Result<Vec<Bytes>> {
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
-    // What is counted is what is held, and a chunk's buffer may be much larger than what stands in it.
+    // The budget counts capacity, which may be much larger than the length.
     if bytes.len() < bytes.capacity() / 2 {
         bytes.shrink_to_fit();
     }
-    let Some(mut held) = readers::hold(state, bytes.capacity()) else {
+    let Some(mut share) = readers::reserve(state, bytes.capacity()) else {
         return Err(limiter::overloaded(
-            "the answers that clients have not taken yet fill the memory set aside for them: try again".to_owned(),
+            "the responses that clients have not taken yet use all the memory set aside for them: try again".to_owned(),
             state.config.requests_running_max,
         ));
     };
     let chunk_bytes = chunk_bytes(state);
     if bytes.len() <= 2 * chunk_bytes {
-        return Ok(vec![Bytes::from_owner(Owned { bytes, _held: Some(held) })]);
+        return Ok(vec![Bytes::from_owner(Charged { bytes, _share: Some(share) })]);
     }
-    let (mut pieces, mut rest) = (Vec::new(), bytes.as_slice());
+    let (mut chunks, mut rest) = (Vec::new(), bytes.as_slice());
     while !rest.is_empty() {
-        let (piece, left) = rest.split_at(if rest.len() > 2 * chunk_bytes { chunk_bytes } else { rest.len() });
-        pieces.push(Bytes::from_owner(Owned { bytes: piece.to_vec(), _held: Some(held.split(piece.len())) }));
+        let (chunk, left) = rest.split_at(if rest.len() > 2 * chunk_bytes { chunk_bytes } else { rest.len() });
+        chunks.push(Bytes::from_owner(Charged { bytes: chunk.to_vec(), _share: Some(share.split(chunk.len())) }));
         rest = left;
     }
-    Ok(pieces)
+    Ok(chunks)
 }
 
-struct Owned {
+struct Charged {
     bytes: Vec<u8>,
-    _held: Option<ByteShare>,
+    _share: Option<ByteShare>,
 }
 
-impl AsRef<[u8]> for Owned {
+impl AsRef<[u8]> for Charged {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

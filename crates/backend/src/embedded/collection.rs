@@ -1,7 +1,7 @@
-//! A collection of this process: each question is asked of one snapshot of the store.
+//! A collection in this process: each query reads one snapshot of the store.
 
 use super::commit::CommitExecutor;
-use super::rows::{LocalRows, give};
+use super::rows::{LocalRows, pass_rows};
 use crate::collection::{Append, Collection, DeleteFault, PartialDelete};
 use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
 use meridian_model::filter::Predicate;
@@ -18,9 +18,9 @@ use meridian_store::{
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Events that a deletion by filter takes at once.
-const DELETED_AT_ONCE: usize = 65_536;
-/// A batch of up to so many bytes is committed where it arrives while commits are quick.
+/// Events per step of a deletion by filter.
+const DELETE_STEP_EVENTS: usize = 65_536;
+/// A batch of up to so many bytes may be committed on the caller's thread while commits are quick.
 const SMALL_BYTES: usize = 64 << 10;
 
 /// A collection of the store.
@@ -41,8 +41,12 @@ impl Local {
         })
     }
 
-    /// Asks one snapshot.
-    fn ask<T>(&self, at: At, question: impl FnOnce(&Snapshot) -> Result<T, QueryError>) -> Result<Read<T>, QueryError> {
+    /// Runs a query on one snapshot.
+    fn query<T>(
+        &self,
+        at: At,
+        question: impl FnOnce(&Snapshot) -> Result<T, QueryError>,
+    ) -> Result<Read<T>, QueryError> {
         let snapshot = self.snapshot(at)?;
         let value = question(&snapshot)?;
         Ok(Read { head: Head::of(&snapshot), value })
@@ -86,7 +90,7 @@ impl Collection for Local {
         self.collection.removed_by(settings)
     }
 
-    fn ask_for_room(&self) -> Result<bool, WriteError> {
+    fn request_room(&self) -> Result<bool, WriteError> {
         self.collection.ask_for_room()
     }
 
@@ -113,13 +117,13 @@ impl Collection for Local {
     }
 
     fn delete_matching(&self, predicate: &Predicate, at: At, control: &Control) -> Result<Deleted, PartialDelete> {
-        let unbegun = |why| PartialDelete { deleted: 0, matched: 0, why: DeleteFault::Query(why) };
-        let snapshot = self.snapshot(at).map_err(unbegun)?;
-        let found = meridian_query::matching_rows(&snapshot, predicate, control).map_err(unbegun)?;
+        let not_started = |why| PartialDelete { deleted: 0, matched: 0, why: DeleteFault::Query(why) };
+        let snapshot = self.snapshot(at).map_err(not_started)?;
+        let found = meridian_query::matching_rows(&snapshot, predicate, control).map_err(not_started)?;
         let matched = found.iter().map(|(_, rows)| rows.len() as u64).sum();
         let mut all = Deleted { deleted: 0, position: self.collection.position() };
-        // What matched on the snapshot goes, unless another write has replaced it since. Steps keep a large deletion
-        // from holding up other writes.
+        // What matched in the snapshot is deleted, unless another write has replaced it since. The steps keep a large
+        // deletion from delaying other writes.
         for step in steps(&found) {
             let done = control.check().map_err(DeleteFault::Query);
             let done = done.and_then(|()| self.collection.delete_rows(&step).map_err(DeleteFault::Write));
@@ -159,54 +163,54 @@ impl Collection for Local {
     }
 
     fn explain(&self, at: At, question: &Items, control: &Control) -> Result<Read<Explanation>, QueryError> {
-        self.ask(at, |snapshot| meridian_query::explain(snapshot, question, control))
+        self.query(at, |snapshot| meridian_query::explain(snapshot, question, control))
     }
 
     fn aggregate(&self, at: At, question: &Aggregate, control: &Control) -> Result<Read<Aggregated>, QueryError> {
-        self.ask(at, |snapshot| meridian_query::aggregate(snapshot, question, control))
+        self.query(at, |snapshot| meridian_query::aggregate(snapshot, question, control))
     }
 
     fn density(&self, at: At, question: &Density, control: &Control) -> Result<Read<DensityCounts>, QueryError> {
-        self.ask(at, |snapshot| meridian_query::density(snapshot, question, control))
+        self.query(at, |snapshot| meridian_query::density(snapshot, question, control))
     }
 
     fn tile(&self, at: At, question: &Tile, control: &Control) -> Result<Read<TileAnswer>, QueryError> {
-        self.ask(at, |snapshot| meridian_query::tile(snapshot, question, control))
+        self.query(at, |snapshot| meridian_query::tile(snapshot, question, control))
     }
 
     fn track(&self, at: At, question: &Track, control: &Control) -> Result<Read<TrackAnswer>, QueryError> {
-        self.ask(at, |snapshot| meridian_query::track(snapshot, question, control))
+        self.query(at, |snapshot| meridian_query::track(snapshot, question, control))
     }
 
     fn passages(&self, at: At, question: &Passages, control: &Control) -> Result<Read<PassagesAnswer>, QueryError> {
-        self.ask(at, |snapshot| meridian_query::passages(snapshot, question, control))
+        self.query(at, |snapshot| meridian_query::passages(snapshot, question, control))
     }
 
     fn near(&self, question: &Near, rows_max: Option<usize>, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
         let snapshot = self.collection.snapshot();
         let k = question.skip.saturating_add(question.limit).min(snapshot.rows() as usize);
-        // The walk reads trees only, which are always in memory.
+        // The walk reads only trees, which are always in memory.
         let walk = Walk::new(&snapshot, Circle::new(question.lon, question.lat, question.radius_m));
         if rows_max.is_some_and(|max| walk.rows_to_read(k) > max) {
             return Ok(false);
         }
         let (total, hits) = walk.finish(&snapshot, k)?;
         let shown = hits.get(question.skip..).unwrap_or_default();
-        give(&snapshot, total, shown.iter().map(|hit| (hit.part, hit.row, Some(hit.distance_m))), sink)?;
+        pass_rows(&snapshot, total, shown.iter().map(|hit| (hit.part, hit.row, Some(hit.distance_m))), sink)?;
         Ok(true)
     }
 
     fn page(&self, skip: u64, limit: usize, control: &Control, sink: &mut dyn RowSink) -> Result<(), QueryError> {
         let snapshot = self.collection.snapshot();
         let page = browse::page(&snapshot, skip, limit, control)?;
-        Ok(give(&snapshot, page.total, page.rows.into_iter().map(|(part, row)| (part, row, None)), sink)?)
+        Ok(pass_rows(&snapshot, page.total, page.rows.into_iter().map(|(part, row)| (part, row, None)), sink)?)
     }
 
     fn find(&self, id: &str, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
         let snapshot = self.collection.snapshot();
         for (part, view) in snapshot.parts.iter().enumerate() {
             if let Some(row) = view.find_id(id)? {
-                give(&snapshot, 1, std::iter::once((part, row, None)), sink)?;
+                pass_rows(&snapshot, 1, std::iter::once((part, row, None)), sink)?;
                 return Ok(true);
             }
         }
@@ -216,16 +220,16 @@ impl Collection for Local {
     fn sample(&self, random: &dyn Random, control: &Control, sink: &mut dyn RowSink) -> Result<bool, QueryError> {
         let snapshot = self.collection.snapshot();
         let Some((part, row)) = browse::sample(&snapshot, random, control)? else { return Ok(false) };
-        give(&snapshot, 1, std::iter::once((part, row, None)), sink)?;
+        pass_rows(&snapshot, 1, std::iter::once((part, row, None)), sink)?;
         Ok(true)
     }
 
-    fn changes_after(&self, after: Seq, most: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError> {
-        Ok(Box::new(self.collection.written_after(after, most)?.in_steps_of(step_bytes)))
+    fn changes_after(&self, after: Seq, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError> {
+        Ok(Box::new(self.collection.written_after(after, max)?.in_steps_of(step_bytes)))
     }
 
-    fn changes_between(&self, after: u64, upto: u64, most: usize) -> Result<Box<dyn Changes>, StoreError> {
-        Ok(Box::new(self.collection.written_since(after, upto, most)?))
+    fn changes_between(&self, after: u64, upto: u64, max: usize) -> Result<Box<dyn Changes>, StoreError> {
+        Ok(Box::new(self.collection.written_since(after, upto, max)?))
     }
 
     fn prior_events(&self) -> Box<dyn PriorEvents> {
@@ -237,15 +241,15 @@ impl Collection for Local {
     }
 }
 
-/// Cuts rows into steps of a bounded number.
+/// Splits rows into steps of a bounded number.
 fn steps(found: &[(PartView, Vec<u32>)]) -> Vec<Vec<(PartView, Vec<u32>)>> {
-    let (mut steps, mut room) = (vec![Vec::new()], DELETED_AT_ONCE);
+    let (mut steps, mut room) = (vec![Vec::new()], DELETE_STEP_EVENTS);
     for (view, rows) in found {
         let mut rows = rows.as_slice();
         while !rows.is_empty() {
             if room == 0 {
                 steps.push(Vec::new());
-                room = DELETED_AT_ONCE;
+                room = DELETE_STEP_EVENTS;
             }
             let (now, later) = rows.split_at(rows.len().min(room));
             if let Some(step) = steps.last_mut() {

@@ -1,7 +1,7 @@
-//! How queued writes come to be committed: one of the tasks that wait commits for all of them.
+//! Commits queued writes: one of the waiting tasks commits for all of them.
 //!
-//! The store's queue names a leader among the writes that wait. Its task commits the group: on the worker thread that it
-//! is on while the disk answers at once, on another thread where it does not. The other tasks wait without a thread.
+//! The store's queue chooses a leader among the waiting writes. Its task commits the group: on its own worker thread
+//! while the disk is quick, on another thread while it is slow. The other tasks wait without a thread.
 
 use meridian_store::{Pending, Turn, WriteError, Written};
 use std::future::poll_fn;
@@ -10,19 +10,20 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// While no commit takes longer, changing threads (some tens of microseconds, twice) costs more than it gives others.
+/// While no commit takes longer, a change of threads (some tens of microseconds, twice) costs more than the other
+/// tasks gain by it.
 const QUICK: Duration = Duration::from_millis(1);
 
-/// Decides on which thread a group is committed.
+/// Chooses the thread on which a group is committed.
 #[derive(Debug, Default)]
 pub(super) struct CommitExecutor {
-    /// Nanoseconds that a commit may take: of the longest, less an eighth for each after it.
+    /// Recent max duration of a commit, in nanoseconds. It decays by an eighth with each commit.
     longest: AtomicU64,
-    /// Workers that are held by a commit now.
+    /// Workers that are running a commit.
     held: AtomicUsize,
 }
 
-/// A worker held by a commit.
+/// A worker that runs a commit.
 struct Held<'a>(&'a AtomicUsize);
 
 impl Drop for Held<'_> {
@@ -32,8 +33,8 @@ impl Drop for Held<'_> {
 }
 
 impl CommitExecutor {
-    /// Waits until a queued write is committed, and commits for all that wait when it is its turn. Dropped, the write is
-    /// taken back, unless it is being committed. A commit of `small` writes may stay on this thread.
+    /// Waits until a queued write is committed, and commits the group when this write leads it. Dropping the future
+    /// cancels the write, unless it is being committed. A commit of `small` writes may run on this thread.
     pub(super) async fn finish(
         self: Arc<Self>,
         pending: Pending,
@@ -43,7 +44,8 @@ impl CommitExecutor {
         if small {
             match pending.poll(Waker::noop()) {
                 Poll::Ready(Turn::Done(outcome)) => return outcome,
-                // No other task writes: this one goes on here at once when the disk has answered.
+                // The leader at once, so no other task is writing: committing here saves the wakeup when the disk is
+                // done.
                 Poll::Ready(Turn::Lead) => self.commit(|| pending.lead()),
                 Poll::Pending => {}
             }
@@ -63,8 +65,8 @@ impl CommitExecutor {
         self.note(began.elapsed());
     }
 
-    /// Holds the worker, unless commits are slow or no other worker would be left for everybody else's requests: however
-    /// long the disk takes this time, they go on.
+    /// Holds the worker, unless commits are slow or no other worker would be left: other requests go on, however long
+    /// the disk takes this time.
     fn hold(&self, workers: usize) -> Option<Held<'_>> {
         if Duration::from_nanos(self.longest.load(Ordering::Relaxed)) > QUICK {
             return None;
@@ -81,7 +83,7 @@ impl CommitExecutor {
     }
 }
 
-/// Waits for the outcome of a write, with a thread of its own for the commit where it leads.
+/// Waits for the outcome of a write; if it leads, the commit gets a blocking thread.
 async fn wait(pending: Arc<Pending>, deadline: Instant) -> Result<Written, WriteError> {
     let mut late = false;
     loop {
@@ -89,13 +91,14 @@ async fn wait(pending: Arc<Pending>, deadline: Instant) -> Result<Written, Write
         let next = if late { Ok(turn.await) } else { tokio::time::timeout_at(deadline.into(), turn).await };
         match next {
             Ok(Turn::Done(outcome)) => return outcome,
-            // Many write: with a thread for the one that commits, the others stay on theirs.
+            // Many tasks write: the commit gets a thread of its own, so that no worker is blocked.
             Ok(Turn::Lead) => {
                 let leader = pending.clone();
-                // Should it panic, the queue has answered for it.
+                // If it panics, the queue has reported an error to every write of the group.
                 let _ = tokio::task::spawn_blocking(move || leader.lead()).await;
             }
-            // At the deadline a write is taken back; one that is being committed is waited for, its outcome is near.
+            // At the deadline a write is cancelled. One that is being committed is waited for, since its outcome is
+            // near.
             Err(_) => match pending.give_up() {
                 Some(refusal) => return Err(refusal),
                 None => late = true,
@@ -109,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_worker_is_always_left_to_others() {
+    fn one_worker_is_always_left_for_others() {
         let commits = CommitExecutor::default();
         assert!(commits.hold(1).is_none());
         let first = commits.hold(3);

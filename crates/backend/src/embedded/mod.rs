@@ -1,4 +1,4 @@
-//! Collections kept in this process.
+//! Collections in this process.
 
 mod collection;
 mod commit;
@@ -24,7 +24,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Over an open store.
+    /// A backend over an open store.
     pub fn new(store: Arc<Store>) -> Arc<Embedded> {
         Arc::new(Embedded { store, commits: Arc::default() })
     }

@@ -1,4 +1,4 @@
-//! Answers of this process: streams of rows and changes, and rows given one by one.
+//! Results in this process: streams of rows and changes, and rows passed one by one.
 
 use crate::read::{Changes, Head, PriorEvents, RowSink, Rows};
 use meridian_model::{Batch, Projection, Seq};
@@ -6,7 +6,7 @@ use meridian_query::near::Chunks;
 use meridian_query::{Answer, Hits, Place, QueryError, Stats};
 use meridian_store::{Formers, Problem, Since, Snapshot, StoreError};
 
-/// Events of one snapshot on their way.
+/// The events of one snapshot as a stream.
 pub(super) struct LocalRows {
     pub(super) head: Head,
     pub(super) answer: Answer,
@@ -41,11 +41,11 @@ impl Rows for LocalRows {
         self.answer.is_over()
     }
 
-    fn at_most(&mut self, events: usize) {
+    fn limit_batches(&mut self, events: usize) {
         self.answer.at_most(events);
     }
 
-    fn rest(&mut self) -> usize {
+    fn park(&mut self) -> usize {
         self.answer.rest()
     }
 }
@@ -67,7 +67,7 @@ impl Changes for Since {
         self.missing()
     }
 
-    fn rest(&mut self) {
+    fn park(&mut self) {
         self.rest();
     }
 }
@@ -88,14 +88,14 @@ impl PriorEvents for Formers {
     }
 }
 
-/// A row of a snapshot: its part, its number there, its distance where the order is by distance.
-pub(super) type Chosen = (usize, u32, Option<f64>);
+/// A row of a snapshot: its part, its row number there, and its distance in an order by distance.
+pub(super) type RowRef = (usize, u32, Option<f64>);
 
-/// Gives rows of a snapshot to a sink.
-pub(super) fn give(
+/// Passes rows of a snapshot to a sink.
+pub(super) fn pass_rows(
     snapshot: &Snapshot,
     total: u64,
-    rows: impl ExactSizeIterator<Item = Chosen>,
+    rows: impl ExactSizeIterator<Item = RowRef>,
     sink: &mut dyn RowSink,
 ) -> Result<(), StoreError> {
     let mut chunks = Chunks::new(sink.begin(&snapshot.schema, &snapshot.layout, total, rows.len()));

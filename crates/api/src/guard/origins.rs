@@ -35,7 +35,7 @@ impl fmt::Display for WebOrigin {
 impl FromStr for WebOrigin {
     type Err = String;
 
-    /// Reads scheme, host and port; a path would suggest that it counts.
+    /// Parses scheme, host and port. A path is refused, since it would not count.
     fn from_str(text: &str) -> Result<WebOrigin, String> {
         let origin = WebOrigin::of_url(text)?;
         match authority_of(text) {
@@ -45,8 +45,8 @@ impl FromStr for WebOrigin {
     }
 }
 
-/// Whether an `Origin` names the host and port of a `Host`, over http or https: which of them a client speaks to a proxy
-/// before this server is not known here.
+/// Whether an `Origin` names the host and port of a `Host`, over http or https: a proxy before this server may use
+/// either with its clients.
 pub(super) fn is_of_host(origin: &[u8], host: &[u8]) -> bool {
     let Some((scheme, default)) = scheme_of(origin) else { return false };
     let without =
@@ -55,7 +55,7 @@ pub(super) fn is_of_host(origin: &[u8], host: &[u8]) -> bool {
     from[..without(from)].eq_ignore_ascii_case(&host[..without(host)])
 }
 
-/// The scheme that an origin begins with, and the port that it leaves out.
+/// The scheme that an origin begins with, and the port that it omits.
 fn scheme_of(origin: &[u8]) -> Option<(&'static str, &'static str)> {
     [("http://", ":80"), ("https://", ":443")].into_iter().find(|(scheme, _)| {
         origin.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme.as_bytes()))

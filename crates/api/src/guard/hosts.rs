@@ -1,11 +1,11 @@
-//! The names under which the server answers.
+//! The host names that the server accepts.
 
 use crate::config::ServerConfig;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-/// A name or address of the server, as `Host` has it: for one port, or for any.
+/// A name or address of the server, as in `Host`: for one port, or for any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostName {
     /// Brackets around an IPv6 address are part of it.
@@ -13,7 +13,7 @@ pub struct HostName {
     port: Option<u16>,
 }
 
-/// What a `Host` is to this server.
+/// How a `Host` relates to this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
     Ours,
@@ -23,12 +23,13 @@ pub(super) enum Named {
 
 /// All names of a server.
 ///
-/// They are the loopback names, the address that the server listens on, the host of its public URL, and those that the
-/// operator added. A server that listens on every address (`0.0.0.0` or `[::]`) cannot list its own: there any
-/// address is a name, but no other name is. That is safe, since an address cannot be pointed elsewhere as a name can: a page
-/// whose own host is an address came from that address.
+/// They are the loopback names, the address that the server listens on, the host of its public URL, and those in the
+/// settings. A server that listens on every address (`0.0.0.0` or `[::]`) cannot list its own. It accepts any
+/// address, but no other names. That is safe, since an address cannot be redirected as a name can: a page whose own
+/// host is an address came from that address.
 ///
-/// Ports do not matter unless the operator names one: behind a forwarded port the client's is another than ours.
+/// Ports do not matter unless the settings name one: behind a forwarded port, the client's port is another than the
+/// server's.
 pub struct Hosts {
     names: Vec<HostName>,
     any_address: bool,
@@ -42,7 +43,7 @@ impl Hosts {
         let public = public.map(|name: HostName| HostName { port: None, ..name });
         let loopback = ["127.0.0.1", "localhost", "[::1]"].map(|name| HostName { host: name.into(), port: None });
         let mut names: Vec<HostName> = Vec::new();
-        // The address listened on first: most clients use it.
+        // The listen address comes first, as most clients use it.
         for name in own.into_iter().chain(loopback).chain(public).chain(config.hosts.iter().cloned()) {
             if !names.contains(&name) {
                 names.push(name);
@@ -51,7 +52,7 @@ impl Hosts {
         Hosts { names, any_address: listen.ip().is_unspecified() }
     }
 
-    /// What an authority (host, and port or none) is to this server. Allocates nothing.
+    /// How an authority (a host with an optional port) relates to this server. Allocates nothing.
     pub(super) fn named(&self, authority: &[u8]) -> Named {
         let Some((host, port)) = split(authority) else { return Named::Malformed };
         let is = |name: &HostName| {
@@ -69,7 +70,7 @@ impl Hosts {
 }
 
 impl fmt::Display for Hosts {
-    /// The names, with commas between.
+    /// The names, separated by commas.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, name) in self.names.iter().enumerate() {
             write!(f, "{}{name}", if i == 0 { "" } else { ", " })?;
@@ -79,7 +80,7 @@ impl fmt::Display for Hosts {
 }
 
 impl HostName {
-    /// The name in an address to listen on (`events:7117`), at any port; `None` where it is an IP address.
+    /// The name in a listen address (`events:7117`), at any port; `None` if it is an IP address.
     pub fn listened_on(listen: &str) -> Option<HostName> {
         let name: HostName = listen.parse().ok()?;
         matches!(shape(name.host.as_bytes()), Some(Shape::Name)).then_some(HostName { port: None, ..name })
@@ -106,7 +107,7 @@ impl fmt::Display for HostName {
 impl FromStr for HostName {
     type Err = String;
 
-    /// Reads a name or an address, with a port or without.
+    /// Parses a name or an address, with an optional port.
     fn from_str(text: &str) -> Result<HostName, String> {
         if let Ok(address) = text.parse::<Ipv6Addr>() {
             return Ok(HostName::of(address.into()));
@@ -130,13 +131,13 @@ impl FromStr for HostName {
     }
 }
 
-/// Host and port of a URL: what stands between `//` and the path.
+/// Host and port of a URL: the part between `//` and the path.
 pub(super) fn authority_of(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     rest.split(['/', '?', '#']).next()
 }
 
-/// Takes the port off an authority; `None` where what follows the host is no port.
+/// Splits the port off an authority; `None` if what follows the host is not a port.
 fn split(authority: &[u8]) -> Option<(&[u8], Option<u16>)> {
     let end = match authority.first()? {
         b'[' => authority.iter().position(|&byte| byte == b']')? + 1,
@@ -158,7 +159,7 @@ enum Shape {
     Name,
 }
 
-/// What a host looks like; `None` where it is none.
+/// The syntax of a host; `None` if it is not one.
 fn shape(host: &[u8]) -> Option<Shape> {
     let text = std::str::from_utf8(host).ok()?;
     if let Some(inner) = text.strip_prefix('[') {
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_on_every_address_answers_to_addresses_and_to_no_more_names() {
+    fn a_server_on_every_address_accepts_addresses_and_no_other_names() {
         for listen in ["0.0.0.0:7117", "[::]:7117"] {
             let hosts = hosts(listen, &[], None);
             let cases = [
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_is_told() {
+    fn a_wrong_name_is_refused() {
         for wrong in ["", "http://x", "x/y", "a b", "x:", "x:y", "[::1", "x:99999", "*", "*.example.org"] {
             assert!(wrong.parse::<HostName>().is_err(), "{wrong}");
         }

@@ -1,37 +1,21 @@
-//! What was read, and what went wrong below, as clients are told.
+//! Errors of the backend, as the problems that clients get.
 
 use crate::problem::{Kind, Problem};
-use crate::respond;
-use axum::http::{HeaderMap, HeaderName};
-use meridian_backend::{Collection, Damaged, Head, StoreError, WriteError};
+use meridian_backend::{Collection, Damaged, StoreError, WriteError};
 use meridian_query::QueryError;
 use std::time::Duration;
 
-/// Says that some events could not be read because files are damaged: the answer is not whole.
-pub static MISSING: HeaderName = HeaderName::from_static("meridian-missing");
-
-/// Sets the headers that every read carries.
-pub fn set_headers(headers: &mut HeaderMap, head: &Head, now: i64, consistency: &'static str) {
-    let age = Duration::from_micros(now.saturating_sub(head.taken_at).max(0) as u64);
-    respond::set_snapshot(headers, head.seq, age, consistency);
-    if !head.missing.is_empty() {
-        respond::insert(headers, MISSING.clone(), &format!("{} damaged files", head.missing.len()));
-    }
-}
-
-/// A query's error as the client sees it.
-pub fn problem(error: QueryError) -> Problem {
+/// The problem for an error of a query.
+pub fn query_problem(error: QueryError) -> Problem {
     match error {
         QueryError::Deadline => Problem::new(
             Kind::DeadlineExceeded,
-            "the question was not answered within its time: ask for less, or give more with timeout= (milliseconds)",
+            "the query did not finish within its time: ask for less, or give more time with timeout= (milliseconds)",
         ),
-        QueryError::Cancelled => Problem::new(Kind::Overloaded, "the question was called off"),
+        QueryError::Cancelled => Problem::new(Kind::Overloaded, "the query was cancelled"),
         QueryError::Busy { limit } => Problem::new(
             Kind::Overloaded,
-            format!(
-                "the questions at work take all of the {limit} bytes set aside for them: try again, or ask for less"
-            ),
+            format!("the running queries use all of the {limit} bytes set aside for them: try again, or ask for less"),
         )
         .retry_after(Duration::from_secs(1)),
         QueryError::Gone(gone) => Problem::new(Kind::Gone, gone.to_string()),
@@ -43,12 +27,12 @@ pub fn problem(error: QueryError) -> Problem {
     }
 }
 
-/// A collection that cannot be opened as the client sees it: what is wrong with which file, and what repairs it.
+/// The problem for a collection that cannot be opened: what is wrong with which file, and what repairs it.
 pub fn damaged_problem(damaged: &Damaged) -> Problem {
     Problem::new(Kind::Damaged, damaged.to_string()).with("collection", damaged.name.as_str())
 }
 
-/// A store's error as the client sees it.
+/// The problem for an error of the store.
 pub fn store_problem(error: StoreError) -> Problem {
     match error {
         StoreError::Invalid(invalid) => Problem::invalid_body(invalid),
@@ -57,10 +41,10 @@ pub fn store_problem(error: StoreError) -> Problem {
         }
         StoreError::Damaged(damaged) => damaged_problem(&damaged),
         StoreError::Corrupt { path, detail } => {
-            tracing::error!(path = %path.display(), detail, "events that a question needs do not read");
+            tracing::error!(path = %path.display(), detail, "events that a query needs cannot be read");
             let file = path.file_name().unwrap_or_default().to_string_lossy();
             let detail = format!(
-                "events that this needs do not read ({file}: {detail}): `meridian check --repair` keeps what reads, and says what is missing"
+                "events that this needs cannot be read ({file}: {detail}): `meridian check --repair` keeps what can be read, and reports what is missing"
             );
             Problem::new(Kind::Damaged, detail)
         }
@@ -79,7 +63,7 @@ pub fn store_problem(error: StoreError) -> Problem {
     }
 }
 
-/// A refused or failed write as the client sees it.
+/// The problem for a refused or failed write.
 pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem {
     let no_writes = |why: &str| format!("the collection {} takes no writes: {why}", collection.name());
     match error {
@@ -96,17 +80,17 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
         }
         WriteError::KeyReused { position, events } => Problem::new(
             Kind::KeyReused,
-            format!("the Idempotency-Key came with other events before, as write {position}: nothing was written; send the same events again, or another key"),
+            format!("the Idempotency-Key was used with other events before, as write {position}: nothing was written; send the same events again, or another key"),
         )
         .with("position", position.to_string())
         .with("events", events),
         WriteError::Changed => Problem::new(
             Kind::Conflict,
-            "other writes changed the event again and again while this one was worked out: read it and try again",
+            "other writes changed the event repeatedly while this one was prepared: read it and try again",
         ),
         WriteError::TooLarge { bytes, limit } => Problem::new(
             Kind::TooLarge,
-            format!("the events take {bytes} bytes: at most {limit} are taken at once, send smaller batches"),
+            format!("the events take {bytes} bytes: at most {limit} are accepted at once, send smaller batches"),
         )
         .with("limit_bytes", limit),
         WriteError::Busy(why) => Problem::new(Kind::Overloaded, why).retry_after(Duration::from_secs(1)),

@@ -1,14 +1,14 @@
-//! Who may come in: one decision about each request, before anything else is done for it.
+//! Guards against hostile web pages: one decision about each request, before anything else is done for it.
 //!
-//! A page in the user's browser reaches this server as the user does, so being reachable proves nothing. Two headers
-//! that a page cannot forge tell its requests apart:
-//! - `Host` is the name under which the browser believes to speak to us. A page whose own name was pointed at this
-//!   address (DNS rebinding) sends that name, which is none of ours: 421.
-//! - `Sec-Fetch-Site` and `Origin` say where the page comes from. What changes state, and every upgrade, is refused
-//!   to pages of other origins: 403. Programs send neither, and pass.
+//! A page in the user's browser reaches this server with the user's network access, so being reachable proves
+//! nothing. Two headers that a page cannot forge identify its requests:
+//! - `Host` is the name that the browser resolved. A page whose own name was pointed at this address (DNS rebinding)
+//!   sends that name, which is not one of this server: 421.
+//! - `Sec-Fetch-Site` and `Origin` name the origin of the page. Requests that change state, and every upgrade, are
+//!   refused for pages of other origins: 403. Programs send neither header, and pass.
 //!
-//! The decision reads bytes and allocates nothing while it lets a request pass. What a body may be is a matter of its
-//! route (`types.rs`); what pages may embed ours is told in every page's policy (`seal.rs`).
+//! The decision reads bytes and allocates nothing for a request that passes. The type of a body depends on its route
+//! (`types.rs`); the origins that may embed pages are in every page's policy (`seal.rs`).
 
 mod hosts;
 mod origins;
@@ -26,28 +26,28 @@ use std::net::SocketAddr;
 
 static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The decision, worked out once from the settings and the address that the server listens on.
-pub struct Doors {
+/// The checks, prepared once from the settings and the address that the server listens on.
+pub struct Guard {
     hosts: Hosts,
     /// Origins whose pages may write, besides the one that a request's `Host` names.
     origins: Vec<WebOrigin>,
-    /// The directive for every page's policy.
+    /// The directive that every page's policy ends with.
     frame_ancestors: String,
 }
 
-impl Doors {
-    /// The doors of a server that listens on `listen`.
-    pub fn new(config: &ServerConfig, listen: SocketAddr) -> Doors {
+impl Guard {
+    /// The guard of a server that listens on `listen`.
+    pub fn new(config: &ServerConfig, listen: SocketAddr) -> Guard {
         let public = config.public_url.as_deref().and_then(|url| WebOrigin::of_url(url).ok());
         let origins = config.origins.iter().cloned().chain(public).collect();
-        Doors { hosts: Hosts::new(config, listen), origins, frame_ancestors: seal::directive(&config.frame_ancestors) }
+        Guard { hosts: Hosts::new(config, listen), origins, frame_ancestors: seal::directive(&config.frame_ancestors) }
     }
 
-    /// Lets a request pass, or says why not: 400 where it does not name its host once, 421 where that is no name of
-    /// this server, 403 where a page of another origin would change something or open a WebSocket.
+    /// Lets a request pass, or returns the reason against it: 400 if it does not name its host once, 421 if that is
+    /// not a name of this server, 403 if a page of another origin tries to change something or to open a WebSocket.
     pub fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<()> {
         let host = self.host(headers)?;
-        // An absolute target goes before `Host` (RFC 9112, 3.2.2): both must be names of this server.
+        // An absolute target takes precedence over `Host` (RFC 9112, 3.2.2): both must be names of this server.
         if let Some(authority) = uri.authority() {
             self.named(authority.as_str().as_bytes())?;
         }
@@ -58,7 +58,7 @@ impl Doors {
         self.page_origin(host, headers)
     }
 
-    /// The value of `Host`, which names this server.
+    /// The value of `Host`, which must be a name of this server.
     fn host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a [u8]> {
         let mut values = headers.get_all(header::HOST).iter();
         match (values.next(), values.next()) {
@@ -76,29 +76,30 @@ impl Doors {
             Named::Ours => Ok(()),
             Named::Other => Err(Problem::new(
                 Kind::Misdirected,
-                format!("{:?} is no name of this server: the setting server.hosts adds names", shown()),
+                format!("{:?} is not a name of this server: the setting server.hosts adds names", shown()),
             )),
             Named::Malformed => Err(Problem::new(
                 Kind::InvalidHost,
-                format!("{:?} is no host: expected a name or address, and a port or none", shown()),
+                format!("{:?} is not a host: expected a name or address, optionally with a port", shown()),
             )),
         }
     }
 
-    /// Whether the page that sent this, if a page did, is of this server or of an origin that the operator named.
+    /// Checks that the page that sent the request, if it was a page, is of this server or of an origin in the
+    /// settings.
     fn page_origin(&self, host: &[u8], headers: &HeaderMap) -> Result<()> {
         let mut sites = headers.get_all(&SEC_FETCH_SITE).iter().peekable();
-        // Where a browser says how the two origins stand to each other, it knows better than we do behind a proxy.
-        let told = sites.peek().is_some();
-        if told && sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none")) {
+        // If the browser states how the two origins relate, it knows better than a server behind a proxy.
+        let stated = sites.peek().is_some();
+        if stated && sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none")) {
             return Ok(());
         }
         let mut origins = headers.get_all(header::ORIGIN).iter().peekable();
-        if !told && origins.peek().is_none() {
+        if !stated && origins.peek().is_none() {
             return Ok(());
         }
         let listed = |origin: &HeaderValue| self.origins.iter().any(|ours| ours.is(origin.as_bytes()));
-        let ours = |origin: &HeaderValue| listed(origin) || !told && origins::is_of_host(origin.as_bytes(), host);
+        let ours = |origin: &HeaderValue| listed(origin) || !stated && origins::is_of_host(origin.as_bytes(), host);
         if origins.peek().is_some() && origins.all(ours) {
             return Ok(());
         }
@@ -116,17 +117,17 @@ impl Doors {
 mod tests {
     use super::*;
 
-    fn doors(config: ServerConfig) -> Doors {
-        Doors::new(&config, "127.0.0.1:7117".parse().unwrap())
+    fn guard(config: ServerConfig) -> Guard {
+        Guard::new(&config, "127.0.0.1:7117".parse().unwrap())
     }
 
-    fn status(doors: &Doors, method: &str, target: &str, headers: &[(&'static str, &'static str)]) -> u16 {
+    fn status(guard: &Guard, method: &str, target: &str, headers: &[(&'static str, &'static str)]) -> u16 {
         let mut request = axum::http::Request::builder().method(method).uri(target);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let request = request.body(()).unwrap();
-        match doors.admit(request.method(), request.uri(), request.headers()) {
+        match guard.admit(request.method(), request.uri(), request.headers()) {
             Ok(()) => 200,
             Err(problem) => problem.status().as_u16(),
         }
@@ -134,8 +135,8 @@ mod tests {
 
     #[test]
     fn a_request_names_its_host_once() {
-        let doors = doors(ServerConfig::default());
-        let of = |headers: &[(&'static str, &'static str)]| status(&doors, "GET", "/", headers);
+        let guard = guard(ServerConfig::default());
+        let of = |headers: &[(&'static str, &'static str)]| status(&guard, "GET", "/", headers);
         assert_eq!(of(&[]), 400);
         assert_eq!(of(&[("host", "localhost"), ("host", "localhost")]), 400);
         assert_eq!(of(&[("host", "localhost"), ("host", "evil.example")]), 400);
@@ -145,8 +146,8 @@ mod tests {
 
     #[test]
     fn an_absolute_target_counts_as_well_as_the_host() {
-        let doors = doors(ServerConfig::default());
-        let of = |target: &str, host: &'static str| status(&doors, "GET", target, &[("host", host)]);
+        let guard = guard(ServerConfig::default());
+        let of = |target: &str, host: &'static str| status(&guard, "GET", target, &[("host", host)]);
         assert_eq!(of("http://localhost:7117/metrics", "localhost:7117"), 200);
         assert_eq!(of("http://evil.example/metrics", "localhost"), 421);
         assert_eq!(of("http://localhost/metrics", "evil.example"), 421);
@@ -159,11 +160,11 @@ mod tests {
             origins: vec!["http://tools.example.org:8080".parse().unwrap()],
             ..ServerConfig::default()
         };
-        let doors = doors(config);
+        let guard = guard(config);
         let of = |method: &str, more: &[(&'static str, &'static str)]| {
             let mut headers = vec![("host", "127.0.0.1:7117")];
             headers.extend(more);
-            status(&doors, method, "/searches", &headers)
+            status(&guard, method, "/searches", &headers)
         };
         for (headers, expected) in [
             (&[][..], 200),

@@ -1,43 +1,45 @@
-//! A type for every body.
+//! Requires a media type for every body.
 //!
-//! A page of another origin can send a body without asking first, but only of the three types that forms have, or of none.
-//! A route that takes none of these is closed to forms, whatever a browser tells of where they come from.
+//! A page of another origin can send a body without a preflight request, but only of the three types that forms have,
+//! or without a type. A route that accepts none of these cannot be reached by forms, whatever headers the browser
+//! sends.
 
 use crate::problem::{Kind, Problem, Result};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 
-/// What forms can send.
+/// The media types of forms.
 const FORMS: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
 
-/// Whether a body has a type that its route may take; else 415. `takes` are the types that the route's description names; it
-/// may take others of their kind, which its handler knows.
-pub fn check(method: &Method, headers: &HeaderMap, takes: &[(&str, &str)]) -> Result<()> {
+/// Checks that a body has a type that its route accepts; else 415. `media_types` are those in the route's
+/// description. The route may accept related ones, which its handler checks.
+pub fn check(method: &Method, headers: &HeaderMap, media_types: &[(&str, &str)]) -> Result<()> {
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
     let Some(value) = values.next() else {
-        return Err(refusal("a body without Content-Type", takes));
+        return Err(refusal("a body without Content-Type", media_types));
     };
     if values.next().is_some() {
-        return Err(refusal("a body with more than one Content-Type", takes));
+        return Err(refusal("a body with more than one Content-Type", media_types));
     }
     let text = String::from_utf8_lossy(value.as_bytes());
     let essence = text.split(';').next().unwrap_or_default().trim();
     let is = |name: &&str| name.eq_ignore_ascii_case(essence);
-    // Forms have no PUT: there a plain text is as good as any type.
-    let named = *method == Method::PUT && takes.iter().any(|(name, _)| is(name));
+    // Forms cannot send PUT, so plain text is safe there.
+    let named = *method == Method::PUT && media_types.iter().any(|(name, _)| is(name));
     if essence.is_empty() || FORMS.iter().any(is) && !named {
-        return Err(refusal(&format!("{text:?}"), takes));
+        return Err(refusal(&format!("{text:?}"), media_types));
     }
     Ok(())
 }
 
-/// 415, with what is taken in its sentence and in `Accept`.
-pub fn refusal(found: &str, takes: &[(&str, &str)]) -> Problem {
-    let taken: Vec<&str> = takes.iter().map(|(name, _)| *name).collect();
-    let taken = taken.join(", ");
-    let expected = if taken.is_empty() { "no body".to_owned() } else { format!("one of {taken}") };
-    let problem = Problem::new(Kind::UnsupportedMediaType, format!("{found} is not taken here: expected {expected}"));
-    match HeaderValue::from_str(&taken) {
-        Ok(taken) if !taken.is_empty() => problem.header(header::ACCEPT, taken),
+/// 415, with the accepted types in its detail and in `Accept`.
+pub fn refusal(found: &str, media_types: &[(&str, &str)]) -> Problem {
+    let accepted: Vec<&str> = media_types.iter().map(|(name, _)| *name).collect();
+    let accepted = accepted.join(", ");
+    let expected = if accepted.is_empty() { "no body".to_owned() } else { format!("one of {accepted}") };
+    let problem =
+        Problem::new(Kind::UnsupportedMediaType, format!("{found} is not accepted here: expected {expected}"));
+    match HeaderValue::from_str(&accepted) {
+        Ok(accepted) if !accepted.is_empty() => problem.header(header::ACCEPT, accepted),
         _ => problem,
     }
 }
@@ -46,12 +48,12 @@ pub fn refusal(found: &str, takes: &[(&str, &str)]) -> Problem {
 mod tests {
     use super::*;
 
-    fn taken(method: Method, kind: Option<&'static str>, takes: &[(&str, &str)]) -> bool {
+    fn taken(method: Method, kind: Option<&'static str>, media_types: &[(&str, &str)]) -> bool {
         let mut headers = HeaderMap::new();
         if let Some(kind) = kind {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         }
-        check(&method, &headers, takes).is_ok()
+        check(&method, &headers, media_types).is_ok()
     }
 
     #[test]

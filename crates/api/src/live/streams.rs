@@ -1,0 +1,83 @@
+//! The open streams, and their notification of new writes.
+
+use crate::state::AppState;
+use meridian_model::{Heard, Subscriber};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use tokio::sync::watch;
+
+/// The open streams.
+#[derive(Debug, Default)]
+pub struct EventStreams {
+    /// One notifier for each followed collection, by its name. It carries no events: those are read from the store.
+    notifiers: Mutex<HashMap<Arc<str>, watch::Sender<()>>>,
+    open: AtomicUsize,
+    closed: AtomicBool,
+    /// Events sent, since the start.
+    pub sent: AtomicU64,
+    /// Clients disconnected because they read too slowly, since the start.
+    pub slow: AtomicU64,
+}
+
+/// One of the [`crate::ServerConfig::streams_max`] slots for open streams, freed when dropped.
+pub struct StreamSlot(AppState);
+
+impl Drop for StreamSlot {
+    fn drop(&mut self) {
+        self.0.live.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl EventStreams {
+    /// Streams open now.
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// A slot, if one is free.
+    pub(super) fn enter(&self, state: &AppState) -> Option<StreamSlot> {
+        let more = |open: usize| (open < state.config.streams_max).then_some(open + 1);
+        self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| StreamSlot(state.clone()))
+    }
+
+    /// Notifications of writes to collections of this name, and of the server's shutdown. Check for writes after the
+    /// call: later ones are notified.
+    pub(super) fn subscribe(&self, collection: &str) -> watch::Receiver<()> {
+        let mut notifiers = self.notifiers.lock();
+        // Nobody removes a notifier when its last stream ends, so each new stream does.
+        notifiers.retain(|_, notifier| notifier.receiver_count() > 0);
+        match notifiers.get(collection) {
+            Some(notifier) => notifier.subscribe(),
+            None => {
+                let (notifier, notifications) = watch::channel(());
+                notifiers.insert(collection.into(), notifier);
+                notifications
+            }
+        }
+    }
+
+    /// Ends all streams. Their clients are sent the position to resume after.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.notifiers.lock().values().for_each(|notifier| notifier.send_replace(()));
+    }
+
+    /// Whether the server is closing.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+}
+
+impl Subscriber for EventStreams {
+    fn listens(&self) -> bool {
+        self.open.load(Ordering::Acquire) > 0
+    }
+
+    fn hear(&self, heard: Heard) {
+        if let Some(notifier) = self.notifiers.lock().get(&heard.collection) {
+            notifier.send_replace(());
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! A query runs in steps. While its client reads, it has a thread and a permit of the [`crate::limiter::Limiter`];
+//! while the client does not, it has neither.
+//!
+//! The state of a query between two runs is a [`Source`]. It is kept in a task, which waits for the client, then
+//! queues for a permit behind the requests that already wait, and hands it to a thread again. So the number of slow
+//! clients is bounded by memory (see `readers.rs`), not by permits or threads.
+
+use super::pipe::{Pipe, Wakeup};
+use super::readers::{self, Parked};
+use super::sink::{Sink, disconnected};
+use crate::limiter::{Limiter, Permit};
+use crate::problem::{Kind, Problem, Result};
+use crate::state::AppState;
+use meridian_query::Control;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+
+/// The part of a query that has not run yet.
+pub trait Source: Send {
+    /// Writes the next events to the sink; `false` when the response is complete.
+    fn step(&mut self, sink: &mut Sink, control: &Control) -> Result<bool>;
+
+    /// Releases what can be read again, before a wait of unknown length. Returns the bytes that are still held.
+    fn park(&mut self) -> usize;
+}
+
+/// Bytes that a parked query takes besides what its source reports.
+const PARKED_BYTES: usize = 16 << 10;
+
+/// A query that is being run for a client.
+pub(super) struct Job {
+    pub(super) source: Option<Box<dyn Source>>,
+    pub(super) sink: Sink,
+    pub(super) control: Control,
+    pub(super) state: AppState,
+    pub(super) deadline: Instant,
+    pub(super) arrived: Instant,
+}
+
+/// Why a run of the query ended.
+enum Progress {
+    Complete,
+    /// The client must take something first.
+    PipeFull,
+}
+
+impl Job {
+    /// The first run: `open` starts the response and returns the source of the rest.
+    pub(super) fn start(
+        mut self,
+        permit: Permit,
+        open: impl FnOnce(&mut Sink, &Control) -> Result<Option<Box<dyn Source>>>,
+    ) {
+        match open(&mut self.sink, &self.control) {
+            Ok(None) => match self.sink.end() {
+                Ok(()) => self.done(),
+                Err(problem) => self.failed(problem),
+            },
+            Ok(source) => {
+                self.source = source;
+                self.run(permit);
+            }
+            Err(problem) => self.failed(problem),
+        }
+    }
+
+    /// The only run of work that cannot be interrupted.
+    pub(super) fn run_blocking(mut self, work: impl FnOnce(&mut Sink, &Control) -> Result<()>) {
+        match work(&mut self.sink, &self.control).and_then(|()| self.sink.end()) {
+            Ok(()) => self.done(),
+            Err(problem) => self.failed(problem),
+        }
+    }
+
+    /// Runs until the response is complete or the pipe is full.
+    fn run(mut self, permit: Permit) {
+        match self.run_steps() {
+            Ok(Progress::Complete) => self.done(),
+            Ok(Progress::PipeFull) => self.park(permit.release()),
+            Err(problem) => self.failed(problem),
+        }
+    }
+
+    fn run_steps(&mut self) -> Result<Progress> {
+        let Some(source) = &mut self.source else { return Err(Problem::internal("a run without a query")) };
+        while !self.sink.is_full() {
+            if !source.step(&mut self.sink, &self.control)? {
+                self.sink.end()?;
+                return Ok(Progress::Complete);
+            }
+        }
+        Ok(Progress::PipeFull)
+    }
+
+    /// Waits for the client without a thread or a permit.
+    fn park(mut self, limiter: Limiter) {
+        let held = self.source.as_mut().map_or(0, |source| source.park());
+        // Before the wait, so that a query that does not fit into the memory for responses fails instead of being parked.
+        match readers::reserve(&self.state, held + PARKED_BYTES) {
+            Some(share) => self.sink.pipe().park(share),
+            None => return self.failed(evicted()),
+        }
+        Handle::current().spawn(async move {
+            let parked = Parked::enter(&self.state);
+            let ready = wait(&self.state, self.sink.pipe(), self.deadline).await;
+            drop(parked);
+            let permit = match ready {
+                Ok(()) => limiter.readmit(self.deadline).await,
+                Err(problem) => Err(problem),
+            };
+            match permit {
+                Ok(permit) => {
+                    self.sink.pipe().unpark();
+                    tokio::task::spawn_blocking(move || self.run(permit));
+                }
+                Err(problem) => self.failed(problem),
+            }
+        });
+    }
+
+    fn done(self) {
+        self.state.metrics.streams.record(self.arrived.elapsed());
+    }
+
+    fn failed(self, problem: Problem) {
+        let metrics = &self.state.metrics;
+        // Read before the pipe fails: the reader may disconnect because of that error, and raise the flag.
+        let cancelled = self.control.cancel_flag().is_cancelled();
+        let unsent = self.sink.pipe().fail(problem);
+        if cancelled {
+            metrics.clients_gone.fetch_add(1, Ordering::Relaxed);
+        } else if let Some(problem) = unsent {
+            // Once the head is sent, the client cannot be given the reason. It goes to the log.
+            metrics.streams_broken.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(detail = problem.detail(), "a streamed response was broken off");
+        }
+        metrics.streams.record(self.arrived.elapsed());
+    }
+}
+
+/// Waits until half of the pipe is free. A client that reads too slowly is disconnected.
+async fn wait(state: &AppState, pipe: &Pipe, deadline: Instant) -> Result<()> {
+    let rate = state.config.answer_rate_min;
+    let at_rate = Duration::from_secs((pipe.bytes() as u64).checked_div(rate).unwrap_or(u64::from(u32::MAX)));
+    let stalled = Instant::now() + state.config.write_stall.saturating_add(at_rate);
+    let slow = match tokio::time::timeout_at(deadline.min(stalled).into(), pipe.room()).await {
+        Ok(Wakeup::Room) => return Ok(()),
+        Ok(Wakeup::ReaderGone) => return Err(disconnected()),
+        Ok(Wakeup::Cut) => return Err(evicted()),
+        Err(_) if stalled < deadline => {
+            format!("the client was disconnected: it took less than {rate} bytes a second of the response")
+        }
+        Err(_) => "the client took the response too slowly".to_owned(),
+    };
+    if stalled < deadline {
+        state.readers.count_slow();
+    }
+    pipe.cut();
+    Err(Problem::new(Kind::DeadlineExceeded, slow))
+}
+
+fn evicted() -> Problem {
+    Problem::new(
+        Kind::Overloaded,
+        "the client took nothing of the response while others needed the memory for responses",
+    )
+}
+
+/// How work that cannot be interrupted waits for its client: on its thread, but without its permit.
+pub(super) struct BlockingWait {
+    permit: Option<Permit>,
+    runtime: Handle,
+    deadline: Instant,
+}
+
+impl BlockingWait {
+    pub(super) fn new(permit: Permit, runtime: Handle, deadline: Instant) -> BlockingWait {
+        BlockingWait { permit: Some(permit), runtime, deadline }
+    }
+
+    pub(super) fn for_room(&mut self, state: &AppState, pipe: &Arc<Pipe>) -> Result<()> {
+        let Some(permit) = self.permit.take() else { return Err(Problem::internal("a wait without a permit")) };
+        let limiter = permit.release();
+        let parked = Parked::enter(state);
+        self.runtime.block_on(wait(state, pipe, self.deadline))?;
+        drop(parked);
+        self.permit = Some(self.runtime.block_on(limiter.readmit(self.deadline))?);
+        Ok(())
+    }
+}
