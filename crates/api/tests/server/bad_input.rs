@@ -1,4 +1,4 @@
-//! What bad input gets: a clear refusal that names what is to blame, and nothing half-written.
+//! Bad input gets a clear refusal that names the fault, and nothing is half-written.
 
 use crate::support::Server;
 use serde_json::{Value, json};

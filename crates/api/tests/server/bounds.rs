@@ -1,4 +1,4 @@
-//! What a request may take in time and memory, wherever it takes it.
+//! Bounds on the time and the memory of a request, wherever it uses them.
 
 use crate::support::{Server, point};
 use meridian_api::ServerConfig;
@@ -43,7 +43,7 @@ fn a_body_that_unfolds_to_too_much_gets_413_that_says_so() {
     server.create("q", "n:Integer");
     let problem = server.post("/collections/q/items", "application/geo+json", packed_lines("", 64 << 20)).problem(413);
     assert_eq!(problem["limit_bytes"], 2 << 20);
-    assert!(problem["detail"].as_str().unwrap().contains("compression"), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("decompressed"), "{problem}");
     let event = zstd::encode_all(&br#"{"type":"Feature","geometry":null,"properties":{"n":1}}"#[..], 1).unwrap();
     assert_eq!(server.post("/collections/q/items", "application/geo+json", event).status, 201);
 }

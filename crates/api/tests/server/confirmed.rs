@@ -1,6 +1,6 @@
-//! What a client might not have meant: events that a retention removes, a key that is used twice.
+//! Changes that a client must confirm: events that a retention removes, a key that is used twice.
 
-use crate::support::{Answer, Server, point};
+use crate::support::{Response, Server, point};
 use meridian_api::ServerConfig;
 use meridian_store::Options;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn old(server: &Server, days: std::ops::Range<u32>) {
     server.load("old", &days.map(event).collect::<Vec<_>>());
 }
 
-fn patch(server: &Server, query: &str, change: Value) -> Answer {
+fn patch(server: &Server, query: &str, change: Value) -> Response {
     let headers = [("content-type", "application/merge-patch+json")];
     server.ask("PATCH", &format!("/collections/old{query}"), &headers, change.to_string().as_bytes())
 }
@@ -28,24 +28,24 @@ fn a_retention_that_removes_events_is_refused_with_their_number_until_it_is_conf
     assert_eq!(problem["removes"], 25, "{problem}");
     assert!(problem["detail"].as_str().unwrap().contains("confirm=25"), "{problem}");
     assert_eq!(server.json("/collections/old").get("retention"), None);
-    // More have come since, and nobody has said that they may go.
+    // More events were written since, and their removal is not confirmed.
     old(&server, 26..29);
     assert_eq!(patch(&server, "?confirm=25", month.clone()).problem(409)["removes"], 28);
     for wrong in ["?confirm=yes", "?confirm=-1", "?confirm=1.5"] {
         assert_eq!(patch(&server, wrong, month.clone()).problem(400)["field"], "confirm");
     }
     assert_eq!(server.json("/collections/old")["itemCount"], 28);
-    // What removes nothing needs no word.
+    // A change that removes nothing needs no confirmation.
     assert_eq!(patch(&server, "", json!({"retention": "P36500D"})).status, 200);
     let problem = patch(&server, "", json!({"retention_bytes": 1})).problem(409);
     assert!(problem["removes"].as_u64().unwrap() > 0, "{problem}");
-    // One who does not mind says a larger number.
+    // A client may confirm a larger number.
     let changed = patch(&server, "?confirm=1000", month);
     assert_eq!((changed.status, &changed.json()["retention"]), (200, &json!("P30D")));
 }
 
 #[test]
-fn a_put_changes_the_settings_of_a_collection_that_is_there_by_the_same_rules() {
+fn a_put_changes_the_settings_of_an_existing_collection_by_the_same_rules() {
     let server = Server::start();
     let put = |query: &str| {
         let headers = [("content-type", "text/plain")];

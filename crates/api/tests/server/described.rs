@@ -1,4 +1,4 @@
-//! What the API description says, held against what is served.
+//! The API description, checked against the responses.
 
 use crate::support::{Server, point};
 use serde_json::{Value, json};
@@ -200,7 +200,7 @@ fn schemas_and_queryables_are_those_of_part_5() {
         };
         assert_eq!((with_role("id"), with_role("primary-geometry"), with_role("primary-instant")), (1, 1, 1), "{what}");
     }
-    // What a schema does not name is neither taken nor asked for.
+    // A property that is not in the schema is neither accepted nor returned.
     let stranger = point("", 1.0, 2.0, json!({"mag": 1.0, "dtg": "2026-01-01T00:00:00Z", "depth": 3.0}));
     server.post("/collections/quakes/items", "application/geo+json", stranger.to_string()).problem(400);
     server.get("/collections/quakes/items?filter=depth=3").problem(400);

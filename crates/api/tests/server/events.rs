@@ -1,4 +1,4 @@
-//! Packets as a client of Server-Sent Events or of a WebSocket gets them.
+//! Packets as a client of Server-Sent Events or of a WebSocket receives them.
 
 use crate::support::{Server, read_chunk, read_head, send};
 use serde_json::Value;
@@ -34,7 +34,7 @@ impl Events {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let lines = event.split_once('\n').map(|(id, data)| (id.to_owned(), data.to_owned()));
                 self.text = rest.to_owned();
-                // What is no event keeps the connection alive, or says when to come back.
+                // Other messages keep the connection alive, or set the reconnect delay.
                 let Some((id, data)) = lines else { continue };
                 let packet = data.strip_prefix("data: ").unwrap();
                 assert!(packet.len() <= 10_240, "{}", packet.len());
@@ -72,7 +72,7 @@ impl Socket {
         Socket(reader)
     }
 
-    /// Says that it goes, and leaves the connection open: status 1000, under a mask that changes nothing.
+    /// Sends a close frame, and leaves the connection open: status 1000, under a mask that changes nothing.
     pub fn close(&mut self) {
         self.0.get_mut().write_all(&[0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8]).unwrap();
     }

@@ -1,6 +1,6 @@
-//! Disks that fail and files that are damaged, as clients meet them.
+//! Failing disks and damaged files, as clients see them.
 
-use crate::support::{Answer, Server, point};
+use crate::support::{Response, Server, point};
 use meridian_api::ServerConfig;
 use meridian_store::Options;
 use meridian_store::seams::{CrashStyle, FaultKind, MemoryDisk, Seams};
@@ -25,14 +25,14 @@ fn features(range: Range<u32>, given: bool) -> Vec<Value> {
     range.map(|n| point(&id(n), f64::from(n), 1.0, json!({ "n": n }))).collect()
 }
 
-fn post(server: &Server, range: Range<u32>) -> Answer {
+fn post(server: &Server, range: Range<u32>) -> Response {
     let body = json!({ "type": "FeatureCollection", "features": features(range, true) }).to_string();
     server.post("/collections/notes/items", "application/geo+json", body)
 }
 
-/// The sentence of a write that was refused because of the disk.
+/// The detail of a write that was refused because of the disk.
 #[track_caller]
-fn refusal(answer: &Answer) -> String {
+fn refusal(answer: &Response) -> String {
     let problem = answer.problem(507);
     assert_eq!(problem["type"], "urn:meridian:problem:storage-unavailable");
     problem["detail"].as_str().unwrap().to_owned()
@@ -59,7 +59,7 @@ fn after_a_failed_sync_writes_are_refused_with_the_reason_and_reads_go_on() {
     server.load("notes", &features(0..10, true));
     disk.inject(FaultKind::SyncFails, "/notes/p0/log/", 0);
     let failed = refusal(&post(&server, 10..20));
-    // Well again, but what the kernel dropped is gone.
+    // The disk works again, but what the kernel dropped is gone.
     disk.heal();
     let refused = refusal(&post(&server, 20..30));
     let why = refused.strip_prefix("the collection notes takes no writes: ").unwrap_or_else(|| panic!("{refused}"));
@@ -150,7 +150,7 @@ fn what_a_damaged_segment_held_is_said_to_be_missing_and_the_rest_is_served() {
 }
 
 #[test]
-fn a_question_whose_events_do_not_read_says_which_file_and_what_to_do() {
+fn a_query_whose_events_cannot_be_read_names_the_file_and_the_repair() {
     let disk = MemoryDisk::new();
     let server = over(&disk);
     for name in ["notes", "others"] {
@@ -175,7 +175,7 @@ fn a_question_whose_events_do_not_read_says_which_file_and_what_to_do() {
 }
 
 #[test]
-fn a_collection_that_lost_its_manifest_is_named_everywhere_and_never_made_anew() {
+fn a_collection_that_lost_its_manifest_is_named_everywhere_and_never_created_again() {
     let disk = MemoryDisk::new();
     let server = over(&disk);
     server.create("others", GIVEN);

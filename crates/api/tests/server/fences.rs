@@ -1,4 +1,5 @@
-//! Streams that tell which objects enter and leave: what they say of an event follows from what was written before it.
+//! Streams that report which objects enter and leave: what they report of an event follows from what was written
+//! before it.
 
 use crate::events::Socket;
 use crate::live::Follow;
@@ -59,8 +60,8 @@ fn create(server: &Server, mode: &str, time: &str) {
     assert_eq!(made.status, 201, "{}", made.text());
 }
 
-/// Ships that wander over the fence and report late now and then, and some of which nobody knows the name; the last event enters
-/// it for sure.
+/// Ships that move across the fence and sometimes report late. Some have no name. The last event enters the fence for
+/// sure.
 fn walks(random: &SeededRandom, count: u64) -> Vec<Event> {
     let below = |n: u64| random.next_u64() % n;
     let mut places = [0.0; 7];
@@ -79,7 +80,7 @@ fn walks(random: &SeededRandom, count: u64) -> Vec<Event> {
     events
 }
 
-/// What is told of each event by one who looks through all that came before it.
+/// The expected transitions of each event, from a scan of everything before it.
 fn oracle(events: &[Event], time: &str, when: &str) -> Vec<(usize, String)> {
     let asks = |word: &str| when.split(',').any(|one| one == word);
     let end = |event: &Event| if time == "instant" { event.from } else { event.to };
@@ -140,7 +141,8 @@ impl Reader {
         (position, told)
     }
 
-    /// The next event that is told. Positions alone come every 15 seconds: after some of them none is to be expected any more.
+    /// The next reported event. Positions alone come every 15 seconds: after some of them no event is expected any
+    /// more.
     fn next(&mut self) -> (usize, String) {
         (0..8).find_map(|_| self.message().1).expect("an event is told within two minutes")
     }
@@ -163,11 +165,11 @@ fn write(server: &Server, random: &SeededRandom, events: &[Event]) {
 }
 
 #[test]
-fn whoever_comes_at_whatever_position_is_told_what_follows_from_all_before_it() {
+fn a_stream_from_any_position_reports_what_follows_from_everything_before_it() {
     for (seed, mode, time, objects) in
         [(1, "history", "instant", 1), (2, "latest", "instant", 8192), (3, "history", "interval", 2)]
     {
-        // Of hardly any ship it is remembered where it was.
+        // The state of hardly any ship fits into the cache.
         let server = Server::with(ServerConfig { stream_objects_max: objects, ..ServerConfig::default() });
         create(&server, mode, time);
         let random = SeededRandom::new(seed);
@@ -195,7 +197,7 @@ fn whoever_comes_at_whatever_position_is_told_what_follows_from_all_before_it() 
 }
 
 #[test]
-fn who_follows_while_ships_sail_and_comes_back_again_and_again_hears_of_each_passage_once() {
+fn a_client_that_reconnects_repeatedly_gets_each_passage_once() {
     let server = Arc::new(Server::with(ServerConfig { stream_objects_max: 3, ..ServerConfig::default() }));
     create(&server, "history", "instant");
     let random = SeededRandom::new(9);
@@ -228,7 +230,7 @@ fn who_follows_while_ships_sail_and_comes_back_again_and_again_hears_of_each_pas
 }
 
 #[test]
-fn a_ship_whose_event_is_replaced_under_its_own_id_has_been_there() {
+fn a_replaced_event_still_counts_as_the_previous_state_of_its_object() {
     let server = Server::start();
     create(&server, "history", "instant");
     let event = |lon: f64, from: u64| Event { ship: Some("a".to_owned()), from, to: from, lon };
@@ -250,7 +252,7 @@ fn a_ship_whose_event_is_replaced_under_its_own_id_has_been_there() {
 }
 
 #[test]
-fn what_a_stream_cannot_tell_is_refused() {
+fn what_a_stream_cannot_report_is_refused() {
     let server = Server::start();
     create(&server, "history", "instant");
     for when in ["", "in", "enter,", "enter;exit"] {

@@ -1,6 +1,6 @@
-//! What a body says beside its events is honoured or refused, never dropped without a word.
+//! What a body contains besides its events is stored or refused, never dropped without notice.
 
-use crate::support::{Answer, Server, point};
+use crate::support::{Response, Server, point};
 use serde_json::{Value, json};
 
 const SPEC: &str = "n:Integer,x:Double,*geom:Geometry:srid=4326";
@@ -15,7 +15,7 @@ fn server() -> Server {
     server
 }
 
-fn send(server: &Server, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
+fn send(server: &Server, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Response {
     let headers: Vec<_> = [("content-type", "application/geo+json")].iter().chain(headers).copied().collect();
     server.ask(method, path, &headers, body.to_string().as_bytes())
 }

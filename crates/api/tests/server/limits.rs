@@ -102,7 +102,7 @@ fn named(ids: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_field_that_a_source_calls_otherwise_is_told_from_nothing_found() {
+fn a_field_that_a_source_renamed_is_not_reported_as_no_results() {
     let sources = Sources::start();
     let server = Server::with(config(vec![sources.provider("switch", "")]));
     let near = json!({"near": [4.8, 45.7], "radius": 5000});

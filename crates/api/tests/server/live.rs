@@ -1,7 +1,7 @@
-//! Streams of events: what was acknowledged comes once, whatever happens to connections and servers on the way.
+//! Streams of events: each acknowledged event is sent once, whatever happens to connections and servers.
 
 use crate::events::Socket;
-use crate::support::{Answer, Server, point, read_chunk, read_head, send};
+use crate::support::{Response, Server, point, read_chunk, read_head, send};
 use meridian_api::ServerConfig;
 use meridian_store::Options;
 use meridian_store::seams::{CrashStyle, MemoryDisk, Random, Seams, SeededRandom};
@@ -92,7 +92,7 @@ fn feature(n: u64) -> Value {
     point("", (n % 360) as f64 - 180.0, (n % 170) as f64 - 85.0, properties)
 }
 
-fn write(server: &Server, numbers: std::ops::Range<u64>) -> Answer {
+fn write(server: &Server, numbers: std::ops::Range<u64>) -> Response {
     let features: Vec<Value> = numbers.map(feature).collect();
     let body = json!({ "type": "FeatureCollection", "features": features }).to_string();
     let answer = server.post("/collections/q/items", "application/geo+json", body);
@@ -183,7 +183,7 @@ fn a_stream_begins_now_or_after_a_position_and_refuses_those_that_are_none() {
     server.create("q", SPEC);
     let position = write(&server, 0..3).json()["position"].as_str().unwrap().to_owned();
     let mut now = Follow::open(&server, "/collections/q/stream?properties=n", None);
-    // Where it stands is said at once, so that nothing is lost should the connection break before the first event.
+    // The position is sent at once, so that nothing is lost if the connection breaks before the first event.
     assert_eq!(now.message().unwrap().id.len(), 13);
     write(&server, 3..5);
     let first = now.next().unwrap();
@@ -255,7 +255,7 @@ fn a_position_whose_successors_are_past_the_retention_is_gone() {
 }
 
 #[test]
-fn a_reader_that_is_too_slow_is_let_go_and_goes_on_where_it_was() {
+fn a_reader_that_is_too_slow_is_disconnected_and_resumes_where_it_was() {
     const STALL: Duration = Duration::from_secs(3);
     let server = Server::with(ServerConfig { write_stall: STALL, answer_rate_min: 1 << 30, ..ServerConfig::default() });
     server.create("q", SPEC);
@@ -322,7 +322,7 @@ fn a_websocket_gets_the_same_and_many_fit_beside_each_other() {
     let server = Arc::new(Server::with(ServerConfig { requests_running_max: 2, ..ServerConfig::default() }));
     server.create("q", SPEC);
     write(&server, 0..5);
-    // More streams than places: one that has nothing to send holds none.
+    // More streams than permits: a stream that has nothing to send holds none.
     let mut sockets: Vec<Socket> =
         (0..12).map(|_| Socket::open(&server, "/collections/q/stream?after=0&filter=n%3E1")).collect();
     for socket in &mut sockets {

@@ -1,4 +1,4 @@
-//! What the server says about itself.
+//! What the server reports about itself.
 
 use crate::support::{Server, point};
 use serde_json::{Value, json};
@@ -232,7 +232,7 @@ fn operators_see_what_a_question_meets_and_what_a_write_costs() {
     assert_eq!(metrics.value("meridian_install_seconds_max"), stats.install_us_max as f64 / 1e6);
 }
 
-/// What `/metrics` says.
+/// The metrics.
 struct Metrics(String);
 
 impl Metrics {

@@ -1,4 +1,4 @@
-//! Mode `latest`, deletion by filter and schema growth, as clients meet them.
+//! Mode `latest`, deletion by filter and schema growth, as clients see them.
 
 use crate::support::{Server, point};
 use serde_json::{Value, json};
@@ -54,11 +54,11 @@ fn a_latest_collection_shows_where_each_object_is() {
         (answer["groups"][0]["count"].as_u64().unwrap(), answer["groups"][0]["max(knots)"].as_f64().unwrap())
     };
     assert_eq!((most(""), most("&history=true")), ((2, 9.0), (4, 30.0)));
-    // Every event keeps its address, and a track is where the object has been.
+    // Every event keeps its URL, and a track includes the history.
     assert_eq!(server.json("/collections/ships/items/b0")["properties"]["knots"].as_f64(), Some(30.0));
     assert_eq!(server.json("/collections/ships/items?track=b")["properties"]["events"], 2);
     assert_eq!(server.json("/collections/ships/tracks")["tracks"][0]["count"], 2);
-    // Where the newest goes, the one before it is where the object is.
+    // When the newest event is deleted, the one before it is the newest.
     assert_eq!(server.ask("DELETE", "/collections/ships/items/a2", &[], b"").status, 204);
     assert_eq!(ids(&server, "/collections/ships/items"), ["a1", "b1"]);
     let answer = server.ask("DELETE", "/collections/ships/items?filter=knots%3E6", &[], b"");

@@ -1,12 +1,12 @@
 //! Too much, too large, too slow.
 
-use crate::support::{Server, point, read_answer, send};
+use crate::support::{Server, point, read_response, send};
 use meridian_api::ServerConfig;
 use serde_json::json;
 use std::io::{BufReader, Read, Write};
 use std::time::{Duration, Instant};
 
-/// A server whose only place is held by a question that finds nothing for long.
+/// A server whose only permit is held by a query that finds nothing for long.
 fn busy(waiting: usize) -> (Server, BufReader<std::net::TcpStream>) {
     let server = Server::with(ServerConfig {
         requests_running_max: 1,
@@ -37,7 +37,7 @@ fn what_neither_runs_nor_waits_is_refused_with_a_time_to_come_back() {
     assert_eq!((answer.header("retry-after"), &problem["retry_after_seconds"]), ("1", &json!(1)));
     assert_eq!(answer.header("ratelimit"), "\"running\";r=0;t=1");
     assert_eq!(answer.header("ratelimit-policy"), "\"running\";q=1;qu=\"concurrent-requests\"");
-    // Every other route waits for a place too, but operators have places of their own.
+    // Every other route waits for a permit too, but operators have permits of their own.
     for path in ["/", "/collections", "/collections/q", "/map", "/api/v0/places/near/0/0"] {
         server.get(path).problem(503);
     }
@@ -68,7 +68,7 @@ fn a_body_over_the_limit_gets_413() {
     let body = vec![b' '; 3 << 20];
     let problem = server.post("/collections/q/items", "application/geo+json", &body).problem(413);
     assert_eq!(problem["limit_bytes"], 1 << 20);
-    // The same without a length said before.
+    // The same without a `Content-Length`.
     let mut chunked = Vec::new();
     for chunk in body.chunks(64 << 10) {
         write!(chunked, "{:x}\r\n", chunk.len()).unwrap();
@@ -83,7 +83,7 @@ fn a_body_over_the_limit_gets_413() {
         )
         .unwrap();
     let _ = stream.write_all(&chunked);
-    read_answer(&mut BufReader::new(stream)).unwrap().problem(413);
+    read_response(&mut BufReader::new(stream)).unwrap().problem(413);
     // Packed small, unpacked large.
     let line = b"{\"type\":\"Feature\",\"geometry\":null,\"properties\":{\"n\":1}}\n";
     let mut plain = Vec::new();
@@ -120,7 +120,7 @@ fn a_body_that_trickles_gets_408() {
             std::thread::sleep(Duration::from_millis(50));
         }
     });
-    read_answer(&mut BufReader::new(stream)).unwrap().problem(408);
+    read_response(&mut BufReader::new(stream)).unwrap().problem(408);
     trickle.join().unwrap();
 }
 
@@ -130,7 +130,7 @@ fn a_body_that_stops_gets_408() {
     server.create("q", "n:Integer");
     let mut stream = server.connect();
     stream.write_all(b"POST /collections/q/items HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/geo+json\r\nContent-Length: 100\r\n\r\n{").unwrap();
-    read_answer(&mut BufReader::new(stream)).unwrap().problem(408);
+    read_response(&mut BufReader::new(stream)).unwrap().problem(408);
 }
 
 #[test]
@@ -160,10 +160,10 @@ fn connections_are_bounded() {
     let mut first = server.connect();
     first.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut reader = BufReader::new(first);
-    assert_eq!(read_answer(&mut reader).unwrap().status, 200);
+    assert_eq!(read_response(&mut reader).unwrap().status, 200);
     let mut second = server.connect();
     send(&mut second, "GET", "/healthz", &[], b"");
-    read_answer(&mut BufReader::new(second)).unwrap().problem(503);
+    read_response(&mut BufReader::new(second)).unwrap().problem(503);
     drop(reader);
     let begun = Instant::now();
     while server.get("/healthz").status != 200 {

@@ -1,4 +1,4 @@
-//! The places profile as its clients know it.
+//! The places profile, as its clients use it.
 
 use crate::support::Server;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Clients that read slowly, or not at all, and writers that wait: they hold no place to run.
+//! Clients that read slowly, or not at all, and writers that wait: they hold no permit to run.
 
 use crate::support::{Server, read_chunk, read_head, send};
 use meridian_api::ServerConfig;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const ROWS: usize = 40_000;
 
-/// A server with few places, and events whose texts fill every buffer on the way to a client.
+/// A server with few permits, and events whose texts fill every buffer on the way to a client.
 fn narrow(config: ServerConfig) -> Server {
     let server = Server::with(ServerConfig {
         requests_running_max: 2,
@@ -32,12 +32,12 @@ fn narrow(config: ServerConfig) -> Server {
     server
 }
 
-/// Asks for all of it, takes two kilobytes, and dawdles.
+/// Requests everything, takes two kilobytes, and stops reading.
 fn dawdler(server: &Server) -> BufReader<TcpStream> {
     dawdles(server).unwrap()
 }
 
-/// The same where it may be refused or broken off.
+/// The same for a response that may be refused or broken off.
 fn dawdles(server: &Server) -> io::Result<BufReader<TcpStream>> {
     let mut stream = server.connect_from(Ipv4Addr::LOCALHOST, 4 << 10);
     send(&mut stream, "GET", "/collections/big/items?f=ndjson", &[], b"");
@@ -87,7 +87,7 @@ fn rest_lines(reader: &mut BufReader<TcpStream>) -> io::Result<usize> {
 }
 
 #[test]
-fn readers_who_dawdle_hold_no_place_and_get_all_of_their_answer_in_the_end() {
+fn slow_readers_hold_no_permit_and_get_their_complete_response() {
     let server = narrow(ServerConfig::default());
     let mut readers: Vec<_> = (0..60).map(|_| dawdler(&server)).collect();
     wait_for(&server, "meridian_answers_resting", 60);
@@ -96,7 +96,7 @@ fn readers_who_dawdle_hold_no_place_and_get_all_of_their_answer_in_the_end() {
         assert_eq!(server.get(&format!("/collections/big/{path}")).status, 200, "{path}");
     }
     assert_eq!(server.get("/collections/big/items?f=ndjson").text().lines().count(), ROWS);
-    // Clients that read on get their answers, whole and once.
+    // Clients that read on get their complete responses, once.
     for reader in readers.iter_mut().take(2) {
         let taken = 2048 / (ROWS.to_string().len() + 300 + 120);
         let lines = rest_lines(reader).unwrap();
@@ -108,13 +108,13 @@ fn readers_who_dawdle_hold_no_place_and_get_all_of_their_answer_in_the_end() {
 }
 
 #[test]
-fn readers_who_dawdle_give_way_when_others_need_the_memory() {
+fn idle_readers_are_evicted_when_others_need_the_memory() {
     let server = narrow(ServerConfig { answer_bytes_total: 8 << 20, ..ServerConfig::default() });
     let mut readers: Vec<_> = (0..6).map(|_| dawdler(&server)).collect();
     wait_for(&server, "meridian_answers_resting", 6);
     let held = metric(&server, "meridian_answer_bytes");
     assert!(held > 1 << 20, "{held}");
-    // A client that has just read something would not give way.
+    // A client that has just read something is not evicted.
     std::thread::sleep(Duration::from_millis(1100));
     let mut more = Vec::new();
     while metric(&server, "meridian_readers_gave_way_total") == 0 {
@@ -124,11 +124,11 @@ fn readers_who_dawdle_give_way_when_others_need_the_memory() {
             metric(&server, "meridian_answer_bytes"),
             more.len() + 6
         );
-        // Where all that hold the memory have just come, it is the next that finds no room.
+        // If all clients that hold memory have just connected, it is the next one that finds no room.
         more.push(dawdles(&server).ok());
         std::thread::sleep(Duration::from_millis(50));
     }
-    // The newest have just read, and so would not give way either: a client that finds no room comes again.
+    // The newest have just read, and so are not evicted either: a client that finds no room retries.
     let whole = || {
         std::panic::catch_unwind(AssertUnwindSafe(|| {
             server.get("/collections/big/items?f=ndjson").text().lines().count()
@@ -140,7 +140,7 @@ fn readers_who_dawdle_give_way_when_others_need_the_memory() {
         std::thread::sleep(Duration::from_millis(300));
     }
     assert!(metric(&server, "meridian_answer_bytes") <= 8 << 20);
-    // What was cut never looks whole.
+    // A broken-off response never looks complete.
     let gave_way = metric(&server, "meridian_readers_gave_way_total") as usize;
     let broken = readers.iter_mut().map(rest_lines).filter(Result::is_err).count();
     assert!((1..=gave_way).contains(&broken), "{broken} of {gave_way}");
@@ -163,7 +163,7 @@ fn a_client_that_reads_gets_all_of_its_answer_where_others_have_just_filled_the_
 }
 
 #[test]
-fn a_reader_below_the_least_speed_is_let_go() {
+fn a_reader_below_the_min_speed_is_disconnected() {
     let server = narrow(ServerConfig {
         write_stall: Duration::from_secs(5),
         answer_rate_min: 1 << 30,
@@ -178,7 +178,7 @@ fn a_reader_below_the_least_speed_is_let_go() {
     let let_go =
         || ["meridian_readers_slow_total", "meridian_clients_gone_total"].iter().any(|n| metric(&server, n) > 0);
     while !let_go() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it was never let go");
+        assert!(begun.elapsed() < Duration::from_secs(60), "it was never disconnected");
         if !matches!(reader.read(&mut some), Ok(1..)) {
             break;
         }
@@ -248,7 +248,7 @@ impl Gated {
 }
 
 #[test]
-fn writers_who_wait_for_room_hold_no_place() {
+fn writers_that_wait_for_room_hold_no_permit() {
     let disk = Gated { disk: MemoryDisk::new(), open: Arc::default() };
     let seams = Seams { disk: Arc::new(disk.clone()), ..Seams::real() };
     let options = Options { memory_bytes: 256 << 10, ..Options::at("/data") };

@@ -75,7 +75,7 @@ fn conditions_choose_events() {
 }
 
 #[test]
-fn near_orders_by_distance_and_tells_it() {
+fn near_orders_by_distance_and_returns_it() {
     let server = quakes();
     let page = server.json("/collections/q/items?near=7.1,7.1&limit=3");
     assert_eq!(ns(&page), [7, 8, 6]);
@@ -114,7 +114,7 @@ fn limits_have_a_default_and_a_cap() {
 }
 
 #[test]
-fn answers_say_what_they_were_read_from() {
+fn responses_name_the_snapshot_they_were_read_from() {
     let server = quakes();
     let answer = server.get("/collections/q/items?limit=1");
     assert_eq!(answer.header("content-type"), "application/geo+json");
@@ -230,7 +230,7 @@ fn tokens_belong_to_their_question() {
 fn a_token_whose_snapshot_is_gone_says_so() {
     let server = quakes();
     let path = next(&server.json("/collections/q/items?limit=3")).unwrap();
-    // The collection of that name is another one now: nothing of the old one can be shown.
+    // Another collection has that name now: nothing of the old one can be shown.
     assert_eq!(server.ask("DELETE", "/collections/q", &[], b"").status, 204);
     server.create("q", "mag:Double,n:Integer,note:String,dtg:Date,*geom:Point:srid=4326");
     let problem = server.get(&path).problem(410);
@@ -238,7 +238,7 @@ fn a_token_whose_snapshot_is_gone_says_so() {
 }
 
 #[test]
-fn explain_tells_what_was_pruned() {
+fn explain_reports_what_was_pruned() {
     let server = quakes();
     let told = server.json("/collections/q/items?bbox=2,2,5,5&explain=true");
     for member in ["nodes_visited", "blocks_read", "events_tested", "events_matched"] {
@@ -247,7 +247,7 @@ fn explain_tells_what_was_pruned() {
     assert_eq!(told["events_matched"], 4);
     assert!(told["plan_ms"].as_f64().is_some() && told["scan_ms"].as_f64().is_some());
     assert!(told["plan"].as_array().unwrap().iter().all(Value::is_string));
-    // The sum over all is told by the roots of the trees: no event is looked at.
+    // The sum over everything is in the roots of the trees: no event is tested.
     let told = server.json("/collections/q/aggregate?function=count,sum(mag)&explain=true");
     assert_eq!((&told["events_tested"], &told["blocks_read"]), (&json!(0), &json!(0)), "{told}");
 }

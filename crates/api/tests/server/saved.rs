@@ -33,7 +33,7 @@ fn titles(events: &mut Events, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn events_of_every_way_in_are_told() {
+fn events_from_every_kind_of_write_are_reported() {
     let server = Server::start();
     server.create("news", SPEC);
     let saved = save(&server, &json!({"name": "floods", "question": {"keywords": "flood"}}));
@@ -54,7 +54,7 @@ fn events_of_every_way_in_are_told() {
     let expected = ["flood in one", "flood in lines", "flood in csv", "flood by put", "flood by patch"];
     assert_eq!(titles(&mut events, 5), expected);
 
-    // Whoever was away reads on from where it was.
+    // A client that was disconnected resumes from its position.
     let mut again = stream(&server, &saved, Some(2));
     assert_eq!(titles(&mut again, 2), expected[3..]);
     let shown = server.json(&format!("/saved-searches/{}", saved["id"].as_str().unwrap()));
@@ -79,7 +79,7 @@ fn events_of_every_way_in_are_told() {
 }
 
 #[test]
-fn a_websocket_goes_on_where_an_older_one_was() {
+fn a_websocket_resumes_where_an_older_one_was() {
     let server = Server::start();
     server.create("news", SPEC);
     let saved = save(&server, &json!({"keywords": "flood"}));
@@ -110,7 +110,7 @@ fn a_websocket_goes_on_where_an_older_one_was() {
 }
 
 #[test]
-fn who_was_away_too_long_is_told_what_is_lost() {
+fn a_client_that_was_away_too_long_learns_what_is_lost() {
     let mut config = ServerConfig::default();
     config.saved.buffer_bytes = 4 << 10;
     let server = Server::with(config);
@@ -125,7 +125,7 @@ fn who_was_away_too_long_is_told_what_is_lost() {
     let shown = || server.json(&path);
     assert!((0..100_000).any(|_| shown()["next_packet"] == 40), "all have been looked at");
     let first = shown()["first_packet"].as_u64().unwrap();
-    // What was taken gave way as well, and is not lost.
+    // Packets that were delivered were evicted as well, and are not lost.
     let lost = shown()["lost_packets"].as_u64().unwrap();
     assert!(first > 20 && lost < first, "{}", shown());
     for from in [format!("{path}/packets?after=0"), format!("{path}/packets?after={}", first - 2)] {

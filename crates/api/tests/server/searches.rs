@@ -50,13 +50,13 @@ pub fn ids(packets: &[Value]) -> Vec<String> {
     ids
 }
 
-/// How a provider was told.
+/// The reported state of a provider.
 pub fn of<'a>(packets: &'a [Value], provider: &str) -> &'a Value {
     packets.iter().find(|p| p["kind"] == "provider" && p["provider"] == provider).unwrap()
 }
 
 #[test]
-fn every_way_to_be_broken_is_named_and_delays_nobody() {
+fn every_kind_of_broken_source_is_reported_and_delays_no_other() {
     let sources = Sources::start();
     let all = [
         "good", "slow", "hang", "half", "garbage", "html", "empty", "schema", "broken", "busy", "latin", "klingon",
@@ -87,7 +87,7 @@ fn every_way_to_be_broken_is_named_and_delays_nobody() {
     assert_eq!(ids(&packets), ["1", "l", "s"]);
     let text = packets.iter().filter_map(|p| p["features"].as_array()).flatten().find(|f| f["id"] == "l").unwrap();
     assert_eq!(text["properties"]["text"], "flood at the café");
-    // Who hangs is told last, when all others have long been.
+    // A source that hangs is reported last, long after all others.
     assert_eq!(packets[packets.len() - 2]["provider"], "hang");
 }
 
@@ -125,7 +125,7 @@ fn the_breaker_opens_and_closes() {
     assert_eq!((ask(1), ask(2), breaker()), ("error".to_owned(), "error".to_owned(), json!("open")));
     let called = sources.calls.lock().unwrap().len();
     assert_eq!(ask(3), "refused");
-    assert_eq!(sources.calls.lock().unwrap().len(), called, "an open breaker calls nobody");
+    assert_eq!(sources.calls.lock().unwrap().len(), called, "an open breaker blocks calls");
     *sources.switch.lock().unwrap() = answer_of(r#"{"items":[]}"#);
     let mut n = 4;
     while ask(n) != "complete" {
@@ -145,7 +145,7 @@ fn a_broken_connection_loses_and_repeats_nothing() {
     let server = Server::with(config(vec![provider]));
     let id = begin(&server, &json!({"keywords": "flood", "limit": 200, "providers": ["pages"]}));
     let mut packets: Vec<Value> = Vec::new();
-    // Leaves after each third packet.
+    // Disconnects after each third packet.
     while packets.last().is_none_or(|last| last["kind"] != "complete") {
         let last = packets.last().map(|p| p["seq"].as_u64().unwrap());
         let mut events = Events::open(&server, &packets_of(&id), last);
@@ -190,7 +190,7 @@ fn over_the_limit_is_refused_at_once_and_a_search_can_be_stopped() {
     assert_eq!(server.json(&format!("/searches/{id}"))["providers"]["hang"]["state"], "timeout");
     assert_eq!(server.get("/searches/nobody").status, 404);
     assert_eq!(server.ask("DELETE", "/searches/nobody", &[], b"").status, 404);
-    // Its place is given back once its end is told.
+    // Its permit is released once its end is sent.
     let free = |_: &i32| server.get("/metrics").text().contains("meridian_searches_running 0");
     assert!((0..10_000).find(free).is_some());
     assert!(server.get("/metrics").text().contains("meridian_searches_refused_total 1"));
@@ -342,7 +342,7 @@ fn shipped_providers_ask_what_their_sources_document() {
             assert!(call.contains(part), "{name}: {call} has no {part}");
         }
     }
-    // A question that a source cannot take is not sent to it, and that is said.
+    // A question that a source cannot answer is not sent to it, and that is reported.
     let packets = search(&server, &json!({"keywords": "flood", "providers": ["usgs-earthquakes", "rss"]}));
     assert_eq!(of(&packets, "usgs-earthquakes")["state"], "skipped");
     assert!(of(&packets, "usgs-earthquakes")["detail"].as_str().unwrap().contains("place or time"));
@@ -375,7 +375,7 @@ fn a_place_that_a_text_names_is_found_and_marked() {
         &[("Lyon", 4.83, 45.76), ("Oslo", 10.7, 59.9)]
             .map(|(name, lon, lat)| point("", lon, lat, json!({"name": name}))),
     );
-    // Nobody waits long for names that are being read.
+    // No search waits long for names that are being read.
     let began = std::time::Instant::now();
     let named = loop {
         let named = of_id(&ask(json!({})), "named");

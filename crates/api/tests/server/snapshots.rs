@@ -1,4 +1,4 @@
-//! What is streamed while others write is one snapshot.
+//! A response that is streamed during writes shows one snapshot.
 
 use crate::support::{Server, read_chunk, read_head, send};
 use serde_json::Value;
@@ -22,7 +22,7 @@ struct Progress {
     done: AtomicBool,
 }
 
-/// Lets the writers end, however the test does.
+/// Stops the writers, however the test ends.
 struct EndOf<'a>(&'a AtomicBool);
 
 impl Drop for EndOf<'_> {
@@ -64,7 +64,7 @@ fn write(server: &Server, writer: usize, progress: &Progress) {
 }
 
 #[test]
-fn what_is_streamed_beside_writers_holds_each_batch_whole_or_not_at_all() {
+fn a_response_streamed_during_writes_holds_each_batch_completely_or_not_at_all() {
     let server = Server::start();
     server.create("log", "batch:Integer,note:String");
     let note = "x".repeat(300);

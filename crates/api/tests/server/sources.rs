@@ -1,4 +1,4 @@
-//! Sources on the loopback that behave, and that do not.
+//! Sources on the loopback, sound and faulty.
 
 use meridian_api::ServerConfig;
 use meridian_federation::{Declared, Settings, provider::shipped};
@@ -11,39 +11,39 @@ use std::time::Duration;
 /// A server of sources: the first segment of a path says how it behaves.
 pub struct Sources {
     pub address: SocketAddr,
-    /// What was asked, path and body.
+    /// The requests received: path and body.
     pub calls: Arc<Mutex<Vec<String>>>,
     /// Answers of the source `/switch`.
     pub switch: Arc<Mutex<Vec<u8>>>,
-    told: Arc<Mutex<Told>>,
+    responses: Arc<Mutex<Responses>>,
 }
 
-/// What sources were told to answer, by name.
-type Told = HashMap<String, VecDeque<Vec<u8>>>;
+/// The responses set for sources, by name.
+type Responses = HashMap<String, VecDeque<Vec<u8>>>;
 
 impl Sources {
     pub fn start() -> Sources {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (calls, switch) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(json(GOOD))));
-        let told = Arc::new(Mutex::new(Told::new()));
-        let shared = (calls.clone(), switch.clone(), told.clone());
+        let responses = Arc::new(Mutex::new(Responses::new()));
+        let shared = (calls.clone(), switch.clone(), responses.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (calls, switch, told) = shared.clone();
-                // Whoever leaves in the middle is no reason to end.
-                std::thread::spawn(move || drop(answer(stream, &calls, &switch, &told)));
+                let (calls, switch, responses) = shared.clone();
+                // A client that disconnects early must not stop the server.
+                std::thread::spawn(move || drop(answer(stream, &calls, &switch, &responses)));
             }
         });
-        Sources { address, calls, switch, told }
+        Sources { address, calls, switch, responses }
     }
 
-    /// Tells the source of this name what to answer, one a call; the last for all that follow.
+    /// Sets the responses of the source of this name, one a call; the last for all that follow.
     pub fn tell(&self, name: &str, answers: &[Vec<u8>]) {
-        self.told.lock().unwrap().insert(name.to_owned(), answers.iter().cloned().collect());
+        self.responses.lock().unwrap().insert(name.to_owned(), answers.iter().cloned().collect());
     }
 
-    /// What a source was asked.
+    /// The requests that a source received.
     pub fn calls_of(&self, name: &str) -> Vec<String> {
         let calls = self.calls.lock().unwrap();
         calls.iter().filter(|call| call[1..].split(['/', '?', ' ']).next() == Some(name)).cloned().collect()
@@ -67,7 +67,7 @@ impl Sources {
         Arc::new(Declared::parse(&text, &|_| None).unwrap())
     }
 
-    /// A shipped provider, asked here.
+    /// A shipped provider that calls this server.
     pub fn shipped(&self, name: &str) -> Arc<Declared> {
         let set = match name {
             "rss" => format!("feed = \"http://{}/{name}\"", self.address),
@@ -79,7 +79,7 @@ impl Sources {
     }
 }
 
-/// A server that asks these.
+/// A server that calls these sources.
 pub fn config(providers: Vec<Arc<Declared>>) -> ServerConfig {
     let patient = Duration::from_secs(60);
     ServerConfig {
@@ -110,7 +110,7 @@ fn answer(
     mut stream: TcpStream,
     calls: &Mutex<Vec<String>>,
     switch: &Mutex<Vec<u8>>,
-    told: &Mutex<Told>,
+    responses: &Mutex<Responses>,
 ) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut head, mut length) = (String::new(), 0);
@@ -132,8 +132,8 @@ fn answer(
     let next = |answers: &mut VecDeque<Vec<u8>>| {
         if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
     };
-    let told = told.lock().unwrap().get_mut(&source).and_then(next);
-    if let Some(bytes) = told {
+    let bytes = responses.lock().unwrap().get_mut(&source).and_then(next);
+    if let Some(bytes) = bytes {
         return stream.write_all(&bytes);
     }
     let bytes = match source.as_str() {

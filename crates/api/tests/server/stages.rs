@@ -1,4 +1,4 @@
-//! What the stages do with results, seen from outside: taken out of the chain, one of these fails.
+//! The effects of each stage on results. Without a stage, one of these tests fails.
 
 use crate::searches::{begin, ids, of, search};
 use crate::sources::{Sources, config, json as answer_of};
@@ -6,7 +6,7 @@ use crate::support::Server;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A source whose results have all that stages look at.
+/// A source whose results have everything that the stages check.
 const DECLARATION: &str = "[request]\nurl = \"SOURCE\"\n[answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"\n\
     text = \"text\"\nlink = \"link\"\nimages = \"image\"\nvideos = \"video\"\n[limits]";
 
@@ -22,7 +22,7 @@ const GERMAN: &str = "Nach dem schweren Unwetter stehen in der Stadt viele Kelle
     einen anderen Weg. Wie groß der Schaden ist, kann noch keiner sagen, doch die Versicherungen rechnen mit vielen Meldungen in \
     den nächsten Tagen";
 
-/// Two sources that have some of the same.
+/// Two sources with some of the same results.
 fn server(sources: &Sources) -> Server {
     let answer = |items: Value| [answer_of(&json!({ "items": items }).to_string())];
     let one = json!([
@@ -55,7 +55,7 @@ fn the_same_of_two_sources_is_sent_once_and_said_to_be_what_it_is() {
     let sources = Sources::start();
     let server = server(&sources);
     let packets = ask(&server, json!({"language": "any"}));
-    // Whichever of the two is quicker.
+    // From whichever of the two is quicker.
     let (page, text) = (["page", "same page"], ["text", "same text"]);
     let found = ids(&packets);
     let of_these = |names: [&str; 2]| found.iter().filter(|id| names.contains(&id.as_str())).count();
@@ -97,7 +97,7 @@ fn a_limit_is_that_of_each_source_whatever_it_gives() {
 fn work_for_a_search_that_is_over_is_counted() {
     let sources = Sources::start();
     let server = Server::with(config(vec![sources.provider("hang", "")]));
-    // At its deadline the source's own time ends as well; given up, it is thrown away in the middle of its work.
+    // At its deadline the source's own time ends as well; the work is discarded unfinished.
     let id = begin(&server, &json!({"keywords": "flood", "providers": ["hang"], "timeout": 60_000}));
     let asked = (0..600).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
@@ -105,7 +105,7 @@ fn work_for_a_search_that_is_over_is_counted() {
     });
     assert!(asked);
     assert_eq!(server.ask("DELETE", &format!("/searches/{id}"), &[], b"").status, 204);
-    // It is thrown away a moment after its end is told.
+    // It is discarded a moment after the end of the search is sent.
     let counted = (0..600).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
         server.get("/metrics").text().contains("meridian_search_late_total 1\n")

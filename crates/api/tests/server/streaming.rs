@@ -1,6 +1,6 @@
-//! Answers stream, stop when nobody listens, and never look whole when they are not.
+//! Responses are streamed, stop when their client disconnects, and never look complete when they are not.
 
-use crate::support::{Server, read_answer, read_chunk, read_head, send};
+use crate::support::{Server, read_chunk, read_head, read_response, send};
 use meridian_api::ServerConfig;
 use std::fmt::Write;
 use std::io::BufReader;
@@ -78,7 +78,7 @@ fn first_bytes_leave_before_the_last_block_is_read() {
     assert_eq!(read_head(&mut reader).unwrap().0, 200);
     let first = read_chunk(&mut reader).unwrap();
     assert!(first.starts_with(b"{\"type\":\"Feature\""));
-    // The client reads no further: the question waits for it instead of filling the memory.
+    // The client reads no further: the query waits for it instead of filling the memory.
     let stalled = settled(&server) - before;
     let mut lines = first.iter().filter(|b| **b == b'\n').count();
     loop {
@@ -94,7 +94,7 @@ fn first_bytes_leave_before_the_last_block_is_read() {
 }
 
 #[test]
-fn a_client_that_goes_away_stops_its_question() {
+fn a_client_that_disconnects_stops_its_query() {
     let server = big(ServerConfig::default());
     let start = blocks_read(&server);
     assert_eq!(server.get("/collections/big/items?f=ndjson").text().lines().count(), ROWS);
@@ -111,7 +111,7 @@ fn a_client_that_goes_away_stops_its_question() {
 }
 
 #[test]
-fn a_client_that_goes_away_stops_a_question_without_output_too() {
+fn a_client_that_disconnects_stops_a_query_without_output_too() {
     let server = big(ServerConfig::default());
     let filter = slow_filter();
     let begun = Instant::now();
@@ -144,11 +144,11 @@ fn a_question_past_its_deadline_stops_and_says_so() {
 }
 
 #[test]
-fn an_answer_cut_by_its_deadline_never_looks_whole() {
+fn a_response_cut_by_its_deadline_never_looks_complete() {
     let server = big(ServerConfig::default());
     let mut reader = open(&server, "/collections/big/items?f=ndjson&timeout=1500");
     assert_eq!(read_head(&mut reader).unwrap().0, 200);
-    // Too slow a reader: the deadline passes while the answer waits.
+    // The reader is too slow: the deadline passes while the response waits.
     wait_for(&server, "meridian_streams_broken_total", 1);
     let broken = loop {
         match read_chunk(&mut reader) {
@@ -161,7 +161,7 @@ fn an_answer_cut_by_its_deadline_never_looks_whole() {
 }
 
 #[test]
-fn a_client_that_takes_nothing_is_let_go() {
+fn a_client_that_takes_nothing_is_disconnected() {
     let server = big(ServerConfig { write_stall: Duration::from_millis(300), ..ServerConfig::default() });
     let mut reader = open(&server, "/collections/big/items?f=ndjson");
     read_head(&mut reader).unwrap();
@@ -198,7 +198,7 @@ fn a_shutdown_does_not_wait_for_ever() {
     let mut server = big(ServerConfig { shutdown_grace: Duration::from_millis(300), ..ServerConfig::default() });
     let mut reader = open(&server, "/collections/big/items?f=ndjson");
     read_head(&mut reader).unwrap();
-    // An idle connection is no running request.
+    // An idle connection is not a running request.
     let idle = server.connect();
     server.stop();
     drop(idle);
@@ -219,7 +219,7 @@ fn a_head_request_costs_no_answer() {
     send(&mut stream, "HEAD", "/collections/q", &[], b"");
     let mut reader = BufReader::new(stream);
     assert_eq!(read_head(&mut reader).unwrap().0, 200);
-    assert!(read_answer(&mut reader).is_err(), "a HEAD answer has no body");
+    assert!(read_response(&mut reader).is_err(), "a HEAD answer has no body");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_small_answer_leaves_as_one_piece() {
     server.create("few", "n:Integer,*geom:Point:srid=4326");
     let rows: String = (0..2_000).map(|n| format!("{n},{},{}\n", n % 180, n % 90)).collect();
     assert_eq!(server.post("/collections/few/items", "text/csv", format!("n,lon,lat\n{rows}")).status, 201);
-    // Whoever is told the length waits for no further piece.
+    // A client that knows the length waits for no further chunk.
     for (query, whole) in [
         ("f=ndjson&filter=n%3C500", true),
         ("f=arrow&filter=n%3C500", true),

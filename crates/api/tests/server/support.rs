@@ -1,4 +1,4 @@
-//! A real server on a port of its own, and a small client that sees every byte.
+//! A real server on its own port, and a small client that sees every byte.
 
 use meridian_api::{AppState, ServerConfig, serve};
 use meridian_backend::Embedded;
@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Longest wait for a byte: a test that hangs should say where.
+/// Max wait for a byte: a test that hangs should report where.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server over a store in memory, or over any other.
@@ -24,9 +24,9 @@ pub struct Server {
     thread: Option<JoinHandle<std::io::Result<()>>>,
 }
 
-/// An answer, taken whole.
+/// A complete response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub headers: BTreeMap<String, String>,
     pub body: Vec<u8>,
@@ -45,7 +45,7 @@ impl Server {
         Server::upon(Seams::real(), options, config)
     }
 
-    /// Over a store in memory, on an address of the test's choice.
+    /// A server over a store in memory, on an address of the test's choice.
     pub fn on(listen: &'static str, config: ServerConfig) -> Server {
         Server::at(listen, Seams::real(), Options::ephemeral(), config)
     }
@@ -98,7 +98,7 @@ impl Server {
         stream
     }
 
-    pub fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> Response {
         self.ask("GET", path, &[], b"")
     }
 
@@ -109,11 +109,11 @@ impl Server {
         answer.json()
     }
 
-    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
         ask_over(self.connect(), method, path, headers, body)
     }
 
-    pub fn post(&self, path: &str, media_type: &str, body: impl AsRef<[u8]>) -> Answer {
+    pub fn post(&self, path: &str, media_type: &str, body: impl AsRef<[u8]>) -> Response {
         self.ask("POST", path, &[("content-type", media_type)], body.as_ref())
     }
 
@@ -141,7 +141,7 @@ impl Drop for Server {
     }
 }
 
-impl Answer {
+impl Response {
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -168,10 +168,10 @@ impl Answer {
     }
 }
 
-/// Asks over a connection of one's own.
-pub fn ask_over(mut stream: TcpStream, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+/// Sends a request over a given connection.
+pub fn ask_over(mut stream: TcpStream, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
     send(&mut stream, method, path, headers, body);
-    read_answer(&mut BufReader::new(stream)).unwrap_or_else(|e| panic!("{method} {path}: {e}"))
+    read_response(&mut BufReader::new(stream)).unwrap_or_else(|e| panic!("{method} {path}: {e}"))
 }
 
 /// Writes a request with `Connection: close`.
@@ -186,7 +186,7 @@ pub fn send(stream: &mut TcpStream, method: &str, path: &str, headers: &[(&str, 
     }
     head.push_str("\r\n");
     stream.write_all(head.as_bytes()).unwrap();
-    // A server that refuses early may stop reading: its answer is still there to be read.
+    // A server that refuses early may stop reading: its response can still be read.
     let _ = stream.write_all(body);
 }
 
@@ -221,8 +221,8 @@ pub fn read_chunk(reader: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
     Ok(data)
 }
 
-/// Reads a whole answer; a transfer that breaks off is an error.
-pub fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Answer> {
+/// Reads a complete response; a transfer that breaks off is an error.
+pub fn read_response(reader: &mut impl BufRead) -> std::io::Result<Response> {
     let (status, headers) = read_head(reader)?;
     let mut body = Vec::new();
     if headers.get("transfer-encoding").is_some_and(|v| v == "chunked") {
@@ -237,7 +237,7 @@ pub fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Answer> {
         body.resize(length.parse().unwrap(), 0);
         reader.read_exact(&mut body)?;
     }
-    Ok(Answer { status, headers, body })
+    Ok(Response { status, headers, body })
 }
 
 /// A point feature.

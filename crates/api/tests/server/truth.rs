@@ -1,4 +1,4 @@
-//! Questions whose answer is known: ids, booleans, dates, limits, and what a collection cannot answer.
+//! Queries with a known result: ids, booleans, dates, limits, and what a collection does not support.
 
 use crate::support::{Server, point};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn made_ids_are_usable_in_every_filter() {
     ] {
         assert_eq!(ids(&server, "p", &query).iter().collect::<Vec<_>>(), expected, "{query}");
     }
-    // By the key, not by looking at every event.
+    // By the key, without a scan of all events.
     let explained = server.json(&format!("/collections/p/items?explain=true&{}", filter(&format!("id = '{a}'"))));
     assert_eq!(explained["events_tested"], 1, "{explained}");
     let counted = server.json(&format!("/collections/p/aggregate?function=sum(n)&{}", filter(&format!("id <> '{a}'"))));
@@ -120,7 +120,7 @@ fn pages_clamp_a_limit_and_streams_honour_it() {
 }
 
 #[test]
-fn what_a_collection_does_not_have_cannot_be_asked_of_it() {
+fn a_query_on_what_a_collection_does_not_have_is_refused() {
     let server = Server::start();
     server.create("nowhere", "n:Integer,at:Date");
     server.create("never", "n:Integer,*geom:Point:srid=4326");
@@ -146,7 +146,7 @@ fn what_a_collection_does_not_have_cannot_be_asked_of_it() {
     }
 }
 
-/// The number is left out only where more events would have to be looked at than the rule of docs/query.md allows.
+/// The number is left out only if more events would have to be tested than docs/query.md allows.
 #[test]
 fn the_number_matched_is_given_for_every_box_and_every_distance() {
     let server = Server::start();

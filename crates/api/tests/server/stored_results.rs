@@ -1,4 +1,4 @@
-//! Results of searches that are kept in a collection.
+//! Results of searches, stored in a collection.
 
 use crate::searches::search;
 use crate::sources::{Sources, config};
@@ -41,7 +41,7 @@ fn results_are_kept_as_events_for_as_long_as_the_asker_says() {
     ids.sort();
     assert_eq!(ids, ["good/1", "latin/l"]);
     assert_eq!(kept("bbox=4,45,5,46")[0]["properties"]["search"], last["search"]);
-    // Other hours than those of the collection are no quiet mistake.
+    // Other hours than those of the collection are an error.
     let asked = |hours: u64| {
         let keep = json!({"collection": "floods", "hours": hours});
         json!({"keywords": "flood", "providers": ["good"], "keep": keep}).to_string()
@@ -50,7 +50,7 @@ fn results_are_kept_as_events_for_as_long_as_the_asker_says() {
     assert_eq!(problem["field"], "keep");
     assert!(problem["detail"].as_str().unwrap().contains("\"floods\" keeps its results for 2 hours"), "{problem}");
     assert_eq!(server.post("/searches", "application/json", asked(2)).status, 202);
-    // Without the member nothing is kept, and nothing said of it.
+    // Without the member nothing is stored, and nothing is reported.
     let plain = search(&server, &json!({"keywords": "flood", "providers": ["good"]}));
     assert_eq!(plain.last().unwrap()["kept"], Value::Null);
 }

@@ -1,4 +1,4 @@
-//! Readers that leave, come back, or read slowly.
+//! Readers that disconnect, reconnect, or read slowly.
 
 use crate::events::{Events, Socket};
 use crate::searches::{begin, ids, packets_of, whole};
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long a departure may take to come through on a busy machine; the search itself would go on for twice as long.
+/// How long a disconnect may take to be noticed on a busy machine; the search itself would go on for twice as long.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// A source that takes calls and never answers: says when it is called, and when its caller has gone.
+/// A source that accepts calls and never responds; it reports each call, and when its caller has disconnected.
 fn silent() -> (SocketAddr, Receiver<&'static str>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -58,7 +58,7 @@ fn running(server: &Server) -> bool {
 }
 
 #[test]
-fn who_leaves_ends_the_work_and_the_calls_to_sources() {
+fn a_disconnect_ends_the_work_and_the_calls_to_sources() {
     let (address, said) = silent();
     let server = asking(address, |_| {});
     for way in ["events", "socket"] {
@@ -71,7 +71,7 @@ fn who_leaves_ends_the_work_and_the_calls_to_sources() {
         assert!(running(&server), "{way}");
         drop((events, socket));
         assert_eq!(said.recv_timeout(PATIENCE), Ok("left"), "{way}");
-        // Its place is given back once its end is told.
+        // Its permit is released once its end is sent.
         assert!((0..10_000).any(|_| !running(&server)), "{way}");
         let status = server.json(&format!("/searches/{id}"));
         assert!(status["providers"]["source"]["detail"].as_str().unwrap().contains("nobody was there"), "{status}");
@@ -79,7 +79,7 @@ fn who_leaves_ends_the_work_and_the_calls_to_sources() {
 }
 
 #[test]
-fn a_browser_is_told_to_come_back_soon_and_at_the_end_to_stay_away() {
+fn a_browser_reconnects_soon_and_not_after_the_end() {
     let server = Server::start();
     let id = begin(&server, &json!({"keywords": "flood"}));
     let packets = Events::open(&server, &packets_of(&id), None).all();
@@ -92,7 +92,7 @@ fn a_browser_is_told_to_come_back_soon_and_at_the_end_to_stay_away() {
     assert_eq!((nothing.status, nothing.body.len()), (204, 0));
 }
 
-/// A source that says when it is called, and answers when it is told to.
+/// A source that reports each call, and responds when the test lets it.
 fn patient(answer: Vec<u8>) -> (SocketAddr, Receiver<()>, Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -115,7 +115,7 @@ fn floods(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_slow_reader_loses_nothing_of_an_answer_larger_than_what_is_kept_for_him() {
+fn a_slow_reader_loses_nothing_of_a_response_larger_than_its_buffer() {
     const KEPT: usize = 64 << 10;
     let (address, called, go) = patient(floods(300));
     let server = asking(address, |config| config.search.buffer_bytes = KEPT);
@@ -139,7 +139,7 @@ fn a_slow_reader_loses_nothing_of_an_answer_larger_than_what_is_kept_for_him() {
 }
 
 #[test]
-fn who_closes_a_socket_while_taking_nothing_ends_the_work() {
+fn a_socket_closed_while_its_client_takes_nothing_ends_the_work() {
     // More than all buffers on the way hold.
     const COUNT: usize = 2_500;
     let (address, called, go) = patient(floods(COUNT));
@@ -153,7 +153,7 @@ fn who_closes_a_socket_while_taking_nothing_ends_the_work() {
     called.recv_timeout(PATIENCE).unwrap();
     let mut socket = Socket::over(server.connect_from(Ipv4Addr::LOCALHOST, 64 << 10), &packets_of(&id));
     go.send(()).unwrap();
-    // What is sent comes to a stop, for nobody takes it.
+    // Sending stalls, since the client takes nothing.
     let sent = || server.json(&format!("/searches/{id}"))["result_packets"].as_u64().unwrap();
     let (mut last, mut since) = (0, Instant::now());
     while last == 0 || since.elapsed() < Duration::from_secs(1) {

@@ -1,22 +1,22 @@
 //! What a page in the user's browser may not do, and what honest clients may.
 
 use crate::events::Socket;
-use crate::support::{Answer, Server, read_answer};
+use crate::support::{Response, Server, read_response};
 use meridian_api::ServerConfig;
 use serde_json::{Value, json};
 use std::io::{BufReader, Read, Write};
 use std::net::Shutdown;
 
 /// A request as it is written here, and its answer.
-fn raw(server: &Server, text: impl AsRef<[u8]>) -> Answer {
+fn raw(server: &Server, text: impl AsRef<[u8]>) -> Response {
     let mut stream = server.connect();
     // What is refused early may not be read to its end.
     let _ = stream.write_all(text.as_ref());
-    read_answer(&mut BufReader::new(stream)).unwrap()
+    read_response(&mut BufReader::new(stream)).unwrap()
 }
 
 /// A request with a head of these fields.
-fn with(server: &Server, method: &str, target: &str, fields: &[&str]) -> Answer {
+fn with(server: &Server, method: &str, target: &str, fields: &[&str]) -> Response {
     raw(server, format!("{method} {target} HTTP/1.1\r\nConnection: close\r\n{}\r\n", lines(fields)))
 }
 
@@ -243,7 +243,7 @@ fn reading_places_makes_no_collection() {
 }
 
 #[test]
-fn pages_say_who_may_embed_them() {
+fn pages_name_the_origins_that_may_embed_them() {
     let html = [("accept", "text/html")];
     let portal = ServerConfig {
         frame_ancestors: vec!["https://portal.example.org".parse().unwrap(), "http://[::1]:8080".parse().unwrap()],
@@ -337,7 +337,7 @@ fn a_head_too_large_or_malformed_is_a_problem() {
 }
 
 #[test]
-fn a_good_answer_before_a_refusal_is_whole() {
+fn a_good_response_before_a_refusal_is_complete() {
     let server = house();
     let good = "GET /collections/c/items HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let long = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(70_000));
@@ -351,12 +351,12 @@ fn a_good_answer_before_a_refusal_is_whole() {
         } else {
             stream.write_all(good.as_bytes()).unwrap();
         }
-        assert_eq!(read_answer(&mut reader).unwrap().json()["numberReturned"], 1);
+        assert_eq!(read_response(&mut reader).unwrap().json()["numberReturned"], 1);
         if !at_once {
             stream.write_all(format!("{good}{long}").as_bytes()).unwrap();
         }
-        assert_eq!(read_answer(&mut reader).unwrap().json()["numberReturned"], 1);
-        read_answer(&mut reader).unwrap().problem(414);
+        assert_eq!(read_response(&mut reader).unwrap().json()["numberReturned"], 1);
+        read_response(&mut reader).unwrap().problem(414);
         stream.shutdown(Shutdown::Write).unwrap();
         let mut rest = Vec::new();
         reader.read_to_end(&mut rest).unwrap();
@@ -387,7 +387,7 @@ fn a_socket_takes_messages_of_64_kib() {
 }
 
 #[test]
-fn paths_are_told_to_programs_on_this_machine_only() {
+fn absolute_paths_are_sent_to_programs_on_this_machine_only() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::over(meridian_store::Options::at(folder.path()), ServerConfig::default());
     server.create("c", "n:Integer,*geom:Point");

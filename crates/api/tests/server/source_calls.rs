@@ -1,4 +1,4 @@
-//! How outside sources are asked: again where they fail, page by page, within their limits; and in which formats they answer.
+//! How outside sources are called: retries, pages, limits and formats.
 
 use crate::searches::{ids, of, search};
 use crate::sources::{Sources, config, json as answer_of, typed};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A server that asks these, and each question anew.
+/// A server that calls these sources, and never joins searches.
 fn asking(providers: Vec<Arc<Declared>>) -> Server {
     let mut config = config(providers);
     config.search.join = Duration::ZERO;
@@ -44,7 +44,7 @@ fn a_call_that_failed_is_made_again_within_a_share_of_all_calls() {
     assert_eq!(ids(&packets), ["0"]);
     assert_eq!(sources.calls_of("weak").len(), 2);
 
-    // Nobody makes it worse for a source that always fails: three retries in hand, and one for ten calls.
+    // A source that always fails must not be overloaded: three retries in hand, and one for ten calls.
     let searches = 20;
     sources.tell("weak", &[fails]);
     for _ in 0..searches {
@@ -78,7 +78,7 @@ fn further_pages_are_where_a_link_leads_but_on_no_other_host() {
     let elsewhere = format!(r#","next":"http://127.0.0.2:{}/stolen""#, sources.address.port());
     sources.tell("linked", &[one("a", r#","next":"?page=2""#), one("b", &elsewhere)]);
     let packets = search(&server, &json!({"keywords": "flood", "providers": ["linked"]}));
-    // What came before is delivered, and nobody takes it for the whole.
+    // The results before it are delivered, and reported as incomplete.
     assert_eq!(ids(&packets), ["a", "b"]);
     assert_eq!(state(&packets, "linked"), ("error", "its next page is on another host"));
     assert_eq!(packets.last().unwrap()["state"], "partial");
@@ -86,7 +86,7 @@ fn further_pages_are_where_a_link_leads_but_on_no_other_host() {
 }
 
 #[test]
-fn a_source_has_its_own_patience_and_its_own_rate() {
+fn a_source_has_its_own_timeout_and_its_own_rate() {
     let sources = Sources::start();
     let names = ["hang", "seldom", "often"];
     let server = asking(vec![
@@ -95,7 +95,7 @@ fn a_source_has_its_own_patience_and_its_own_rate() {
         sources.provider("often", "rate = 1"),
     ]);
     let first = search(&server, &json!({"keywords": "flood", "providers": names}));
-    // Long before the search would have given it up.
+    // Long before the deadline of the search.
     assert_eq!(state(&first, "hang"), ("timeout", "no whole answer came within 300 ms"));
     assert_eq!((state(&first, "seldom").0, state(&first, "often").0), ("complete", "complete"));
     let second = search(&server, &json!({"keywords": "flood", "providers": ["seldom", "often"]}));

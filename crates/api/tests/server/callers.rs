@@ -1,4 +1,4 @@
-//! What is known of a question beside its body: who asks, and how long he waits.
+//! What a search takes from the request besides its body: the caller and the deadline.
 
 use crate::events::Events;
 use crate::searches::{ids, packets_of, search};
@@ -11,7 +11,7 @@ use std::time::Duration;
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 #[test]
-fn only_the_same_asker_joins_a_search_and_can_end_it() {
+fn only_the_same_caller_joins_a_search_and_can_stop_it() {
     let sources = Sources::start();
     let mut settings = config(vec![sources.provider("hang", "")]);
     settings.search.join = Duration::from_secs(60);
@@ -44,7 +44,7 @@ fn only_the_same_asker_joins_a_search_and_can_end_it() {
         assert_eq!(ids.contains(&id), joined);
         ids.push(id);
     }
-    // The first asker cancels; the second's search goes on.
+    // The first caller cancels; the second's search goes on.
     assert_eq!(server.ask("DELETE", &format!("/searches/{}", ids[0]), &[], b"").status, 204);
     assert_eq!(server.json(&format!("/searches/{}", ids[2]))["state"], "running");
 }
@@ -68,7 +68,7 @@ fn the_header_sets_the_deadline_where_the_question_does_not() {
     }
     let problem = ask(&question(3), "soon").problem(400);
     assert_eq!(problem["field"], "Meridian-Timeout");
-    // It is what ends the search: the source hangs for much longer.
+    // The deadline ends the search: the source hangs for much longer.
     let begun = ask(&question(4), "300").json();
     let packets = Events::open(&server, &packets_of(begun["search"].as_str().unwrap()), None).all();
     assert_eq!(packets.last().unwrap()["providers"]["hang"], "timeout");
