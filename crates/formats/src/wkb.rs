@@ -284,3 +284,6 @@ fn write_coordinates(cursor: &mut Cursor<'_>, head: Head, style: &Style, out: &m
     out.push(style.close);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Builds trees from sorted rows, in one piece or batch by batch.
 
-use crate::columns::{Boxes, Place};
+use crate::columns::{BoxColumns, Boxes};
 use crate::error::IndexError;
 use crate::forest::Forest;
 use crate::key::{Grid, Key};
@@ -124,8 +124,8 @@ impl ForestBuilder {
     fn boxes<'a>(&self, batch: &'a Batch) -> Result<Boxes<'a>, IndexError> {
         let mut boxes = Boxes::of(batch);
         if self.over_time {
-            boxes.place = if self.has_geometry { Place::Unknown } else { Place::Nowhere };
-        } else if self.has_geometry && matches!(boxes.place, Place::Nowhere) {
+            boxes.place = if self.has_geometry { BoxColumns::Unknown } else { BoxColumns::Nowhere };
+        } else if self.has_geometry && matches!(boxes.place, BoxColumns::Nowhere) {
             return Err(IndexError::Unfit("the batch was read without its places".to_owned()));
         }
         Ok(boxes)

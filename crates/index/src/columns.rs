@@ -10,12 +10,12 @@ use meridian_model::{Batch, Bounds, FieldColumn, TimeRole};
 
 /// The boxes of a batch's rows.
 pub(crate) struct Boxes<'a> {
-    pub(crate) place: Place<'a>,
+    pub(crate) place: BoxColumns<'a>,
     pub(crate) time: Time<'a>,
 }
 
 /// Where the rows are; rows that `nulls` marks are nowhere.
-pub(crate) enum Place<'a> {
+pub(crate) enum BoxColumns<'a> {
     Nowhere,
     /// Some here, some nowhere, and the tree does not tell them apart: see `ForestBuilder::over_time`.
     Unknown,
@@ -73,10 +73,10 @@ impl<'a> Boxes<'a> {
     pub(crate) fn of(batch: &'a Batch) -> Boxes<'a> {
         let values = |column: &'a Float64Array| &column.values()[..];
         let place = match batch.layout().geometry {
-            None => Place::Nowhere,
+            None => BoxColumns::Nowhere,
             Some(GeometryColumns::Points { .. }) => match batch.points() {
-                None => Place::Nowhere,
-                Some((lon, lat)) => Place::Boxes {
+                None => BoxColumns::Nowhere,
+                Some((lon, lat)) => BoxColumns::Boxes {
                     west: values(lon),
                     south: values(lat),
                     east: values(lon),
@@ -85,8 +85,8 @@ impl<'a> Boxes<'a> {
                 },
             },
             Some(GeometryColumns::Shapes { .. }) => match batch.sides() {
-                None => Place::Nowhere,
-                Some([west, south, east, north]) => Place::Boxes {
+                None => BoxColumns::Nowhere,
+                Some([west, south, east, north]) => BoxColumns::Boxes {
                     west: values(west),
                     south: values(south),
                     east: values(east),
@@ -123,7 +123,7 @@ impl<'a> Boxes<'a> {
     pub(crate) fn bounds(&self, row: usize) -> Bounds {
         let (start, end) = self.interval(row);
         match &self.place {
-            Place::Boxes { west, south, east, north, nulls } if nulls.is_none_or(|n| n.is_valid(row)) => {
+            BoxColumns::Boxes { west, south, east, north, nulls } if nulls.is_none_or(|n| n.is_valid(row)) => {
                 Bounds { west: west[row], south: south[row], east: east[row], north: north[row], start, end }
             }
             _ => Bounds { start, end, ..Bounds::EMPTY },

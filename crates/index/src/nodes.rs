@@ -1,6 +1,6 @@
 //! The arrays that hold a tree's nodes: one per property, leaves first, then each level above.
 
-use crate::columns::{Boxes, Instants, Place, Time};
+use crate::columns::{BoxColumns, Boxes, Instants, Time};
 use crate::error::IndexError;
 use crate::fold;
 use crate::summary::{FloatSum, Summary};
@@ -172,15 +172,15 @@ impl NodesBuilder {
         leaves: &[Range<usize>],
     ) -> Result<(), IndexError> {
         match &boxes.place {
-            Place::Nowhere => {
+            BoxColumns::Nowhere => {
                 let at = self.west.len() + leaves.len();
                 self.fill_place(at, Bounds::EMPTY);
             }
-            Place::Unknown => {
+            BoxColumns::Unknown => {
                 let at = self.west.len() + leaves.len();
                 self.fill_place(at, Bounds::WORLD);
             }
-            Place::Boxes { west, south, east, north, nulls } => {
+            BoxColumns::Boxes { west, south, east, north, nulls } => {
                 extend(&mut self.west, leaves, |rows| min_of(west, *nulls, rows));
                 extend(&mut self.south, leaves, |rows| min_of(south, *nulls, rows));
                 extend(&mut self.east, leaves, |rows| max_of(east, *nulls, rows));

@@ -7,7 +7,7 @@
 //! over them, so each event is found once, in its order, and aggregates stay exact.
 
 use crate::codec::{Reader, write_array};
-use crate::columns::{Boxes, Instants, Place, Time};
+use crate::columns::{BoxColumns, Boxes, Instants, Time};
 use crate::error::IndexError;
 use crate::key::{Grid, Key};
 use crate::nodes::{Nodes, NodesBuilder};
@@ -172,7 +172,7 @@ impl PiecesBuilder {
         let (east, north) = (column(|b| above(b.east).into()), column(|b| above(b.north).into()));
         let (start, end): (Vec<i64>, Vec<i64>) = self.pieces.iter().map(|(_, _, b)| (b.start, b.end)).unzip();
         let boxes = Boxes {
-            place: Place::Boxes { west: &west, south: &south, east: &east, north: &north, nulls: None },
+            place: BoxColumns::Boxes { west: &west, south: &south, east: &east, north: &north, nulls: None },
             time: Time::Interval { start: Instants::all(&start), end: Instants::all(&end) },
         };
         let mut nodes = NodesBuilder::new(&[]);

@@ -5,7 +5,7 @@
 //! lie in each Web-Mercator cell during each bin of time, at a base level and at every second level above.
 
 use crate::codec::{Reader, write_array, write_u32};
-use crate::columns::{Boxes, Place};
+use crate::columns::{BoxColumns, Boxes};
 use crate::error::IndexError;
 use crate::key::Grid;
 use crate::mercator::{interleave, mercator_cell, split};
@@ -347,7 +347,7 @@ impl PyramidBuilder {
             return;
         }
         let boxes = Boxes::of(batch);
-        let Place::Boxes { west, south, nulls, .. } = &boxes.place else { return };
+        let BoxColumns::Boxes { west, south, nulls, .. } = &boxes.place else { return };
         for row in 0..batch.rows() {
             if nulls.is_none_or(|nulls| nulls.is_valid(row)) {
                 self.push_point(west[row], south[row], boxes.interval(row).0);

@@ -107,6 +107,33 @@ impl Crs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn positions_come_back_from_every_system(lon in -180.0..=180.0f64, lat in -85.0..=85.0f64) {
+            for crs in Crs::ALL {
+                let (x, y) = crs.of_lon_lat(lon, lat);
+                let back = crs.position(x, y);
+                prop_assert!((back.x - lon).abs() < 1e-9 && (back.y - lat).abs() < 1e-9, "{:?} {:?}", crs, back);
+            }
+        }
+
+        #[test]
+        fn a_name_with_a_character_changed_is_another(at in any::<prop::sample::Index>(), put in "[a-zA-Z0-9:/]") {
+            for crs in Crs::ALL {
+                let at = at.index(crs.curie().len());
+                let mut name = crs.curie().to_owned();
+                name.replace_range(at..=at, &put);
+                prop_assert_eq!(Crs::from_name(&name).is_some(), Crs::ALL.iter().any(|c| c.curie() == name), "{}", name);
+            }
+        }
+
+        #[test]
+        fn no_name_makes_the_reader_panic(text in "(urn:ogc:def:crs:|http://www.opengis.net/def/crs/|\\[)?\\PC{0,20}") {
+            let _ = Crs::from_name(&text);
+        }
+    }
 
     #[test]
     fn mercator_comes_back() {

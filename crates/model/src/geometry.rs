@@ -154,3 +154,45 @@ pub fn from_wkb(bytes: &[u8]) -> Result<Geometry<f64>, Invalid> {
     let read = wkb::reader::read_wkb(bytes).map_err(|e| wrong(e.to_string()))?;
     read.try_to_geometry().ok_or_else(|| wrong("an empty point".to_owned()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::tests::events::geometry;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn shapes_come_back_from_binary(shape in geometry()) {
+            prop_assert_eq!(from_wkb(&to_wkb(&shape)), Ok(shape.clone()));
+            let [west, south, east, north] = sides(&shape).unwrap();
+            for at in shape.coords_iter() {
+                prop_assert!(west <= at.x && at.x <= east && south <= at.y && at.y <= north);
+            }
+        }
+
+        #[test]
+        fn damaged_binary_is_read_or_refused(
+            shape in geometry(),
+            cut in any::<prop::sample::Index>(),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        ) {
+            let mut bytes = to_wkb(&shape);
+            prop_assert!(from_wkb(&bytes[..cut.index(bytes.len())]).is_err());
+            for (at, put) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = put;
+            }
+            if let Ok(shape) = from_wkb(&bytes) {
+                let _ = (validate(&shape), kind(&shape), sides(&shape));
+            }
+        }
+
+        #[test]
+        fn positions_are_those_of_the_globe(lon in -400.0..400.0f64, lat in -400.0..400.0f64) {
+            let on_the_globe = lon.abs() <= 180.0 && lat.abs() <= 90.0;
+            prop_assert_eq!(validate_position(lon, lat).is_ok(), on_the_globe);
+            prop_assert!(validate_position(f64::NAN, lat).is_err() && validate_position(lon, f64::INFINITY).is_err());
+        }
+    }
+}

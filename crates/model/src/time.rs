@@ -214,6 +214,64 @@ pub fn zone(name: &str) -> Result<TimeZone, Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    /// Instants of every scale that events may have.
+    fn instants() -> impl Strategy<Value = i64> {
+        prop_oneof![
+            TIME_MIN..=TIME_MAX,
+            (TIME_MIN / 1_000_000..=TIME_MAX / 1_000_000).prop_map(|s| s * 1_000_000),
+            (-1_000_000i64..1_000_000).prop_map(|day| (day * DAY_US).clamp(TIME_MIN, TIME_MAX)),
+            prop::sample::select(vec![TIME_MIN, TIME_MAX, -1, 0, 1]),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn instants_and_days_come_back(t in instants()) {
+            let text = format_instant(t);
+            prop_assert_eq!(parse_instant(&text, None), Ok(t));
+            prop_assert_eq!(parse_date(&format_date(t)), Ok(t.div_euclid(DAY_US) * DAY_US));
+            prop_assert_eq!(Interval::parse(&text), Ok(Interval::at(t)));
+        }
+
+        #[test]
+        fn offsets_move_an_instant_by_themselves(t in instants(), minutes in -1439i64..=1439) {
+            // The local time must be one that can be written.
+            let local = t + minutes * 60_000_000;
+            prop_assume!((TIME_MIN..=TIME_MAX).contains(&local));
+            let sign = if minutes < 0 { '-' } else { '+' };
+            let offset = format!("{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60);
+            let text = format_instant(local).replace('Z', &offset);
+            prop_assert_eq!(parse_instant(&text, None), Ok(t), "{}", text);
+        }
+
+        #[test]
+        fn intervals_come_back_and_never_end_before_they_start(a in instants(), b in instants()) {
+            let text = format!("{}/{}", format_instant(a), format_instant(b));
+            let read = Interval::parse(&text);
+            prop_assert_eq!(read.clone().ok(), (a <= b).then_some(Interval { start: a, end: b }));
+            let open = Interval::parse(&format!("{}/..", format_instant(a))).unwrap();
+            prop_assert_eq!(open, Interval { start: a, end: i64::MAX });
+            if let Ok(read) = read {
+                prop_assert!(read.meets(&open) && open.meets(&read) && read.touches(&Interval::at(b)));
+            }
+        }
+
+        #[test]
+        fn no_text_makes_a_reader_of_times_panic(text in "[-0-9TZ:+./ ]{0,30}|\\PC{0,20}", t in instants()) {
+            let damaged = format!("{}{text}", &format_instant(t)[..10]);
+            for text in [&text, &damaged] {
+                let _ = (parse_date(text), zone(text));
+                if let Ok(t) = parse_instant(text, Some(&TimeZone::UTC)) {
+                    prop_assert!((TIME_MIN..=TIME_MAX).contains(&t));
+                }
+                if let Ok(interval) = Interval::parse(text) {
+                    prop_assert!(interval.start <= interval.end);
+                }
+            }
+        }
+    }
 
     #[test]
     fn instants_come_back_as_written() {

@@ -29,7 +29,7 @@ use meridian_model::filter::{Cut, Predicate, Region};
 use meridian_model::{Batch, FieldColumn, FieldType, GeometryType, Interval, Invalid, Projection, Schema, TimeRole};
 use meridian_store::Snapshot;
 
-/// What to work out for each group.
+/// A function of the events of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Function {
     /// Number of events.
@@ -46,7 +46,7 @@ pub enum Function {
     Max(usize),
 }
 
-/// Most functions of a question.
+/// Max number of functions of a question.
 pub const FUNCTIONS_MAX: usize = 64;
 
 impl Function {
@@ -115,18 +115,18 @@ impl Function {
     }
 }
 
-/// A question for numbers over events.
+/// A question for aggregates of events.
 #[derive(Debug, Clone)]
 pub struct Aggregate {
-    /// Over which events.
+    /// The filter of events.
     pub predicate: Predicate,
-    /// Which numbers.
+    /// The functions of each group.
     pub functions: Vec<Function>,
     /// A group for each window of time.
     pub windows: Option<Windows>,
     /// A group for each value of a text, integer or boolean field.
     pub by: Option<usize>,
-    /// Give windows without events too, from the first to the last that has some.
+    /// Include windows without events between the first and the last window with events.
     pub empty: bool,
 }
 
@@ -143,10 +143,10 @@ pub enum ByValue {
     Null,
 }
 
-/// What a function gave.
+/// The value of a function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FunctionValue {
-    /// Nothing to work it out from.
+    /// No value: the group has no value of the field.
     Null,
     /// An integer: counts, and sums and extremes of integer fields. Sums may pass 64 bits.
     Int(i128),
@@ -163,16 +163,16 @@ pub struct Group {
     pub by: Option<ByValue>,
     /// Number of events.
     pub count: u64,
-    /// What each function gave, in the order asked.
+    /// The value of each function, in the order asked.
     pub values: Vec<FunctionValue>,
 }
 
-/// Groups in order of window, then of `by`; and what they cost.
+/// Groups in order of window, then of `by`; and their cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregated {
     /// The groups. Without windows and `by` there is exactly one.
     pub groups: Vec<Group>,
-    /// What the question cost.
+    /// The cost of the question.
     pub stats: Stats,
 }
 
@@ -271,7 +271,7 @@ impl PartialGroups {
     }
 }
 
-/// Works through parts, runs and nodes of one question.
+/// Processes the nodes and runs of one question.
 struct Worker {
     groups: Groups,
     finder: Option<Finder>,
@@ -291,7 +291,7 @@ struct Worker {
 impl Worker {
     fn new(scan: &Scan, question: &Aggregate) -> Result<Worker, Invalid> {
         let schema = scan.schema();
-        // This checks the question: below, its fields are those of the schema.
+        // This checks the question: its fields are valid from here on.
         let groups = Groups::of(question, schema, &scan.control)?;
         let numeric = schema.numeric_fields();
         let mut columns = Projection::none(&scan.layout);

@@ -6,10 +6,10 @@ use arrow_array::Array;
 use meridian_model::{FieldColumn, Invalid};
 use std::collections::HashMap;
 
-/// Most different values of the `by` field.
+/// Max number of distinct values of the `by` field.
 pub const BY_VALUES_MAX: usize = 100_000;
 
-/// The values of the `by` field, numbered as they are met.
+/// The values of the `by` field, numbered in order of first occurrence.
 #[derive(Default)]
 pub(crate) struct Values {
     pub(crate) list: Vec<ByValue>,
@@ -17,11 +17,11 @@ pub(crate) struct Values {
     ints: NumberMap<i64>,
     bools: [Option<u32>; 2],
     null: Option<u32>,
-    /// Of all values, about.
+    /// Estimated memory of all values, in bytes.
     bytes: usize,
 }
 
-/// What a value takes besides its text.
+/// Estimated bytes of a value besides its text.
 const VALUE_BYTES: usize = 96;
 
 impl Values {
@@ -29,7 +29,7 @@ impl Values {
         Values::default()
     }
 
-    /// Memory that the values take, about.
+    /// Estimated memory of the values, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

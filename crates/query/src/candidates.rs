@@ -1,5 +1,5 @@
-//! Walking the trees of a part lazily: nodes are ruled out, taken whole or descended into, and what is left are runs of rows,
-//! none of which leaves one chunk of the store.
+//! Lazy walks over the trees of a part. Nodes are ruled out, taken whole or descended into; the rest are runs of rows, each
+//! within one chunk of the store.
 
 use crate::control::Stats;
 use crate::reach::Reach;
@@ -14,17 +14,17 @@ use std::sync::Arc;
 /// What to do with a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing below it is wanted (any more).
+    /// Skip it: nothing below it is wanted.
     Skip,
-    /// Look at its children; of a leaf, give its rows. `whole`: all rows below match.
+    /// Descend to its children; a leaf gives its rows. `whole`: all rows below match.
     Descend { whole: bool },
     /// Give all its rows. `whole`: all of them match.
     Rows { whole: bool },
-    /// It was answered from what the node itself says.
+    /// Done: its summary answered the question.
     Taken,
 }
 
-/// Neighbouring rows of one chunk that are to be looked at.
+/// Neighbouring rows of one chunk that are to be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) rows: Range<u32>,
@@ -32,7 +32,7 @@ pub(crate) struct Run {
     pub(crate) whole: bool,
 }
 
-/// The rows of one part that a question must look at, found lazily and in row order.
+/// The rows of one part that a question must read, found lazily and in row order.
 #[derive(Debug)]
 pub(crate) struct Candidates {
     trees: Vec<Tree>,
@@ -40,21 +40,21 @@ pub(crate) struct Candidates {
     tree: usize,
     stack: Vec<(Node, bool)>,
     entered: bool,
-    /// Rows found but not handed out yet.
+    /// Rows found but not returned yet.
     found: Option<Run>,
     /// Rows before this one are not wanted.
     from: u32,
-    /// Rows that may match, where long lines in pieces tell; all otherwise.
+    /// Rows that may match by the pieces of long lines; all rows where there are no pieces.
     sieve: Option<Arc<BooleanBuffer>>,
-    /// What lies beside it is ruled out.
+    /// Box and interval of the predicate; nodes outside are ruled out.
     reach: Reach,
-    /// Runs to be tested do not leave a stretch of so many rows, a power of two.
+    /// Size in rows, a power of two, of the stretches that runs to be tested stay within.
     stretch: u32,
-    /// Rows ruled out between two runs over which the runs are put together.
+    /// Max gap in rows between two runs that are joined.
     bridged: u32,
 }
 
-/// Testing so many rows in vain costs less than a run of its own.
+/// Max rows tested in vain to save a separate run.
 const BRIDGED_ROWS: u32 = 128;
 
 impl Candidates {
@@ -74,29 +74,29 @@ impl Candidates {
         }
     }
 
-    /// The rows of a part that a question must look at, from `from` on.
+    /// The rows of a part that a question must read, from `from` on.
     pub(crate) fn of(scan: &mut Scan, part: u32, from: u32) -> Candidates {
         let trees = scan.part(part).trees().to_vec();
         Candidates::sought(scan, part, Candidates::new(trees, from))
     }
 
-    /// The rows of one tree of a part that a question must look at, from `from` on.
+    /// The rows of one tree of a part that a question must read, from `from` on.
     pub(crate) fn of_tree(scan: &mut Scan, part: u32, tree: usize, from: u32) -> Candidates {
         let trees = scan.part(part).trees()[tree..tree + 1].to_vec();
         Candidates::sought(scan, part, Candidates::new(trees, from))
     }
 
-    /// The same rows of a part as far as a question goes.
+    /// The same rows, limited to the reach of the question.
     fn sought(scan: &mut Scan, part: u32, all: Candidates) -> Candidates {
         Candidates { sieve: scan.sieve(part), reach: scan.reach, stretch: scan.stretch(part), ..all }
     }
 
-    /// The same rows without those that the sieve holds back.
+    /// The same rows without those that the sieve rules out.
     pub(crate) fn sifted(self, sieve: Option<Arc<BooleanBuffer>>) -> Candidates {
         Candidates { sieve, ..self }
     }
 
-    /// The same rows without those below nodes that lie beside all that is sought.
+    /// The same rows without those below nodes outside the reach.
     pub(crate) fn within(self, reach: Reach) -> Candidates {
         Candidates { reach, ..self }
     }
@@ -123,13 +123,13 @@ impl Candidates {
         Candidates { bridged: BRIDGED_ROWS, ..self }
     }
 
-    /// The next run. `step` is asked about each node reached, with whether all below it are known to match.
+    /// The next run. `step` decides about each node, given whether all rows below are known to match.
     pub(crate) fn next(&mut self, stats: &mut Stats, step: &mut dyn FnMut(&NodeRef<'_>, bool) -> Step) -> Option<Run> {
         let mut run = match self.found.take() {
             Some(found) => found,
             None => self.advance(stats, step)?,
         };
-        // Neighbouring leaves of one chunk become one run; what passes its end, or that of the stretch, stays for the next call.
+        // Neighbouring leaves of one chunk become one run. Rows past the end of the chunk or stretch wait for the next call.
         let end = if run.whole { chunk_end(run.rows.start) } else { end_of(run.rows.start, self.stretch) };
         while run.rows.end < end {
             match self.advance(stats, step) {
@@ -150,7 +150,7 @@ impl Candidates {
         Some(run)
     }
 
-    /// Rows that may lie between a run and the next for the two to become one.
+    /// Max gap in rows between a run and the next that is joined to it.
     fn bridge(&self, run: &Run) -> u32 {
         if run.whole { 0 } else { self.bridged }
     }

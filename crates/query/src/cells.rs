@@ -1,4 +1,4 @@
-//! Grids of cells on the map, and counting events into them.
+//! Grids of cells on the map, and counts of events per cell.
 //!
 //! A node whose box lies in one cell is counted from the node. An event counts in the cell of its place; a
 //! shape in the cell of the centre of its box, and nowhere if that centre lies outside the grid.
@@ -76,7 +76,7 @@ impl DegreeCells {
     }
 }
 
-/// Which of `count` equal parts of `span` a length falls in; rounding never leads past the last.
+/// The index of the part that holds a length, of `count` equal parts of `span`. Rounding never passes the last part.
 fn part(length: f64, span: f64, count: u32) -> usize {
     let part = if span > 0.0 { (length / span * f64::from(count)) as usize } else { 0 };
     part.min(count as usize - 1)
@@ -102,7 +102,7 @@ impl Cells for DegreeCells {
         if !touched {
             return Where::Outside;
         }
-        // Columns ascend with the longitude on each side of the antimeridian, so the corners speak for the box.
+        // Columns ascend with longitude on each side of the antimeridian, so two corners decide for the box.
         let one_side = self.is_far_side(bounds.west) == self.is_far_side(bounds.east);
         match (self.cell(bounds.west, bounds.north), self.cell(bounds.east, bounds.south)) {
             (Some(a), Some(b)) if a == b && one_side => Where::In(a),

@@ -23,16 +23,16 @@ pub fn count(
     count_within(snapshot, predicate, Limits { tested: tested_max, found: u64::MAX }, control)
 }
 
-/// When a count is given up.
+/// Limits beyond which a count is given up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// More events than this had to be tested one by one.
+    /// Max events tested one by one.
     pub(crate) tested: u64,
-    /// More than this were found.
+    /// Max events found.
     pub(crate) found: u64,
 }
 
-/// The same with a limit of what is found too.
+/// The same with a limit of events found too.
 pub(crate) fn count_within(
     snapshot: &Snapshot,
     predicate: &Predicate,

@@ -26,9 +26,9 @@ pub(crate) struct Cutter<'a> {
     groups: &'a mut Groups,
     /// Whether the snapshot sees every row of the part.
     all_visible: bool,
-    /// Whether every node knows its sums: the node it begins at does then, and only then.
+    /// Whether every node knows its sums: true exactly where the first node does.
     sums: bool,
-    /// Leaves found that are to be looked at together.
+    /// Leaves found that are to be read together.
     found: Option<Run>,
     /// The rows read last.
     read: Option<(Range<u32>, Batch)>,
@@ -53,7 +53,7 @@ impl<'a> Cutter<'a> {
     /// Counts the events below a node that match.
     pub(crate) fn count(&mut self, scan: &mut Scan, tree: &Tree, node: Node) -> Result<(), QueryError> {
         scan.control.check()?;
-        // With each node whether all below it match; what does not match at all is never put here.
+        // Each node with whether all below it match. Nodes without a match are never pushed.
         let mut open: Vec<(Node, bool)> = Vec::new();
         self.sums = self.knows_sums(tree, node);
         let bounds = tree.bounds(node);
@@ -96,7 +96,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Counts a node of which all events match from what it says itself, if they lie in one window and are visible.
+    /// Counts a whole node from its summary, if its events lie in one window and are visible.
     fn take(&mut self, stats: &mut Stats, tree: &Tree, node: Node) -> Result<bool, QueryError> {
         let rows = tree.rows(node);
         if !self.all_visible && !self.view.all_visible(rows.clone()) {
@@ -121,7 +121,7 @@ impl<'a> Cutter<'a> {
         Ok(true)
     }
 
-    /// Puts a leaf to those before it, or looks at these first.
+    /// Joins a leaf to those before it, or reads these first.
     fn leaf(&mut self, scan: &mut Scan, leaf: Run) -> Result<(), QueryError> {
         scan.stats.edge_blocks += 1;
         if let Some(run) = &mut self.found
@@ -212,7 +212,7 @@ impl<'a> Cutter<'a> {
         })
     }
 
-    /// A batch that holds some rows, and which it holds: their whole chunk, for the leaves that are found next.
+    /// A batch that holds some rows, with its row range: the whole chunk, as the next leaves are often in it.
     fn read(&mut self, scan: &mut Scan, rows: &Range<u32>) -> Result<(Range<u32>, Batch), QueryError> {
         match self.read.take() {
             Some((held, batch)) if held.start <= rows.start && rows.end <= held.end => Ok((held, batch)),

@@ -10,7 +10,7 @@ use meridian_model::Invalid;
 use meridian_model::filter::Predicate;
 use meridian_store::Snapshot;
 
-/// Most cells of a question.
+/// Max number of cells of a question.
 pub const DENSITY_CELLS_MAX: u64 = 1 << 20;
 
 /// A question for counts on a grid.
@@ -19,7 +19,7 @@ pub const DENSITY_CELLS_MAX: u64 = 1 << 20;
 /// number of matching events whose place lies in the box, edges included.
 #[derive(Debug, Clone)]
 pub struct Density {
-    /// Which events.
+    /// The filter of events.
     pub predicate: Predicate,
     /// West, south, east and north in degrees; `west > east` crosses the antimeridian.
     pub bbox: [f64; 4],
@@ -29,12 +29,12 @@ pub struct Density {
     pub height: u32,
 }
 
-/// Counts row by row from the north-west, and what they cost.
+/// Counts row by row from the north-west, and their cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DensityCounts {
     /// `width * height` counts.
     pub counts: Vec<u64>,
-    /// What the question cost.
+    /// The cost of the question.
     pub stats: Stats,
 }
 

@@ -1,4 +1,4 @@
-//! What a question costs, in numbers and words.
+//! The cost of a question, in numbers and words.
 
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
@@ -16,7 +16,7 @@ pub struct Explanation {
     pub returned: u64,
 }
 
-/// Runs a question for events to the end of its page, keeps none of them, and tells what that took.
+/// Runs a question for events to the end of its page, keeps no event, and returns the cost.
 pub fn explain(snapshot: &Snapshot, question: &Items, control: &Control) -> Result<Explanation, QueryError> {
     let mut answer = items(snapshot, question, control)?;
     let mut returned = 0;

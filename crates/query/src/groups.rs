@@ -13,10 +13,10 @@ use meridian_index::{NodeRef, Summary};
 use meridian_model::{Batch, FieldColumn, FieldType, Invalid, Schema};
 use std::ops::Range;
 
-/// Most running totals of a question: one per group, and one per group and numeric field.
+/// Max number of running totals of a question: one per group, and one per group and numeric field.
 pub const TOTALS_MAX: usize = 2_000_000;
 
-/// What the events below a node share.
+/// The group that all events below a node share.
 #[derive(Debug, Clone)]
 pub(crate) struct Members {
     pub(crate) window: Option<Window>,
@@ -44,19 +44,19 @@ pub(crate) struct Groups {
     pub(crate) fields: Vec<FieldTotals>,
     pub(crate) by: Option<Values>,
     pub(crate) by_kind: Option<FieldType>,
-    /// The group asked for last, which is most often the next too.
+    /// The group of the last lookup, which is most often the next one too.
     last: Option<((i64, u32), u32)>,
-    /// Group of each row in hand.
+    /// Scratch: group of each row of a batch.
     scratch: Vec<u32>,
-    /// The memory that all of this takes, and the answer that will be made of it.
+    /// Memory of the groups and of the answer made of them.
     share: Share,
 }
 
-/// What a group takes, of which most is its place in the answer.
+/// Estimated bytes of a group, most of them in the answer.
 const GROUP_BYTES: usize = 256;
-/// What it takes for each numeric field.
+/// Estimated bytes of a group for each numeric field.
 const FIELD_BYTES: usize = 128;
-/// Windows made without a look at the clock.
+/// Max windows made between two checks of the deadline.
 const GAPS_UNSEEN: usize = 1024;
 
 /// Stands for the window of events without one.
@@ -101,14 +101,13 @@ impl Groups {
         Ok(())
     }
 
-    /// Whether the sums that are asked for are known of events that a summary speaks of: for each its place among the
-    /// numeric fields.
+    /// Whether summaries know all sums that the question needs. `summary` takes the ordinal of a numeric field.
     pub(crate) fn knows_sums(&self, summary: impl Fn(usize) -> Summary) -> bool {
         self.fields.iter().all(|field| summary(field.ordinal).sum.is_known())
     }
 
-    /// Counts events of one group that are known by their number and, for each numeric field (its index, and its place
-    /// among the numeric fields), by a summary.
+    /// Counts events of one group by their number and a summary per numeric field. `summary` takes the field's index and
+    /// its ordinal among the numeric fields.
     pub(crate) fn add_all(&mut self, group: u32, count: u64, summary: impl Fn(usize, usize) -> Summary) {
         self.counts[group as usize] += count;
         for field in &mut self.fields {
@@ -116,7 +115,7 @@ impl Groups {
         }
     }
 
-    /// Counts rows of one group among 64 neighbours at most: those whose bit is set, the first the lowest.
+    /// Counts rows of one group in a block of at most 64: those whose bit is set, the lowest bit first.
     pub(crate) fn add_block(&mut self, group: u32, batch: &Batch, block: Range<usize>, bits: u64) {
         if bits == u64::MAX >> (64 - block.len()) {
             return self.add_all(group, block.len() as u64, |field, _| {
@@ -236,7 +235,7 @@ impl Groups {
         Ok(group as u32)
     }
 
-    /// The groups in order, with what each function gave.
+    /// The groups in order, with the value of each function.
     pub(crate) fn finish(
         mut self,
         functions: &[Function],
@@ -245,7 +244,7 @@ impl Groups {
         control: &Control,
     ) -> Result<Vec<Group>, QueryError> {
         if self.by.is_none() && windows.is_none() {
-            // One group even of no events.
+            // An answer without windows and `by` has one group, even of no events.
             self.group(None, 0)?;
         }
         if let (Some(windows), true) = (windows, empty) {
@@ -276,7 +275,7 @@ impl Groups {
             return Ok(());
         };
         let values = self.by.as_ref().map_or(1, |v| v.list.len() as u32);
-        // How many there will be at least is known before the first is made.
+        // The min number of windows is known before the first is made, so too many are refused early.
         let min = windows.count_at_least(first, last).saturating_mul(values.into());
         if min.saturating_mul(self.fields.len() as u64 + 1) > TOTALS_MAX as u64 {
             return Err(too_many().into());

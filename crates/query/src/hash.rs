@@ -1,9 +1,9 @@
-//! Maps by numbers.
+//! Maps with numeric keys.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Numbers given to keys that are numbers themselves.
+/// A map from numeric keys to numbers.
 pub(crate) type NumberMap<K> = HashMap<K, u32, BuildHasherDefault<NumberHasher>>;
 
 /// A hasher for keys that are numbers: the finalizer of SplitMix64 over each.

@@ -1,4 +1,4 @@
-//! Answers that are few enough to be listed first and given after: by id, or near a place.
+//! Answers that are collected before the first event is returned: by id, or few events near a place.
 
 use crate::candidates::{Candidates, Run, search_step};
 use crate::error::QueryError;
@@ -11,11 +11,11 @@ use meridian_model::filter::box_around;
 use meridian_model::sphere::distance_m;
 use meridian_model::{Projection, Seq};
 
-/// Most candidates that are collected and sorted when all events near a place are asked for.
+/// Max candidates that are collected and sorted where all events near a place are wanted.
 const COLLECT_MAX: u64 = 1 << 17;
-/// Candidates that are collected and sorted for each event wanted: beyond, the heap is cheaper.
+/// Max candidates collected and sorted per event wanted; beyond that, the heap is cheaper.
 const COLLECT_PER_WANTED: u64 = 32;
-/// Candidates that are always few.
+/// Number of candidates that is always collected.
 const COLLECT_MIN: u64 = 2_048;
 
 /// Events in the order of the answer.
@@ -173,7 +173,7 @@ pub(crate) fn measure(
         take(distance_m, Pick { part, row, seq: Seq(seqs[(row - span.start) as usize]) });
     };
     match batch.points() {
-        // Points: no list of distances in between, and none of what is surely too far.
+        // Points need no list of distances, and a box rules out those that are surely too far.
         Some((lon, lat)) => {
             use arrow_array::Array;
             let [west, south, east, north] = box_around(sought.lon, sought.lat, most);

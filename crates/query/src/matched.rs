@@ -1,4 +1,4 @@
-//! What was found: rows of one part, and single events of any.
+//! Matches: rows of one part, and single events of any part.
 
 use meridian_model::{Batch, Seq};
 use std::ops::Range;

@@ -1,13 +1,13 @@
-//! Memory that questions share: what each collects before it can answer comes out of one budget.
+//! The memory budget of questions: what they collect before they can answer.
 //!
-//! A sort keeps the events that are first so far, an aggregate its groups, a heat map its cells. Each is bounded by
-//! itself; together they are bounded by [`Memory`], and one that finds no room is refused rather than the process ended.
+//! A sort keeps its first events, an aggregate its groups, a heat map its cells. Each has a limit of its own; [`Memory`]
+//! limits all of them together. A question that passes the budget is refused, so that the process survives.
 
 use crate::error::QueryError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes are taken in steps of this many, so that what grows by a few bytes does not meet other threads each time.
+/// Bytes are taken in steps of this size, to keep small growth off the shared counter.
 const STEP: u64 = 64 << 10;
 
 /// A budget in bytes.
@@ -19,7 +19,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A budget of so many bytes.
+    /// A budget of `limit` bytes.
     pub fn new(limit: u64) -> Memory {
         Memory { limit: limit.max(STEP), taken: AtomicU64::new(0), refused: AtomicU64::new(0) }
     }
@@ -29,7 +29,7 @@ impl Memory {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Questions refused for want of room, since the start.
+    /// Questions refused for lack of memory since the start.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -46,7 +46,7 @@ impl Memory {
     }
 }
 
-/// What one question has taken; given back when dropped. Without a budget it may take anything.
+/// The bytes that one question has taken; dropping returns them. Without a budget there is no limit.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     memory: Option<Arc<Memory>>,
@@ -58,7 +58,7 @@ impl Share {
         Share { memory, bytes: 0 }
     }
 
-    /// Sees to it that so many bytes are taken.
+    /// Takes bytes until the share holds `bytes` of them.
     pub(crate) fn reach(&mut self, bytes: usize) -> Result<(), QueryError> {
         let bytes = bytes as u64;
         if bytes <= self.bytes {

@@ -1,7 +1,7 @@
 //! Writes Mapbox Vector Tiles, version 2.1: a small hand-written encoder of their protobuf.
 //!
-//! The format is four message types with a dozen fields (see "vector_tile.proto" of the specification);
-//! writing them by hand costs less than a generated codec and lets geometry go straight into the tile.
+//! The format has four message types with a dozen fields ("vector_tile.proto" of the specification). Writing them by hand
+//! is less code than a generated codec, and geometry goes straight into the tile.
 //! Coordinates are whole tile units, x to the east and y to the south, from the tile's north-west corner.
 
 use std::collections::HashMap;
@@ -34,14 +34,14 @@ pub enum Shape {
     Polygons(Vec<Vec<(i32, i32)>>),
 }
 
-/// A feature that was added to a layer, by what it is encoded of.
+/// A feature of a layer in its encoded parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Feature {
     /// 1 of points, 2 of lines, 3 of polygons.
     pub kind: u8,
     /// Numbers of names and values in turn.
     pub tags: Vec<u32>,
-    /// Geometry as the format has it.
+    /// Encoded geometry.
     pub commands: Vec<u32>,
 }
 
@@ -54,10 +54,10 @@ pub struct Layer {
     values: HashMap<Vec<u8>, u32>,
     value_bytes: Vec<u8>,
     name: String,
-    /// Scratch of the feature in hand.
+    /// Tags of the current feature.
     tags: Vec<u32>,
     scratch: Vec<u8>,
-    /// The features so far, where they are to be put together with those of others.
+    /// The features so far, where they will be merged with those of other partitions.
     record: Option<Vec<Feature>>,
 }
 
@@ -77,12 +77,12 @@ impl Layer {
         }
     }
 
-    /// An empty layer that keeps its features apart too.
+    /// An empty layer that records its features for a merge.
     pub fn recording(name: &str) -> Layer {
         Layer { record: Some(Vec::new()), ..Layer::new(name) }
     }
 
-    /// The features of a layer that keeps them apart.
+    /// The recorded features.
     pub fn record(&self) -> &[Feature] {
         self.record.as_deref().unwrap_or_default()
     }
@@ -101,12 +101,12 @@ impl Layer {
         values.into_iter().map(|(_, value)| value).collect()
     }
 
-    /// About how many bytes the layer will take.
+    /// Estimated size of the layer in bytes.
     pub fn bytes(&self) -> usize {
         self.features.len() + self.key_bytes.len() + self.value_bytes.len() + self.name.len() + 16
     }
 
-    /// Adds a property to the feature in hand.
+    /// Adds a property to the current feature.
     pub fn property(&mut self, key: &str, value: Value<'_>) {
         let mut encoded = std::mem::take(&mut self.scratch);
         encoded.clear();
@@ -115,7 +115,7 @@ impl Layer {
         self.scratch = encoded;
     }
 
-    /// Adds a property to the feature in hand, its value as the format has it.
+    /// Adds an encoded property to the current feature.
     pub fn tag(&mut self, key: &str, value: &[u8]) {
         let key = match self.keys.get(key) {
             Some(&i) => i,
@@ -138,7 +138,7 @@ impl Layer {
         self.tags.extend([key, value]);
     }
 
-    /// Ends the feature in hand with its geometry; a geometry without vertices drops the feature.
+    /// Ends the current feature with its geometry; a geometry without vertices drops the feature.
     pub fn feature(&mut self, shape: &Shape) {
         let (kind, commands) = match shape {
             Shape::Points(points) => (1, point_commands(points)),
@@ -148,7 +148,7 @@ impl Layer {
         self.encoded(kind, &commands);
     }
 
-    /// The same of a geometry as the format has it.
+    /// The same with an encoded geometry.
     pub fn encoded(&mut self, kind: u8, commands: &[u32]) {
         if !commands.is_empty() {
             let mut feature = Vec::with_capacity(commands.len() * 2 + self.tags.len() * 2 + 8);
@@ -164,7 +164,7 @@ impl Layer {
         self.tags.clear();
     }
 
-    /// The bytes of a tile that holds this layer; no bytes at all where it has no feature.
+    /// The bytes of a tile with this layer; empty where the layer has no feature.
     pub fn into_tile(self) -> Vec<u8> {
         if self.features.is_empty() {
             return Vec::new();

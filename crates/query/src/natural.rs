@@ -17,18 +17,18 @@ use meridian_model::filter::Region;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Once so many events are at hand, the end of a run is a good place to stop.
+/// Number of events after which the end of a run ends a batch.
 pub(crate) const ENOUGH: usize = 512;
 
 /// The merged stream.
 pub(crate) struct Natural {
-    /// What has not been entered yet, the first last.
+    /// Sections not entered yet, the first one last.
     waiting: Vec<Section>,
-    /// Of each part how many of its sections wait, and whether something was found in one.
+    /// For each part, the number of waiting sections, and whether one of them had matches.
     parts: Vec<(usize, bool)>,
-    /// Only what stands after this place is wanted.
+    /// Only events after this place are wanted.
     after: Option<(Key, Seq)>,
-    /// Streams over places that no other section has.
+    /// Streams of the current sections, which overlap no other section.
     streams: Vec<Stream>,
     /// Next place of each stream, the min on top; empty where there is only one stream.
     heads: BinaryHeap<Reverse<(Key, Seq, usize)>>,
@@ -98,7 +98,7 @@ impl Natural {
         Ok(out)
     }
 
-    /// Bytes of what was found and not given yet.
+    /// Bytes of the events found but not returned yet.
     pub(crate) fn held(&self) -> usize {
         let found = |stream: &Stream| {
             stream.found.picks.capacity() * size_of::<Pick>() + stream.found.keys.capacity() * size_of::<Key>()
@@ -147,7 +147,7 @@ impl Natural {
             let stream = &mut self.streams[i];
             let mut run_ended = false;
             if stream.found.is_empty() {
-                // The place was that of an untested run.
+                // The head was the lower bound of an untested run: test it now.
                 if let Some(run) = stream.run.take() {
                     stream.test(scan, &run, true)?;
                     stream.advance(scan);
@@ -207,7 +207,7 @@ impl Stream {
         Ok(())
     }
 
-    /// What [`Natural::fill`] does where there is only one stream: no keys, no heap.
+    /// [`Natural::fill`] for a single stream: without keys and heap.
     fn fill(&mut self, scan: &mut Scan, want: usize, out: &mut Vec<Pick>) -> Result<(), QueryError> {
         while out.len() < want {
             if self.found.is_empty() {

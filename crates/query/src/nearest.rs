@@ -127,7 +127,7 @@ impl Nearest {
         Ok((picks, distances))
     }
 
-    /// Bytes of what was found and not given yet.
+    /// Bytes of the events found but not returned yet.
     pub(crate) fn held(&self) -> usize {
         self.heap.capacity() * size_of::<Entry>() + self.best.capacity() * size_of::<Metres>()
     }

@@ -1,4 +1,4 @@
-//! A part's rows in order of time, and which of them are dead: what that order cannot leave out by itself.
+//! A part's rows in order of time, and its dead rows, which that order still contains.
 
 use crate::candidates::chunk_end;
 use crate::error::QueryError;
@@ -54,7 +54,7 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// Whether a read gathers its values one by one, so that it should not reach further than it must.
+    /// Whether a read gathers values one by one, so that reading more than needed is expensive.
     pub(crate) fn is_gathered(&self) -> bool {
         matches!(self, Ordered::Projection(_, view) if view.in_memory())
     }
@@ -69,7 +69,7 @@ pub(crate) struct DeadInTime {
     times: Vec<i64>,
 }
 
-/// Dead rows beyond which the order of time is not worth its corrections.
+/// Max dead rows of a part whose order of time is used.
 pub(crate) const DEAD_MAX: usize = 1 << 16;
 
 impl DeadInTime {

@@ -1,4 +1,4 @@
-//! Big questions on several threads, without starving the others.
+//! Large questions on several threads, without starving other questions.
 //!
 //! A question is cut into tasks, each the rows below one node. It is given at most half of the machine's
 //! processors ([`slices`]), from a pool that all questions share; small ones stay on the thread that asked.

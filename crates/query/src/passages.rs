@@ -47,7 +47,7 @@ pub struct PassagesAnswer {
     pub passages: Vec<Passage>,
     /// Whether further objects follow.
     pub more: bool,
-    /// What the question cost.
+    /// The cost of the question.
     pub stats: Stats,
 }
 

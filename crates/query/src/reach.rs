@@ -1,14 +1,14 @@
-//! Where and when all that a question asks for is, held against the boxes of neighbouring nodes side by side.
+//! The box and interval that hold all matches of a question, tested against neighbouring nodes side by side.
 //!
-//! A node that lies beside it holds nothing that matches, whatever else the predicate says: most children of a node are
-//! ruled out so, by a few comparisons without a branch, before the predicate is asked about any of them.
+//! A node outside them has no match, whatever else the predicate says. A few comparisons without a branch rule out most
+//! children of a node before the predicate sees them.
 
 use crate::control::Stats;
 use meridian_index::{Children, Node, Tree};
 use meridian_model::Bounds;
 use meridian_model::filter::Predicate;
 
-/// As far as the predicate limits them, a box (west, south, east, north) and the first and last instants.
+/// A box (west, south, east, north) and the first and last instants, as far as the predicate limits them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reach {
     place: Option<[f64; 4]>,
@@ -25,7 +25,7 @@ impl Reach {
         Reach { place: (!anywhere).then_some([west, south, east, north]), time: (!always).then_some((start, end)) }
     }
 
-    /// The children of a node that it touches; the others are counted as ruled out. `whole`: all below the node match.
+    /// The children of a node that touch the reach; the others count as pruned. `whole`: all below the node match.
     pub(crate) fn touched(
         &self,
         tree: &Tree,
@@ -41,7 +41,7 @@ impl Reach {
         children.enumerate().filter(move |(i, _)| touched >> i & 1 == 1).map(|(_, child)| child)
     }
 
-    /// Which of neighbouring nodes it touches: a bit each, the first the lowest.
+    /// A bit for each neighbouring node that touches the reach, the lowest bit first.
     fn bits(&self, tree: &Tree, children: &Children) -> u64 {
         let mut touched = u64::MAX;
         if let Some([west, south, east, north]) = self.place

@@ -1,9 +1,9 @@
 //! Reading and testing the rows that trees lead to.
 //!
-//! Every question is the same three steps: nodes are ruled out, taken whole or descended into
+//! Every question has the same three steps: nodes are ruled out, taken whole or descended into
 //! ([`crate::candidates::Candidates`]); the rows of what is left are tested a run at a time ([`Scan::test`]); the rows
 //! found are read and put in order ([`Scan::read_picks`]). A run never leaves one chunk of the store, so
-//! reading it shares the cached block, and deadline and cancellation are looked at before each.
+//! reading it shares the cached block, and deadline and cancellation are checked before each.
 
 use crate::candidates::{Run, chunk_end};
 use crate::control::{Control, Stats};
@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// A question at work: the snapshot it reads, what it tests, and what it has cost so far.
+/// A running question: its snapshot, its predicate, and its cost so far.
 pub(crate) struct Scan {
     pub(crate) snapshot: Snapshot,
     pub(crate) layout: Arc<Layout>,
@@ -29,31 +29,31 @@ pub(crate) struct Scan {
     pub(crate) control: Control,
     pub(crate) stats: Stats,
     pub(crate) grid: Grid,
-    /// What the predicate reads.
+    /// Columns that the predicate reads.
     test_columns: Arc<Projection>,
-    /// Whether the predicate speaks of ids that are made of sequence numbers.
+    /// Whether the predicate tests ids that are made of sequence numbers.
     tests_made_ids: bool,
-    /// What keys are made of.
+    /// Columns that keys are made of.
     key_columns: Arc<Projection>,
-    /// What pieces of long lines are held against; `None` where the predicate does not speak of them.
+    /// The predicate on pieces of long lines; `None` where it does not concern places.
     of_pieces: Option<Predicate>,
-    /// Of each part the rows that may match, once they were asked for.
+    /// For each part, the rows that may match by its pieces, computed on first use.
     sieves: Arc<[OnceLock<Option<Arc<BooleanBuffer>>>]>,
-    /// The chunks read last, the newest at the end: a question looks at a chunk leaf by leaf.
+    /// The chunks read last, the newest at the end: a question reads a chunk leaf by leaf.
     open: Vec<Open>,
 }
 
-/// A chunk with the columns that were asked for so far.
+/// A chunk with the columns read so far.
 struct Open {
     part: u32,
     chunk: u32,
     batch: Batch,
 }
 
-/// So many times the rows wanted are read at most before they are copied out one chunk at a time.
+/// Max ratio of rows read to rows wanted before rows are copied out one chunk at a time.
 const SCATTERED: usize = 4;
 
-/// Chunks held at a time: runs of rows come part by part, and few parts lie over one stretch of time.
+/// Max chunks held at a time: few parts overlap in time.
 const OPEN_MAX: usize = 4;
 
 impl Scan {
@@ -83,7 +83,7 @@ impl Scan {
         }
     }
 
-    /// Of a part with long lines in pieces the rows that may match, where the predicate speaks of places.
+    /// The rows of a part that may match by the pieces of its long lines, where the predicate concerns places.
     pub(crate) fn sieve(&mut self, part: u32) -> Option<Arc<BooleanBuffer>> {
         let predicate = self.of_pieces.as_ref()?;
         let view = &self.snapshot.parts[part as usize];
@@ -96,8 +96,8 @@ impl Scan {
         self.sieves[part as usize].get_or_init(sift).clone()
     }
 
-    /// Rows of a part that are tested at a time at most: where shapes are kept in pages, those of a page, which is read as it
-    /// is kept, while several are put together by copying all that is in them.
+    /// Max rows of a part that are tested at a time. Where shapes are stored in pages that is one page: it is read without
+    /// a copy, while joining several pages copies them.
     pub(crate) fn stretch(&self, part: u32) -> u32 {
         match self.layout.geometry {
             Some(GeometryColumns::Shapes { wkb }) if self.test_columns.has(wkb) => self.part(part).page_rows(wkb),
@@ -105,7 +105,7 @@ impl Scan {
         }
     }
 
-    /// A scan of the same question for another thread, with an account of its own.
+    /// A scan of the same question for another thread, with its own cost.
     pub(crate) fn fork(&self) -> Scan {
         Scan {
             snapshot: self.snapshot.clone(),
@@ -124,7 +124,7 @@ impl Scan {
         }
     }
 
-    /// Lets go of what can be read again, and of what keeps maintenance waiting.
+    /// Drops what can be read again, and the mark that maintenance yields to.
     pub(crate) fn rest(&mut self) {
         self.open.clear();
         self.snapshot.rest();
@@ -142,7 +142,7 @@ impl Scan {
         0..self.snapshot.parts.len() as u32
     }
 
-    /// Reads rows of one chunk; this is where a question notices that its time is over.
+    /// Reads rows of one chunk. The deadline is checked here.
     pub(crate) fn read(&mut self, part: u32, rows: Range<u32>, columns: &Projection) -> Result<Batch, QueryError> {
         self.control.check()?;
         self.stats.blocks_read += 1;
@@ -199,7 +199,7 @@ impl Scan {
         self.control.check()?;
         let (mut mask, mut batch) = (None, None);
         let view = self.part(part);
-        // In a collection of mode latest most of the rows are hidden, and need not be read.
+        // In a collection of mode latest most rows are hidden and need not be read.
         if view.none_newer(run.rows.clone()) && view.dead_rows(run.rows.clone()).count() == run.rows.len() {
             return Ok((Matched::Rows(Vec::new()), None));
         }
@@ -350,7 +350,7 @@ impl Scan {
         if picks.is_empty() {
             return Ok(Batch::empty(self.schema().clone()).project(columns));
         }
-        // What is kept in pages is read leaf by leaf; putting many leaves together is worth it only for large values.
+        // Paged columns are read leaf by leaf: joining leaves pays off only for large values.
         let mut paged = Projection::none(&self.layout);
         let chunks = picks.chunk_by(|a, b| a.part == b.part && a.row / CHUNK_ROWS == b.row / CHUNK_ROWS);
         for pick in chunks.filter_map(|chunk| chunk.first()) {
@@ -382,8 +382,8 @@ impl Scan {
             }
             runs.push((number, run));
         }
-        // A read batch may keep the whole chunk that it is a slice of. Where little of much is wanted, as in an answer sorted
-        // by fields, what is wanted is copied out at once, so that one chunk is held at a time and not all of them.
+        // A batch may keep alive the whole chunk that it is a slice of. Where few rows of many chunks are wanted, as in a
+        // sorted answer, they are copied out at once: one chunk is held at a time instead of all.
         let scattered = spans.iter().map(|(_, span)| span.len()).sum::<usize>() > SCATTERED * picks.len();
         let mut wanted: Vec<Vec<u32>> = vec![Vec::new(); spans.len()];
         let mut places = Vec::with_capacity(picks.len());

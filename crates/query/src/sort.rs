@@ -21,12 +21,12 @@ use std::collections::BinaryHeap;
 
 /// Texts and ids are ordered by their first so many bytes, then by sequence number: a page token must stay short.
 pub const TEXT_BYTES_COMPARED: usize = 256;
-/// Most sort keys of a question.
+/// Max number of sort keys of a question.
 pub const SORT_KEYS_MAX: usize = 8;
 /// Nodes up to this level (some 1,000 rows) are read in row order rather than best first, to read each block once.
 const READ_LEVEL: u8 = 1;
 
-/// What events are sorted by.
+/// The target of a sort key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortTarget {
     /// A field, by index.
@@ -38,7 +38,7 @@ pub enum SortTarget {
 /// One key of an order: a target and a direction. Events without a value come last in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SortKey {
-    /// What to compare.
+    /// The value to compare.
     pub target: SortTarget,
     /// From max to min.
     pub descending: bool,
@@ -81,7 +81,7 @@ pub(crate) struct Sorter {
     most: usize,
     /// The worst event kept on top.
     kept: BinaryHeap<Kept>,
-    /// The memory of those kept, about.
+    /// Estimated bytes of the events kept.
     bytes: usize,
     share: Share,
     /// The columns of the predicate and of the keys.
@@ -89,10 +89,10 @@ pub(crate) struct Sorter {
     bound: Bound,
 }
 
-/// How nodes bound the first key.
+/// How a node's summary bounds the first key.
 #[derive(Debug, Clone, Copy)]
 enum Bound {
-    /// They do not.
+    /// Not at all.
     None,
     /// By the range of a numeric field.
     Number(usize),
@@ -103,13 +103,13 @@ enum Bound {
 struct Kept {
     values: Vec<SortValue>,
     pick: Pick,
-    /// For each key, whether it descends: an event must know how to compare itself in a heap.
+    /// A bit per key, set where it descends: `Ord` needs it within the heap.
     descending: u16,
 }
 
 impl Kept {
-    /// Memory that it takes, with what an allocator adds. The heap has room for twice as many, and the picks for the answer
-    /// are made while it is still there.
+    /// Estimated bytes, allocator included. The heap may have capacity for twice as many events, and the picks of the
+    /// answer are made while it still exists.
     fn bytes(&self) -> usize {
         let texts = |value: &SortValue| if let SortValue::Text(text) = value { text.len() + 16 } else { 0 };
         let values = self.values.len() * size_of::<SortValue>() + self.values.iter().map(texts).sum::<usize>();
@@ -260,7 +260,7 @@ impl Sorter {
         }
         while let Some(open) = heap.pop() {
             if self.is_hopeless(open.best.as_ref()) {
-                // Best first: what is left is no better.
+                // Best first: the rest is no better.
                 scan.stats.nodes_pruned += 1 + heap.len() as u64;
                 break;
             }
@@ -387,7 +387,7 @@ impl Sorter {
 /// A node waiting to be opened.
 #[derive(Clone)]
 struct Open {
-    /// What [`Sorter::best_of`] says.
+    /// The result of [`Sorter::best_of`].
     best: Option<SortValue>,
     descending: bool,
     part: u32,

@@ -26,29 +26,29 @@ use meridian_model::{FieldColumn, FieldType, Invalid, Layout, Projection, Schema
 use meridian_store::Snapshot;
 use std::f64::consts::PI;
 
-/// Most events that a tile draws one by one.
+/// Max number of events that a tile draws one by one.
 pub const TILE_EVENTS_MAX: usize = 4_096;
-/// Most bytes of a tile.
+/// Max size of a tile in bytes.
 pub const TILE_BYTES_MAX: usize = 512 << 10;
 /// Cells along a side of a tile of counts.
 pub const TILE_CELLS: u32 = 1 << CELL_BITS;
 /// Max zoom.
 pub const ZOOM_MAX: u8 = 24;
-/// Longest text of a property in a tile, in bytes.
+/// Max length of a text property in a tile, in bytes.
 pub const TILE_TEXT_BYTES_MAX: usize = 256;
 
 const CELL_BITS: u8 = 6;
 /// Cells of a tile of counts.
 pub(crate) const CELLS: usize = 1 << (2 * CELL_BITS);
-/// Units around a tile that are drawn too, so that symbols and strokes do not end at its edge.
+/// Buffer around a tile in units, so that symbols and strokes do not end at its edge.
 const BUFFER: f64 = 64.0;
-/// Units that a simplified line may stray: a sixteenth of a pixel of a tile of 512.
+/// Max deviation of a simplified line in units: a sixteenth of a pixel of a tile of 512.
 const TOLERANCE: f64 = 2.0;
 
 /// A question for a tile.
 #[derive(Debug, Clone)]
 pub struct Tile {
-    /// Which events.
+    /// The filter of events.
     pub predicate: Predicate,
     /// Tile matrix of WebMercatorQuad.
     pub z: u8,
@@ -64,10 +64,10 @@ pub struct Tile {
     pub density: bool,
 }
 
-/// What a tile holds.
+/// The content of a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TileKind {
-    /// Nothing: there are no bytes.
+    /// Nothing: the tile has no bytes.
     Empty,
     /// The events.
     Events,
@@ -80,11 +80,11 @@ pub enum TileKind {
 pub struct TileAnswer {
     /// A Mapbox Vector Tile 2.1, not compressed; empty if nothing is there.
     pub bytes: Vec<u8>,
-    /// What it holds.
+    /// Its content.
     pub kind: TileKind,
     /// Events drawn or counted.
     pub events: u64,
-    /// What the question cost.
+    /// The cost of the question.
     pub stats: Stats,
 }
 
@@ -117,7 +117,7 @@ impl PartialTile {
         let mut stats = Stats::default();
         let drawing = if question.density { None } else { draw(snapshot, question, control, to_merge, &mut stats)? };
         let mut part = match drawing {
-            Some(drawing) => PartialTile::Drawn(drawing),
+            Some(drawing) => PartialTile::Drawn(Box::new(drawing)),
             None => PartialTile::Counted(cells(snapshot, question, control, &mut stats)?),
         };
         stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
@@ -128,7 +128,8 @@ impl PartialTile {
     /// The tile.
     pub fn finish(self, question: &Tile) -> TileAnswer {
         match self {
-            PartialTile::Drawn(Drawing { drawn, layer, stats, .. }) => {
+            PartialTile::Drawn(drawing) => {
+                let Drawing { drawn, layer, stats, .. } = *drawing;
                 let bytes = layer.into_tile();
                 let kind = if bytes.is_empty() { TileKind::Empty } else { TileKind::Events };
                 TileAnswer { bytes, kind, events: drawn, stats }

@@ -12,10 +12,10 @@ use meridian_model::filter::{Comparison, Expr, Operand, Predicate};
 use meridian_model::{Invalid, Layout, Projection, Schema, Seq};
 use meridian_store::{CHUNK_ROWS, Snapshot};
 
-/// Most events of a track before it is simplified.
+/// Max number of events of a track before simplification.
 pub const TRACK_EVENTS_MAX: usize = 500_000;
 
-/// What a place of a track takes: in the list, as vertex of the line to simplify, and in the answer.
+/// Estimated bytes of a point: in the list, in the line to simplify, and in the answer.
 pub(crate) const POINT_BYTES: usize = 192;
 
 /// A question for a track.
@@ -23,9 +23,9 @@ pub(crate) const POINT_BYTES: usize = 192;
 pub struct Track {
     /// The object, as the collection's object field names it.
     pub object: String,
-    /// Which of its events; [`Predicate::all`] for all.
+    /// The filter of its events; [`Predicate::all`] for all.
     pub predicate: Predicate,
-    /// Leave out events that lie within so many metres of the line without them.
+    /// Tolerance in metres: events that lie this close to the line without them are left out.
     pub simplify_m: Option<f64>,
 }
 
@@ -49,7 +49,7 @@ pub struct TrackAnswer {
     pub points: Vec<TrackPoint>,
     /// Events before simplification.
     pub events: u64,
-    /// What the question cost.
+    /// The cost of the question.
     pub stats: Stats,
 }
 

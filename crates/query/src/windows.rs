@@ -1,4 +1,4 @@
-//! Windows of time: a day cut into hours, a calendar cut into months, in any zone.
+//! Windows of time, such as hours of a day and months of a calendar, in any zone.
 //!
 //! A window is half open, `[start, end)`, and every instant lies in exactly one. The rules:
 //!
@@ -48,7 +48,7 @@ impl Window {
     }
 }
 
-/// How time is cut.
+/// The unit of windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     /// Elapsed microseconds that divide a day, from each midnight.
@@ -61,7 +61,7 @@ enum Step {
     Months(i64),
 }
 
-/// A way to cut time into windows in a zone; cheap to clone.
+/// A division of time into windows in a zone; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Windows {
     step: Step,

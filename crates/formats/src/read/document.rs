@@ -49,7 +49,7 @@ impl Records for Document {
 /// Cuts a GeoJSON document into the texts of its features.
 pub(crate) struct Features {
     input: Input,
-    place: Place,
+    place: State,
     /// Ordinal of the feature handed out last, from 1.
     pub(crate) ordinal: u64,
     /// Members before `features`, kept because the document may be a feature itself.
@@ -62,7 +62,7 @@ pub(crate) struct Features {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum State {
     Start,
     Features { first: bool },
     End,
@@ -72,7 +72,7 @@ impl Features {
     pub(crate) fn new(source: Box<dyn Read + Send>, options: &ReadOptions) -> Features {
         Features {
             input: Input::new(source, options.record_bytes),
-            place: Place::Start,
+            place: State::Start,
             ordinal: 0,
             head: Vec::new(),
             kind: None,
@@ -84,20 +84,20 @@ impl Features {
 
     /// Hands the text of the next feature to `take`; `None` after the last one.
     pub(crate) fn next_with<T>(&mut self, take: impl FnOnce(&str) -> Result<T, Fault>) -> Result<Option<T>, Fault> {
-        if self.place == Place::Start {
+        if self.place == State::Start {
             if !self.open()? {
                 // A document without features is one feature; the members seen so far are all of it.
-                self.place = Place::End;
+                self.place = State::End;
                 self.ordinal = 1;
                 return take(utf8(&self.head)?).map(Some);
             }
-            self.place = Place::Features { first: true };
+            self.place = State::Features { first: true };
         }
-        let Place::Features { first } = self.place else { return Ok(None) };
+        let State::Features { first } = self.place else { return Ok(None) };
         match self.next_byte("',' or ']'")? {
             b']' => {
                 self.input.consume(1);
-                self.place = Place::End;
+                self.place = State::End;
                 self.close()?;
                 return Ok(None);
             }
@@ -105,7 +105,7 @@ impl Features {
             _ if first => {}
             found => return Err(self.wrong("',' or ']' after a feature", found)),
         }
-        self.place = Place::Features { first: false };
+        self.place = State::Features { first: false };
         self.ordinal += 1;
         let range = self.value()?;
         self.last = Some(range.clone());

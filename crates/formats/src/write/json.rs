@@ -54,11 +54,11 @@ impl FeatureWriter {
     /// Columns that the batch leaves out are left out of the features.
     pub fn rows<'a>(&'a self, batch: &'a Batch, seqs: &'a [Seq]) -> Features<'a> {
         let place = if let Some((lon, lat)) = batch.points() {
-            Place::Points(lon, lat)
+            GeometryColumn::Points(lon, lat)
         } else if let Some(shapes) = batch.wkb() {
-            Place::Shapes(shapes)
+            GeometryColumn::Shapes(shapes)
         } else {
-            Place::Nowhere
+            GeometryColumn::Nowhere
         };
         let fields = self.fields.iter().filter_map(|(f, key)| {
             let kind = batch.schema().fields[*f].kind;
@@ -69,7 +69,7 @@ impl FeatureWriter {
     }
 }
 
-enum Place<'a> {
+enum GeometryColumn<'a> {
     Nowhere,
     Points(&'a Float64Array, &'a Float64Array),
     Shapes(&'a BinaryArray),
@@ -79,7 +79,7 @@ enum Place<'a> {
 pub struct Features<'a> {
     ids: Option<&'a StringArray>,
     seqs: &'a [Seq],
-    place: Place<'a>,
+    place: GeometryColumn<'a>,
     fields: Vec<(&'a [u8], FieldColumn<'a>, FieldType)>,
 }
 
@@ -114,14 +114,14 @@ impl Features<'_> {
     /// Appends a row's geometry as GeoJSON; `null` where there is none.
     pub fn geometry(&self, row: usize, out: &mut Vec<u8>) {
         match self.place {
-            Place::Points(lon, lat) if lon.is_valid(row) => {
+            GeometryColumn::Points(lon, lat) if lon.is_valid(row) => {
                 out.extend_from_slice(b"{\"type\":\"Point\",\"coordinates\":[");
                 coordinate(lon.value(row), out);
                 out.push(b',');
                 coordinate(lat.value(row), out);
                 out.extend_from_slice(b"]}");
             }
-            Place::Shapes(shapes) if shapes.is_valid(row) => wkb::write_geojson(shapes.value(row), out),
+            GeometryColumn::Shapes(shapes) if shapes.is_valid(row) => wkb::write_geojson(shapes.value(row), out),
             _ => out.extend_from_slice(b"null"),
         }
     }

@@ -25,11 +25,11 @@ enum Typed {
     Text(Text),
     Bool(Side),
     Time(Moment),
-    Geometry(Place),
+    Geometry(GeometrySide),
     List(List),
 }
 
-enum Place {
+enum GeometrySide {
     /// The event's geometry.
     Own,
     Literal(Geometry<f64>),
@@ -123,7 +123,7 @@ impl Binder<'_> {
             });
         }
         if self.schema.geometry.is_some() && (name == self.schema.geometry_name || name == "geometry") {
-            return Ok(Typed::Geometry(Place::Own));
+            return Ok(Typed::Geometry(GeometrySide::Own));
         }
         if name == "id" || name == self.schema.id_name {
             return Ok(Typed::Text(Text { source: Source::Id, fold: false }));
@@ -168,9 +168,9 @@ impl Binder<'_> {
                     validate_position(position.x, position.y)
                         .map_err(|e| Invalid::field("filter", format!("in a geometry, {}", e.detail)))?;
                 }
-                Typed::Geometry(Place::Literal(geometry.clone()))
+                Typed::Geometry(GeometrySide::Literal(geometry.clone()))
             }
-            Operand::Bbox(sides) => Typed::Geometry(Place::Literal(bbox(*sides)?)),
+            Operand::Bbox(sides) => Typed::Geometry(GeometrySide::Literal(bbox(*sides)?)),
             Operand::List(items) => {
                 let mut texts = Vec::with_capacity(items.len());
                 for item in items {
@@ -358,7 +358,7 @@ impl Binder<'_> {
             ) => Nullable::Field(field),
             (_, Typed::Text(Text { source: Source::Field(field), .. })) => Nullable::Field(field),
             (_, Typed::Time(Moment::Property(time))) => Nullable::Field(time.field),
-            (_, Typed::Geometry(Place::Own)) => Nullable::Geometry,
+            (_, Typed::Geometry(GeometrySide::Own)) => Nullable::Geometry,
             (_, Typed::Time(Moment::Span(start, end))) => return Ok(no_ends(start, end)),
             // An id, a literal.
             _ => return Ok(Predicate::none()),
@@ -368,13 +368,13 @@ impl Binder<'_> {
 
     fn spatial(&self, op: SpatialOp, left: &Operand, right: &Operand) -> Result<Predicate, Invalid> {
         let place = |operand: &Operand| match self.typed(operand)? {
-            Typed::Geometry(Place::Own) => Ok(Place::Own),
-            Typed::Geometry(Place::Literal(geometry)) => {
+            Typed::Geometry(GeometrySide::Own) => Ok(GeometrySide::Own),
+            Typed::Geometry(GeometrySide::Literal(geometry)) => {
                 if !matches!(op, SpatialOp::Intersects | SpatialOp::Disjoint) {
                     // For these two the even-odd rule gives any ring a meaning; the others need a sound polygon.
                     validate_for_relations(op, &geometry)?;
                 }
-                Ok(Place::Literal(geometry))
+                Ok(GeometrySide::Literal(geometry))
             }
             other => {
                 Err(wrong(&[operand], format!("{} takes geometries, found {}", op.text(), shown(operand, &other))))
@@ -386,10 +386,10 @@ impl Binder<'_> {
             Ok(Predicate::new(Node::Spatial(Box::new(SpatialTest { op, shape }))))
         };
         match (place(left)?, place(right)?) {
-            (Place::Own, Place::Own) => Ok(Predicate::new(Node::Located(holds_of_itself(op)))),
-            (Place::Own, Place::Literal(geometry)) => test(op, geometry),
-            (Place::Literal(geometry), Place::Own) => test(op.flipped(), geometry),
-            (Place::Literal(a), Place::Literal(b)) => {
+            (GeometrySide::Own, GeometrySide::Own) => Ok(Predicate::new(Node::Located(holds_of_itself(op)))),
+            (GeometrySide::Own, GeometrySide::Literal(geometry)) => test(op, geometry),
+            (GeometrySide::Literal(geometry), GeometrySide::Own) => test(op.flipped(), geometry),
+            (GeometrySide::Literal(a), GeometrySide::Literal(b)) => {
                 holds_between(op, &a, b).map(Predicate::constant).ok_or_else(empty)
             }
         }

@@ -43,4 +43,4 @@ pub use region::{FieldRange, Region, Relation};
 pub use write::{to_json, to_text};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -128,7 +128,7 @@ impl Found {
         self.scan.stats
     }
 
-    /// How many events match in all, over all pages, where that came for free.
+    /// Total number of matches over all pages, where it came for free.
     pub(crate) fn number_matched(&self) -> Option<u64> {
         self.matched
     }
@@ -157,7 +157,7 @@ impl Found {
         self.scan.stats.scan_us += (self.scan.control.elapsed_us() - started).max(0) as u64;
     }
 
-    /// Lets go of what can be read again; gives the bytes that are held on to.
+    /// Drops what can be read again. Returns the bytes still held.
     pub(crate) fn rest(&mut self) -> usize {
         self.scan.rest();
         match &self.source {

@@ -24,7 +24,7 @@ use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Invalid, Layout, Projection, Schema, Seq};
 use meridian_store::Snapshot;
 
-/// In which order events are given.
+/// The order of events.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
     /// By `(Key, Seq)`.
@@ -43,19 +43,19 @@ pub enum Order {
     Fields(Vec<SortKey>),
 }
 
-/// Most events of an answer that is sorted by fields.
+/// Max number of events of an answer that is sorted by fields.
 pub const SORTED_LIMIT_MAX: usize = 100_000;
 
 /// A question for events.
 #[derive(Debug, Clone)]
 pub struct Items {
-    /// Which events.
+    /// The filter of events.
     pub predicate: Predicate,
-    /// In which order.
+    /// Their order.
     pub order: Order,
-    /// At most so many; all without.
+    /// Max number of events; all events where `None`.
     pub limit: Option<usize>,
-    /// Only those after this place, as an earlier page's [`Rows::next_page`] said.
+    /// Only events after this cursor, which is [`Rows::next_page`] of an earlier page.
     pub after: Option<Cursor>,
     /// The columns wanted; see [`select`].
     pub projection: Projection,
@@ -104,12 +104,12 @@ pub struct Hits {
     pub distances: Option<Vec<f64>>,
 }
 
-/// Events of the first batch of an answer: few, so that the first bytes leave early, yet all of a small answer, so that
-/// it leaves in one piece.
+/// Events of the first batch: few, so that the first bytes leave early, but enough for a small answer to leave in one
+/// piece.
 const FIRST_ROWS: usize = ENOUGH;
 /// Events of a later batch.
 const BATCH_ROWS: usize = 2048;
-/// A batch is not made smaller than that.
+/// Min number of events of a batch, except the last.
 const BATCH_ROWS_MIN: usize = 32;
 
 /// The events of a page, as they are found: an iterator that blocks.
@@ -118,7 +118,7 @@ pub struct Rows {
     page: Page,
     /// Max number of events of the next batch.
     at_once: usize,
-    /// Whether the source has given all that it has.
+    /// Whether the source is exhausted.
     over: bool,
     done: bool,
 }
@@ -133,25 +133,25 @@ pub fn items(snapshot: &Snapshot, items: &Items, control: &Control) -> Result<Ro
 }
 
 impl Rows {
-    /// What the answer has cost so far.
+    /// The cost so far.
     pub fn stats(&self) -> Stats {
         self.found.stats()
     }
 
-    /// How many events match in all, over all pages, where that came for free.
+    /// Total number of matches over all pages, where it came for free.
     pub fn number_matched(&self) -> Option<u64> {
         self.found.number_matched()
     }
 
     /// Where the next page begins, once the iterator has ended: `None` if there is no further event.
     ///
-    /// Whether there is one is found out by looking for it, so a page that happens to end with the last
-    /// event has no next page. Where time runs out on that look, a next page is promised to be safe.
+    /// One event more is searched for, so a page that ends with the last event has no next page. Where the deadline
+    /// passes during that search, a next page is promised to be safe.
     pub fn next_page(&self) -> Option<&Cursor> {
         self.page.next()
     }
 
-    /// Whether the page's last events have been given, as far as is known without looking for more.
+    /// Whether the page is complete, as far as is known without a search for more events.
     pub fn is_over(&self) -> bool {
         self.done || self.page.room() == 0
     }
@@ -161,12 +161,12 @@ impl Rows {
         self.found.snapshot()
     }
 
-    /// Later batches hold at most so many events: fewer than usual where each of them is large.
+    /// Limits later batches to `events` events, for callers whose events are large.
     pub fn at_most(&mut self, events: usize) {
         self.at_once = events.clamp(BATCH_ROWS_MIN, BATCH_ROWS);
     }
 
-    /// Lets go of what can be read again, before a wait of unknown length; gives the bytes that the answer holds on to.
+    /// Drops what can be read again, before a wait of unknown length. Returns the bytes still held.
     pub fn rest(&mut self) -> usize {
         self.found.rest()
     }

@@ -18,7 +18,7 @@ const KIND: Kind = Kind { name: "count", version: 1 };
 pub struct PartialCount {
     /// The number; `None` where counting was given up.
     pub total: Option<u64>,
-    /// What the question cost.
+    /// The cost of the question.
     pub stats: Stats,
 }
 

@@ -40,7 +40,7 @@ impl Kind {
     /// Begins a record batch of this kind.
     pub(super) fn seal(self, stats: &Stats) -> Envelope {
         let numbers: Map<String, Value> =
-            stats.clone().numbers().into_iter().map(|(name, n)| (name.to_owned(), (*n).into())).collect();
+            { *stats }.numbers().into_iter().map(|(name, n)| (name.to_owned(), (*n).into())).collect();
         let metadata = HashMap::from([
             (KIND.to_owned(), self.name.to_owned()),
             (VERSION.to_owned(), self.version.to_string()),

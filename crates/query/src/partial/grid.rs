@@ -16,7 +16,7 @@ const CELLS: &str = "meridian.cells";
 pub struct PartialGrid {
     /// A count for each cell.
     pub counts: Vec<u64>,
-    /// What the question cost.
+    /// The cost of the question.
     pub stats: Stats,
 }
 

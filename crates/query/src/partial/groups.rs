@@ -35,7 +35,7 @@ pub struct PartialGroups {
 }
 
 impl PartialGroups {
-    /// What the question cost.
+    /// The cost of the question.
     pub fn stats(&self) -> Stats {
         self.stats
     }

@@ -118,7 +118,7 @@ impl<S: RowStream> MergedRows<S> {
         self.page.next()
     }
 
-    /// Whether the page's last events have been given, as far as is known without looking for more.
+    /// Whether the page is complete, as far as is known without a search for more events.
     pub fn is_over(&self) -> bool {
         self.done || self.page.room() == 0
     }

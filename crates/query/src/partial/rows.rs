@@ -40,9 +40,9 @@ pub struct PartialRows {
 /// What a partition says once its rows have ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowsSummary {
-    /// How many events match in all, over all pages, where that came for free.
+    /// Total number of matches over all pages, where it came for free.
     pub matched: Option<u64>,
-    /// What the question cost.
+    /// The cost of the question.
     pub stats: Stats,
 }
 
@@ -134,11 +134,8 @@ impl PartialRows {
             }
             Order::Fields(keys) => {
                 for (i, key) in keys.iter().enumerate() {
-                    let value = |cursor| match cursor {
-                        &Cursor::Fields { ref values, .. } => values.get(i).ok_or_else(other_order),
-                        _ => Err(other_order()),
-                    };
-                    let values = self.cursors.iter().map(value).collect::<Result<Vec<&SortValue>, _>>()?;
+                    let values = self.cursors.iter().map(|cursor| sort_value(cursor, i));
+                    let values = values.collect::<Result<Vec<&SortValue>, _>>()?;
                     envelope.column(sort_name(i), sort_column(key, self.batch.schema(), &values));
                 }
             }
@@ -186,6 +183,13 @@ fn other_order() -> WireError {
 
 fn sort_name(key: usize) -> String {
     format!("@@sort{key}")
+}
+
+fn sort_value(cursor: &Cursor, key: usize) -> Result<&SortValue, WireError> {
+    match cursor {
+        Cursor::Fields { values, .. } => values.get(key).ok_or_else(other_order),
+        _ => Err(other_order()),
+    }
 }
 
 /// How the values of a sort key are written.

@@ -28,7 +28,7 @@ const VALUES: &str = "meridian.values";
 #[derive(Debug)]
 pub enum PartialTile {
     /// Its events, which are few.
-    Drawn(Drawing),
+    Drawn(Box<Drawing>),
     /// A count for each cell.
     Counted(PartialGrid),
 }
@@ -59,13 +59,13 @@ impl PartialTile {
         let (mut drawings, mut grids) = (Vec::new(), Vec::new());
         for part in parts {
             match part {
-                PartialTile::Drawn(drawing) => drawings.push(drawing),
+                PartialTile::Drawn(drawing) => drawings.push(*drawing),
                 PartialTile::Counted(grid) => grids.push(grid),
             }
         }
         let mut grids = grids.into_iter();
         match grids.next() {
-            None => Ok(draw_all(&drawings, question).map(PartialTile::Drawn)),
+            None => Ok(draw_all(&drawings, question).map(|all| PartialTile::Drawn(Box::new(all)))),
             Some(mut all) if drawings.is_empty() => {
                 grids.try_for_each(|grid| all.merge(&grid))?;
                 Ok(Some(PartialTile::Counted(all)))
@@ -132,7 +132,7 @@ impl PartialTile {
             places.push((key, Seq(seqs.value(row))));
         }
         let (found, drawn) = (opened.said(FOUND)?, places.len() as u64);
-        Ok(PartialTile::Drawn(Drawing { found, drawn, layer, places, stats: opened.stats()? }))
+        Ok(PartialTile::Drawn(Box::new(Drawing { found, drawn, layer, places, stats: opened.stats()? })))
     }
 }
 

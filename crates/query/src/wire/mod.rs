@@ -48,7 +48,7 @@ pub enum Question {
 /// A question for a number of events.
 #[derive(Debug, Clone)]
 pub struct Count {
-    /// Which events.
+    /// The filter of events.
     pub predicate: Predicate,
     /// Counting is given up once more than so many events had to be tested one by one.
     pub tested_max: u64,

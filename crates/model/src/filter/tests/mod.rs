@@ -1,7 +1,7 @@
 //! Tests of the filters as a whole; what belongs to one file alone is tested there.
 
 mod distances;
-mod events;
+pub(crate) mod events;
 mod examples;
 mod expressions;
 mod matching;

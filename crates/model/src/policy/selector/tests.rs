@@ -153,6 +153,58 @@ proptest! {
     }
 
     /// A server that comes moves only what it takes over; one that goes moves only its own.
+    /// Against the rule as written: the plan's, then multiplied again and again, up to the limit.
+    #[test]
+    fn busy_timeouts_grow_up_to_the_limit(
+        (first, second) in (1u64..10_000, 1u64..10_000),
+        (multiplier, limit_ms) in (1u32..20, 1u64..1_000_000),
+        attempt in 0usize..40,
+    ) {
+        let json = format!(
+            r#"[{{"isDefault":true,"maxBusyTimeout":"{limit_ms}ms","busyTimeoutMultiplier":{multiplier},"attemptPlans":[
+                {{"servers":"3","busyTimeout":"{first}ms"}},{{"servers":"100%","busyTimeout":"{second}ms"}}]}}]"#
+        );
+        let profile = profile(&json);
+        let expected = match attempt {
+            0 => first,
+            1 => second,
+            _ => (2..=attempt).try_fold(second, |ms, _| ms.checked_mul(multiplier.into())).unwrap_or(u64::MAX).min(limit_ms),
+        };
+        let found = profile.busy_timeout(attempt).as_secs_f64() * 1e3;
+        prop_assert!((found - expected as f64).abs() <= 1e-6 * expected as f64, "{} is not {}", found, expected);
+    }
+
+    #[test]
+    fn failures_delay_and_never_for_longer_than_the_limit(errors in 0usize..100, busy in 0usize..100) {
+        let attempt = |outcome| Attempt { server: "a", outcome };
+        let mut attempts = vec![attempt(Outcome::Error); errors];
+        attempts.extend(vec![attempt(Outcome::Busy); busy]);
+        let tablet = Tablet { name: "t", attempts: &attempts };
+        let (_, delay, _) = chosen(Profiles::default().for_scan_type(None).select(&[tablet], &["a"], Duration::ZERO, |_| 0));
+        let doubled = 100u128 << errors.saturating_sub(1).min(20);
+        prop_assert_eq!(delay.as_millis(), if errors == 0 { 0 } else { doubled.min(30_000) });
+    }
+
+    #[test]
+    fn no_profile_makes_the_reader_panic(
+        text in "\\PC{0,40}", servers in "[-0-9.%einfNa ]{0,8}", duration in "[0-9]{0,22} ?[dhms]{0,3}", n in any::<i64>(),
+    ) {
+        let _ = Profiles::parse(&text);
+        let json = serde_json::json!([{
+            "isDefault": true, "maxBusyTimeout": &duration, "busyTimeoutMultiplier": n,
+            "attemptPlans": [{"servers": &servers, "busyTimeout": &duration}],
+        }]);
+        if let Ok(profiles) = Profiles::parse(&json.to_string()) {
+            let profile = profiles.for_scan_type(None);
+            (0..70).for_each(|attempt| assert!(profile.busy_timeout(attempt) <= Duration::MAX));
+            let names = names(3);
+            let servers: Vec<&str> = names.iter().map(String::as_str).collect();
+            let tablet = Tablet { name: &text, attempts: &[] };
+            let (server, ..) = chosen(profile.select(&[tablet], &servers, Duration::ZERO, |n| n));
+            prop_assert!(server < 3);
+        }
+    }
+
     #[test]
     fn a_change_of_servers_moves_little(total in 2usize..30, gone in 0usize..30, tablet in "[a-z]{1,8}", salt in "[a-z]{0,3}") {
         let names = names(total);

@@ -144,7 +144,8 @@ proptest! {
                 one.merge(&one.clone()).unwrap();
             }
             if let Ok(mut one) = PartialCount::from_arrow(&hurt(&count)) {
-                one.merge(&one.clone());
+                let same = one;
+                one.merge(&same);
             }
             let read = || PartialTile::from_arrow(&hurt(&tiles));
             if let (Ok(one), Ok(other)) = (read(), read())
