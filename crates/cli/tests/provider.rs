@@ -38,7 +38,7 @@ fn a_declaration_is_checked_and_what_finds_nothing_is_named() {
     let other = file("other.json", "{\"items\":[]}");
     meridian(&["provider", "test", &small, "--answer", &other]).ended(1).says(&["its shape has changed"]);
     let page = file("page.html", "<!doctype html><html></html>");
-    meridian(&["provider", "test", &small, "--answer", &page]).ended(1).says(&["HTML page came where JSON was due"]);
+    meridian(&["provider", "test", &small, "--answer", &page]).ended(1).says(&["expected JSON, received an HTML page"]);
 
     for (from, to, words) in [
         ("title", "titel", "titel"),

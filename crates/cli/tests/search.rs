@@ -256,7 +256,7 @@ fn results_say_what_their_image_shows_where_a_model_is_named() {
     let config = looking(folder.path(), &sources, &broken);
     meridian(&["serve", "--ephemeral", "--listen", "127.0.0.1:0", "--config", config.to_str().unwrap()])
         .ended(2)
-        .says(&["search.images.model", "broken.onnx", "no ONNX model"]);
+        .says(&["search.images.model", "broken.onnx", "not an ONNX model"]);
 }
 
 /// A proxy that lets 20,000 bytes of each answer through and then breaks the connection; how often it did.

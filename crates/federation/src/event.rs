@@ -2,11 +2,11 @@
 //! needs it.
 
 use crate::pipeline::classify::{classify, kind};
-use crate::pipeline::deduplicate::hash;
 use crate::pipeline::filter::{has_media, plain_author};
 use crate::provider::of_feature;
 use crate::question::Question;
 use crate::search_result::SearchResult;
+use crate::seen::hash;
 use crate::words::Prepared;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ListArray, StringArray};

@@ -164,7 +164,7 @@ impl Drop for Leg {
                 (State::Complete, remarks.join("; "))
             }
             // It waited in a queue until the search ended.
-            (None, None) => (State::Timeout, "it was not asked before the search was over".to_owned()),
+            (None, None) => (State::Timeout, "the search ended before it was asked".to_owned()),
         };
         let more = *self.more.get_mut() && state == State::Complete;
         self.search.report(self.provider.name(), state, detail, more);

@@ -90,11 +90,7 @@ impl PlaceNames {
             let reading = tokio::task::spawn_blocking(move || names(collection.as_ref(), people_min, &control)).await;
             let failed = |why: String| {
                 let collection = &places.collection;
-                tracing::warn!(
-                    collection,
-                    why,
-                    "no names of places could be read: texts are not looked through for them"
-                );
+                tracing::warn!(collection, why, "place names could not be loaded: texts are not searched for them");
                 None
             };
             let names = match reading {

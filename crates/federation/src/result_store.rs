@@ -2,8 +2,8 @@
 //!
 //! This crate does not know how collections are created. The owner of [`crate::Searches`] passes a [`ResultStore`].
 
+use crate::refusal::Refusal;
 use crate::search_result::SearchResult;
-use crate::searches::Refusal;
 use meridian_model::{Invalid, schema};
 use serde_json::{Map, Value};
 use std::time::Duration;

@@ -6,23 +6,28 @@
 //! A search ends when all its legs have ended, at its deadline, or when it is abandoned. Legs still open are then
 //! reported as such, and the last packet follows.
 
+mod ledger;
+
+pub use ledger::State;
+pub(crate) use ledger::last_bytes;
+
 use crate::area::Area;
 use crate::delivery::Outbox;
 use crate::leg::Leg;
-use crate::pipeline::Seen;
 use crate::provider::Provider;
 use crate::question::Question;
+use crate::seen::Seen;
 use crate::settings::Settings;
 use crate::status::{LegStatus, SearchStatus};
+use crate::tally::Tally;
+use ledger::{Entry, Last, Ledger};
 use meridian_admission::ByteBudget;
 use meridian_query::CancelFlag;
 use parking_lot::Mutex;
-use serde::Serialize;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
@@ -31,63 +36,6 @@ const LOOK_FOR_ROOM: Duration = Duration::from_millis(100);
 
 /// Max length of a provider's detail, in bytes.
 const DETAIL_BYTES_MAX: usize = 400;
-
-/// The outcome of a provider in a search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// It gave all its results, up to the limit.
-    Complete,
-    /// It was not asked, because it does not support the question.
-    Skipped,
-    /// It did not finish in time.
-    Timeout,
-    /// It failed, or its response was not as declared.
-    Error,
-    /// It was not asked or refused: budget, rate limit, circuit breaker.
-    Refused,
-}
-
-impl State {
-    /// Its name in packets.
-    pub fn word(self) -> &'static str {
-        match self {
-            State::Complete => "complete",
-            State::Skipped => "skipped",
-            State::Timeout => "timeout",
-            State::Error => "error",
-            State::Refused => "refused",
-        }
-    }
-}
-
-/// Counters over all searches.
-#[derive(Debug, Default)]
-pub struct Tally {
-    /// Searches started.
-    pub begun: AtomicU64,
-    /// Requests that joined a running search.
-    pub joined: AtomicU64,
-    /// Requests refused for lack of a slot.
-    pub refused: AtomicU64,
-    /// Work discarded because its search had ended.
-    pub late: AtomicU64,
-    /// Work lost to a panic.
-    pub lost: AtomicU64,
-    /// Results sent.
-    pub results: AtomicU64,
-    /// Results left out as duplicates or near duplicates.
-    pub duplicates: AtomicU64,
-    /// Results left out because they do not match the question.
-    pub unmatched: AtomicU64,
-    /// Images that the model labelled.
-    pub images_seen: AtomicU64,
-    /// Images that could not be fetched or decoded.
-    pub images_failed: AtomicU64,
-    /// Images that took longer than their results wait.
-    pub images_late: AtomicU64,
-    /// Images that were not fetched, because too many were waiting.
-    pub images_passed: AtomicU64,
-}
 
 /// A search, running or ended.
 #[derive(Debug)]
@@ -110,65 +58,6 @@ pub struct Search {
     over: CancelFlag,
     ended: watch::Sender<bool>,
     all_reported: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Ledger {
-    sealed: bool,
-    entries: BTreeMap<String, Entry>,
-    result_packets: u64,
-    first: Option<Duration>,
-    last: Option<Duration>,
-    kept: usize,
-}
-
-/// The last packet.
-#[derive(Serialize)]
-struct Last<'a> {
-    search: &'a str,
-    seq: u64,
-    kind: &'static str,
-    state: &'static str,
-    packets: u64,
-    result_packets: u64,
-    providers: BTreeMap<&'a str, &'static str>,
-    ttfp_ms: Option<u64>,
-    ttlp_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    more: Vec<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kept: Option<usize>,
-}
-
-/// Max bytes of the last packet of a search that asks all these providers. It cannot be truncated.
-pub(crate) fn last_bytes(providers: &[&str]) -> usize {
-    let (most, word) = (u64::MAX, State::Complete.word());
-    let last = Last {
-        search: &"0".repeat(32),
-        seq: most,
-        kind: "complete",
-        state: word,
-        packets: most,
-        result_packets: most,
-        providers: providers.iter().map(|name| (*name, word)).collect(),
-        ttfp_ms: Some(most),
-        ttlp_ms: Some(most),
-        more: providers.to_vec(),
-        kept: Some(usize::MAX),
-    };
-    json!(last).to_string().len()
-}
-
-#[derive(Debug, Default)]
-struct Entry {
-    state: Option<(State, String)>,
-    results: u64,
-    ms: u64,
-    /// Whether it may have more results than requested.
-    more: bool,
-    not_kept: bool,
-    /// Batches of results that wait for a slow reader.
-    waiting: usize,
 }
 
 impl Search {
@@ -345,7 +234,7 @@ impl Search {
             let open: Vec<(String, bool)> = open.map(|(name, entry)| (name.clone(), entry.waiting > 0)).collect();
             for (provider, waits) in open {
                 let why =
-                    if waits { "whoever asked reads too slowly: not all its results could be sent" } else { why_open };
+                    if waits { "the client reads too slowly: not all its results could be sent" } else { why_open };
                 self.tell_in(&mut ledger, &provider, State::Timeout, why.to_owned(), false);
             }
             ledger.sealed = true;
@@ -397,39 +286,5 @@ impl Search {
             near: circle.map(|(near, _)| near),
             radius: circle.map(|(_, radius)| radius),
         }
-    }
-}
-
-impl Ledger {
-    /// `complete` if every provider asked completed; `absent` if none did and there are no results; else `partial`.
-    fn word(&self) -> &'static str {
-        let mut asked = self
-            .entries
-            .values()
-            .filter_map(|e| e.state.as_ref())
-            .map(|(s, _)| *s)
-            .filter(|s| *s != State::Skipped)
-            .peekable();
-        let nobody = asked.peek().is_none();
-        let (mut all, mut any) = (true, false);
-        for state in asked {
-            all &= state == State::Complete;
-            any |= state == State::Complete;
-        }
-        match (all && !nobody, any || self.result_packets > 0) {
-            (true, _) => "complete",
-            (false, true) => "partial",
-            (false, false) => "absent",
-        }
-    }
-
-    /// The providers that may have more results than requested.
-    fn with_more(&self) -> impl Iterator<Item = &str> {
-        self.entries.iter().filter(|(_, entry)| entry.more).map(|(name, _)| name.as_str())
-    }
-
-    fn states(&self) -> BTreeMap<&str, &'static str> {
-        let state = |entry: &Entry| entry.state.as_ref().map_or("timeout", |(state, _)| state.word());
-        self.entries.iter().map(|(name, entry)| (name.as_str(), state(entry))).collect()
     }
 }

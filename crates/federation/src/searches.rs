@@ -10,13 +10,15 @@ use crate::pipeline::{Pipeline, Work};
 use crate::places::PlaceNames;
 use crate::provider::{Http, LocalProvider, Provider, RemoteProvider, locate};
 use crate::question::{Location, Question};
+use crate::refusal::Refusal;
 use crate::result_store::ResultStore;
-use crate::search::{Search, Tally};
+use crate::search::Search;
 use crate::settings::Settings;
 use crate::status::ProviderStatus;
 use crate::supervise::supervise;
+use crate::tally::Tally;
 use meridian_admission::ByteBudget;
-use meridian_backend::{Backend, Clock, Random, StoreError};
+use meridian_backend::{Backend, Clock, Random};
 use meridian_model::Invalid;
 use meridian_model::policy::queue::Class;
 use meridian_query::{CancelFlag, Control, QueryError};
@@ -29,73 +31,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use supervisor::SearchSupervisor;
 use tokio::sync::OnceCell;
-
-/// Why a request is refused.
-#[derive(Debug)]
-pub enum Refusal {
-    /// The request is invalid.
-    Invalid(Invalid),
-    /// The max number of searches is running.
-    TooMany {
-        /// Running searches.
-        running: usize,
-        /// When a slot is likely to be free.
-        retry: Duration,
-    },
-    /// Work of running searches waits too long for this server's processors.
-    Busy {
-        /// How long work has waited.
-        delay: Duration,
-        /// When to retry.
-        retry: Duration,
-    },
-    /// The client was refused before and retries earlier than it was asked to.
-    Early {
-        /// Time left until its slot.
-        retry: Duration,
-    },
-    /// The max number of saved searches exists.
-    TooManySaved {
-        /// That number.
-        most: usize,
-    },
-    /// The disk has no space for what was to be stored.
-    DiskFull(String),
-    /// An internal error.
-    Failed(String),
-}
-
-impl From<StoreError> for Refusal {
-    fn from(error: StoreError) -> Refusal {
-        match error.is_full() {
-            true => Refusal::DiskFull(error.to_string()),
-            false => Refusal::Failed(error.to_string()),
-        }
-    }
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Refusal::Invalid(invalid) => invalid.fmt(f),
-            Refusal::TooMany { running, .. } => write!(f, "{running} searches run, as many as may"),
-            Refusal::Busy { delay, .. } => {
-                write!(f, "the searches that run wait {} ms for a processor", delay.as_millis())
-            }
-            Refusal::Early { retry } => {
-                write!(f, "the same was refused a moment ago, and its turn comes in {} ms", retry.as_millis())
-            }
-            Refusal::TooManySaved { most } => write!(f, "there are {most} saved searches, as many as may be"),
-            Refusal::DiskFull(why) | Refusal::Failed(why) => f.write_str(why),
-        }
-    }
-}
-
-impl From<Invalid> for Refusal {
-    fn from(invalid: Invalid) -> Refusal {
-        Refusal::Invalid(invalid)
-    }
-}
 
 /// The searches of a server.
 pub struct Searches {
@@ -360,7 +295,7 @@ impl Searches {
     async fn ready_to_keep(&self, question: &Question) -> Result<(), Refusal> {
         let Some(keep) = question.keep.clone() else { return Ok(()) };
         let result_store =
-            self.result_store.clone().ok_or_else(|| Invalid::field("keep", "this server keeps no results"))?;
+            self.result_store.clone().ok_or_else(|| Invalid::field("keep", "this server does not store results"))?;
         let ready = tokio::task::spawn_blocking(move || result_store.prepare(&keep)).await;
         ready.map_err(|e| Refusal::Failed(e.to_string()))?
     }

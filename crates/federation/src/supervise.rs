@@ -33,13 +33,13 @@ impl<F: Future> Future for CatchPanic<F> {
 
 fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 /// Runs a task that must not end. After a panic, which is logged, it restarts.
 pub async fn supervise<F: Future<Output = ()>>(name: &'static str, begin: impl Fn() -> F) {
     while let Err(panic) = CatchPanic::new(with_faults(name, begin())).await {
-        tracing::error!(task = name, panic, "a supervised task panicked and begins again");
+        tracing::error!(task = name, panic, "a supervised task panicked and restarts");
         tokio::time::sleep(PAUSE).await;
     }
 }

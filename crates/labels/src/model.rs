@@ -67,7 +67,9 @@ impl Classifier {
             return Err(format!("labels: {path}: it names {names} classes, but the model has {scores}"));
         }
         if scores.iter().any(|score| !score.is_finite()) {
-            return Err(wrong("it gives no numbers for a grey image: expected a score for each class".to_owned()));
+            return Err(wrong(
+                "it returns no finite scores for a grey image: expected a score for each class".to_owned(),
+            ));
         }
         classifier.softmax = match settings.scores {
             Scores::Logits => true,
@@ -111,7 +113,7 @@ impl Classifier {
     fn scores(&self, image: &RgbImage) -> Result<Vec<f64>, String> {
         let raw = self.raw(image)?;
         if raw.len() != self.classes.len() || raw.iter().any(|score| !score.is_finite()) {
-            return Err("the model makes no sense of it".to_owned());
+            return Err("the model returned no finite scores".to_owned());
         }
         let raw = raw.into_iter().map(f64::from);
         if !self.softmax {
@@ -149,7 +151,7 @@ fn open(settings: &ImageSettings, classes: Vec<String>) -> Result<Classifier, St
     let bytes = read(path, MODEL_BYTES_MAX)?;
     let model = ModelOptions::with_all_ops().load(bytes).map_err(|e| match e.to_string() {
         why if why.contains("external data") => format!("it has its weights in other files, expected one file: {why}"),
-        why => format!("it is no ONNX model that runs here: {why}"),
+        why => format!("it is not an ONNX model that runs here: {why}"),
     })?;
     let (Some(input), [output]) = (model.input_ids().first().copied(), model.output_ids()) else {
         let (inputs, outputs) = (model.input_ids().len(), model.output_ids().len());

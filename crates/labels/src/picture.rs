@@ -14,7 +14,7 @@ pub(super) fn middle(bytes: &[u8], width: u32, height: u32, pixels_max: u64) -> 
     let broken = |e: image::ImageError| format!("it cannot be read: {e}");
     let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|e| e.to_string())?;
     if reader.format().is_none() {
-        return Err("it is no JPEG, PNG, GIF or WebP".to_owned());
+        return Err("it is not a JPEG, PNG, GIF or WebP".to_owned());
     }
     let mut limits = Limits::default();
     limits.max_alloc = Some(pixels_max.saturating_mul(BYTES_A_PIXEL));
@@ -83,7 +83,9 @@ mod tests {
         let mut lie = png(2, 2, |_, _| [0, 0, 0]);
         lie[16..24].copy_from_slice(&[0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff]);
         assert!(middle(&lie, 4, 4, 1 << 20).is_err());
-        for (bytes, word) in [(&b"<html>"[..], "no JPEG"), (&b""[..], "no JPEG"), (&bytes[..60], "cannot be read")] {
+        for (bytes, word) in
+            [(&b"<html>"[..], "not a JPEG"), (&b""[..], "not a JPEG"), (&bytes[..60], "cannot be read")]
+        {
             let why = middle(bytes, 4, 4, 4_000_000).expect_err("no image");
             assert!(why.contains(word), "{why}");
         }

@@ -123,7 +123,7 @@ fn what_does_not_fit_is_refused_at_start_in_a_sentence() {
     // A model that returns no finite numbers for any image.
     std::fs::write(&settings.model, weighted(&INPUT, false, field(9, [255; 36]))).expect("written");
     let why = refused(&settings);
-    assert!(why.contains("no numbers for a grey image"), "{why}");
+    assert!(why.contains("no finite scores for a grey image"), "{why}");
 }
 
 #[test]

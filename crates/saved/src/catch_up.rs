@@ -50,12 +50,8 @@ impl SavedSearches {
                 Ok(false) => return false,
                 Err(e) => {
                     let name = missed.collection.name();
-                    tracing::error!(collection = name, error = %e, "what came while saved searches did not look cannot be read");
-                    self.report_missed(
-                        &missed,
-                        0,
-                        &format!("events of {name:?} that came while nobody looked cannot be read: {e}"),
-                    );
+                    tracing::error!(collection = name, error = %e, "events missed by saved searches cannot be read");
+                    self.report_missed(&missed, 0, &format!("missed events of {name:?} cannot be read: {e}"));
                 }
             }
             self.progress.mark_processed(&missed.collection.name().into(), missed.collection.created(), missed.upto);
@@ -71,15 +67,13 @@ impl SavedSearches {
         let mut changes = missed.collection.changes_between(after, missed.upto, most)?;
         let left_out = changes.left_out();
         if left_out > 0 {
-            let detail = format!(
-                "{left_out} events of {name:?} that came while nobody looked are left out: only the newest {most} are looked at"
-            );
+            let detail =
+                format!("{left_out} missed events of {name:?} are left out: only the newest {most} are processed");
             self.report_missed(missed, left_out, &detail);
         }
         if let Some(problem) = changes.missing().first() {
-            let detail = format!(
-                "events of {name:?} that came while nobody looked may be missing, as some of it is damaged: {problem}"
-            );
+            let detail =
+                format!("missed events of {name:?} may be incomplete, as part of the collection is damaged: {problem}");
             self.report_missed(missed, 0, &detail);
         }
         while let Some((batch, seqs)) = changes.read()? {
@@ -109,7 +103,7 @@ impl SavedSearches {
     /// Reports to all saved searches that the missed events are unknown.
     pub(super) fn report_unknown(&self, why: &str) {
         let detail =
-            format!("up to where events were looked at is not known ({why}): some that came before may be missing");
+            format!("the position up to which events were processed is unknown ({why}): earlier events may be missing");
         let registry = self.registry.lock();
         for entry in registry.all.values().filter(|entry| entry.search.definition.reads_collections()) {
             entry.search.report(&self.retention, LocalProvider::NAME, "error", &detail, 0, 0);

@@ -52,11 +52,11 @@ impl SavedSearches {
         match definition.poll {
             Some(_) if outside.is_empty() => Err(Invalid::field(
                 "poll_s",
-                "no outside provider takes this question, so there is nobody to poll: GET /providers lists who is on",
+                "no remote provider takes this question, so there is none to poll: GET /providers lists them",
             )),
             None if !definition.reads_collections() => Err(Invalid::field(
                 "poll_s",
-                "only outside providers are named, which are asked at an interval: expected seconds",
+                "only remote providers are named, which are polled at an interval: expected seconds",
             )),
             _ => Ok(()),
         }

@@ -218,7 +218,7 @@ pub(super) async fn keep(saved: Arc<SavedSearches>) {
         pause = EVERY.max(begun.elapsed() * SHARE);
         let failed = written.ok().and_then(Result::err);
         if let Some(error) = failed.as_ref().filter(|_| !failing) {
-            tracing::error!(%error, "up to where events were looked at for saved searches is not kept: more are told twice after a crash");
+            tracing::error!(%error, "the checkpoint of saved searches cannot be written: more events are reported twice after a crash");
         }
         failing = failed.is_some();
     }

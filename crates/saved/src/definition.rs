@@ -57,7 +57,7 @@ impl Definition {
         };
         for (name, value) in given.iter().filter(|(name, _)| !MEMBERS.contains(&name.as_str())) {
             if asked.insert(name.clone(), value.clone()).is_some() {
-                return Err(Invalid::field(name, "it stands in the question and beside it: expected one of them"));
+                return Err(Invalid::field(name, "it is given in the question and beside it: expected one of them"));
             }
         }
         let when =

@@ -108,7 +108,7 @@ impl Subscriber for EventQueue {
         if queue.bytes + bytes > self.bytes_max && !queue.waiting.is_empty() {
             if self.dropped.fetch_add(events, Ordering::Relaxed) == 0 {
                 tracing::warn!(
-                    "events come faster than saved searches look at them: what is over is dropped and counted"
+                    "events arrive faster than saved searches process them: the excess is dropped and counted"
                 );
             }
             return;

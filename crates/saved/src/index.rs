@@ -8,7 +8,7 @@
 use super::grid::Grid;
 use meridian_federation::Question;
 use meridian_federation::event::Event;
-use meridian_federation::pipeline::deduplicate::hash;
+use meridian_federation::hash;
 use meridian_federation::pipeline::filter::plain_author;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

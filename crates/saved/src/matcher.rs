@@ -41,7 +41,7 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
         Ok(true) => {}
         Ok(false) => return,
         Err(_) => {
-            tracing::error!("what came while saved searches did not look was lost for them to a panic");
+            tracing::error!("events missed by saved searches were lost to a panic");
             catching_up.report_unknown("a fault");
         }
     }
@@ -130,8 +130,10 @@ impl SavedSearches {
         let dropped = self.dropped();
         let told = search.counts.told_dropped.swap(dropped, Ordering::Relaxed);
         if dropped > told {
-            let detail =
-                format!("{} events of all came faster than they could be looked at, and were not", dropped - told);
+            let detail = format!(
+                "{} events in all arrived faster than they could be processed, and were dropped",
+                dropped - told
+            );
             search.report(&self.retention, LocalProvider::NAME, "error", &detail, 0, 0);
         }
     }

@@ -3,7 +3,7 @@
 
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
-use meridian_federation::pipeline::deduplicate::hash;
+use meridian_federation::hash;
 use meridian_federation::provider::LocalProvider;
 use meridian_federation::{Priority, Question};
 use meridian_model::When;
@@ -100,7 +100,7 @@ async fn poll(saved: &SavedSearches, search: &SavedSearch) {
                 }
                 None
             }
-            Err(_) => Some("its results came faster than they were read".to_owned()),
+            Err(_) => Some("its results arrived faster than they were read".to_owned()),
         },
         Err(refusal) => Some(refusal.to_string()),
     };
@@ -116,7 +116,7 @@ async fn poll(saved: &SavedSearches, search: &SavedSearch) {
     let (records, name) = (saved.records.clone(), seen_of(&search.id));
     let written = tokio::task::spawn_blocking(move || records.put(&name, &bytes)).await;
     if let Ok(Err(e)) = written {
-        tracing::error!(search = search.id, error = %e, "what was seen is not remembered: it may be sent again after a restart");
+        tracing::error!(search = search.id, error = %e, "results seen could not be written: they may be sent again after a restart");
     }
 }
 

@@ -50,14 +50,14 @@ impl SavedSearches {
         };
         for name in names.iter().filter(of_nobody) {
             if let Err(e) = self.records.remove(name) {
-                tracing::warn!(error = %e, "a record that nobody needs stays");
+                tracing::warn!(error = %e, "an unused record could not be removed");
             }
         }
     }
 
     /// Reports an unreadable record.
     fn note_damage(&self, name: &str, why: String) {
-        tracing::error!(record = name, why, "a record of saved searches cannot be read: it is left out");
+        tracing::error!(record = name, why, "a record of saved searches cannot be read: it is skipped");
         self.registry.lock().damaged.entry(name.to_owned()).or_insert(why);
     }
 
@@ -77,14 +77,14 @@ impl SavedSearches {
     fn resume(&self, all: &[(Arc<SavedSearch>, Option<Positions>)], was_kept: bool) {
         let checkpoint = self.read_checkpoint().map_err(|e| {
             let why = e.to_string();
-            tracing::error!(record = checkpoint::RECORD, why, "what saved searches have looked at is not known");
+            tracing::error!(record = checkpoint::RECORD, why, "the checkpoint of saved searches cannot be read");
             self.report_unknown(&why);
             self.registry.lock().damaged.insert(checkpoint::RECORD.to_owned(), why);
         });
         match checkpoint {
             Ok(checkpoint) => {
                 if checkpoint.kept && !was_kept {
-                    let why = "it is missing: what a clean stop kept of packets, dead letters and who is where is lost";
+                    let why = "it is missing: the packets, dead letters and object positions of a clean stop are lost";
                     self.note_damage(clean_state::RECORD, why.to_owned());
                 }
                 self.note_missed(all, &checkpoint);
@@ -98,7 +98,7 @@ impl SavedSearches {
         // The order matters: after a crash between the two, the clean state is read again.
         let gone = self.write_waiting().and_then(|()| self.records.remove(clean_state::RECORD));
         if let Err(e) = gone {
-            tracing::error!(error = %e, "packets of saved searches that waited stay on disk: after a crash they come again");
+            tracing::error!(error = %e, "the clean state of saved searches could not be removed: after a crash its packets are sent again");
         }
     }
 

@@ -231,7 +231,7 @@ impl SavedSearches {
         registry.tasks.push(tokio::spawn(supervise("poller", move || poll::run(polling.clone()))).abort_handle());
         registry
             .tasks
-            .push(tokio::spawn(supervise("looked", move || checkpoint::keep(keeping.clone()))).abort_handle());
+            .push(tokio::spawn(supervise("checkpoint", move || checkpoint::keep(keeping.clone()))).abort_handle());
         for entry in registry.all.values_mut().filter(|entry| entry.search.webhook_state.is_some()) {
             entry.sender = Some(self.sender(&entry.search));
         }

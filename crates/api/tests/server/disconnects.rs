@@ -74,7 +74,7 @@ fn a_disconnect_ends_the_work_and_the_calls_to_sources() {
         // Its permit is released once its end is sent.
         assert!((0..10_000).any(|_| !running(&server)), "{way}");
         let status = server.json(&format!("/searches/{id}"));
-        assert!(status["providers"]["source"]["detail"].as_str().unwrap().contains("nobody was there"), "{status}");
+        assert!(status["providers"]["source"]["detail"].as_str().unwrap().contains("no reader was left"), "{status}");
     }
 }
 

@@ -157,7 +157,7 @@ fn pages_of_them_and_mistakes() {
         ("{}", Some("keywords"), "nothing is asked"),
         ("{\"question\":{\"keywords\":\"(a\"}}", Some("keywords"), "not closed"),
         ("{\"keywords\":\"a\",\"when\":[\"left\"]}", Some("when"), "enter, inside and exit"),
-        ("{\"keywords\":\"a\",\"poll_s\":60}", Some("poll_s"), "nobody to poll"),
+        ("{\"keywords\":\"a\",\"poll_s\":60}", Some("poll_s"), "none to poll"),
         (
             "{\"keywords\":\"a\",\"webhook\":{\"url\":\"http://localhost.example.org:80/\",\"secret\":\"x\"}}",
             Some("webhook"),

@@ -70,7 +70,7 @@ fn every_kind_of_broken_source_is_reported_and_delays_no_other() {
         ("hang", "timeout", "", 0),
         ("half", "error", "", 0),
         ("garbage", "error", "", 0),
-        ("html", "error", "an HTML page came where JSON was due", 0),
+        ("html", "error", "expected JSON, received an HTML page", 0),
         ("empty", "complete", "", 0),
         ("schema", "error", "its shape has changed", 0),
         ("broken", "error", "500", 0),

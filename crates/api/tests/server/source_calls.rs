@@ -96,7 +96,7 @@ fn a_source_has_its_own_timeout_and_its_own_rate() {
     ]);
     let first = search(&server, &json!({"keywords": "flood", "providers": names}));
     // Long before the deadline of the search.
-    assert_eq!(state(&first, "hang"), ("timeout", "no whole answer came within 300 ms"));
+    assert_eq!(state(&first, "hang"), ("timeout", "no complete response within 300 ms"));
     assert_eq!((state(&first, "seldom").0, state(&first, "often").0), ("complete", "complete"));
     let second = search(&server, &json!({"keywords": "flood", "providers": ["seldom", "often"]}));
     assert_eq!(state(&second, "seldom"), ("refused", "its rate limit leaves no call before the deadline"));
@@ -148,5 +148,5 @@ fn csv_is_read_by_declaration_alone() {
     assert_eq!(state(&nothing, "gauges"), ("complete", ""));
     assert!(ids(&nothing).is_empty());
     let broken = ask(20_002);
-    assert_eq!(state(&broken, "gauges"), ("error", "an HTML page came where CSV was due"));
+    assert_eq!(state(&broken, "gauges"), ("error", "expected CSV, received an HTML page"));
 }

@@ -1,6 +1,7 @@
 //! Ask: asks a provider. Each page of its response is processed while the next is fetched.
 
-use super::{Pipeline, Sink, Stage, Work};
+use super::{Pipeline, Stage, Work};
+use crate::sink::Sink;
 use std::sync::{Arc, Weak};
 
 /// The stage.

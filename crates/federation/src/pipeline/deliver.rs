@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::vec::IntoIter;
 
 /// Why results are lost.
-const LOST: &str = "whoever asked reads too slowly: there was no room for all its results";
+const LOST: &str = "the client reads too slowly: there was no space for all its results";
 
 /// The stage.
 pub struct Deliver {

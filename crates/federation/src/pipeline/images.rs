@@ -8,9 +8,9 @@
 use super::{Stage, Work, WorkLane, begin};
 use crate::leg::Leg;
 use crate::provider::{Http, Provider, call, may_call};
-use crate::search::Tally;
 use crate::search_result::SearchResult;
 use crate::supervise::CatchPanic;
+use crate::tally::Tally;
 use meridian_labels::{Classifier, ImageSettings, Labels};
 use reqwest::Url;
 use reqwest::header::ACCEPT;
@@ -139,19 +139,19 @@ impl Labeler {
             // Both permits are held until the thread is done, even if the result has passed without labels.
             let _places = (permit, model_permit);
             match over.is_cancelled() || Instant::now() >= until {
-                true => Err("it came too late".to_owned()),
+                true => Err("its time was over".to_owned()),
                 false => label(&image),
             }
         });
         labelling.await.unwrap_or_else(|e| {
-            tracing::error!(error = %e, "the model of images was lost at one of them");
+            tracing::error!(error = %e, "the image model panicked");
             Err(e.to_string())
         })
     }
 
     /// Fetches the bytes of an image, within the addresses that its provider may call.
     async fn fetch(&self, provider: &dyn Provider, url: &str, deadline: Instant) -> Result<bytes::Bytes, String> {
-        let url = Url::parse(url).map_err(|e| format!("{url:?} is no address: {e}"))?;
+        let url = Url::parse(url).map_err(|e| format!("{url:?} is not a URL: {e}"))?;
         let allowed = provider.allows_private();
         if !allowed {
             may_call(&url)?;

@@ -1,21 +1,10 @@
 //! Map: a response becomes results.
 
-use super::sink::PageSummary;
 use super::{Stage, Work, WorkLane};
-use crate::provider::{Declared, Mapped, Raw};
+use crate::provider::Mapped;
 use crate::search_result::SearchResult;
+use crate::sink::{PageSummary, Response};
 use std::sync::Arc;
-use tokio::sync::oneshot;
-
-/// A response as received.
-pub struct Response {
-    /// The declaration that maps it.
-    pub declared: Arc<Declared>,
-    /// Its body.
-    pub raw: Raw,
-    /// Replies to the provider, which needs the location of the next page.
-    pub reply: oneshot::Sender<Result<PageSummary, String>>,
-}
 
 /// The stage.
 pub struct Map {

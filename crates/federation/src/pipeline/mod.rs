@@ -16,24 +16,21 @@ mod keep;
 mod lane;
 mod map;
 pub mod plan;
-mod sink;
 
 #[cfg(test)]
 mod tests;
 
-pub use deduplicate::Seen;
 pub use lane::{Lane, QueueAge, Urgent};
-pub use sink::Sink;
 
 use crate::leg::Leg;
 use crate::places::PlaceNames;
 use crate::provider::{Fault, Provider};
 use crate::result_store::ResultStore;
-use crate::search::Tally;
 use crate::search_result::SearchResult;
 use crate::settings::Settings;
+use crate::sink::{Intake, Push, Response};
 use crate::supervise::{CatchPanic, supervise};
-use map::Response;
+use crate::tally::Tally;
 use meridian_model::policy::queue::{Class, Taken};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -141,6 +138,16 @@ impl Pipeline {
     }
 }
 
+impl Intake for Pipeline {
+    fn results(&self, leg: Arc<Leg>, found: Vec<SearchResult>) -> Push<'_> {
+        Box::pin(self.enrich.push(Work { leg, body: found }))
+    }
+
+    fn response(&self, leg: Arc<Leg>, response: Response) -> Push<'_> {
+        Box::pin(self.map.push(Work { leg, body: response }))
+    }
+}
+
 /// Starts a stage and returns its queue.
 fn start<S: Stage>(
     stages: &mut JoinSet<()>,
@@ -191,5 +198,5 @@ fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, permit: impl Send + 'stat
 }
 
 fn late() -> Fault {
-    Fault::Timeout("the search was over before all its results were through".to_owned())
+    Fault::Timeout("the search ended before all its results were processed".to_owned())
 }

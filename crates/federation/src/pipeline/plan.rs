@@ -30,7 +30,7 @@ pub fn plan(question: &Question, providers: &BTreeMap<String, Arc<dyn Provider>>
                     let known: Vec<&str> = providers.keys().map(String::as_str).collect();
                     Invalid::field(
                         "providers",
-                        format!("{name:?} is not on here: expected some of {}", known.join(", ")),
+                        format!("{name:?} is not enabled here: expected some of {}", known.join(", ")),
                     )
                 })?;
                 consider(provider);

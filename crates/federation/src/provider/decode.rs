@@ -28,12 +28,12 @@ pub fn decode(format: ResponseFormat, content_type: &str, bytes: &[u8]) -> Resul
     let start = text.trim_start();
     let is_page = is_html(content_type, start);
     match format {
-        ResponseFormat::Json if is_page => Err("an HTML page came where JSON was due".to_owned()),
-        ResponseFormat::Xml if is_page => Err("an HTML page came where XML was due".to_owned()),
-        ResponseFormat::Csv if is_page => Err("an HTML page came where CSV was due".to_owned()),
-        ResponseFormat::Json => serde_json::from_str(start).map_err(|e| format!("what came is not JSON: {e}")),
-        ResponseFormat::Xml => xml(start).map_err(|e| format!("what came is not XML: {e}")),
-        ResponseFormat::Csv => csv(start).map_err(|e| format!("what came is not CSV: {e}")),
+        ResponseFormat::Json if is_page => Err("expected JSON, received an HTML page".to_owned()),
+        ResponseFormat::Xml if is_page => Err("expected XML, received an HTML page".to_owned()),
+        ResponseFormat::Csv if is_page => Err("expected CSV, received an HTML page".to_owned()),
+        ResponseFormat::Json => serde_json::from_str(start).map_err(|e| format!("the response is not JSON: {e}")),
+        ResponseFormat::Xml => xml(start).map_err(|e| format!("the response is not XML: {e}")),
+        ResponseFormat::Csv => csv(start).map_err(|e| format!("the response is not CSV: {e}")),
     }
 }
 

@@ -126,7 +126,7 @@ pub async fn call(
     let until = Instant::now() + time;
     match tokio::time::timeout_at(until.into(), answer(request, until, bytes_max, budget)).await {
         Ok(result) => result,
-        Err(_) => Err(Failure { late: true, ..broken(format!("no whole answer came within {} ms", time.as_millis())) }),
+        Err(_) => Err(Failure { late: true, ..broken(format!("no complete response within {} ms", time.as_millis())) }),
     }
 }
 
@@ -165,7 +165,7 @@ async fn answer(
     let no_room = |bytes: usize| {
         let (held, limit) = (budget.held(), budget.limit());
         let why = format!(
-            "no room for {bytes} bytes of its answer: answers in work hold {held} of the {limit} bytes of search.answer_bytes_total"
+            "no space for {bytes} bytes of its response: responses in progress hold {held} of the {limit} bytes of search.answer_bytes_total"
         );
         Failure { source_is_broken: false, refused: true, ..broken(why) }
     };

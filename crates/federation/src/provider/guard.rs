@@ -59,7 +59,7 @@ pub fn may_call(url: &reqwest::Url) -> Result<(), String> {
 }
 
 fn private(host: &str) -> String {
-    format!("{host} is a private address, and nothing here allows to call those")
+    format!("{host} is a private address, which is not allowed here")
 }
 
 /// Resolves names with the system resolver and refuses those without a public address.

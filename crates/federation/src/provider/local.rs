@@ -3,9 +3,9 @@
 use super::{Fault, Provider, ProviderFuture};
 use crate::area::Area;
 use crate::event::{Events, time_of};
-use crate::pipeline::Sink;
 use crate::question::Question;
 use crate::search_result::SearchResult;
+use crate::sink::Sink;
 use meridian_backend::{At, Backend, Clock, Collection};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Predicate, parse_text};

@@ -1,55 +1,15 @@
 //! Maps a response to results by rules. It is pure, so that recorded responses suffice as tests.
 
 use super::decode::{ResponseFormat, decode, without_markup};
-use super::join::{Join, JoinFile, join};
+use super::join::{Join, join};
+use super::mapping_file::AnswerFile;
 use super::path::Path;
 use super::rule::Rule;
 use super::time_format::TimeFormat;
 use crate::geojson;
 use crate::search_result::SearchResult;
 use meridian_model::{Interval, geometry};
-use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
-
-/// `[answer]`
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AnswerFile {
-    format: ResponseFormat,
-    items: String,
-    #[serde(default)]
-    empty: Option<String>,
-    #[serde(default)]
-    error: Option<String>,
-    #[serde(default)]
-    pub(super) sure_of: Vec<String>,
-    #[serde(default)]
-    join: BTreeMap<String, JoinFile>,
-    map: MappingFile,
-    #[serde(default)]
-    more: BTreeMap<String, String>,
-}
-
-/// `[answer.map]`: paths, or templates over paths where there is a brace: `https://example.org/{id}`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct MappingFile {
-    id: Option<String>,
-    title: Option<String>,
-    text: Option<String>,
-    link: Option<String>,
-    author: Option<String>,
-    language: Option<String>,
-    time: Option<String>,
-    time_format: Option<String>,
-    lon: Option<String>,
-    lat: Option<String>,
-    point: Option<String>,
-    geometry: Option<String>,
-    images: Option<String>,
-    videos: Option<String>,
-}
 
 /// How a source marks an empty result other than by an empty list.
 #[derive(Debug, Clone)]
@@ -274,7 +234,7 @@ impl Mapping {
             found => found.to_vec(),
         };
         if items.is_empty() && !self.is_empty(value) {
-            return Err("the answer has no list of results where it should stand: its shape has changed".to_owned());
+            return Err("the response has no list of results at the declared path: its shape has changed".to_owned());
         }
         if self.joins.is_empty() {
             return Ok(inspect(&items));

@@ -2,7 +2,7 @@
 //!
 //! A provider is a declaration file ([`Declared`], asked over HTTP by [`RemoteProvider`]) or a Rust type that
 //! implements [`Provider`], such as [`LocalProvider`] for Meridian's collections. Either passes its results to a
-//! [`crate::pipeline::Sink`] and returns how the request ended.
+//! [`Sink`] and returns how the request ended.
 
 mod declaration;
 mod decode;
@@ -13,6 +13,7 @@ mod health;
 mod join;
 mod local;
 mod mapping;
+mod mapping_file;
 mod path;
 mod provider_check;
 mod remote;
@@ -40,8 +41,8 @@ pub use mapping::{Mapped, Mapping};
 pub use provider_check::{FieldCheck, ProviderCheck};
 pub use remote::RemoteProvider;
 
-use crate::pipeline::Sink;
 use crate::question::Question;
+use crate::sink::Sink;
 use serde_json::Value;
 use std::pin::Pin;
 

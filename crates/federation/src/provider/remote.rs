@@ -9,8 +9,8 @@ use super::template::Template;
 use super::token::Tokens;
 use super::variables::{Page, Variables};
 use super::{Fault, Provider, ProviderFuture};
-use crate::pipeline::Sink;
 use crate::question::Question;
+use crate::sink::Sink;
 use parking_lot::Mutex;
 use reqwest::{RequestBuilder, Url};
 use serde_json::{Value, json};
@@ -213,7 +213,7 @@ impl RemoteProvider {
 /// The URL of a page, and its form.
 fn address(variables: &Variables<'_>) -> Result<(Url, Vec<(String, String)>), Fault> {
     let declared = variables.declared;
-    let bad = |e: String| Fault::Error(format!("no address to call could be made: {e}"));
+    let bad = |e: String| Fault::Error(format!("the URL could not be built: {e}"));
     let value = |name: &str, format: &str| variables.value(name, format);
     let filled = |list: &[(String, Template)]| -> Vec<(String, String)> {
         list.iter().filter_map(|(name, template)| Some((name.clone(), template.fill(&value)?))).collect()
@@ -222,7 +222,7 @@ fn address(variables: &Variables<'_>) -> Result<(Url, Vec<(String, String)>), Fa
         value(name, format)
             .map(|v| percent_encoding::utf8_percent_encode(&v, percent_encoding::NON_ALPHANUMERIC).to_string())
     };
-    let plain = declared.url.fill(&encoded).ok_or_else(|| bad("the question lacks what it is made of".to_owned()))?;
+    let plain = declared.url.fill(&encoded).ok_or_else(|| bad("the question lacks one of its variables".to_owned()))?;
     let mut url = Url::parse(&plain).map_err(|e| bad(e.to_string()))?;
     let mut query = filled(&declared.query);
     if let Some(sign) = &declared.sign {

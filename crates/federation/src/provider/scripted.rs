@@ -1,8 +1,8 @@
 //! A test provider with scripted behaviour.
 
 use super::{Provider, ProviderFuture};
-use crate::pipeline::Sink;
 use crate::question::Question;
+use crate::sink::Sink;
 use serde_json::{Value, json};
 
 /// It accepts every question, and is sure of nothing.

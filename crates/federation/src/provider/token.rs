@@ -131,7 +131,7 @@ impl Token {
                 failure => wrong(failure.why),
             })?;
         let answer: Value =
-            serde_json::from_slice(&raw.bytes).map_err(|e| wrong(format!("what came is not JSON: {e}")))?;
+            serde_json::from_slice(&raw.bytes).map_err(|e| wrong(format!("the response is not JSON: {e}")))?;
         let member = |name: &str| Path::parse(name).ok()?.text(&answer);
         let text = member("access_token").ok_or_else(|| wrong("the answer has no access_token".to_owned()))?;
         let life = member("expires_in").and_then(|s| s.parse().ok()).map_or(LIFE_DEFAULT, Duration::from_secs);

@@ -206,8 +206,8 @@ async fn there_are_no_more_than_may_be_and_no_providers_that_are_not_there() {
     let (rest, more) = saved.list(&some[0].id, 10);
     assert_eq!((rest.len(), more), (1, false));
     for (asked, part) in [
-        (json!({"keywords": "a", "providers": ["bing"]}), "not on here"),
-        (json!({"keywords": "a", "poll_s": 60}), "nobody to poll"),
+        (json!({"keywords": "a", "providers": ["bing"]}), "not enabled here"),
+        (json!({"keywords": "a", "poll_s": 60}), "none to poll"),
         (json!({"address": "Lyon"}), "no collection"),
     ] {
         saved.delete(&rest[0].id).await.expect("deleted or gone");

@@ -1,6 +1,6 @@
 //! The file format of a declaration: its keys and their defaults.
 
-use super::super::mapping::AnswerFile;
+use super::super::mapping_file::AnswerFile;
 use super::super::sign::SignFile;
 use super::super::token::TokenFile;
 use super::{Method, Paging, Takes};

@@ -1,12 +1,11 @@
 //! The interface through which a provider delivers its results.
 
-use super::map::Response;
-use super::{Pipeline, Work};
 use crate::leg::Leg;
 use crate::provider::{Declared, Fault, Raw};
 use crate::question::Question;
 use crate::search_result::SearchResult;
 use meridian_query::CancelFlag;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -14,8 +13,30 @@ use tokio::sync::oneshot;
 /// A provider's handle to the pipeline.
 #[derive(Clone)]
 pub struct Sink {
-    pipeline: Arc<Pipeline>,
+    intake: Arc<dyn Intake>,
     leg: Arc<Leg>,
+}
+
+/// What takes a provider's results: the pipeline, which providers need not know.
+pub(crate) trait Intake: Send + Sync + 'static {
+    /// Takes results, once there is space for them.
+    fn results(&self, leg: Arc<Leg>, found: Vec<SearchResult>) -> Push<'_>;
+
+    /// Takes a response to be mapped, once there is space for it.
+    fn response(&self, leg: Arc<Leg>, response: Response) -> Push<'_>;
+}
+
+/// Completes when the intake has taken its input.
+pub(crate) type Push<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// A response as received.
+pub struct Response {
+    /// The declaration that maps it.
+    pub declared: Arc<Declared>,
+    /// Its body.
+    pub raw: Raw,
+    /// Replies to the provider, which needs the location of the next page.
+    pub reply: oneshot::Sender<Result<PageSummary, String>>,
 }
 
 /// What a response contained.
@@ -30,8 +51,8 @@ pub struct PageSummary {
 }
 
 impl Sink {
-    pub(super) fn new(pipeline: Arc<Pipeline>, leg: Arc<Leg>) -> Sink {
-        Sink { pipeline, leg }
+    pub(crate) fn new(intake: Arc<dyn Intake>, leg: Arc<Leg>) -> Sink {
+        Sink { intake, leg }
     }
 
     /// The question.
@@ -78,16 +99,14 @@ impl Sink {
     /// Delivers results.
     pub async fn found(&self, found: Vec<SearchResult>) -> Result<(), Fault> {
         self.leg.expect(found.len());
-        let work = Work { leg: self.leg.clone(), body: found };
-        self.pipeline.enrich.push(work).await;
+        self.intake.results(self.leg.clone(), found).await;
         Ok(())
     }
 
     /// Delivers a response to be mapped by its declaration, and waits for its summary.
     pub async fn response(&self, declared: Arc<Declared>, raw: Raw) -> Result<PageSummary, Fault> {
         let (reply, read) = oneshot::channel();
-        let work = Work { leg: self.leg.clone(), body: Response { declared, raw, reply } };
-        self.pipeline.map.push(work).await;
+        self.intake.response(self.leg.clone(), Response { declared, raw, reply }).await;
         match read.await {
             Ok(Ok(read)) => Ok(read),
             Ok(Err(why)) => Err(Fault::Error(why)),

@@ -1,0 +1,72 @@
+//! Why requests are refused.
+
+use meridian_backend::StoreError;
+use meridian_model::Invalid;
+use std::time::Duration;
+
+/// Why a request is refused.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The request is invalid.
+    Invalid(Invalid),
+    /// The max number of searches is running.
+    TooMany {
+        /// Running searches.
+        running: usize,
+        /// When a slot is likely to be free.
+        retry: Duration,
+    },
+    /// Work of running searches waits too long for this server's processors.
+    Busy {
+        /// How long work has waited.
+        delay: Duration,
+        /// When to retry.
+        retry: Duration,
+    },
+    /// The client was refused before and retries earlier than it was asked to.
+    Early {
+        /// Time left until its slot.
+        retry: Duration,
+    },
+    /// The max number of saved searches exists.
+    TooManySaved {
+        /// That number.
+        most: usize,
+    },
+    /// The disk has no space for what was to be stored.
+    DiskFull(String),
+    /// An internal error.
+    Failed(String),
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Refusal {
+        match error.is_full() {
+            true => Refusal::DiskFull(error.to_string()),
+            false => Refusal::Failed(error.to_string()),
+        }
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Refusal::Invalid(invalid) => invalid.fmt(f),
+            Refusal::TooMany { running, .. } => write!(f, "{running} searches are running, the maximum"),
+            Refusal::Busy { delay, .. } => {
+                write!(f, "running searches wait {} ms for a processor", delay.as_millis())
+            }
+            Refusal::Early { retry } => {
+                write!(f, "the same request was refused before: retry in {} ms", retry.as_millis())
+            }
+            Refusal::TooManySaved { most } => write!(f, "there are {most} saved searches, the maximum"),
+            Refusal::DiskFull(why) | Refusal::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
+impl From<Invalid> for Refusal {
+    fn from(invalid: Invalid) -> Refusal {
+        Refusal::Invalid(invalid)
+    }
+}
