@@ -58,6 +58,11 @@ fn in_store(mut cursor: Cursor, part: u8) -> Cursor {
     cursor
 }
 
+fn pieces(rows: &PartialRows) -> Vec<PartialRows> {
+    let cursors = rows.cursors.chunks(7).enumerate();
+    cursors.map(|(i, c)| PartialRows { batch: rows.batch.slice(i * 7, c.len()), cursors: c.to_vec() }).collect()
+}
+
 /// Asks every partition for a page.
 fn ask(all: &Partitions, question: &Items) -> Vec<Shipped> {
     let parts = all.parts.iter().enumerate().map(|(i, part)| {
@@ -70,7 +75,8 @@ fn ask(all: &Partitions, question: &Items) -> Vec<Shipped> {
             let cursors = cursors.into_iter().map(|cursor| in_partition(cursor, i as u8)).collect();
             PartialRows { batch, cursors }
         });
-        let given: Vec<PartialRows> = given.collect();
+        // In small batches, so that partitions run out of one in the middle of another's.
+        let given: Vec<PartialRows> = given.flat_map(|rows| pieces(&rows)).collect();
         let summary = RowsSummary::from_arrow(&shipped(&rows.summary().to_arrow().unwrap())).unwrap();
         assert_eq!(summary, rows.summary());
         Shipped { rows: given.into_iter(), summary }
