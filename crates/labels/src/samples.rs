@@ -1,5 +1,7 @@
 //! A minimal model and images, for tests of this crate and its callers.
 
+#![allow(clippy::expect_used, reason = "what tests write to memory and folders of theirs cannot fail")]
+
 use super::ImageSettings;
 use image::{ImageFormat, Rgb, RgbImage};
 use std::io::Cursor;

@@ -91,7 +91,7 @@ fn pages(all: &Partitions, question: &Items) -> (Vec<String>, Option<u64>) {
     for page in 0.. {
         let mut rows = MergedRows::new(ask(all, &question), &question);
         let mut given = 0;
-        while let Some(hits) = rows.next() {
+        for hits in rows.by_ref() {
             let hits = hits.unwrap();
             assert!(hits.batch.rows() > 0 && hits.batch.rows() == hits.seqs.len());
             assert!(hits.distances.as_ref().is_none_or(|d| d.len() == hits.seqs.len()));

@@ -6,7 +6,7 @@
 use crate::world::{Event, START, batch, options, readable, schema};
 use meridian_model::IdRole;
 use meridian_store::seams::{
-    Clock, Disk, Failure, ManualClock, MemoryDisk, MemoryStorage, Random, Seam, Seams, SeededRandom, Storage,
+    Clock, Failure, ManualClock, MemoryDisk, MemoryStorage, Random, Seam, Seams, SeededRandom, Storage,
 };
 use meridian_store::{Collection, Settings, Store, Write, WriteError};
 use std::collections::BTreeMap;
