@@ -90,7 +90,7 @@ fn results_come_as_lines_and_the_end_says_what_each_source_gave() {
     meridian(&["search", "(flood", "--url", url]).ended(2).says(&["keywords", "not closed"]);
     meridian(&["search", "flood", "--provider", "bing", "--url", url])
         .ended(2)
-        .says(&["providers", "\"bing\" is not on"]);
+        .says(&["providers", "\"bing\" is not enabled here"]);
     meridian(&["search", "--near", "1", "--url", url]).ended(2).says(&["--near"]);
     meridian(&["search", "flood", "--url", "http://127.0.0.1:9"]).ended(3).says(&["cannot reach"]);
 }

@@ -114,7 +114,7 @@ async fn of_too_much_the_newest_is_told_and_that_the_rest_is_not() {
         let mut reader = search.outbox.read_kept();
         let gap = next(&mut reader).await;
         assert_eq!((gap["kind"].as_str(), gap["state"].as_str()), (Some("provider"), Some("error")), "{gap}");
-        assert!(gap["detail"].as_str().unwrap().starts_with("3 events of \"events\""), "{gap}");
+        assert!(gap["detail"].as_str().unwrap().starts_with("3 missed events of \"events\""), "{gap}");
         assert_eq!(told(&mut reader, expected.len()).await, expected);
         assert_eq!(json!(saved.status(&search))["dropped_events"], 3);
     }
@@ -134,7 +134,7 @@ async fn where_nobody_knows_what_was_looked_at_that_is_told() {
     assert!(saved.damaged().contains_key("looked"));
     let mut reader = saved.get(&search.id).unwrap().outbox.read_kept();
     let gap = next(&mut reader).await;
-    assert!(gap["detail"].as_str().unwrap().contains("is not known"), "{gap}");
+    assert!(gap["detail"].as_str().unwrap().contains("is unknown"), "{gap}");
     write(&world, &["flood two"]);
     assert_eq!(told(&mut reader, 1).await, ["flood two"]);
     stop(&saved).await;
