@@ -1,7 +1,7 @@
 //! Reads: which snapshot they use, and the types of their results.
 
 use meridian_model::{Batch, Layout, Projection, Schema, Seq};
-use meridian_query::{Hits, Place, QueryError, Stats};
+use meridian_query::{Cursor, Hits, QueryError, Stats};
 use meridian_store::{Problem, Snapshot, StoreError};
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub trait Rows: Iterator<Item = Result<Hits, QueryError>> + Send {
     fn number_matched(&self) -> Option<u64>;
 
     /// The start of the next page, once the iterator has ended; `None` if there are no more events.
-    fn next_page(&self) -> Option<&Place>;
+    fn next_page(&self) -> Option<&Cursor>;
 
     /// Whether the last events of the page were returned, as far as is known without a search for more.
     fn is_over(&self) -> bool;

@@ -57,12 +57,12 @@ pub use aggregate::{Aggregate, Aggregated, ByValue, FUNCTIONS_MAX, Function, Fun
 pub use by::BY_VALUES_MAX;
 pub use control::{CancelFlag, Control, Stats};
 pub use count::{CHEAP_EVENTS, count};
-pub use cursor::{Cursor, Cursor as Place, SortValue};
+pub use cursor::{Cursor, SortValue};
 pub use density::{DENSITY_CELLS_MAX, Density, DensityCounts, density};
 pub use error::QueryError;
 pub use explain::{Explanation, explain};
 pub use groups::TOTALS_MAX;
-pub use items::{Hits, Items, Order, Rows, Rows as Answer, SORTED_LIMIT_MAX, items, select};
+pub use items::{Hits, Items, Order, Rows, SORTED_LIMIT_MAX, items, select};
 pub use memory::Memory;
 pub use passages::{Passage, Passages, PassagesAnswer, object_of, passages};
 pub use rows::{ROWS_MAX, matching_rows};

@@ -214,7 +214,7 @@ fn next_token(
     state: &AppState,
     head: &Head,
     request: &ItemsRequest,
-    after: Option<&meridian_query::Place>,
+    after: Option<&meridian_query::Cursor>,
 ) -> Option<String> {
     after.map(|after| {
         Token {

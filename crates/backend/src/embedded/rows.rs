@@ -3,13 +3,13 @@
 use crate::read::{Changes, Head, PriorEvents, RowSink, Rows};
 use meridian_model::{Batch, Projection, Seq};
 use meridian_query::near::Chunks;
-use meridian_query::{Answer, Hits, Place, QueryError, Stats};
+use meridian_query::{Cursor, Hits, QueryError, Stats};
 use meridian_store::{Formers, Problem, Since, Snapshot, StoreError};
 
 /// The events of one snapshot as a stream.
 pub(super) struct LocalRows {
     pub(super) head: Head,
-    pub(super) answer: Answer,
+    pub(super) answer: meridian_query::Rows,
 }
 
 impl Iterator for LocalRows {
@@ -33,7 +33,7 @@ impl Rows for LocalRows {
         self.answer.number_matched()
     }
 
-    fn next_page(&self) -> Option<&Place> {
+    fn next_page(&self) -> Option<&Cursor> {
         self.answer.next_page()
     }
 
