@@ -66,6 +66,22 @@ export async function becomes(read, wanted, what) {
   assert.equal(last, wanted, what);
 }
 
+/** Waits until the page has been idle for a while: nothing loads, no question waits, the map is drawn. */
+export async function rest(target) {
+  // Idleness before the last act does not count: a question waits a moment before it is sent.
+  await target.evaluate(() => (window.calmSince = undefined));
+  await target.waitForFunction(
+    () => {
+      const map = window.meridianMap;
+      const calm = document.body.getAttribute('aria-busy') === 'false' && (!map || (map.loaded() && !map.isMoving()));
+      window.calmSince = calm ? (window.calmSince ?? performance.now()) : undefined;
+      return calm && performance.now() - window.calmSince > 600;
+    },
+    undefined,
+    { timeout: PATIENCE, polling: 50 },
+  );
+}
+
 /** Where a place lies in the window. */
 export const onScreen = (page, lng, lat) =>
   page.evaluate(

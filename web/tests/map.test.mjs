@@ -38,19 +38,7 @@ const shown = () => page.locator('#count').textContent();
 
 const counts = async (query, what) => becomes(shown, english.format(await countOf(query)), what);
 
-/** The page is at rest: nothing loads, no question waits. */
-async function rest(target = page) {
-  await target.waitForFunction(
-    () => {
-      const map = window.meridianMap;
-      const calm = document.body.getAttribute('aria-busy') === 'false' && (!map || (map.loaded() && !map.isMoving()));
-      window.calmSince = calm ? (window.calmSince ?? performance.now()) : undefined;
-      return calm && performance.now() - window.calmSince > 450;
-    },
-    undefined,
-    { timeout: PATIENCE, polling: 50 },
-  );
-}
+const rest = (target = page) => shared.rest(target);
 
 /** Opens the page at a view, as a link would. */
 async function show(hash) {

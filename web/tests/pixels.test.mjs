@@ -21,16 +21,7 @@ let browser;
 let page;
 const troubles = [];
 
-const rest = () =>
-  page.waitForFunction(
-    () => {
-      const calm = document.body.getAttribute('aria-busy') === 'false' && window.meridianMap?.loaded() && !window.meridianMap.isMoving();
-      window.calmSince = calm ? (window.calmSince ?? performance.now()) : undefined;
-      return calm && performance.now() - window.calmSince > 600;
-    },
-    undefined,
-    { timeout: PATIENCE, polling: 50 },
-  );
+const rest = () => shared.rest(page);
 
 async function show(hash) {
   await page.goto('about:blank');
