@@ -8,7 +8,7 @@ use crate::items;
 use crate::params::Params;
 use crate::params::crs;
 use crate::params::format::{self, Format, GROUPS};
-use crate::params::question::{self, Question};
+use crate::params::selection::{self, EventSelection};
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond::{self, Timing};
@@ -45,7 +45,7 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
         return Err(Problem::parameter("zone", "given without a window"));
     }
     if windows.is_some() {
-        question::has_time(&schema, "window")?;
+        selection::has_time(&schema, "window")?;
     }
     let empty = params.take_flag("empty")?;
     let by = params.take("by").map(|name| field(&schema, &name)).transpose()?;
@@ -54,9 +54,9 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
         return Err(Problem::parameter("explain", "explain=true is served as JSON only: leave out f=csv"));
     }
     let timeout = params.take_timeout()?;
-    let question = items::take_question(params, &schema)?;
-    let history = question.history;
-    let question = Aggregate { predicate: question.predicate, functions, windows, by, empty };
+    let selection = items::take_selection(params, &schema)?;
+    let history = selection.history;
+    let question = Aggregate { predicate: selection.predicate, functions, windows, by, empty };
 
     let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let admission = run.admission;
@@ -93,7 +93,7 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
 pub async fn density(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let schema = collection.schema();
-    question::has_place(&schema, "density")?;
+    selection::has_place(&schema, "density")?;
     let mut params = Params::parse(context.query.as_deref())?;
     json_only(&mut params)?;
     let width = side(&mut params, "width")?;
@@ -104,10 +104,10 @@ pub async fn density(State(state): State<AppState>, Path(name): Path<String>, co
     let grid_crs = params.clone().take("bbox-crs").map(|c| crs::parse("bbox-crs", &c)).transpose()?.unwrap_or_default();
     let bbox = params.clone().take("bbox").map(|text| crs::parse_bbox(&text, grid_crs)).transpose()?;
     let bbox = bbox.unwrap_or([-180.0, -90.0, 180.0, 90.0]);
-    let question = Question::take(&mut params, &schema)?;
-    params.finish_with(&question::queryable_names(&schema))?;
-    let history = question.history;
-    let question = meridian_query::Density { predicate: question.predicate, bbox, width, height };
+    let selection = EventSelection::take(&mut params, &schema)?;
+    params.finish_with(&selection::queryable_names(&schema))?;
+    let history = selection.history;
+    let question = meridian_query::Density { predicate: selection.predicate, bbox, width, height };
 
     let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let admission = run.admission;

@@ -7,7 +7,7 @@ use crate::links;
 use crate::params::Params;
 use crate::params::format::Format;
 use crate::params::page::{LIMIT_DEFAULT, LIMIT_MAX};
-use crate::params::question::{self, Question};
+use crate::params::selection::{self, EventSelection};
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond::{self, Timing};
@@ -35,9 +35,9 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
     let after = params.take("after").map(|text| meridian_query::object_of(&schema, &text, "after")).transpose();
     let after = after.map_err(|e| Problem::invalid_parameter("after", e))?;
     let timeout = params.take_timeout()?;
-    let question = Question::take(&mut params, &schema)?;
-    params.finish_with(&question::queryable_names(&schema))?;
-    let question = Passages { predicate: question.predicate, after, limit };
+    let selection = EventSelection::take(&mut params, &schema)?;
+    params.finish_with(&selection::queryable_names(&schema))?;
+    let question = Passages { predicate: selection.predicate, after, limit };
 
     let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
     let admission = run.admission;

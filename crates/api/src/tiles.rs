@@ -8,7 +8,7 @@ use crate::items;
 use crate::links::{self, MVT};
 use crate::params::Params;
 use crate::params::format::{self, Format, PAGES};
-use crate::params::question;
+use crate::params::selection;
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond::{self, Timing};
@@ -81,7 +81,7 @@ pub async fn tile(
     let (row, column) =
         (path_number(&row, last, "tile row")? as u32, path_number(&column, last, "tile column")? as u32);
     let schema = collection.schema();
-    question::has_place(&schema, "tiles")?;
+    selection::has_place(&schema, "tiles")?;
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
     match params.take("f").as_deref() {
@@ -91,7 +91,7 @@ pub async fn tile(
     let density = params.take_flag("density")?;
     let properties = crate::params::page::take_properties(&mut params, &schema)?;
     let fields = properties.map(|names| names.iter().filter_map(|n| schema.field_index(n)).collect());
-    let question = items::take_question(params, &schema)?;
+    let question = items::take_selection(params, &schema)?;
     let history = question.history;
     let question = Tile { predicate: question.predicate, z, row, column, layer: name, fields, density };
 

@@ -4,8 +4,8 @@ use crate::read::{At, Changes, Near, PriorEvents, Read, RowSink, Rows};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, Schema, Seq};
 use meridian_query::{
-    Aggregate, Aggregated, Control, Density, DensityCounts, Explanation, Items, Passages, PassagesAnswer, QueryError,
-    Tile, TileAnswer, Track, TrackAnswer,
+    Aggregate, Aggregated, Control, Density, DensityCounts, Explanation, Items, Passages, PassagesResult, QueryError,
+    Tile, TileResult, Track, TrackResult,
 };
 use meridian_store::seams::Random;
 use meridian_store::{CollectionStats, Deleted, Files, Settings, StoreError, Write, WriteError, Written};
@@ -119,13 +119,13 @@ pub trait Collection: Debug + Send + Sync {
     fn density(&self, at: At, question: &Density, control: &Control) -> Result<Read<DensityCounts>, QueryError>;
 
     /// A vector tile.
-    fn tile(&self, at: At, question: &Tile, control: &Control) -> Result<Read<TileAnswer>, QueryError>;
+    fn tile(&self, at: At, question: &Tile, control: &Control) -> Result<Read<TileResult>, QueryError>;
 
     /// The track of one object.
-    fn track(&self, at: At, question: &Track, control: &Control) -> Result<Read<TrackAnswer>, QueryError>;
+    fn track(&self, at: At, question: &Track, control: &Control) -> Result<Read<TrackResult>, QueryError>;
 
     /// Which objects passed, and when.
-    fn passages(&self, at: At, question: &Passages, control: &Control) -> Result<Read<PassagesAnswer>, QueryError>;
+    fn passages(&self, at: At, question: &Passages, control: &Control) -> Result<Read<PassagesResult>, QueryError>;
 
     /// Passes the events in a circle to a sink, nearest first, with their total number. If more than `rows_max` rows
     /// would have to be read, returns `false` and reads none, so that the caller can run it on another thread.

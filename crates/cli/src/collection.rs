@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub const TENANT: &str = "default";
 
 /// Where a collection is.
-pub struct Place {
+pub struct CollectionTarget {
     name: String,
     schema: Option<Arc<Schema>>,
     inner: Inner,
@@ -35,9 +35,9 @@ enum Inner {
     Server(Server, Cell<usize>),
 }
 
-impl Place {
+impl CollectionTarget {
     /// Opens the folder (making it where it is not there) or asks the server.
-    pub fn open(target: Target, name: &str) -> Result<Place, Failure> {
+    pub fn open(target: Target, name: &str) -> Result<CollectionTarget, Failure> {
         meridian_model::schema::validate_name("collection", name).map_err(|e| Failure::Usage(e.to_string()))?;
         let (schema, inner) = match target {
             Target::Folder(folder) => {
@@ -54,7 +54,7 @@ impl Place {
                 (schema.map(Arc::new), Inner::Server(server, Cell::new(usize::MAX)))
             }
         };
-        Ok(Place { name: name.to_owned(), schema, inner })
+        Ok(CollectionTarget { name: name.to_owned(), schema, inner })
     }
 
     /// The collection's schema; `None` where there is no such collection.

@@ -46,7 +46,7 @@ impl When {
     }
 
     /// Which transitions of an event a subscriber asks for: whether its object was inside before, and is inside now.
-    pub fn told(asked: &[When], was: bool, is: bool) -> Option<When> {
+    pub fn transition(asked: &[When], was: bool, is: bool) -> Option<When> {
         let when = match (was, is) {
             (false, true) if asked.contains(&When::Enter) => When::Enter,
             // Who does not ask for comings hears of them as of any other event inside.
@@ -175,8 +175,8 @@ mod tests {
             (true, false, Some(When::Exit)),
             (false, false, None),
         ] {
-            assert_eq!(When::told(&all, was, is), when);
-            let only = |one: When| When::told(&[one], was, is);
+            assert_eq!(When::transition(&all, was, is), when);
+            let only = |one: When| When::transition(&[one], was, is);
             assert_eq!(only(When::Enter), when.filter(|when| *when == When::Enter));
             assert_eq!(only(When::Inside), is.then_some(When::Inside));
             assert_eq!(only(When::Exit), when.filter(|when| *when == When::Exit));

@@ -42,5 +42,5 @@ pub use layout::{Layout, Projection};
 pub use memory::memory_of;
 pub use schema::{Field, FieldType, GeometryType, IdRole, Mode, Schema, TimeRole};
 pub use seq::{Seq, SeqLayout};
-pub use subscription::{Heard, Subscriber};
+pub use subscription::{Subscriber, WrittenBatch};
 pub use time::Interval;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// The events of one write, durable and visible.
 #[derive(Debug, Clone)]
-pub struct Heard {
+pub struct WrittenBatch {
     /// Tenant of the collection.
     pub tenant: Arc<str>,
     /// The collection that they were written to.
@@ -20,7 +20,7 @@ pub struct Heard {
     pub batch: Batch,
 }
 
-impl Heard {
+impl WrittenBatch {
     /// Sequence numbers of the events, by row.
     pub fn seqs(&self) -> Vec<Seq> {
         (0..self.batch.rows()).map(|row| Seq(self.first.0 + row as u64)).collect()
@@ -37,5 +37,5 @@ pub trait Subscriber: Send + Sync + Debug {
     fn listens(&self) -> bool;
 
     /// Takes note of a write.
-    fn hear(&self, heard: Heard);
+    fn notify(&self, written: WrittenBatch);
 }

@@ -64,12 +64,12 @@ pub use explain::{Explanation, explain};
 pub use groups::TOTALS_MAX;
 pub use items::{Hits, Items, Order, Rows, SORTED_LIMIT_MAX, items, select};
 pub use memory::Memory;
-pub use passages::{Passage, Passages, PassagesAnswer, object_of, passages};
+pub use passages::{Passage, Passages, PassagesResult, object_of, passages};
 pub use rows::{ROWS_MAX, matching_rows};
 pub use sort::{SORT_KEYS_MAX, SortKey, SortTarget, TEXT_BYTES_COMPARED};
 pub use tile::{
-    TILE_BYTES_MAX, TILE_CELLS, TILE_EVENTS_MAX, TILE_TEXT_BYTES_MAX, Tile, TileAnswer, TileKind, ZOOM_MAX, tile,
+    TILE_BYTES_MAX, TILE_CELLS, TILE_EVENTS_MAX, TILE_TEXT_BYTES_MAX, Tile, TileKind, TileResult, ZOOM_MAX, tile,
 };
 pub use token::{PartitionedToken, TOKEN_CHARS_MAX, Token, question_hash};
-pub use track::{TRACK_EVENTS_MAX, Track, TrackAnswer, TrackPoint, of_object, track};
+pub use track::{TRACK_EVENTS_MAX, Track, TrackPoint, TrackResult, of_object, track};
 pub use windows::{Window, Windows};

@@ -42,7 +42,7 @@ pub struct Passage {
 
 /// A page of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PassagesAnswer {
+pub struct PassagesResult {
     /// In order.
     pub passages: Vec<Passage>,
     /// Whether further objects follow.
@@ -70,7 +70,7 @@ pub(crate) fn object_field(schema: &Schema, parameter: &str) -> Result<usize, In
 }
 
 /// Answers a question for objects. Events that belong to none are left out.
-pub fn passages(snapshot: &Snapshot, question: &Passages, control: &Control) -> Result<PassagesAnswer, QueryError> {
+pub fn passages(snapshot: &Snapshot, question: &Passages, control: &Control) -> Result<PassagesResult, QueryError> {
     Ok(PartialPassages::of(snapshot, question, control)?.finish(question))
 }
 

@@ -77,7 +77,7 @@ pub enum TileKind {
 
 /// A tile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TileAnswer {
+pub struct TileResult {
     /// A Mapbox Vector Tile 2.1, not compressed; empty if nothing is there.
     pub bytes: Vec<u8>,
     /// Its content.
@@ -89,7 +89,7 @@ pub struct TileAnswer {
 }
 
 /// Answers a question for a tile.
-pub fn tile(snapshot: &Snapshot, question: &Tile, control: &Control) -> Result<TileAnswer, QueryError> {
+pub fn tile(snapshot: &Snapshot, question: &Tile, control: &Control) -> Result<TileResult, QueryError> {
     Ok(PartialTile::alone(snapshot, question, control)?.finish(question))
 }
 
@@ -126,13 +126,13 @@ impl PartialTile {
     }
 
     /// The tile.
-    pub fn finish(self, question: &Tile) -> TileAnswer {
+    pub fn finish(self, question: &Tile) -> TileResult {
         match self {
             PartialTile::Drawn(drawing) => {
                 let Drawing { drawn, layer, stats, .. } = *drawing;
                 let bytes = layer.into_tile();
                 let kind = if bytes.is_empty() { TileKind::Empty } else { TileKind::Events };
-                TileAnswer { bytes, kind, events: drawn, stats }
+                TileResult { bytes, kind, events: drawn, stats }
             }
             PartialTile::Counted(grid) => counted(grid, question),
         }
@@ -253,7 +253,7 @@ fn cells(
 }
 
 /// The tile of counts.
-fn counted(grid: PartialGrid, question: &Tile) -> TileAnswer {
+fn counted(grid: PartialGrid, question: &Tile) -> TileResult {
     let counts = grid.counts;
     let size = (EXTENT / TILE_CELLS) as i32;
     let mut layer = Layer::new(&question.layer);
@@ -266,7 +266,7 @@ fn counted(grid: PartialGrid, question: &Tile) -> TileAnswer {
     let bytes = layer.into_tile();
     let kind = if bytes.is_empty() { TileKind::Empty } else { TileKind::Density };
     let events = counts.iter().fold(0u64, |all, count| all.saturating_add(*count));
-    TileAnswer { bytes, kind, events, stats: grid.stats }
+    TileResult { bytes, kind, events, stats: grid.stats }
 }
 
 fn property(layer: &mut Layer, schema: &Schema, field: usize, column: &FieldColumn<'_>, row: usize) {

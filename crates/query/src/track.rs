@@ -44,7 +44,7 @@ pub struct TrackPoint {
 
 /// A track.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TrackAnswer {
+pub struct TrackResult {
     /// Places in order of time, then of sequence number.
     pub points: Vec<TrackPoint>,
     /// Events before simplification.
@@ -65,7 +65,7 @@ pub fn of_object(schema: &Schema, object: &str) -> Result<Predicate, Invalid> {
 }
 
 /// Answers a question for a track. Events without geometry are left out.
-pub fn track(snapshot: &Snapshot, question: &Track, control: &Control) -> Result<TrackAnswer, QueryError> {
+pub fn track(snapshot: &Snapshot, question: &Track, control: &Control) -> Result<TrackResult, QueryError> {
     PartialTrack::of(snapshot, question, control)?.finish(question, control)
 }
 

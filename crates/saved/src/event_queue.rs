@@ -1,6 +1,6 @@
 //! The bounded queue of new events between the store and the matcher. No write waits for it.
 
-use meridian_model::{Heard, Subscriber};
+use meridian_model::{Subscriber, WrittenBatch};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,13 +13,13 @@ pub(crate) struct EventQueue {
     listening: AtomicBool,
     queue: Mutex<Waiting>,
     changed: Condvar,
-    heard: AtomicU64,
+    received: AtomicU64,
     dropped: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    waiting: VecDeque<(u64, Heard)>,
+    waiting: VecDeque<(u64, WrittenBatch)>,
     bytes: usize,
     /// Number of the newest write received.
     newest: u64,
@@ -34,7 +34,7 @@ impl EventQueue {
             listening: AtomicBool::new(false),
             queue: Mutex::default(),
             changed: Condvar::new(),
-            heard: AtomicU64::new(0),
+            received: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         }
     }
@@ -50,12 +50,12 @@ impl EventQueue {
     }
 
     /// Waits for the next write and its number; `None` once the queue is stopped and empty.
-    pub(crate) fn next(&self) -> Option<(u64, Heard)> {
+    pub(crate) fn next(&self) -> Option<(u64, WrittenBatch)> {
         let mut queue = self.queue.lock();
         loop {
-            if let Some((number, heard)) = queue.waiting.pop_front() {
-                queue.bytes -= heard.batch.bytes();
-                return Some((number, heard));
+            if let Some((number, written)) = queue.waiting.pop_front() {
+                queue.bytes -= written.batch.bytes();
+                return Some((number, written));
             }
             if queue.stopped {
                 return None;
@@ -78,7 +78,7 @@ impl EventQueue {
 
     /// Events received, and events dropped because the queue was full.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.heard.load(Ordering::Relaxed), self.dropped.load(Ordering::Relaxed))
+        (self.received.load(Ordering::Relaxed), self.dropped.load(Ordering::Relaxed))
     }
 
     /// Bytes of queued events.
@@ -92,18 +92,18 @@ impl Subscriber for EventQueue {
         self.listening.load(Ordering::Acquire)
     }
 
-    fn hear(&self, heard: Heard) {
-        if *heard.tenant != *self.tenant {
+    fn notify(&self, written: WrittenBatch) {
+        if *written.tenant != *self.tenant {
             return;
         }
-        let (bytes, events) = (heard.batch.bytes(), heard.batch.rows() as u64);
+        let (bytes, events) = (written.batch.bytes(), written.batch.rows() as u64);
         let mut queue = self.queue.lock();
         if queue.stopped {
             return;
         }
         // Dropped writes are numbered too, so that numbers compare with `SavedSearch::since`.
         queue.newest += 1;
-        self.heard.fetch_add(events, Ordering::Relaxed);
+        self.received.fetch_add(events, Ordering::Relaxed);
         // A single larger write is accepted, as the store accepted it too.
         if queue.bytes + bytes > self.bytes_max && !queue.waiting.is_empty() {
             if self.dropped.fetch_add(events, Ordering::Relaxed) == 0 {
@@ -115,7 +115,7 @@ impl Subscriber for EventQueue {
         }
         queue.bytes += bytes;
         let number = queue.newest;
-        queue.waiting.push_back((number, heard));
+        queue.waiting.push_back((number, written));
         drop(queue);
         self.changed.notify_one();
     }

@@ -46,13 +46,13 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
         }
     }
     drop(catching_up);
-    while let Some((number, heard)) = event_queue.next() {
+    while let Some((number, written)) = event_queue.next() {
         // Weak, so that this thread does not keep a dropped server alive while it waits.
         let Some(saved) = saved.upgrade() else { return };
         // Writes before the creation of a saved search do not match it.
-        saved.process(&heard.collection, &heard.batch, &heard.seqs(), &|search, _| number > search.since);
+        saved.process(&written.collection, &written.batch, &written.seqs(), &|search, _| number > search.since);
         // Marked after processing: a crash in between repeats the events rather than losing them.
-        saved.progress.mark_processed(&heard.collection, heard.made, heard.first.position());
+        saved.progress.mark_processed(&written.collection, written.made, written.first.position());
     }
 }
 
@@ -162,7 +162,7 @@ fn passages(
         return;
     }
     let mut tell = |search: &Arc<SavedSearch>, was: bool, is: bool| {
-        let when = search.definition.when.as_deref().and_then(|asked| When::told(asked, was, is));
+        let when = search.definition.when.as_deref().and_then(|asked| When::transition(asked, was, is));
         matches.extend(when.map(|when| Match { search: search.clone(), when: Some(when), row }));
     };
     for search in moving {

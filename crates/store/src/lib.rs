@@ -60,7 +60,7 @@ pub use options::{Durability, Options, Settings, SettingsChange};
 pub use part::{CHUNK_ROWS, PartView, TimeOrder};
 pub use recovery::repair::Repair;
 pub use snapshot::Snapshot;
-pub use snapshot::former::Formers;
+pub use snapshot::prior::PriorEventReader;
 pub use snapshot::since::Since;
 pub use store::Store;
 pub use store::damaged::Damaged;

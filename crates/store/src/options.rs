@@ -31,7 +31,7 @@ pub struct Options {
     /// rows. Beyond it the Arrow rows that were unused longest go, and are read from GeoParquet.
     pub serving_bytes: u64,
     /// Min events of a segment that is archived (as GeoParquet) without being asked for.
-    pub rest_rows_min: u32,
+    pub archive_rows_min: u32,
     /// How long files that were listed for other programs stay, though a merge replaced them.
     pub files_memory: Duration,
     /// How long an idempotency key is remembered.
@@ -61,7 +61,7 @@ impl Options {
             segment_rows_max: 1 << 24,
             merge_rows_max: 1 << 25,
             serving_bytes: 64 << 30,
-            rest_rows_min: 1 << 16,
+            archive_rows_min: 1 << 16,
             files_memory: Duration::from_secs(3600),
             key_memory: Duration::from_secs(86_400),
             keys_max: 2_000_000,

@@ -17,7 +17,7 @@ use crate::params::Params;
 use crate::params::crs::{self, Crs};
 use crate::params::format::{self, EVENTS, Format};
 use crate::params::page::{self as paging, LIMIT_DEFAULT, LIMIT_MAX, LIMIT_STREAM_MAX};
-use crate::params::question::{self, Question};
+use crate::params::selection::{self, EventSelection};
 use crate::problem::{Kind, Problem, Result};
 use crate::reproject::reproject;
 use crate::request::Context;
@@ -67,15 +67,15 @@ impl ItemsRequest {
         let track = track::take(&mut params)?;
         let timeout = params.take_timeout()?;
         let token = params.take("token");
-        let question = Question::take(&mut params, &schema)?;
-        params.finish_with(&question::queryable_names(&schema))?;
+        let selection = EventSelection::take(&mut params, &schema)?;
+        params.finish_with(&selection::queryable_names(&schema))?;
 
         let limit = if format.is_bulk() { limit } else { Some(limit.unwrap_or(LIMIT_DEFAULT)) };
         let keys = sort.as_deref().map(|s| SortKey::parse(s, &schema)).transpose();
         let keys = keys.map_err(|e| Problem::invalid_parameter("sortby", e))?;
-        let history = question.history;
-        let order = order(&question, nearest, keys, limit)?;
-        let mut terms = question.terms;
+        let history = selection.history;
+        let order = order(&selection, nearest, keys, limit)?;
+        let mut terms = selection.terms;
         terms.extend(sort.map(|s| format!("sortby={s}")));
         terms.extend(nearest.map(|k| format!("nearest={k}")));
         let question_id = question_hash(std::iter::once(collection.name()).chain(terms.iter().map(String::as_str)));
@@ -86,7 +86,7 @@ impl ItemsRequest {
         let projection = meridian_query::select(&schema, names.as_deref())
             .map_err(|e| Problem::invalid_parameter("properties", e))?;
         let items = Items {
-            predicate: question.predicate,
+            predicate: selection.predicate,
             order,
             limit,
             after: token.as_ref().map(|t| t.after.clone()),
@@ -120,12 +120,12 @@ impl ItemsRequest {
 }
 
 fn order(
-    question: &Question,
+    selection: &EventSelection,
     nearest: Option<usize>,
     keys: Option<Vec<SortKey>>,
     limit: Option<usize>,
 ) -> Result<Order> {
-    match (question.near, keys) {
+    match (selection.near, keys) {
         (Some(_), Some(_)) => Err(Problem::parameter("sortby", "near= orders by distance: use one of the two")),
         (Some((lon, lat)), None) => Ok(Order::Near { lon, lat, k: nearest }),
         (None, _) if nearest.is_some() => Err(Problem::parameter("nearest", "given without near=longitude,latitude")),
@@ -229,14 +229,14 @@ fn next_token(
 
 /// The names that a filter may use, for messages.
 pub(crate) fn known(schema: &Schema) -> Vec<&str> {
-    question::queryable_names(schema)
+    selection::queryable_names(schema)
 }
 
 /// Parses the parameters that all queries share, and refuses any other.
-pub(crate) fn take_question(mut params: Params, schema: &Schema) -> Result<Question> {
-    let question = Question::take(&mut params, schema)?;
+pub(crate) fn take_selection(mut params: Params, schema: &Schema) -> Result<EventSelection> {
+    let selection = EventSelection::take(&mut params, schema)?;
     params.finish_with(&known(schema))?;
-    Ok(question)
+    Ok(selection)
 }
 
 /// The problem for an event that does not exist.

@@ -1,7 +1,7 @@
 //! Writing events: `POST /items`, and deletion by filter.
 
 use super::intake::Intake;
-use super::{known, room, take_question};
+use super::{known, room, take_selection};
 use crate::body::{self, Received};
 use crate::contract::{Deleted, LeftOut, Written as Receipt};
 use crate::entry::{Lease, Path};
@@ -171,7 +171,7 @@ pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, con
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
     let conditions = params.remaining().filter(|n| !["filter-lang", "history"].contains(n)).count();
-    let question = take_question(params, &schema)?;
+    let question = take_selection(params, &schema)?;
     if conditions == 0 {
         return Err(Problem::parameter(
             "filter",

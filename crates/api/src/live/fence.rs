@@ -53,7 +53,7 @@ impl Fence {
                     !passage.left.is_empty() || is && passage.entered.is_empty()
                 }
             };
-            transitions.extend(When::told(&self.reported, was, is).map(|when| (row as u32, when)));
+            transitions.extend(When::transition(&self.reported, was, is).map(|when| (row as u32, when)));
         }
         Ok(transitions)
     }

@@ -4,7 +4,7 @@ use super::not_yet;
 use crate::params::Params;
 use crate::params::crs::{self, Crs};
 use crate::params::page;
-use crate::params::question::{self, Question};
+use crate::params::selection::{self, EventSelection};
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use axum::http::HeaderName;
@@ -39,15 +39,15 @@ impl StreamRequest {
         let after = params.take("after");
         let when = params.take("when").map(|words| when(&words, &schema)).transpose()?;
         let radius = params.clone().take("radius").is_some();
-        let question = Question::take(&mut params, &schema)?;
-        params.finish_with(&question::queryable_names(&schema))?;
-        if question.near.is_some() && !radius {
+        let selection = EventSelection::take(&mut params, &schema)?;
+        params.finish_with(&selection::queryable_names(&schema))?;
+        if selection.near.is_some() && !radius {
             return Err(Problem::parameter(
                 "near",
                 "a stream is in the order of writing, not by distance: add radius=metres",
             ));
         }
-        if question.predicate.ids().is_some() {
+        if selection.predicate.ids().is_some() {
             return Err(Problem::parameter("id", "a stream cannot be limited to ids: read single events at items"));
         }
         let newest = Seq::end_of(collection.position());
@@ -64,7 +64,7 @@ impl StreamRequest {
             }
         };
         check_retained(collection, after)?;
-        Ok(StreamRequest { predicate: question.predicate, properties, crs, when, after })
+        Ok(StreamRequest { predicate: selection.predicate, properties, crs, when, after })
     }
 }
 

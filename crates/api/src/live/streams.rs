@@ -1,7 +1,7 @@
 //! The open streams, and their notification of new writes.
 
 use crate::state::AppState;
-use meridian_model::{Heard, Subscriber};
+use meridian_model::{Subscriber, WrittenBatch};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -75,8 +75,8 @@ impl Subscriber for EventStreams {
         self.open.load(Ordering::Acquire) > 0
     }
 
-    fn hear(&self, heard: Heard) {
-        if let Some(notifier) = self.notifiers.lock().get(&heard.collection) {
+    fn notify(&self, written: WrittenBatch) {
+        if let Some(notifier) = self.notifiers.lock().get(&written.collection) {
             notifier.send_replace(());
         }
     }

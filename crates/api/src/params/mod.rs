@@ -4,7 +4,7 @@ mod cql_text;
 pub mod crs;
 pub mod format;
 pub mod page;
-pub mod question;
+pub mod selection;
 
 use crate::problem::{Kind, Problem, Result};
 use percent_encoding::percent_decode_str;

@@ -8,8 +8,8 @@ use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, Projection, Schema, Seq};
 use meridian_query::near::{Circle, Walk};
 use meridian_query::{
-    Aggregate, Aggregated, Control, Density, DensityCounts, Explanation, Items, Passages, PassagesAnswer, QueryError,
-    Tile, TileAnswer, Track, TrackAnswer, browse,
+    Aggregate, Aggregated, Control, Density, DensityCounts, Explanation, Items, Passages, PassagesResult, QueryError,
+    Tile, TileResult, Track, TrackResult, browse,
 };
 use meridian_store::seams::Random;
 use meridian_store::{
@@ -174,15 +174,15 @@ impl Collection for Local {
         self.query(at, |snapshot| meridian_query::density(snapshot, question, control))
     }
 
-    fn tile(&self, at: At, question: &Tile, control: &Control) -> Result<Read<TileAnswer>, QueryError> {
+    fn tile(&self, at: At, question: &Tile, control: &Control) -> Result<Read<TileResult>, QueryError> {
         self.query(at, |snapshot| meridian_query::tile(snapshot, question, control))
     }
 
-    fn track(&self, at: At, question: &Track, control: &Control) -> Result<Read<TrackAnswer>, QueryError> {
+    fn track(&self, at: At, question: &Track, control: &Control) -> Result<Read<TrackResult>, QueryError> {
         self.query(at, |snapshot| meridian_query::track(snapshot, question, control))
     }
 
-    fn passages(&self, at: At, question: &Passages, control: &Control) -> Result<Read<PassagesAnswer>, QueryError> {
+    fn passages(&self, at: At, question: &Passages, control: &Control) -> Result<Read<PassagesResult>, QueryError> {
         self.query(at, |snapshot| meridian_query::passages(snapshot, question, control))
     }
 
@@ -233,7 +233,7 @@ impl Collection for Local {
     }
 
     fn prior_events(&self) -> Box<dyn PriorEvents> {
-        Box::new(self.collection.formers())
+        Box::new(self.collection.prior_events())
     }
 
     fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {

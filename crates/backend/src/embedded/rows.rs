@@ -4,7 +4,7 @@ use crate::read::{Changes, Head, PriorEvents, RowSink, Rows};
 use meridian_model::{Batch, Projection, Seq};
 use meridian_query::near::Chunks;
 use meridian_query::{Cursor, Hits, QueryError, Stats};
-use meridian_store::{Formers, Problem, Since, Snapshot, StoreError};
+use meridian_store::{PriorEventReader, Problem, Since, Snapshot, StoreError};
 
 /// The events of one snapshot as a stream.
 pub(super) struct LocalRows {
@@ -72,7 +72,7 @@ impl Changes for Since {
     }
 }
 
-impl PriorEvents for Formers {
+impl PriorEvents for PriorEventReader {
     fn object(&self, batch: &Batch, row: usize) -> Option<u64> {
         self.object(batch, row)
     }

@@ -1,7 +1,7 @@
 //! `meridian create`: an empty collection, or other settings of one that is there.
 
 use crate::args::{Target, TargetArgs, folder_exists};
-use crate::collection::Place;
+use crate::collection::CollectionTarget;
 use crate::failure::Failure;
 use crate::output::say;
 use crate::schema_arg;
@@ -56,7 +56,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         // A folder is made for a new collection only, and that needs a schema.
         folder_exists(folder, ", or a new collection's schema with --schema")?;
     }
-    let mut place = Place::open(target, name)?;
+    let mut place = CollectionTarget::open(target, name)?;
     match (place.schema(), schema) {
         (None, None) => {
             let missing = "expected the schema of a new collection, a file or a spec";

@@ -86,7 +86,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     count!(
         "store.rest_rows_min",
         "Min events of a segment that becomes GeoParquet by itself.",
-        store.rest_rows_min,
+        store.archive_rows_min,
         1,
         u64::from(u32::MAX)
     ),

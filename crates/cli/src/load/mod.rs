@@ -7,7 +7,7 @@ mod surplus;
 mod track;
 
 use crate::args::TargetArgs;
-use crate::collection::Place;
+use crate::collection::CollectionTarget;
 use crate::config;
 use crate::failure::Failure;
 use crate::output::say;
@@ -131,7 +131,7 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
     let durability = config::durability(&args.durability).map_err(|e| Failure::Usage(format!("--durability: {e}")))?;
     let settings = Settings { durability, ..Settings::default() };
     let rejects = RejectsFile::open(args)?;
-    let mut place = Place::open(args.target.resolve(), &args.collection)?;
+    let mut place = CollectionTarget::open(args.target.resolve(), &args.collection)?;
     let mut total = Counts::default();
     for path in &args.files {
         let source = Source::open(path, format)?;
@@ -174,7 +174,7 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
 
 /// The collection that an input goes into, made when the first batch of it has been read.
 struct Into<'a> {
-    place: &'a mut Place,
+    place: &'a mut CollectionTarget,
     schema: &'a Arc<Schema>,
     settings: &'a Settings,
     from: &'a str,

@@ -1,6 +1,6 @@
 //! An hour at one size: how many requests come, what they use, and how many of them are satisfied.
 
-use super::{Machine, Model, Part, Plan, Promise};
+use super::{Machine, Model, Part, Plan, ServiceLevel};
 use crate::simulate::{Scenario, events, pipeline, scan, settings};
 use toml::{Table, Value};
 
@@ -38,7 +38,7 @@ impl Plan {
             Model::Simulated(base) => self.simulate(base, size, part).map(Some),
             Model::Measured(machine) => {
                 let rate = part.rate().unwrap_or(0.0);
-                let keep = |promise| move |wait_s: Option<f64>| Promise::is_kept(promise, wait_s, wait_s);
+                let keep = |promise| move |wait_s: Option<f64>| ServiceLevel::is_kept(promise, wait_s, wait_s);
                 let keeps: Vec<_> = self.promise.iter().map(keep).collect();
                 let keeps: Vec<&dyn Fn(Option<f64>) -> bool> =
                     keeps.iter().map(|keep| keep as &dyn Fn(_) -> _).collect();
@@ -84,7 +84,7 @@ impl Plan {
 }
 
 impl Tally {
-    fn pipeline(&mut self, pipeline: &pipeline::Pipeline, promises: &[Promise]) {
+    fn pipeline(&mut self, pipeline: &pipeline::Pipeline, promises: &[ServiceLevel]) {
         let (trial, whole) = (pipeline::run(pipeline), pipeline.packets() as usize);
         self.span_s += pipeline.arrival.span_s();
         self.calls += trial.calls as f64;
@@ -97,7 +97,7 @@ impl Tally {
     }
 
     /// Clients of a tier ask again at once, so that they make as many requests as their waits leave room for. A scan is one answer.
-    fn tier(&mut self, tier: &scan::Tier, promises: &[Promise]) {
+    fn tier(&mut self, tier: &scan::Tier, promises: &[ServiceLevel]) {
         let mut waited_s = 0.0;
         scan::each(tier, &mut |ms| {
             let whole_s = Some(ms / 1e3);
@@ -108,7 +108,7 @@ impl Tally {
         self.span_s += waited_s / f64::from(tier.threads);
     }
 
-    fn request(&mut self, promises: &[Promise], first_s: Option<f64>, whole_s: Option<f64>) {
+    fn request(&mut self, promises: &[ServiceLevel], first_s: Option<f64>, whole_s: Option<f64>) {
         self.requests += 1.0;
         for (kept, promise) in self.kept.iter_mut().zip(promises) {
             *kept += f64::from(u8::from(promise.is_kept(first_s, whole_s)));

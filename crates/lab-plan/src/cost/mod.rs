@@ -45,7 +45,7 @@ pub struct Plan {
     /// What things cost.
     pub prices: Prices,
     /// Promises, each stricter than the one before.
-    pub promise: Vec<Promise>,
+    pub promise: Vec<ServiceLevel>,
     /// How requests arrive over a day.
     pub pattern: Vec<Pattern>,
 }
@@ -82,7 +82,7 @@ pub struct Prices {
 /// What a satisfied user gets.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Promise {
+pub struct ServiceLevel {
     /// Its name.
     pub name: String,
     /// The first packet comes within so many seconds.
@@ -202,7 +202,7 @@ impl Plan {
         if self.promise.is_empty() || self.pattern.is_empty() {
             return Err("expected at least one [[promise]] and one [[pattern]]".to_owned());
         }
-        self.promise.iter().try_for_each(Promise::check)?;
+        self.promise.iter().try_for_each(ServiceLevel::check)?;
         for pattern in &self.pattern {
             let hours: f64 = pattern.part.iter().map(|part| part.hours).sum();
             if pattern.part.iter().any(|part| part.hours <= 0.0) || (hours - 24.0).abs() > 1e-6 {
@@ -269,7 +269,7 @@ impl Part {
     }
 }
 
-impl Promise {
+impl ServiceLevel {
     fn check(&self) -> Result<(), String> {
         let times = [self.first_s, self.whole_s];
         let sound = times.iter().flatten().all(|s| *s > 0.0) && times.iter().any(Option::is_some);

@@ -2,7 +2,7 @@
 
 use super::again::Again;
 use crate::record::{Micros, Outcome, Phase, Record};
-use crate::stats::mode::Felt;
+use crate::stats::mode::RequestTiming;
 use crate::stats::slope::{Line, Sums};
 use crate::stats::{Estimate, percentile};
 use hdrhistogram::Histogram;
@@ -41,7 +41,7 @@ pub(super) struct Digest {
     /// What each stretch of time brought.
     pub(super) flow: Flow,
     /// Measured requests of each trial, target and population, for its modes.
-    pub(super) courses: BTreeMap<CourseKey, Vec<Felt>>,
+    pub(super) courses: BTreeMap<CourseKey, Vec<RequestTiming>>,
     /// How many of them there were; no more than [`COURSES_MAX`] are kept.
     pub(super) in_courses: usize,
     /// By target and population, what was asked again after the load.
@@ -351,7 +351,7 @@ impl Digest {
         if let Some(detail) = record.detail.as_ref().filter(|_| record.outcome != Outcome::Sound) {
             *self.reasons.entry(detail.clone()).or_insert(0) += 1;
         }
-        if let Some(felt) = Felt::of(record) {
+        if let Some(felt) = RequestTiming::of(record) {
             if self.in_courses < COURSES_MAX {
                 self.courses.entry((record.trial, record.target, record.population)).or_default().push(felt);
             }

@@ -5,7 +5,7 @@ use super::pictures::{Picture, series_name, time_axis};
 use super::words::{count, courses, summed};
 use crate::folder::Run;
 use crate::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, label};
-use crate::stats::mode::{Course, Felt, Mode, Stretch};
+use crate::stats::mode::{Course, Mode, RequestTiming, Stretch};
 
 /// Trials of a series that are drawn, and points of all of them.
 const TRIALS_MAX: usize = 12;
@@ -44,7 +44,7 @@ pub(super) fn modes(run: &Run, digest: &Digest) -> Vec<Picture> {
     out
 }
 
-fn drawn(name: &str, course: &Course, felt: &[Felt], most: usize) -> Option<(Plot, String)> {
+fn drawn(name: &str, course: &Course, felt: &[RequestTiming], most: usize) -> Option<(Plot, String)> {
     let points: Vec<(f64, f64)> = felt.iter().filter_map(|one| Some((one.intended as f64, one.wait? as f64))).collect();
     if points.len() < 3 {
         return None;
@@ -123,7 +123,7 @@ fn bands(stretches: &[Stretch], narrow: f64) -> Vec<(Mode, f64, f64)> {
 struct Due(Vec<(u32, f64)>);
 
 impl Due {
-    fn of(felt: &[Felt]) -> Due {
+    fn of(felt: &[RequestTiming]) -> Due {
         let mut due: Vec<(u32, f64)> = felt.iter().map(|one| (one.n, one.intended as f64)).collect();
         due.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         Due(due)

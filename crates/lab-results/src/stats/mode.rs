@@ -33,7 +33,7 @@ impl Mode {
 
 /// What a user felt of one request.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Felt {
+pub struct RequestTiming {
     /// The request's number.
     pub n: u32,
     /// Which try.
@@ -46,13 +46,13 @@ pub struct Felt {
     pub answered: Option<Micros>,
 }
 
-impl Felt {
+impl RequestTiming {
     /// Of a measured request. What was refused or never sent is left out, because it did not wait.
-    pub fn of(record: &Record) -> Option<Felt> {
+    pub fn of(record: &Record) -> Option<RequestTiming> {
         let waited = record.phase == Phase::Measured && !matches!(record.outcome, Outcome::Refused | Outcome::NotSent);
         let Record { n, attempt, intended, .. } = *record;
         let wait = record.to_something();
-        waited.then(|| Felt { n, attempt, intended, wait, answered: wait.map(|wait| record.wanted() + wait) })
+        waited.then(|| RequestTiming { n, attempt, intended, wait, answered: wait.map(|wait| record.wanted() + wait) })
     }
 
     pub(super) fn due_s(&self) -> f64 {
@@ -125,11 +125,11 @@ const NEAR: f64 = 0.05;
 /// sound one that holds none; what was refused or never sent is left out, because it did not wait. Growth is claimed where its interval lies above zero and it adds at least a
 /// tenth of the first waits over the trial, or over a stretch of it: less is not felt.
 pub fn of(records: &[Record]) -> Course {
-    course(records.iter().filter_map(Felt::of).collect())
+    course(records.iter().filter_map(RequestTiming::of).collect())
 }
 
 /// The same of what is kept of records.
-pub fn course(mut felt: Vec<Felt>) -> Course {
+pub fn course(mut felt: Vec<RequestTiming>) -> Course {
     felt.sort_by_key(|one| (one.n, one.attempt));
     let first_failure = felt.iter().find(|one| one.wait.is_none()).map(|one| one.n);
     let stalls = stall::of(&felt);
@@ -154,16 +154,16 @@ fn grows(line: Option<slope::Line>, points: &[(f64, f64)]) -> bool {
     })
 }
 
-fn stretches(felt: &[Felt], caught: &[bool]) -> Vec<Stretch> {
+fn stretches(felt: &[RequestTiming], caught: &[bool]) -> Vec<Stretch> {
     let mut out: Vec<Stretch> = Vec::new();
-    let both: Vec<(Felt, bool)> = felt.iter().copied().zip(caught.iter().copied()).collect();
+    let both: Vec<(RequestTiming, bool)> = felt.iter().copied().zip(caught.iter().copied()).collect();
     for part in both.chunk_by(|a, b| (a.0.wait.is_some(), a.1) == (b.0.wait.is_some(), b.1)) {
-        let run: Vec<Felt> = part.iter().map(|(one, _)| *one).collect();
+        let run: Vec<RequestTiming> = part.iter().map(|(one, _)| *one).collect();
         if part[0].1 {
             out.push(stall::stretch(&run));
             continue;
         }
-        let points: Vec<(f64, f64)> = run.iter().filter_map(Felt::point).collect();
+        let points: Vec<(f64, f64)> = run.iter().filter_map(RequestTiming::point).collect();
         // Of a run that got nothing there is no point, and so no break.
         let mut from = 0;
         for to in breaks(&points).into_iter().chain([run.len()]) {
@@ -189,7 +189,8 @@ fn stretches(felt: &[Felt], caught: &[bool]) -> Vec<Stretch> {
             from = to;
         }
     }
-    let ends: Vec<f64> = out.iter().skip(1).map(|next| next.start_s).chain(felt.last().map(Felt::due_s)).collect();
+    let ends: Vec<f64> =
+        out.iter().skip(1).map(|next| next.start_s).chain(felt.last().map(RequestTiming::due_s)).collect();
     out.iter_mut().zip(ends).for_each(|(stretch, end)| stretch.end_s = end);
     out
 }
@@ -237,7 +238,7 @@ fn rest(points: &[(f64, f64)]) -> f64 {
         .map_or(0.0, |line| points.iter().map(|(x, y)| (y - line.intercept - line.slope.value * x).powi(2)).sum())
 }
 
-fn bursts(felt: &[Felt]) -> Vec<Burst> {
+fn bursts(felt: &[RequestTiming]) -> Vec<Burst> {
     let mut out: Vec<Burst> = Vec::new();
     let (mut after_n, mut open) = (0, false);
     for one in felt {

@@ -4,7 +4,7 @@
 //! short ones: no percentile but the last shows it, and no line through the waits rises. What tells it is when answers
 //! come: none for a long time, then those to all that waited meanwhile.
 
-use super::mode::{Felt, Mode, Stretch};
+use super::mode::{Mode, RequestTiming, Stretch};
 use crate::record::Micros;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ const RARE: usize = 3;
 const MAX_STALLS: usize = 50;
 
 /// Finds the stalls of a trial by when its requests were due and answered, in the order of their time.
-pub(super) fn of(felt: &[Felt]) -> Vec<Stall> {
+pub(super) fn of(felt: &[RequestTiming]) -> Vec<Stall> {
     let mut answers: Vec<(Micros, Micros)> =
         felt.iter().filter_map(|one| Some((one.answered?, one.intended))).collect();
     answers.sort_unstable();
@@ -81,7 +81,7 @@ fn gaps(answers: &[(Micros, Micros)], first: Micros) -> Vec<(Micros, Micros)> {
 
 /// From how long on a gap is unusual. What is usual between two answers: half of the trial's time passes in gaps as long at most. Where requests are few, so that gaps are those of
 /// their arrivals, what three quarters of them wait. The lesser of both, so many times over; `None` where there is too little to tell.
-fn unusual(felt: &[Felt], answers: &[(Micros, Micros)]) -> Option<f64> {
+fn unusual(felt: &[RequestTiming], answers: &[(Micros, Micros)]) -> Option<f64> {
     let mut between: Vec<Micros> = answers.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     let mut waits: Vec<Micros> = felt.iter().filter_map(|one| one.wait).collect();
     if waits.len() < 10 {
@@ -101,7 +101,7 @@ fn unusual(felt: &[Felt], answers: &[(Micros, Micros)]) -> Option<f64> {
 
 /// Of each request, in the order of their numbers, whether a stall held it up: it was due before the end and answered after it, or
 /// it came while what had gathered was worked off, for as long as the stall was at most.
-pub(super) fn caught(felt: &[Felt], stalls: &[Stall]) -> Vec<bool> {
+pub(super) fn caught(felt: &[RequestTiming], stalls: &[Stall]) -> Vec<bool> {
     let mut out = vec![false; felt.len()];
     let mut waits: Vec<Micros> = felt.iter().filter_map(|one| one.wait).collect();
     waits.sort_unstable();
@@ -110,10 +110,10 @@ pub(super) fn caught(felt: &[Felt], stalls: &[Stall]) -> Vec<bool> {
     let us = |s: f64| (s * 1e6).round() as Micros;
     for stall in stalls {
         let (from, to) = (us(stall.start_s), us(stall.end_s()));
-        let held = |one: &Felt| one.intended >= from - usual && one.intended < to && one.answered >= Some(to);
+        let held = |one: &RequestTiming| one.intended >= from - usual && one.intended < to && one.answered >= Some(to);
         let Some(first) = felt.iter().position(held) else { continue };
         let end = first + felt[first..].iter().take_while(|one| one.intended < to).count();
-        let late = |one: &&Felt| one.intended < to + (to - from) && one.wait.is_none_or(|wait| wait > usual);
+        let late = |one: &&RequestTiming| one.intended < to + (to - from) && one.wait.is_none_or(|wait| wait > usual);
         let end = end + felt[end..].iter().take_while(late).count();
         out[first..end].iter_mut().zip(&felt[first..end]).for_each(|(caught, one)| *caught = one.wait.is_some());
     }
@@ -121,7 +121,7 @@ pub(super) fn caught(felt: &[Felt], stalls: &[Stall]) -> Vec<bool> {
 }
 
 /// What a stall held up, as one stretch.
-pub(super) fn stretch(run: &[Felt]) -> Stretch {
+pub(super) fn stretch(run: &[RequestTiming]) -> Stretch {
     let requests = u32::try_from(run.len()).unwrap_or(u32::MAX);
     Stretch { mode: Mode::Stall, from_n: run[0].n, requests, start_s: run[0].due_s(), end_s: 0.0, growth: None }
 }

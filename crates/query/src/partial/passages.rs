@@ -4,7 +4,7 @@ use super::WireError;
 use super::envelope::Kind;
 use crate::aggregate::ByValue;
 use crate::control::Stats;
-use crate::passages::{Passage, Passages, PassagesAnswer};
+use crate::passages::{Passage, Passages, PassagesResult};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, LargeStringArray, RecordBatch, UInt64Array};
@@ -34,11 +34,11 @@ impl PartialPassages {
     }
 
     /// The answer.
-    pub fn finish(self, question: &Passages) -> PassagesAnswer {
+    pub fn finish(self, question: &Passages) -> PassagesResult {
         let more = self.found.len() > question.limit;
         let given = self.found.into_iter().take(question.limit);
         let passages = given.map(|(object, (count, first, last))| Passage { object, count, first, last }).collect();
-        PassagesAnswer { passages, more, stats: self.stats }
+        PassagesResult { passages, more, stats: self.stats }
     }
 
     /// As an Arrow record batch: a row for each object.

@@ -6,7 +6,7 @@ use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::memory::Share;
 use crate::simplify::keep_on_sphere;
-use crate::track::{POINT_BYTES, TRACK_EVENTS_MAX, Track, TrackAnswer, TrackPoint};
+use crate::track::{POINT_BYTES, TRACK_EVENTS_MAX, Track, TrackPoint, TrackResult};
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Float64Array, Int64Array, RecordBatch, UInt64Array};
 use meridian_model::{Invalid, Seq};
@@ -42,7 +42,7 @@ impl PartialTrack {
     }
 
     /// The answer: places in order of time, those left out that the question does not want.
-    pub fn finish(self, question: &Track, control: &Control) -> Result<TrackAnswer, QueryError> {
+    pub fn finish(self, question: &Track, control: &Control) -> Result<TrackResult, QueryError> {
         let PartialTrack { mut points, stats, .. } = self;
         points.sort_unstable_by_key(|p| (p.time, p.seq));
         let events = points.len() as u64;
@@ -52,7 +52,7 @@ impl PartialTrack {
             let mut kept = keep_on_sphere(&line, tolerance_m, &|| control.check())?.into_iter();
             points.retain(|_| kept.next().unwrap_or(true));
         }
-        Ok(TrackAnswer { points, events, stats })
+        Ok(TrackResult { points, events, stats })
     }
 
     /// As an Arrow record batch: a row for each place.

@@ -12,7 +12,7 @@ use meridian_model::filter::Predicate;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 
-fn ask(world: &World, filter: &Filter, z: u8, row: u32, column: u32) -> crate::TileAnswer {
+fn ask(world: &World, filter: &Filter, z: u8, row: u32, column: u32) -> crate::TileResult {
     let question = Tile {
         predicate: filter.predicate(world),
         z,

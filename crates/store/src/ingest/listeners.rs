@@ -1,7 +1,7 @@
 //! Subscribers to what is written.
 
 use crate::catalog::manifest::Manifest;
-use meridian_model::{Batch, Heard, Seq, Subscriber};
+use meridian_model::{Batch, Seq, Subscriber, WrittenBatch};
 use parking_lot::RwLock;
 use std::sync::Arc;
 
@@ -28,9 +28,9 @@ impl Listeners {
         for (position, batch) in written {
             let first = Seq::new(position, 0);
             let (tenant, collection) = (tenant.clone(), collection.clone());
-            let heard = Heard { tenant, collection, made: of.created, first, batch };
+            let write = WrittenBatch { tenant, collection, made: of.created, first, batch };
             for subscriber in self.0.read().iter().filter(|subscriber| subscriber.listens()) {
-                subscriber.hear(heard.clone());
+                subscriber.notify(write.clone());
             }
         }
     }

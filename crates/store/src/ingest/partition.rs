@@ -153,7 +153,7 @@ impl Partition {
         }
         // Whatever can fail without the disk fails before the log has the group.
         let position = stage.next - 1;
-        let heard = if self.shared.listeners.any() { stage.written() } else { Vec::new() };
+        let written = if self.shared.listeners.any() { stage.written() } else { Vec::new() };
         let staging = match stage.finish(self.shared.cache.number_part()) {
             Ok(staging) => staging,
             Err(e) => return fail_stored(answers, || WriteError::Refused(e.to_string())),
@@ -194,7 +194,7 @@ impl Partition {
         self.shared.counters.add_groups(1);
         self.apply(staging, position);
         // Told last: a subscriber that asks at once finds what it was told of.
-        self.shared.listeners.tell(&self.manifest, heard);
+        self.shared.listeners.tell(&self.manifest, written);
         answers
     }
 

@@ -263,7 +263,7 @@ impl Partition {
         let rows_max = self.shared.options.merge_rows_max / RUNS_MERGED as u64;
         let due = |e: &Entry, meta: &SegmentEntry| {
             meta.archive.is_none()
-                && meta.rows >= self.shared.options.rest_rows_min
+                && meta.rows >= self.shared.options.archive_rows_min
                 && (quiet || u64::from(meta.rows) > rows_max)
                 && !self.frozen.contains(&e.part.number)
                 && !self.unmergeable.contains(&e.part.number)

@@ -10,7 +10,7 @@
 //!   The quiet asked for is several times what the merge takes, so a trickle of writes cannot keep it busy.
 //! - **Merge of segments**: those that `choice.rs` chooses. A run of which a third is dead is written anew by itself (a
 //!   memory tree as well), and a segment of which nothing is left is dropped without being read.
-//! - **Archive**: a segment of `rest_rows_min` rows is written as GeoParquet once writers have been quiet for
+//! - **Archive**: a segment of `archive_rows_min` rows is written as GeoParquet once writers have been quiet for
 //!   [`ARCHIVE_QUIET_US`], or at once if no merge will touch it any more. Smaller ones only when the files are listed.
 //!
 //! The work ends: the ranges of what a merge writes are apart, so no stretch of time is covered by more runs than before,

@@ -1,11 +1,11 @@
 //! What reads: snapshots, and how long one can be had again.
 //!
-//! Start here. `since.rs` reads what was written after a position, `former.rs` where an object was before, and
+//! Start here. `since.rs` reads what was written after a position, `prior.rs` where an object was before, and
 //! `open.rs` opens a snapshot of a collection that another process writes.
 
-pub(crate) mod former;
 pub(crate) mod horizon;
 mod open;
+pub(crate) mod prior;
 pub(crate) mod since;
 
 use crate::error::{Problem, StoreError};

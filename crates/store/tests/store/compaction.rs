@@ -34,7 +34,7 @@ fn run(pattern: Pattern, merge_rows_max: u64, seed: u64) -> (CollectionStats, f6
     let random = SeededRandom::new(seed);
     let mut world = World::new();
     world.options.segment_rows_min = 256;
-    world.options.rest_rows_min = 4096;
+    world.options.archive_rows_min = 4096;
     world.options.merge_rows_max = merge_rows_max;
     let (store, c) = world.with_collection(IdRole::Made);
     let (mut next, mut depths, mut flushes) = (0, 0, 0);

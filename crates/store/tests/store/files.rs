@@ -208,7 +208,7 @@ fn a_field_added_later_is_null_in_files_written_before() {
 #[test]
 fn quiet_segments_come_to_rest_by_themselves() {
     let mut world = World::new();
-    world.options.rest_rows_min = 1000;
+    world.options.archive_rows_min = 1000;
     world.options.segment_rows_min = 10_000;
     let (_store, c) = world.with_collection(IdRole::Given);
     c.write(Write::new(batch(&c.schema(), &events(0, 5000)))).unwrap();

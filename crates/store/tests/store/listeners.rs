@@ -1,24 +1,24 @@
-//! Who hears of what is written.
+//! Subscribers are notified of what is written.
 
 use crate::world::{Event, World, batch};
-use meridian_model::{Heard, IdRole, Subscriber};
+use meridian_model::{IdRole, Subscriber, WrittenBatch};
 use meridian_store::{Write, WriteError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 #[derive(Debug, Default)]
-struct Ears {
+struct Recorder {
     open: AtomicBool,
-    heard: Mutex<Vec<Heard>>,
+    written: Mutex<Vec<WrittenBatch>>,
 }
 
-impl Subscriber for Ears {
+impl Subscriber for Recorder {
     fn listens(&self) -> bool {
         self.open.load(Ordering::SeqCst)
     }
 
-    fn hear(&self, heard: Heard) {
-        self.heard.lock().unwrap().push(heard);
+    fn notify(&self, written: WrittenBatch) {
+        self.written.lock().unwrap().push(written);
     }
 }
 
@@ -30,11 +30,11 @@ fn events(from: i64, to: i64) -> Vec<Event> {
 fn every_acknowledged_write_is_heard_once_in_order_and_nothing_else_is() {
     let world = World::new();
     let (store, c) = world.with_collection(IdRole::Given);
-    let ears = Arc::new(Ears::default());
-    store.subscribe(ears.clone());
+    let recorder = Arc::new(Recorder::default());
+    store.subscribe(recorder.clone());
     c.write(Write::new(batch(&c.schema(), &events(0, 10)))).unwrap();
-    assert!(ears.heard.lock().unwrap().is_empty(), "nobody listened");
-    ears.open.store(true, Ordering::SeqCst);
+    assert!(recorder.written.lock().unwrap().is_empty(), "nobody listened");
+    recorder.open.store(true, Ordering::SeqCst);
 
     let acknowledged = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -44,8 +44,8 @@ fn every_acknowledged_write_is_heard_once_in_order_and_nothing_else_is() {
                 for n in 0..20 {
                     let from = writer * 1000 + n * 5;
                     let write = Write::new(batch(&c.schema(), &events(from, from + 5))).with_key(format!("k{from}"));
-                    let written = c.write(write.clone()).unwrap();
-                    acknowledged.lock().unwrap().push((written.first, from));
+                    let outcome = c.write(write.clone()).unwrap();
+                    acknowledged.lock().unwrap().push((outcome.first, from));
                     // The same once more, and ids that are there already: neither is a write.
                     assert_eq!(c.write(write).unwrap().duplicates, 5);
                     let taken = c.write(Write::new(batch(&c.schema(), &events(from, from + 1))));
@@ -60,15 +60,15 @@ fn every_acknowledged_write_is_heard_once_in_order_and_nothing_else_is() {
 
     let mut acknowledged = acknowledged.into_inner().unwrap();
     acknowledged.sort_unstable();
-    let heard = ears.heard.lock().unwrap();
-    let told: Vec<_> = heard
+    let written = recorder.written.lock().unwrap();
+    let notified: Vec<_> = written
         .iter()
-        .map(|heard| {
-            assert_eq!((&*heard.tenant, &*heard.collection), ("t", "c"));
-            let first = heard.batch.id_of(0, heard.first);
-            assert_eq!(heard.seqs().len(), heard.batch.rows());
-            (heard.first, first.strip_prefix("id-").unwrap().parse().unwrap())
+        .map(|written| {
+            assert_eq!((&*written.tenant, &*written.collection), ("t", "c"));
+            let first = written.batch.id_of(0, written.first);
+            assert_eq!(written.seqs().len(), written.batch.rows());
+            (written.first, first.strip_prefix("id-").unwrap().parse().unwrap())
         })
         .collect();
-    assert_eq!(told, acknowledged);
+    assert_eq!(notified, acknowledged);
 }

@@ -122,7 +122,7 @@ fn the_event_before_another_is_the_newest_of_those_written_earlier() {
                 }
             }
         }
-        let formers = c.formers();
+        let prior = c.prior_events();
         let mut columns = Projection::none(&c.snapshot().layout);
         columns.add_time(&c.snapshot().layout, &c.schema());
         for _ in 0..600 {
@@ -130,9 +130,9 @@ fn the_event_before_another_is_the_newest_of_those_written_earlier() {
             let earlier = written.iter().filter(|event| event.0 == ship && ship % 17 != 0 && event.2 < seq);
             let expected = earlier.map(|(_, at, seq)| (START + at * DAY / 10, *seq)).max();
             let one = batch(&c.schema(), kind, &[(ship, at)]);
-            let found = formers.before(&one, 0, seq, &columns).unwrap();
+            let found = prior.before(&one, 0, seq, &columns).unwrap();
             assert_eq!(found.map(|(batch, seq)| (batch.interval(0).1, seq)), expected, "ship {ship} before {seq}");
-            assert_eq!(formers.object(&one, 0).is_none(), ship % 17 == 0);
+            assert_eq!(prior.object(&one, 0).is_none(), ship % 17 == 0);
         }
     }
 }

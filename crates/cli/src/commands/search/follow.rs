@@ -4,7 +4,7 @@
 //! queue to this one, which prints it.
 
 use super::interrupt::at_interrupt;
-use super::packets::{Came, Packets};
+use super::packets::{Packets, StreamEvent};
 use super::saved::Saved;
 use super::show::Show;
 use super::{SearchArgs, server_of};
@@ -35,8 +35,8 @@ pub struct FollowArgs {
 }
 
 /// What there is to do next.
-enum Heard {
-    Came(Came),
+enum FollowEvent {
+    Stream(StreamEvent),
     Failed(Failure),
     /// The user wants it to end.
     Stop,
@@ -65,10 +65,10 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
         ));
     }
     let (_, server) = server_of(args)?;
-    let (send, heard) = sync_channel(1);
+    let (send, events) = sync_channel(1);
     let stop = send.clone();
     // Before anything is saved, so that an interrupt counts then too. A failed send means that the program is ending.
-    at_interrupt(move || drop(stop.send(Heard::Stop)))?;
+    at_interrupt(move || drop(stop.send(FollowEvent::Stop)))?;
     let saved = Saved::of(&server, &args.following, question)?;
     let mut show = Show::new(&args.format, &Value::Null);
     show.say(&match saved.passing {
@@ -78,61 +78,61 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
     let (reader, id, after) = (server.clone(), saved.id.clone(), args.following.after);
     std::thread::spawn(move || read(&reader, &id, after, &send));
     let mut progress = Progress::default();
-    let outcome = follow(&heard, &mut progress, &mut show);
+    let outcome = follow(&events, &mut progress, &mut show);
     show.end();
     let outcome = outcome.and(match progress.lacks {
         true => Err(Failure::Bad("this may not be all: what did not come is told above".to_owned())),
         false => Ok(()),
     });
-    eprintln!("{}: {}", show.told(), farewell(&server, &saved, &progress));
+    eprintln!("{}: {}", show.count(), farewell(&server, &saved, &progress));
     outcome
 }
 
 /// Hands on what comes of the stream, until it fails or the reader is gone.
-fn read(server: &Server, id: &str, after: Option<u64>, send: &SyncSender<Heard>) {
+fn read(server: &Server, id: &str, after: Option<u64>, send: &SyncSender<FollowEvent>) {
     let path = ["saved-searches", id, "packets"];
     let mut packets = Packets::of_saved(server, &path, after);
     loop {
-        let (heard, last) = match packets.next() {
-            Ok(came) => {
-                let last = matches!(&came, Came::Packet(packet) if packet["kind"] == "complete");
-                (Heard::Came(came), last)
+        let (event, last) = match packets.next() {
+            Ok(event) => {
+                let last = matches!(&event, StreamEvent::Packet(packet) if packet["kind"] == "complete");
+                (FollowEvent::Stream(event), last)
             }
-            Err(failure) => (Heard::Failed(failure), true),
+            Err(failure) => (FollowEvent::Failed(failure), true),
         };
-        if send.send(heard).is_err() || last {
+        if send.send(event).is_err() || last {
             return;
         }
     }
 }
 
 /// Prints what comes until the user, the saved search or the reader of the output ends it.
-fn follow(heard: &Receiver<Heard>, progress: &mut Progress, show: &mut Show) -> Result<(), Failure> {
+fn follow(events: &Receiver<FollowEvent>, progress: &mut Progress, show: &mut Show) -> Result<(), Failure> {
     while !show.reader_has_gone() {
-        let packet = match heard.recv() {
-            Ok(Heard::Came(Came::Packet(packet))) => packet,
-            Ok(Heard::Came(Came::Broke(why))) => {
+        let packet = match events.recv() {
+            Ok(FollowEvent::Stream(StreamEvent::Packet(packet))) => packet,
+            Ok(FollowEvent::Stream(StreamEvent::Broke(why))) => {
                 show.say(&format!("the connection broke ({why}): it is made again"));
                 continue;
             }
-            Ok(Heard::Came(Came::Mended)) => {
+            Ok(FollowEvent::Stream(StreamEvent::Mended)) => {
                 show.say("connected again");
                 continue;
             }
-            Ok(Heard::Came(Came::Gap { due, first })) => {
+            Ok(FollowEvent::Stream(StreamEvent::Gap { due, first })) => {
                 progress.lacks = true;
                 show.say(&format!(
                     "packet {due} is kept no longer: it goes on with {first}, and what was between, if anything, is lost"
                 ));
                 continue;
             }
-            Ok(Heard::Failed(failure)) => return Err(failure),
-            Ok(Heard::Stop) | Err(_) => return Ok(()),
+            Ok(FollowEvent::Failed(failure)) => return Err(failure),
+            Ok(FollowEvent::Stop) | Err(_) => return Ok(()),
         };
         progress.last = packet["seq"].as_u64();
         match packet["kind"].as_str() {
             Some("results") => show.results(&packet),
-            Some("provider") => progress.lacks |= told(&packet, show),
+            Some("provider") => progress.lacks |= report_state(&packet, show),
             Some("complete") => {
                 progress.deleted = true;
                 return Ok(());
@@ -145,7 +145,7 @@ fn follow(heard: &Receiver<Heard>, progress: &mut Progress, show: &mut Show) -> 
 
 /// Says how a provider stands where it does not give all; whether something is lost by that. What a poll of an outside provider did
 /// not give, the next one may; an event that this server did not look at does not come again.
-fn told(packet: &Value, show: &Show) -> bool {
+fn report_state(packet: &Value, show: &Show) -> bool {
     let text = |name: &str| packet[name].as_str().unwrap_or_default();
     let (provider, state) = (text("provider"), text("state"));
     if matches!(state, "complete" | "skipped") {

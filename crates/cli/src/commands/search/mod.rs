@@ -15,7 +15,7 @@ use crate::http::Server;
 use clap::Args;
 use follow::FollowArgs;
 use interrupt::{INTERRUPTED, at_interrupt};
-use packets::{Came, Packets};
+use packets::{Packets, StreamEvent};
 use question::QuestionArgs;
 use serde_json::Value;
 use show::Show;
@@ -100,7 +100,7 @@ fn show_all(server: &Server, id: &str, show: &mut Show) -> Result<Option<Value>,
     let mut packets = Packets::of_search(server, &path);
     while !show.reader_has_gone() {
         // Nothing is lost by a connection that breaks, so there is nothing to tell.
-        let Came::Packet(packet) = packets.next()? else { continue };
+        let StreamEvent::Packet(packet) = packets.next()? else { continue };
         match packet["kind"].as_str() {
             Some("results") => show.results(&packet),
             Some("provider") => show.state(&packet),

@@ -35,7 +35,7 @@ pub struct Packets<'a> {
 }
 
 /// What comes of a stream.
-pub enum Came {
+pub enum StreamEvent {
     /// The next packet: each once, in order.
     Packet(Value),
     /// The connection broke, for this reason.
@@ -60,7 +60,7 @@ impl<'a> Packets<'a> {
     }
 
     /// What comes next; waits for it.
-    pub fn next(&mut self) -> Result<Came, Failure> {
+    pub fn next(&mut self) -> Result<StreamEvent, Failure> {
         loop {
             let Some(lines) = &mut self.lines else {
                 match self.connect()? {
@@ -70,7 +70,7 @@ impl<'a> Packets<'a> {
             };
             let why = match event(lines) {
                 Ok(Some(data)) => match self.take(&data)? {
-                    Some(packet) => return Ok(Came::Packet(packet)),
+                    Some(packet) => return Ok(StreamEvent::Packet(packet)),
                     None => continue,
                 },
                 Ok(None) => "it ended before the last packet".to_owned(),
@@ -84,12 +84,12 @@ impl<'a> Packets<'a> {
             if since.elapsed() > self.patience {
                 return Err(Failure::Refused(format!("the connection broke again and again, at last so: {why}")));
             }
-            return Ok(Came::Broke(why));
+            return Ok(StreamEvent::Broke(why));
         }
     }
 
     /// Makes the connection; what is to be told of that, if anything.
-    fn connect(&mut self) -> Result<Option<Came>, Failure> {
+    fn connect(&mut self) -> Result<Option<StreamEvent>, Failure> {
         loop {
             if let Some((_, tries)) = &mut self.broken {
                 std::thread::sleep((PAUSE * (1 << (*tries).min(10))).min(PAUSE_MAX));
@@ -100,12 +100,12 @@ impl<'a> Packets<'a> {
                 Ok(stream) => {
                     self.lines = Some(Box::new(BufReader::new(stream)));
                     self.connected = Instant::now();
-                    return Ok(self.broken.is_some().then_some(Came::Mended));
+                    return Ok(self.broken.is_some().then_some(StreamEvent::Mended));
                 }
                 Err(NoEvents::Gone { first, why }) => match self.due.filter(|due| self.may_lack && first > *due) {
                     Some(due) => {
                         self.due = Some(first);
-                        return Ok(Some(Came::Gap { due, first }));
+                        return Ok(Some(StreamEvent::Gap { due, first }));
                     }
                     None => return Err(why),
                 },

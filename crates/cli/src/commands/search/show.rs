@@ -97,7 +97,7 @@ impl Show {
     }
 
     /// How many results were printed.
-    pub fn told(&self) -> String {
+    pub fn count(&self) -> String {
         let noun = if self.results == 1 { "result" } else { "results" };
         format!("{} {noun}", count_text(self.results))
     }
@@ -128,7 +128,7 @@ impl Show {
             (Some(first), Some(last)) => format!(": the first after {first} ms, the last after {last} ms"),
             _ => String::new(),
         };
-        eprintln!("{}{times}", self.told());
+        eprintln!("{}{times}", self.count());
         if let Some(kept) = last["kept"].as_u64() {
             eprintln!("{} are kept", count_text(kept));
         }

@@ -4,7 +4,7 @@ use super::super::world::*;
 use super::{Partitions, Step, shipped, steps};
 use crate::control::Stats;
 use crate::partial::PartialTile;
-use crate::tile::{TILE_EVENTS_MAX, Tile, TileAnswer, TileKind, tile};
+use crate::tile::{TILE_EVENTS_MAX, Tile, TileKind, TileResult, tile};
 use meridian_model::Seq;
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn sent(world: &World, question: &Tile) -> PartialTile {
 }
 
 /// Asks all partitions as a gateway does: once more for counts, where they must be.
-fn ask(all: &Partitions, question: &Tile) -> (TileAnswer, bool) {
+fn ask(all: &Partitions, question: &Tile) -> (TileResult, bool) {
     let parts = all.parts.iter().map(|part| sent(part, question)).collect();
     if let Some(merged) = PartialTile::merge(parts, question).unwrap() {
         return (merged.finish(question), false);
@@ -24,12 +24,12 @@ fn ask(all: &Partitions, question: &Tile) -> (TileAnswer, bool) {
     (PartialTile::merge(parts, question).unwrap().unwrap().finish(question), true)
 }
 
-fn whole(all: &Partitions, question: &Tile) -> TileAnswer {
+fn whole(all: &Partitions, question: &Tile) -> TileResult {
     tile(&all.whole.collection.snapshot(), question, &all.whole.control()).unwrap()
 }
 
-fn without_cost(answer: TileAnswer) -> TileAnswer {
-    TileAnswer { stats: Stats::default(), ..answer }
+fn without_cost(answer: TileResult) -> TileResult {
+    TileResult { stats: Stats::default(), ..answer }
 }
 
 fn question(all: &Partitions, filter: &Filter, (z, row, column): (u8, u32, u32), density: bool) -> Tile {

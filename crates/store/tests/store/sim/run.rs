@@ -89,7 +89,7 @@ impl Run {
         world.options.log_file_bytes = 1 << (10 + random.next_u64() % 8);
         world.options.segment_rows_min = 1 << (random.next_u64() % 8);
         world.options.cache_bytes = 1 << (14 + random.next_u64() % 6);
-        world.options.rest_rows_min = 1 << (random.next_u64() % 12);
+        world.options.archive_rows_min = 1 << (random.next_u64() % 12);
         world.options.serving_bytes = [0, 50_000, 1 << 40][random.next_u64() as usize % 3];
         let (store, collection) = world.with_collection(role);
         Ok(Run {

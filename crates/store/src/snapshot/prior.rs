@@ -10,23 +10,23 @@ use std::sync::Arc;
 
 /// What a collection has of its objects' events, as of one moment.
 #[derive(Debug)]
-pub struct Formers {
+pub struct PriorEventReader {
     context: Arc<Context>,
     /// The part that was written last comes first.
     views: Vec<PartView>,
 }
 
 impl Collection {
-    /// The former events of all that was written so far. Waits for no writer.
-    pub fn formers(&self) -> Formers {
+    /// A reader of prior events over all that was written so far. Waits for no writer.
+    pub fn prior_events(&self) -> PriorEventReader {
         let state = self.state();
         let mut views: Vec<PartView> = state.history.iter().filter(|view| view.part.rows > 0).cloned().collect();
         views.sort_unstable_by_key(|view| std::cmp::Reverse(view.part.seq_max));
-        Formers { context: state.context.clone(), views }
+        PriorEventReader { context: state.context.clone(), views }
     }
 }
 
-impl Formers {
+impl PriorEventReader {
     /// A number that stands for the object that a row is of; none where it is of none. Two objects may have the same number, but
     /// no client can choose two that have.
     pub fn object(&self, batch: &Batch, row: usize) -> Option<u64> {

@@ -12,7 +12,7 @@ const RADIUS_MAX_M: f64 = 20_100_000.0;
 
 /// Which events a request selects, and the position to order them by.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct EventSelection {
     /// All conditions together.
     pub predicate: Predicate,
     /// The position to order by, longitude and latitude in degrees.
@@ -23,9 +23,9 @@ pub struct Question {
     pub terms: Vec<String>,
 }
 
-impl Question {
+impl EventSelection {
     /// Takes the parameters of the query. Queryables are taken after all fixed names, so call it last.
-    pub fn take(params: &mut Params, schema: &Schema) -> Result<Question> {
+    pub fn take(params: &mut Params, schema: &Schema) -> Result<EventSelection> {
         let mut terms = Terms::default();
         let mut parts = Vec::new();
         let bbox_crs = terms.take(params, "bbox-crs").map(|c| crs::parse("bbox-crs", &c)).transpose()?;
@@ -70,7 +70,7 @@ impl Question {
             Some("true") => true,
             Some(other) => return Err(Problem::parameter("history", format!("{other:?}: expected true or false"))),
         };
-        Ok(Question { predicate: Predicate::and(parts), near, history, terms: terms.0 })
+        Ok(EventSelection { predicate: Predicate::and(parts), near, history, terms: terms.0 })
     }
 }
 
@@ -90,7 +90,7 @@ pub fn has_time(schema: &Schema, blamed: &'static str) -> Result<()> {
     }
 }
 
-/// The names that [`Question::take`] adds to those of its collection.
+/// The names that [`EventSelection::take`] adds to those of its collection.
 pub fn queryable_names(schema: &Schema) -> Vec<&str> {
     let fields = schema.fields.iter().map(|f| f.name.as_str());
     std::iter::once(schema.id_name.as_str()).chain(fields).collect()
