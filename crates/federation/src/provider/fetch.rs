@@ -106,6 +106,8 @@ fn builder(allow_private: bool) -> ClientBuilder {
             _ => attempt.follow(),
         }
     });
+    // The client takes the process's cryptography. A second call changes nothing, so its error says nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     // No proxy: it would resolve names itself, past the check for private addresses.
     let builder = Client::builder()
         .user_agent(USER_AGENT)

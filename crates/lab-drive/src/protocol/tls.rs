@@ -32,7 +32,7 @@ impl std::fmt::Debug for Tls {
 impl Tls {
     /// TLS to `host`, whose certificate must be `trusted`. `protocol` is offered by ALPN (RFC 7301) where it is not empty.
     pub fn new(host: &str, trusted: &Trusted<'_>, protocol: &[u8]) -> Result<Tls, String> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = Verifier::new(trusted, Arc::clone(&provider))?;
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

@@ -60,7 +60,7 @@ impl Authority {
 }
 
 fn config(certificate: Certificate, key: &KeyPair, alpn: &[&[u8]]) -> Arc<rustls::ServerConfig> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("versions")
