@@ -81,7 +81,7 @@ step 0.2 "format" cargo fmt --all --check
 step 0.1 "commits: subjects of at most 72 characters" scripts/commit_subjects.sh
 step 0.1 "crates: arrows point down" python3 tests/arrows.py
 step 3 "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
-step 1 "a server without lab and images compiles" cargo check -p meridian-cli --no-default-features --locked
+step 1 "a server without lab, images and map compiles" cargo check -p meridian-cli --no-default-features --locked
 step 1 "cargo doc without warnings" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 counted 8 "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
 step 4 "dependencies: licences, bans, sources, advisories" deny

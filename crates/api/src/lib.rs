@@ -34,7 +34,10 @@ mod live;
 mod metrics;
 mod openapi;
 mod operation;
+#[cfg(feature = "map")]
 mod pages;
+#[cfg(any(test, not(feature = "map")))]
+mod pages_absent;
 mod params;
 mod passages;
 mod places;
@@ -52,6 +55,9 @@ mod text;
 mod tiles;
 mod tilesets;
 mod wire;
+
+#[cfg(not(feature = "map"))]
+use pages_absent as pages;
 
 pub use config::ServerConfig;
 pub use guard::{HostName, Hosts, WebOrigin};

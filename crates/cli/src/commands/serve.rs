@@ -149,9 +149,10 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     } else {
         format!("data in {}", config.store.data.display())
     };
+    let map = if cfg!(feature = "map") { format!("map http://{address}/map   ") } else { String::new() };
     say(&format!(
         "Meridian {} serves {} collections, {} events on http://{address} ({what})\n\
-         map http://{address}/map   API http://{address}/   end with Ctrl-C\n\
+         {map}API http://{address}/   end with Ctrl-C\n\
          answers to {}; other names get 421 (--host, server.hosts)",
         env!("CARGO_PKG_VERSION"),
         store.list(&config.server.tenant).len(),

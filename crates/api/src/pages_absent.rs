@@ -1,0 +1,45 @@
+//! The routes of the pages in a build without the feature `map`: 404, with a sentence that names the feature.
+
+use crate::html;
+use crate::problem::{Problem, Result};
+use crate::respond;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+
+const ABSENT: &str = "this program was built without the map and the search page: they need the feature `map`";
+
+/// `GET /map`
+pub async fn map() -> Response {
+    let body = format!("<p>{}.</p>", html::escape(ABSENT));
+    (StatusCode::NOT_FOUND, respond::html(html::page("Not in this program", &[("Meridian", "/".to_owned())], &body)))
+        .into_response()
+}
+
+/// `GET /search`
+pub async fn search() -> Response {
+    map().await
+}
+
+/// `GET /assets/{*file}`
+pub async fn asset() -> Result<Response> {
+    Err(Problem::not_found(ABSENT))
+}
+
+/// `GET /favicon.svg`
+pub async fn favicon() -> Result<Response> {
+    asset().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn every_route_of_the_pages_names_the_feature() {
+        for response in [map().await, search().await, asset().await.into_response(), favicon().await.into_response()] {
+            assert_eq!(response.status(), StatusCode::NOT_FOUND);
+            let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+            assert!(String::from_utf8_lossy(&body).contains("feature `map`"));
+        }
+    }
+}
