@@ -88,6 +88,7 @@ impl BackupFolder {
             if name.ends_with(".new") {
                 continue;
             }
+            // Read in full: only then can rot in an old backup be found and fetched again.
             let found = checksum_of(self.disk.as_ref(), &files.join(&name), &mut |_| Ok(()))?;
             if known.get(&name).is_none_or(|expected| *expected == found) {
                 have.insert(name, found.1);
@@ -143,6 +144,7 @@ impl BackupFolder {
             if let Some(crc) = fresh.get(&file.stored) {
                 checksum(&stored, *crc, file.crc32c)?;
             }
+            // Files that were not sent again are checked too: one may have been removed since `have`.
             let there = self.disk.open(&stored, OpenMode::Read).and_then(|f| f.len());
             if there.map_err(StoreError::io("open", &stored))? != file.bytes {
                 return Err(StoreError::corrupt(&stored, "it has another length than the backup says"));
@@ -151,6 +153,7 @@ impl BackupFolder {
         // Files before the listing: a listing that is in place names only files that are durable.
         self.disk.sync_dir(&files).map_err(StoreError::io("sync", &files))?;
         replace_file_as(OpenMode::CreatePrivate, self.disk.as_ref(), &path, &listing)?;
+        // After the listing: until it is in place, the older backup needs these files.
         self.sweep(&backup);
         Ok(Received { backup, files: fresh.len() as u64, bytes })
     }
@@ -175,6 +178,7 @@ impl BackupFolder {
             at += take as u64;
             progress(take as u64);
         }
+        // Synced before it has its name: a name in this folder means a whole file.
         file.sync().map_err(StoreError::io("sync", &beside))?;
         self.disk.rename(&beside, path).map_err(StoreError::io("rename", &beside))?;
         Ok(crc)

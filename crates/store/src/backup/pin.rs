@@ -47,6 +47,7 @@ impl Collection {
         if self.is_durable() {
             self.flush()?;
         }
+        // Checked again inside: a write or a read may have found damage during the flush.
         self.core.lock().pin()
     }
 }
@@ -75,6 +76,7 @@ impl Partition {
             listed: Vec::new(),
             ..self.manifest.clone()
         };
+        // Deaths after this position are in the log, which is not copied.
         let flushed = Seq::end_of(manifest.flushed);
         let mut files = Vec::new();
         let mut events = 0;
@@ -83,6 +85,7 @@ impl Partition {
             events += u64::from(meta.rows) - e.dead.count_by(flushed.0);
             match (meta.archive, segment.archive(), segment.rows_file()) {
                 (Some(_), Some(archive), _) => {
+                    // The archive alone: everything else of the segment is rebuilt from it.
                     files.push(self.open_pinned(archive_name(meta.file), Kind::Archive(archive))?)
                 }
                 (None, _, Some(rows)) => {

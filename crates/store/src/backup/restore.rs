@@ -63,6 +63,7 @@ pub fn restore(
     let begun = root.join(RESTORING);
     disk.remove(&begun).map_err(StoreError::io("remove", &begun))?;
     disk.sync_dir(&root).map_err(StoreError::io("sync", &root))?;
+    // Released for the store below, which takes the lock itself.
     drop((held, locked));
     compare(&backup, &Store::open(Options { background: false, ..options }, seams)?)?;
     Ok(backup)
@@ -123,6 +124,7 @@ fn restore_collection(
             progress(piece.len() as u64);
             Ok(())
         })?;
+        // All files before the manifest: once that is there, the collection exists.
         to.sync().map_err(StoreError::io("sync", &path))?;
     }
     disk.sync_dir(&segments).map_err(StoreError::io("sync", &segments))?;

@@ -57,6 +57,7 @@ impl Store {
         match sent {
             Ok(backup) => tar.finish().map(|()| backup).map_err(StoreError::io("send", Path::new(SENT))),
             Err(error) => {
+                // Inside a file the receiver would take the text for its content.
                 if tar.is_between() {
                     let _ = tar.file(ERROR, error.to_string().as_bytes(), made / 1_000_000);
                 }

@@ -45,6 +45,8 @@ impl DiskCatalog {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(StoreError::io("open", &path)(e)),
         };
+        // The frame's checksum identifies the content: comparing it detects another writer without parsing the
+        // manifest.
         let mut head = [0; FRAME_BYTES];
         file.read_at(0, &mut head).map_err(StoreError::io("read", &path))?;
         Ok(Some(head))
@@ -93,6 +95,7 @@ impl Catalog for DiskCatalog {
         }
         match write(manifest, self.disk.as_ref(), &self.dir) {
             Ok(bytes) => {
+                // Read back rather than computed, so that the next commit compares with what is really in the folder.
                 *self.known.lock() = self.head().ok().map(|head| (manifest.version(), head));
                 Ok(bytes)
             }
@@ -129,6 +132,7 @@ pub(crate) fn read_newest(disk: &dyn Disk, dir: &Path) -> Result<Newest, StoreEr
     let path = dir.join(COPY);
     let bad = |detail: &str| Proof::Bad(Problem { path: path.clone(), detail: detail.to_owned() });
     let proof = match read_manifest(disk, &path) {
+        // The seed is random for each collection, so it tells a copy of another one that was put here.
         Ok(copy) if copy.seed != manifest.seed => bad("it is that of another collection"),
         Ok(copy) if copy.next_file > manifest.next_file => {
             let detail = format!(
@@ -138,6 +142,7 @@ pub(crate) fn read_newest(disk: &dyn Disk, dir: &Path) -> Result<Newest, StoreEr
             );
             return Err(StoreError::corrupt(&dir.join(MANIFEST), detail));
         }
+        // A crash between the two writes leaves an older copy; that is no damage.
         Ok(copy) => Proof::Newest { behind: copy != manifest },
         Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => match copied {
             true if manifest.next_file <= FIRST_FILE => Proof::First,
@@ -155,6 +160,8 @@ pub(crate) fn read_newest(disk: &dyn Disk, dir: &Path) -> Result<Newest, StoreEr
 pub(crate) fn write(manifest: &Manifest, disk: &dyn Disk, dir: &Path) -> Result<u64, StoreError> {
     let path = dir.join(MANIFEST);
     let bytes = manifest.encode(&path)?;
+    // The manifest first: a crash between the two leaves a copy that is older, which a start can tell from a
+    // rollback.
     replace_file(disk, &path, &bytes)?;
     if let Err(e) = replace_file(disk, &dir.join(COPY), &bytes) {
         tracing::warn!(collection = %manifest.collection, error = %e, "the copy of a manifest was not written");

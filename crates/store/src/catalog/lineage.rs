@@ -30,16 +30,19 @@ impl Lineage {
 
     /// Commits a manifest after the last one of this writer.
     pub(crate) fn commit(&self, manifest: &Manifest) -> Result<u64, CommitError> {
+        // Held over the commit: two commits of one writer must not both claim to follow the same version.
         let mut last = self.last.lock();
         let before = match *last {
             Last::Known(version) => version,
             Last::Either { before, tried } => self.settle(before, tried)?,
         };
+        // Settled: a failure of the commit below is then again about one known version.
         *last = Last::Known(before);
         let committed = self.catalog.commit(before, manifest);
         match &committed {
             Ok(_) => *last = Last::Known(manifest.version()),
             Err(CommitError::Unknown(_)) => *last = Last::Either { before, tried: manifest.version() },
+            // A clean failure changed nothing, and a stale one will be stale again.
             Err(_) => {}
         }
         committed

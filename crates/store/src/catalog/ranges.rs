@@ -37,6 +37,7 @@ impl Range {
         let level = (0..63u8).find(|level| first >> level == last >> level);
         match level {
             Some(level) => Range { level, index: first >> level },
+            // The two units lie on both sides of 1970, where no power of two spans zero.
             None => Range::ALL,
         }
     }
@@ -75,6 +76,7 @@ pub(crate) fn cut(bins: &[(i64, u64)], rows_min: u64) -> Vec<Range> {
         };
         match range.halves() {
             Some([a, b]) => match (rows(&a), rows(&b)) {
+                // An empty half costs no segment: the range shrinks towards the rows.
                 (0, _) => open.push(b),
                 (_, 0) => open.push(a),
                 (m, n) if m >= rows_min && n >= rows_min => open.extend([b, a]),

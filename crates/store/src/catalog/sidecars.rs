@@ -32,6 +32,7 @@ impl Partition {
         let mut changed = Vec::new();
         for e in entries.iter().filter(|e| e.dead.count() > 0) {
             let Some(meta) = segments.get(&e.part.number) else { continue };
+            // Later deaths are in the log, which is kept: writing them here would apply them twice on replay.
             let count = e.dead.count_by(last.0);
             // Deaths are only ever added up to a position, so an equal count means equal rows.
             if count != meta.dead.map_or(0, |(_, count)| count) {
@@ -41,6 +42,7 @@ impl Partition {
         if changed.is_empty() {
             return Ok(false);
         }
+        // One file for all segments of a save: a sync costs more than the bytes.
         let file = self.shared.number_file();
         let mut content = Vec::new();
         put_u32(&mut content, changed.len() as u32);
@@ -177,6 +179,7 @@ fn parse_marks(content: &[u8], rows_of: impl Fn(u64) -> Option<u32>) -> Result<H
     let (mut reader, mut found) = (crate::codec::Reader::new(content), HashMap::new());
     for _ in 0..reader.u32()? {
         let (segment, bytes) = (reader.u64()?, reader.bytes()?);
+        // Segments that were merged since are skipped: their rows are in others now.
         if let Some(rows) = rows_of(segment) {
             found.insert(segment, DeadRows::decode(bytes, rows)?);
         }
@@ -197,6 +200,7 @@ pub(crate) fn read_dead(objects: &dyn Objects, meta: &SegmentEntry) -> Result<De
             if segment == meta.file {
                 let dead = DeadRows::decode(bytes, meta.rows)?;
                 let found = dead.count();
+                // The count in the manifest catches a file that is whole but older.
                 return if found == count { Ok(dead) } else { Err(format!("{found} dead rows instead of {count}")) };
             }
         }

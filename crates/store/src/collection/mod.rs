@@ -59,6 +59,7 @@ impl Wake {
     /// Waits for a call that came after those seen, or a while.
     pub(crate) fn wait(&self, seen: &mut u64, at_most: std::time::Duration) {
         let mut calls = self.calls.lock();
+        // Compared under the lock: a call between the last look and this wait is not lost.
         if *calls == *seen {
             self.changed.wait_for(&mut calls, at_most);
         }
@@ -148,6 +149,8 @@ impl Collection {
     pub fn snapshot_at(&self, seq: Seq) -> Result<Snapshot, Gone> {
         let state = self.state();
         if seq > Seq::end_of(state.position)
+            // A future number belongs to another collection or to a folder restored from a backup: it is refused like a
+            // past one.
             || !self.shared.horizon.take_again(self.shared.seams.clock.elapsed(), seq.0)
         {
             return Err(Gone { seq });
@@ -157,6 +160,8 @@ impl Collection {
     }
 
     fn snapshot_of(&self, state: &State, seq: Seq) -> Snapshot {
+        // The newest snapshot is by far the most frequent: its filtered list of parts is computed once per write, not
+        // per request.
         let parts = if seq == Seq::end_of(state.position) {
             state.seen.clone()
         } else {
@@ -268,6 +273,7 @@ impl Collection {
             if field.required {
                 return Err(Invalid::field(&field.name, "a field added later cannot be required").into());
             }
+            // At the end only: columns are identified by number in the log and in segments.
             schema.fields.push(field);
         }
         schema.validate()?;

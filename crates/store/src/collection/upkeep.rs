@@ -38,6 +38,8 @@ impl Collection {
         };
         let mut found = HashMap::new();
         for view in state.history.iter() {
+            // Rows are found here, outside of the partition's lock, as this may read from disk. The commit checks them
+            // against later deaths.
             found.insert(view.part.number, expiry::expired_rows(&state.context, &view.part, &view.dead, before)?);
         }
         if found.values().all(RoaringBitmap::is_empty) {
@@ -81,6 +83,7 @@ impl Collection {
         {
             return Ok(false);
         }
+        // Set before the work: a failing expiry is retried at the next interval, not in a loop.
         self.expiry_due.store(now + EXPIRY_EVERY_US, Ordering::Release);
         Ok(self.expire()?.is_some())
     }
@@ -103,6 +106,7 @@ impl Collection {
     /// Does the most urgent flush or merge of memory trees; says whether there was one. For a simulator, and for the
     /// threads of the store.
     pub fn maintain_memory(&self, flush: bool) -> Result<bool, StoreError> {
+        // Not waited for: the thread serves all collections, and a held lane means that the work is being done.
         let Some(_lane) = self.memory_lane.try_lock() else { return Ok(false) };
         self.begin_memory(flush).map_or(Ok(false), |work| self.work(work).map(|()| true))
     }
@@ -148,6 +152,8 @@ impl Collection {
         let result = {
             let (clock, mut core) = (&self.shared.seams.clock, self.core.lock());
             let begun = clock.elapsed();
+            // The only part of a job under the lock. It writes small files, and its duration is a metric, as writers
+            // wait for it.
             let result = core.install(work.job, output);
             self.shared.counters.add_install((clock.elapsed() - begun).max(0) as u64);
             result
@@ -182,6 +188,7 @@ impl Collection {
         // A lane is free once its job is done.
         drop(self.memory_lane.lock());
         drop(self.segment_lane.lock());
+        // Given back, or the sum over all collections would count a dropped collection for ever.
         let memory = self.shared.memory.swap(0, Ordering::AcqRel);
         self.shared.memory_all.fetch_sub(memory, Ordering::AcqRel);
         self.remove_obsolete();

@@ -139,6 +139,8 @@ impl Collection {
             let detail = format!("an idempotency key must be 1 to {KEY_BYTES_MAX} bytes");
             return Err(WriteError::Invalid(vec![Invalid::field("Idempotency-Key", detail)]));
         }
+        // The schema may grow before the commit; the stage then widens the batch, so this work is not done under the
+        // lock.
         let context = self.state().context.clone();
         let replace = write.on_conflict != OnConflict::Refuse;
         let mut events = Events::of(&context, write.batch, replace).map_err(WriteError::Invalid)?;
@@ -146,6 +148,7 @@ impl Collection {
             events.only = Some(seq.0);
         }
         if self.is_durable() {
+            // Encoded by the writer's own thread: the leader of a group only copies bytes.
             events.body = body_of(&events).map_err(|e| WriteError::Refused(e.to_string()))?;
         }
         let seed = context.rule.seed;
@@ -184,6 +187,7 @@ impl Collection {
 
     fn commit_in_turn(&self, request: Request, bytes: usize, deadline: Option<Instant>) -> Result<Done, WriteError> {
         let deadline = deadline.unwrap_or_else(|| wait::deadline(self.shared.options.write_wait));
+        // Counts as a request in flight, so that merges yield while this write waits.
         let _writing = self.shared.load.enter();
         self.wait_for_room(deadline)?;
         self.commit(request, bytes, deadline)
@@ -199,6 +203,8 @@ impl Collection {
         if self.stop.load(Ordering::Acquire) {
             return group.iter().map(|_| Err(WriteError::Closed)).collect();
         }
+        // One lock for the whole group, held over the sync: positions are assigned in the order in which they are
+        // logged.
         let done = self.core.lock().commit(group);
         if self.memory_is_short() {
             self.wake.wake();
@@ -249,6 +255,7 @@ impl Collection {
             let _ = self.flush();
             return Ok(());
         }
+        // Its own lock, not the partition's: the flush that makes room needs that one.
         let mut lock = self.room_lock.lock();
         while !self.has_room() {
             if let Some(why) = &self.state().refuses {

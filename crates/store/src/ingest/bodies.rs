@@ -40,6 +40,7 @@ pub(crate) fn decode_events(context: &Context, body: &[u8]) -> Result<Batch, Str
         }
         reader.end()?;
     }
+    // Fields added after the record was written are null in it, as they are in older segments.
     columns.extend(missing.iter().map(|field| Some(arrow_array::new_null_array(field.data_type(), rows))));
     Batch::new(context.schema.clone(), context.layout.clone(), rows, columns).map_err(|e| e.to_string())
 }

@@ -25,16 +25,19 @@ pub(crate) fn of(seed: u64, batch: &Batch) -> Result<u64, String> {
             continue;
         }
         bytes.clear();
+        // The column's number is hashed too: equal values in two different fields are different batches.
         put_u32(&mut bytes, number as u32);
         put(column.as_ref(), &mut bytes)?;
         digest = hash(digest, &bytes);
     }
+    // Zero means "unknown" in the file, so the one batch in 2^64 that hashes to it becomes 1.
     Ok(digest.max(UNKNOWN + 1))
 }
 
 /// Appends the values of an array. What stands in the place of a null says nothing, and is left out.
 fn put(array: &dyn Array, out: &mut Vec<u8>) -> Result<(), String> {
     if array.null_count() > 0 {
+        // Without the positions of nulls, a value moved from one row to another would give the same digest.
         out.extend((0..array.len()).map(|row| u8::from(array.is_null(row))));
     }
     match array.data_type() {

@@ -67,11 +67,14 @@ impl IdempotencyKeys {
     }
 
     fn digest(&self, key: &[u8]) -> u128 {
+        // Two seeds give 128 bits: a collision would refuse a new batch as a reused key, or take it for a duplicate.
         u128::from(hash(self.seed ^ 1, key)) << 64 | u128::from(hash(self.seed ^ 2, key))
     }
 
     /// What was written under this key, if that is remembered.
     pub(crate) fn get(&self, key: &[u8], now: i64) -> Option<Remembered> {
+        // Expiry is tested here, not left to the sweep: whether a key counts must not depend on when the last sweep
+        // ran.
         self.keys.get(&self.digest(key)).copied().filter(|r| now - r.time < self.memory)
     }
 
@@ -79,11 +82,13 @@ impl IdempotencyKeys {
     pub(crate) fn remember(&mut self, key: &[u8], what: Remembered) {
         let digest = self.digest(key);
         self.keys.insert(digest, what);
+        // The log keeps these keys until the next flush; after it, only a file does.
         self.unflushed.push(digest);
     }
 
     /// Forgets what has expired, at most once a minute unless the keys are many.
     pub(crate) fn sweep(&mut self, now: i64, limit: usize) {
+        // Halved, so that the difference to the initial `i64::MIN` does not overflow.
         let due = now - self.swept.max(i64::MIN / 2) > 60_000_000;
         if due || self.keys.len() >= limit {
             self.swept = now;
@@ -102,6 +107,7 @@ impl IdempotencyKeys {
         for entry in files {
             match read(objects, &keys_name(entry.file)) {
                 Ok(found) => self.keys.extend(found),
+                // The keys of other files are still loaded: every one of them prevents a duplicate.
                 Err(e) => bad.push(e),
             }
         }
@@ -118,11 +124,13 @@ impl IdempotencyKeys {
         now: i64,
         file: u64,
     ) -> Result<Vec<KeysEntry>, StoreError> {
+        // A file expires as a whole with its newest key, so files are dropped without being read.
         let mut kept: Vec<KeysEntry> = files.iter().filter(|f| now - f.newest < self.memory).cloned().collect();
         let mut fresh: Vec<(u128, Remembered)> = self
             .unflushed
             .iter()
             .filter_map(|digest| Some((*digest, *self.keys.get(digest)?)))
+            // Later keys stay in the log, which keeps their records beyond this flush.
             .filter(|(_, what)| what.position <= flushed)
             .collect();
         // One file with all keys takes the place of many small ones: a start reads few.
@@ -155,6 +163,7 @@ impl IdempotencyKeys {
     /// Says that a manifest names files with all keys up to `flushed`.
     pub(crate) fn saved(&mut self, flushed: u64) {
         let keys = &self.keys;
+        // Keys used again since the flush have a later position and belong to the next one.
         self.unflushed.retain(|digest| keys.get(digest).is_some_and(|what| what.position > flushed));
     }
 }
@@ -171,6 +180,7 @@ pub(crate) fn read(objects: &dyn Objects, name: &str) -> Result<Vec<(u128, Remem
     let parse = || -> Result<Vec<(u128, Remembered)>, String> {
         let mut r = Reader::new(content);
         let count = r.u64()? as usize;
+        // The length tells the versions apart, and also rejects a count that would allocate beyond the file.
         let digests = count.checked_mul(KEY_BYTES) == Some(r.left());
         if !digests && count.checked_mul(KEY_BYTES_1) != Some(r.left()) {
             return Err(format!("{count} keys do not fit its length"));

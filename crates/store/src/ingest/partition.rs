@@ -98,6 +98,8 @@ pub(crate) enum Done {
 impl Partition {
     /// Commits a group of writes: one append, one sync, one new snapshot. Answers each in its place.
     pub(crate) fn commit(&mut self, group: Vec<Request>) -> Vec<Result<Done, WriteError>> {
+        // Wall time for keys, because they outlive the process; monotonic time for idleness, because a clock that is
+        // set must not look like a pause.
         let now = self.shared.seams.clock.now();
         self.committed_at = self.shared.seams.clock.elapsed();
         self.keys.sweep(now, self.shared.options.keys_max);
@@ -111,6 +113,7 @@ impl Partition {
         let mut records = Vec::new();
         // Keys first used in this group: key to what its write came to.
         let mut fresh: HashMap<String, Remembered> = HashMap::new();
+        // An ephemeral collection runs the same code without a log, so both kinds have the same semantics.
         let (durable, mut taken) = (self.log.is_some(), 0);
         for request in group {
             if let Some(key) = &request.key {
@@ -132,6 +135,8 @@ impl Partition {
                     continue;
                 }
             }
+            // A refused write takes no position and leaves the stage untouched, so the next request of the group is not
+            // affected.
             let answer = stage_one(&mut stage, request.change);
             if let Ok((kind, outcome, body, bytes)) = answer {
                 let events = outcome.written as u32;
@@ -148,6 +153,7 @@ impl Partition {
                 answers.push(answer.map(|(_, outcome, _, _)| Done::Stored(outcome)));
             }
         }
+        // Only duplicates and refusals: nothing changed, so neither a sync nor a new snapshot is needed.
         if records.is_empty() {
             return answers;
         }
@@ -200,6 +206,7 @@ impl Partition {
 
     /// Makes a staged group visible.
     fn apply(&mut self, staging: Staging, position: u64) {
+        // Parts first, then the position: a state with the new position must have the events of that position.
         staging.apply(&mut self.entries);
         self.position = position;
         self.merge_small_runs();
@@ -209,6 +216,7 @@ impl Partition {
     /// Keeps the number of memory trees logarithmic: the youngest of a like size become one.
     pub(super) fn merge_small_runs(&mut self) {
         loop {
+            // Frozen runs are excluded: a job reads them now and removes them when it is installed.
             let runs = self.loose_runs();
             let Some((&last, _)) = runs.split_last() else { return };
             let own = tier(u64::from(self.entries[last].part.rows));
@@ -224,6 +232,8 @@ impl Partition {
             match merge_runs(&self.shared, &self.context, &inputs, self.floor_for(&inputs)) {
                 Ok(merged) => {
                     self.entries.retain(|e| inputs.iter().all(|i| i.part.number != e.part.number));
+                    // Appended last, because the inputs were the youngest: entries stay in order of age, which the
+                    // search for ids relies on.
                     self.entries.extend(merged);
                 }
                 Err(e) => {
@@ -250,6 +260,7 @@ impl Partition {
         if inputs.iter().all(|e| e.dead.count() == 0) {
             return None;
         }
+        // Rows that died below this number are invisible to every snapshot and page token that is still valid.
         let current = Seq::end_of(self.position).0;
         Some(self.shared.horizon.drop_below(self.shared.seams.clock.elapsed(), current))
     }
@@ -257,6 +268,8 @@ impl Partition {
     /// Shows readers what is now.
     pub(crate) fn publish(&mut self) {
         let seq = Seq::end_of(self.position);
+        // Parts are shared, not copied: publishing costs a few reference counts per part, whatever the number of
+        // events.
         let view =
             |e: &Entry| PartView { part: e.part.clone(), dead: e.dead.clone(), seq, context: self.context.clone() };
         let history: Arc<[PartView]> = self.entries.iter().map(view).collect();
@@ -315,6 +328,7 @@ impl Partition {
         changed.settings = settings.unwrap_or(changed.settings);
         // A manifest takes a number of its own: the newer of two is known by it.
         changed.next_file = self.shared.number_file() + 1;
+        // Durable before visible: a write in the new schema may be acknowledged as soon as the context is replaced.
         self.write_manifest(&changed)?;
         self.context = Context::of(Arc::new(changed.schema.clone()), changed.seed, &self.shared.counters);
         self.manifest = changed;
@@ -327,6 +341,7 @@ impl Partition {
         if self.claimed {
             return Ok(());
         }
+        // The max of both, because failed jobs may have used numbers that no manifest has.
         let next_file = next_epoch(self.manifest.next_file.max(self.shared.next_file.load(Ordering::Relaxed)));
         let manifest = Manifest { next_file, ..self.manifest.clone() };
         match self.write_manifest(&manifest) {
@@ -344,6 +359,8 @@ impl Partition {
 
     /// Writes a manifest, and its copy where an ephemeral collection keeps its definition.
     pub(crate) fn write_manifest(&self, manifest: &Manifest) -> Result<(), CommitError> {
+        // The catalog decides who owns the collection: a commit that does not follow the current version is refused
+        // there.
         let bytes = self.catalog.commit(manifest)?;
         self.shared.counters.add_sidecar_bytes(bytes);
         if let Some(definition) = &self.definition
@@ -366,9 +383,13 @@ fn stage_one(stage: &mut Stage<'_>, change: Change) -> Result<Staged, WriteError
             return Ok((kind, outcome, stage.take_body(), bytes));
         }
         Change::DeleteIds(ids) => stage.targets(&ids).map_err(unseen)?,
+        // Rows come from a snapshot that may be old: only those still alive go into the log, so a replay kills the
+        // same ones.
         Change::DeleteRows(targets) => stage.alive(targets).map_err(unseen)?,
         Change::Expire(expiry) => {
             let outcome = stage.expire(&expiry).map_err(unseen)?;
+            // The log has the instant, not the rows: a replay finds the same rows, and a record has a few bytes for a
+            // million events.
             return Ok((Kind::Expire, outcome, encode_expiry(expiry.before), 0));
         }
     };

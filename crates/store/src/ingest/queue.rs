@@ -81,6 +81,7 @@ impl<W, A> Queue<W, A> {
     /// Queues a write of so many bytes.
     pub(crate) fn push(self: &Arc<Self>, write: W, bytes: usize) -> Result<Ticket<W, A>, WriteError> {
         let mut waiting = self.waiting.lock();
+        // An empty queue accepts any size: otherwise a batch above the limit could never be written.
         let full = waiting.bytes + bytes > WAITING_BYTES_MAX && !waiting.writes.is_empty();
         if waiting.writes.len() >= WAITING_MAX || full {
             let (count, bytes) = (waiting.writes.len(), waiting.bytes);
@@ -124,6 +125,7 @@ impl<W, A> Queue<W, A> {
             }
         }
         if !group.is_empty() {
+            // Answers are paired with slots by order; a slot without an answer gets `Closed` in `drop`.
             led.2 = commit(group).into_iter();
         }
     }
@@ -132,7 +134,10 @@ impl<W, A> Queue<W, A> {
     fn pass_on(&self) {
         let mut waiting = self.waiting.lock();
         match waiting.writes.front() {
+            // Under the queue's lock: a write pushed after this point sees `led` as false and leads itself.
             None => waiting.led = false,
+            // Set while the queue is locked, so that `take_back` cannot remove this write between the choice and the
+            // signal.
             Some((_, _, next)) => next.set(SlotState::Lead),
         }
     }
@@ -152,6 +157,8 @@ impl<W, A> Ticket<W, A> {
         match std::mem::replace(&mut slot.0, SlotState::Done) {
             SlotState::Answered(answer) => Poll::Ready(Turn::Answered(answer)),
             SlotState::Done => Poll::Ready(Turn::Answered(Err(WriteError::Closed))),
+            // The state stays `Lead` until `lead` is called: a spurious poll must not lose the turn, or the queue would
+            // stall.
             SlotState::Lead => {
                 slot.0 = SlotState::Lead;
                 Poll::Ready(Turn::Lead)
@@ -159,6 +166,8 @@ impl<W, A> Ticket<W, A> {
             SlotState::Waiting => {
                 slot.0 = SlotState::Waiting;
                 match &mut slot.1 {
+                    // Only the last waker counts, as in any future; `clone_from` avoids an allocation when it is the
+                    // same task.
                     Some(known) => known.clone_from(waker),
                     unknown => *unknown = Some(waker.clone()),
                 }
@@ -186,12 +195,14 @@ impl<W, A> Ticket<W, A> {
     /// Takes the write out of the queue; `false` if it was taken into a group already.
     pub(crate) fn take_back(&self) -> bool {
         let mut waiting = self.queue.waiting.lock();
+        // A linear search, but only on cancellation, in a queue of at most `WAITING_MAX`.
         let Some(at) = waiting.writes.iter().position(|(_, _, slot)| Arc::ptr_eq(slot, &self.slot)) else {
             return false;
         };
         if let Some((_, bytes, _)) = waiting.writes.remove(at) {
             waiting.bytes -= bytes;
         }
+        // The queue's lock is released first: `pass_on` takes it again.
         drop(waiting);
         // The lead is given under the lock of the queue, to those in it only: from here on it cannot come any more.
         let led = matches!(std::mem::replace(&mut self.slot.0.lock().0, SlotState::Done), SlotState::Lead);
@@ -213,6 +224,7 @@ impl<W, A> Ticket<W, A> {
             match self.poll(&waker) {
                 Poll::Ready(Turn::Answered(answer)) => return answer,
                 Poll::Ready(Turn::Lead) => self.lead(&mut commit),
+                // No deadline any more: the write may be durable, and an error now would make the client send it twice.
                 Poll::Pending if late => std::thread::park(),
                 Poll::Pending => match wait::left(deadline) {
                     Some(left) => std::thread::park_timeout(left),

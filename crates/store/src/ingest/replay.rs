@@ -24,6 +24,8 @@ impl Partition {
         while records.peek().is_some() {
             let mut stage = Stage::new(&self.entries, &context, self.position + 1);
             let mut remembered = Vec::new();
+            // Many small writes become one memory tree: one tree per record would make the first queries after a start
+            // slow.
             while stage.bytes() < REPLAY_BYTES {
                 let Some(record) = records.next() else { break };
                 // After damage a position may be missing; its number stays unused.
@@ -31,13 +33,18 @@ impl Partition {
                 let (position, events, time, key) = (record.position, record.events, record.time, record.key.clone());
                 let replayed = replay_one(&mut stage, &context, record, !self.damaged.is_empty(), self.manifest.seed);
                 if !key.is_empty() {
+                    // A write that failed to replay keeps its key: it was acknowledged, and a retry under it must not
+                    // store it again.
                     let batch = *replayed.as_ref().unwrap_or(&digest::UNKNOWN);
                     remembered.push((key, Remembered { position, events, time, batch }));
                 }
                 if let Err(detail) = replayed {
+                    // Replay continues after the damage: later acknowledged writes are still served, but no new ones are
+                    // accepted.
                     stage.next = position + 1;
                     self.problems.push(Problem { path: self.shared.dir.join("log"), detail });
                     let why = "an acknowledged write could not be replayed; see the problems listed";
+                    // The first reason is kept, because later failures often follow from it.
                     self.refuses.get_or_insert(why.to_owned());
                 }
             }
@@ -78,11 +85,13 @@ fn replay_one(
         }
         Kind::Expire => {
             let before = decode_expiry(&record.body).map_err(named)?;
+            // Rows are searched again: the record does not name them, and the parts of that time may be merged by now.
             stage.expire(&Expiry { before, found: HashMap::new() }).map_err(|e| named(e.to_string()))?;
         }
         Kind::Write | Kind::Replace => {
             let batch = decode_events(context, &record.body).map_err(named)?;
             if !record.key.is_empty() {
+                // Computed here because records do not store it; only batches with a key pay for it.
                 digest = digest::of(seed, &batch).map_err(named)?;
             }
             // Ids of a plain write were free when it was taken. Replacing does the same, and forgives what damage hid.

@@ -51,6 +51,7 @@ impl Mark {
         bytes.extend_from_slice(MAGIC);
         put_u64(&mut bytes, self.position);
         put_u64(&mut bytes, self.end);
+        // With the epoch in the checksum, the marks of a file's former use do not validate.
         let crc = crc(epoch, &bytes);
         put_u32(&mut bytes, crc);
         bytes
@@ -67,6 +68,7 @@ impl Mark {
     /// The newer mark of a file of this epoch, and the slot that the next one goes to. `None`: neither reads.
     pub(super) fn newest(bytes: &[u8], epoch: u64) -> Option<(Mark, Slot)> {
         let [first, second] = [Slot::First, Slot::Second].map(|slot| Mark::read(bytes, epoch, slot));
+        // The next mark overwrites the older slot, so the newer one survives a torn write.
         if first > second { Some((first?, Slot::Second)) } else { Some((second?, Slot::First)) }
     }
 }

@@ -176,6 +176,7 @@ impl Log {
         let bytes: usize = records.iter().map(Record::stored_len).sum();
         let full = self.file_bytes + HEAD_BYTES;
         if self.current.as_ref().is_some_and(|c| c.offset > HEAD_BYTES && c.offset + bytes as u64 > full) {
+            // A file is changed only between groups, so that a group never spans two files and one sync covers it.
             self.current = None;
         }
         // A file is marked and named before its first record, so that a start knows that it has to be there.
@@ -185,9 +186,12 @@ impl Log {
         let (Some(current), Some(file)) = (self.current.as_mut(), self.files.last_mut()) else { return Ok(0) };
         let buffer = &mut self.buffer;
         buffer.clear();
+        // One large batch must not keep its memory for the lifetime of the collection.
         buffer.shrink_to(BUFFER_BYTES);
         buffer.reserve(bytes);
         for record in records {
+            // All records of a group carry the same synced offset: recovery distinguishes a torn group from damage by
+            // it.
             record.encode(current.epoch, current.offset, buffer);
         }
         current.grow(current.offset + bytes as u64, self.file_bytes / STEPS);
@@ -212,6 +216,7 @@ impl Log {
             self.current = None;
             return Err(AppendError::Unknown(error));
         }
+        // The offset advances after the sync only: it is what later records claim to be synced.
         current.offset += buffer.len() as u64;
         file.last_position = last.position;
         file.bytes += buffer.len() as u64;
@@ -226,6 +231,7 @@ impl Log {
     /// Starts a file: a spare under a new name, or a new one; writes up to `acknowledged` are in the files before it.
     fn next_file(&mut self, acknowledged: u64) -> Result<Current, StoreError> {
         let epoch = self.next_epoch;
+        // The epoch is not incremented until the file is synced: a failed attempt reuses its name.
         let path = self.dir.join(log_name(epoch));
         let file = match self.spares.pop() {
             Some(spare) => {
@@ -240,6 +246,7 @@ impl Log {
         file.sync().map_err(StoreError::io("sync", &path))?;
         let len = file.len().map_err(StoreError::io("measure", &path))?;
         self.next_epoch += 1;
+        // The name must survive before `NEWEST` refers to it, or a crash would look like a lost file.
         self.disk.sync_dir(&self.dir).map_err(StoreError::io("sync", &self.dir))?;
         newest::write(self.disk.as_ref(), &self.dir, Newest { epoch: Some(epoch), head: HEAD_BYTES })?;
         self.newest = Some(path.clone());
@@ -253,6 +260,7 @@ impl Log {
         for file in std::mem::take(&mut self.files) {
             // A file that was just made holds no record yet, and the next group goes there.
             let fresh = file.bytes == 0 && self.current.is_some() && self.newest.as_ref() == Some(&file.path);
+            // In order of age, and none after a failure: a gap between kept files would look like a lost file.
             if file.last_position <= flushed && !fresh && result.is_ok() {
                 result = self.let_go(&file.path);
                 if result.is_ok() {

@@ -95,6 +95,8 @@ impl Log {
         if let Some(mut group) = found.last_group.take() {
             // A mark that claims more than was found must stay: it is what tells of the loss.
             group.mark = group.mark.filter(|_| found.damage.is_empty());
+            // Before any record is shown: the kernel may hold this group in clean pages after a failed sync, and a
+            // reader must not see events that a power loss can still remove.
             found.damage.extend(group.write_again(disk.as_ref()).err());
         }
         // With damage nothing is let go: a repair reads what there is.
@@ -128,6 +130,7 @@ impl Log {
         for name in disk.list(dir).map_err(StoreError::io("list", dir))? {
             let path = dir.join(&name);
             if let Some(epoch) = name.strip_suffix(".spare").and_then(|n| u64::from_str_radix(n, 16).ok()) {
+                // Spares count as well: an epoch used twice would make old records valid again.
                 log.next_epoch = log.next_epoch.max(epoch + 1);
                 log.spares.push(path);
                 continue;
@@ -139,6 +142,7 @@ impl Log {
             let named = newest.as_ref().ok().copied().flatten().filter(|newest| newest.epoch == Some(epoch));
             match read_file(disk.as_ref(), &path) {
                 Ok(bytes) => log.files.push(reading.file(path, &bytes, epoch, flushed, named)),
+                // Other files are still read: a repair needs every record that exists.
                 Err(e) => reading.found.damage.push(e),
             }
         }
@@ -148,6 +152,7 @@ impl Log {
         found.records.dedup_by_key(|r| r.position);
         log.find_newest(newest, mark, flushed, &mut found);
         if !found.damage.is_empty() {
+            // With damage the end of the log is uncertain, so nothing is reported as a harmless torn tail.
             found.torn_bytes = 0;
         }
         Ok((log, found))
@@ -180,6 +185,7 @@ impl Log {
                 found.end_unknown = !there || head > 0 && mark.is_none();
                 self.newest = there.then_some(newest);
             }
+            // A new collection has no `NEWEST` until its first record.
             Ok(None) if self.files.iter().all(|f| f.bytes == 0) => {}
             Ok(None) => {
                 found.damage.push(missing(&path, "it is not there, and it names the newest file of the log"));
@@ -224,6 +230,7 @@ impl Reading {
             self.last_position = Some(last.max(self.last_position.unwrap_or(0)));
             // Records that a manifest covers are in segments, which were synced.
             self.found.last_group = (!scan.records.is_empty()).then(|| {
+                // The last group starts where the file was synced when its records were written.
                 let offset = scan.synced.max(head);
                 let bytes = bytes.get(offset as usize..scan.end).unwrap_or_default().to_vec();
                 let mark = Mark { position: last, end: scan.end as u64 };

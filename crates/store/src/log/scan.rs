@@ -67,6 +67,8 @@ pub(super) fn scan(path: &Path, bytes: &[u8], epoch: u64, flushed: u64, head: us
                         what.unwrap_or_default()
                     ),
                 ));
+                // Reading resumes behind the damage. The end of the front part stays, because only that part is
+                // contiguous.
                 at = place;
             }
             None => {

@@ -50,6 +50,7 @@ impl Collection {
             if cancelled() {
                 return Err(StoreError::Closed);
             }
+            // The lock is held for the choice only; `at` stays fixed, so that all files show the same moment.
             let job = self.core.lock().next_listing_job(at);
             match job {
                 Some(job) => self.work(collection::Work::of(job))?,
@@ -87,6 +88,7 @@ impl Job {
             // What is to be the truth is read once before it is: from then on the other copy may go.
             same_rows(&input.part, &archive).map(|()| archive)
         });
+        // Deleted at once rather than at the next start: a failed archive is as large as its segment.
         if written.is_err() {
             let _ = objects.delete(&name);
         }
@@ -144,6 +146,8 @@ impl Partition {
                 tracing::warn!(path = %archive.path().display(), "an archive is damaged: it is written anew from the Arrow rows");
                 let detail = "a checksum of it is wrong; it is written anew from the rows as Arrow".to_owned();
                 self.notes.push(Problem { path: archive.path().to_owned(), detail });
+                // After the manifest: a restart in between still finds either the archive or the rows named, never
+                // neither.
                 segment.drop_archive();
                 let old = std::mem::replace(&mut self.manifest, manifest);
                 self.segments = segments;
@@ -176,12 +180,14 @@ impl Partition {
         }
         entry.part = Arc::new(part);
         self.unmergeable.retain(|unmergeable| *unmergeable != old);
+        // Parts are renumbered when they are opened again; the manifest's entry follows the new number.
         if let Some(meta) = self.segments.remove(&old) {
             self.segments.insert(number, meta);
         }
     }
     /// The number up to which all is in segments, all of which can be read.
     fn flushed_whole(&self) -> Result<Seq, StoreError> {
+        // A list must be complete: other programs would take a partial one for the whole collection.
         if let Some(why) = &self.refuses {
             return Err(Invalid::new(format!("the collection is read-only: {why}")).into());
         }
@@ -198,6 +204,7 @@ impl Partition {
     fn listable(&self, at: Seq) -> impl Iterator<Item = (usize, &Entry, &SegmentEntry, bool)> {
         self.entries.iter().enumerate().filter_map(move |(i, e)| {
             let meta = self.segments.get(&e.part.number)?;
+            // Deaths up to `at` only: later ones belong to writes that the list does not show.
             let dead = e.dead.count_by(at.0);
             // No merge runs meanwhile: what was flushed since is in segments of its own.
             (e.part.seq_min <= at.0 && dead < u64::from(e.part.rows)).then_some((i, e, meta, dead > 0))
@@ -207,6 +214,7 @@ impl Partition {
     /// The next segment to be written anew without what is dead, or to be archived, for a list at this number.
     fn next_listing_job(&mut self, at: Seq) -> Option<Job> {
         let (i, work) = self.listable(at).find_map(|(i, _, meta, dead)| {
+            // Folded before archived: an archive has all rows of its segment, so the dead must be in another one.
             let fold = dead.then_some(Work::Fold { at: at.0, range: meta.range });
             let archive = meta.archive.is_none().then_some(Work::Archive { file: meta.file });
             fold.or(archive).map(|work| (i, work))
@@ -225,6 +233,7 @@ impl Partition {
         let mut manifest = self.manifest.clone();
         // A manifest takes a number of its own: the newer of two is known by it.
         manifest.next_file = self.shared.number_file() + 1;
+        // A file that is listed again is kept until the later time.
         manifest.listed.retain(|(file, _)| !files.contains(file));
         manifest.listed.extend(files.iter().map(|file| (*file, kept_until)));
         self.write_manifest(&manifest)?;
@@ -259,6 +268,7 @@ impl Partition {
     pub(crate) fn next_archiving(&mut self) -> Option<Job> {
         // Nothing of an ephemeral collection is ever archived.
         self.log.as_ref()?;
+        // A segment that will be merged soon would be archived in vain, so small ones wait until the writers pause.
         let quiet = self.shared.seams.clock.elapsed() - self.committed_at >= ARCHIVE_QUIET_US;
         let rows_max = self.shared.options.merge_rows_max / RUNS_MERGED as u64;
         let due = |e: &Entry, meta: &SegmentEntry| {
@@ -288,6 +298,7 @@ impl Partition {
         let saved = self.save(&self.entries, &mut segments, self.manifest.flushed);
         match saved {
             Ok(manifest) => {
+                // The note said that this file was damaged; the new archive has its name.
                 self.notes.retain(|note| note.path != archive.path());
                 if let Some(segment) = part.segment() {
                     segment.set_archive(archive);

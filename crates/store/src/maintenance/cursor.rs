@@ -53,6 +53,7 @@ pub(super) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     pub(super) fn new(input: &'a Entry, context: &Arc<Context>, pick: Pick, mut ranges: Vec<Range<u32>>) -> Self {
         ranges.reverse();
+        // Shows all rows, dead ones too: which of them are taken is decided by `Pick`, not by a snapshot.
         let view = PartView {
             part: input.part.clone(),
             dead: input.dead.clone(),
@@ -107,6 +108,7 @@ impl<'a> Cursor<'a> {
         self.seqs = self.view.part.seqs(rows.clone())?;
         self.keys = match self.view.keys(rows.clone()) {
             Some(keys) => keys.to_vec(),
+            // Segments store no keys of the grid: they follow from the events.
             None => self.grid.keys(&self.batch),
         };
         self.first = rows.start;
@@ -137,6 +139,7 @@ pub(super) struct Chunk {
 impl<'a> MergedRows<'a> {
     pub(super) fn new(mut cursors: Vec<Cursor<'a>>) -> Result<Self, StoreError> {
         let mut heads = BinaryHeap::new();
+        // The input's number breaks ties in the heap, so the order of a merge is deterministic.
         for (i, cursor) in cursors.iter_mut().enumerate() {
             cursor.settle()?;
             heads.extend(cursor.head().map(|(key, seq)| Reverse((key, seq, i))));
@@ -167,6 +170,7 @@ impl<'a> MergedRows<'a> {
             keys.push(key);
             seqs.push(seq);
             cursor.at += 1;
+            // The cursor has replaced its batch; rows already picked keep the old one alive through `batches`.
             if cursor.settle()? {
                 held[i] = None;
             }

@@ -64,6 +64,7 @@ pub(crate) fn expired_rows(
     before: i64,
 ) -> Result<RoaringBitmap, StoreError> {
     let (mut rows, mut unsure) = (RoaringBitmap::new(), RoaringBitmap::new());
+    // Expired parts wait for snapshots to end before they are removed; until then each pass skips them here.
     if dead.all_dead(part.rows, Seq(u64::MAX)) {
         return Ok(rows);
     }
@@ -73,6 +74,7 @@ pub(crate) fn expired_rows(
             let bounds = tree.bounds(node);
             if bounds.end < before {
                 rows.insert_range(tree.rows(node));
+            // Only leaves across the line need their rows read; whole nodes are decided by their bounds.
             } else if bounds.start < before && tree.is_leaf(node) {
                 unsure.insert_range(tree.rows(node));
             } else if bounds.start < before {
@@ -91,6 +93,7 @@ pub(crate) fn expired_rows(
     times.add_time(&context.layout, &context.schema);
     let mut from = unsure.min();
     while let Some(first) = from {
+        // To the end of the chunk: it is decoded as a whole anyway.
         let end = (first / CHUNK_ROWS + 1).saturating_mul(CHUNK_ROWS).min(part.rows);
         let batch = view.read_for_merge(first..end, &times)?;
         let ended = |row: &u32| batch.interval((row - first) as usize).1 < before;
@@ -136,6 +139,7 @@ fn line_by_size(views: &[PartView], limit: u64) -> Option<i64> {
         stretches.iter().map(|s| s.start).min()?,
         stretches.iter().map(|s| s.end).filter(|end| *end < i64::MAX).max()?.saturating_add(1),
     );
+    // Bisection over instants needs no sorted copy of the stretches and ends after 64 steps.
     while low < high {
         let middle = low + ((i128::from(high) - i128::from(low)) / 2) as i64;
         if before(middle) < excess {
@@ -152,6 +156,7 @@ fn stretches_of(tree: &Tree, view: &PartView, per_row: f64) -> Vec<Stretch> {
     let mut open: Vec<_> = tree.root().into_iter().collect();
     while let Some(node) = open.pop() {
         let rows = tree.rows(node);
+        // Nodes of about a chunk are fine enough: below them the estimate would cost more than the cut is worth.
         if rows.len() > CHUNK_ROWS as usize && !tree.is_leaf(node) {
             open.extend(tree.children(node));
             continue;

@@ -58,12 +58,14 @@ impl Partition {
     /// Leaves a segment that turned out to be damaged out of merges: its good blocks stay served where they are, and
     /// the merge is not tried again and again.
     fn set_aside(&mut self, job: &Job, path: &Path) {
+        // An archive that differs from its segment fails the job as well, although the segment itself is good.
         let resting = matches!(job.work, Work::Archive { .. });
         for input in &job.inputs {
             let damaged = input.part.segment().is_some_and(|s| s.has_file(path));
             if !damaged && !resting {
                 continue;
             }
+            // Until the next start or a rebuild: the same merge would fail the same way and cost its reads each time.
             self.unmergeable.push(input.part.number);
             if matches!(job.work, Work::Rebuild { .. }) {
                 self.unmendable.push(input.part.number);
@@ -82,10 +84,12 @@ impl Partition {
 
     /// Dead and hidden rows of the outputs: those of the inputs as they are now, what changed during the job included.
     fn marks_now(&self, job: &Job, maps: &RowMaps, rows: &[u32]) -> Vec<(DeadRows, DeadRows)> {
+        // The job worked on copies of the entries: rows that writers killed meanwhile are only in the current ones.
         let now: HashMap<u64, &Entry> = self.entries.iter().map(|e| (e.part.number, e)).collect();
         let inputs: Vec<&Entry> = job.inputs.iter().map(|e| now.get(&e.part.number).copied().unwrap_or(e)).collect();
         let mut dead = DeadRows::moved(inputs.iter().map(|e| e.dead.as_ref()), maps, rows);
         let mut hidden = DeadRows::moved(inputs.iter().map(|e| e.hidden.as_ref()), maps, rows);
+        // Old deaths collapse to one number, or the marks of a long-lived segment would grow with every write.
         let settled = self.settled();
         dead.iter_mut().chain(&mut hidden).for_each(|marks| marks.settle(settled));
         dead.into_iter().zip(hidden).collect()
@@ -101,6 +105,7 @@ impl Partition {
         let rows: Vec<u32> = parts.iter().map(|p| p.rows).collect();
         let marks = self.marks_now(job, &merged.maps, &rows);
         let is_input = |e: &Entry| job.inputs.iter().any(|i| i.part.number == e.part.number);
+        // Segments of one output range share a run number, so that choosing and measuring see them as one run.
         let mut runs: HashMap<Range, u64> = HashMap::new();
         let mut segments = self.segments.clone();
         segments.retain(|number, _| job.inputs.iter().all(|i| i.part.number != *number));
@@ -160,6 +165,7 @@ impl Partition {
             let files = [archive_name, segment_name].map(|name| self.shared.objects.path(&name(meta.file)));
             self.notes.retain(|note| !files.contains(&note.path));
         }
+        // One assignment under the lock: no snapshot can see an input and its output together.
         self.entries = entries;
         self.segments = segments;
         self.measure();
@@ -169,6 +175,8 @@ impl Partition {
             self.keys.saved(flushed);
             self.flush_wanted = false;
             if let Some(log) = &mut self.log {
+                // An error here loses nothing: the manifest covers these records, and the next flush releases them
+                // again.
                 log.release(flushed)?;
             }
         }
@@ -186,9 +194,11 @@ impl Partition {
         let mut put = self.save_dead(entries, segments, flushed).map_err(clean)?;
         let hidden = self.save_hidden(entries, segments, flushed).map_err(clean)?;
         let hidden_put = hidden.is_some();
+        // Wall time: files of keys expire across restarts.
         let now = self.shared.seams.clock.now();
         // Taken even where no keys are written: the number is the manifest's version.
         let file = self.shared.number_file();
+        // Only a flush moves keys from the log to a file; a merge leaves them alone and writes less.
         let keys = if flushed == self.manifest.flushed {
             self.manifest.keys.clone()
         } else {
@@ -203,6 +213,7 @@ impl Partition {
             flushed,
             dropped_seq: self.shared.horizon.dropped(),
             next_file: self.shared.next_file.load(Ordering::Relaxed),
+            // Damaged segments stay named: dropping them here would make a repair impossible.
             segments: segments.values().chain(&self.damaged).cloned().collect(),
             keys,
             hidden,

@@ -75,6 +75,7 @@ impl Job {
             Work::Rebuild { file } => self.rebuild(shared, file).map(|part| Output::Rebuilt(Box::new(part))),
             Work::Unarchive => self.verify_serving().map(|()| Output::Unarchived),
             Work::Archive { file } => self.write_archive(shared, file, stop).map(Output::Archive),
+            // Retention expires whole segments: dropping them must not cost reads of data that nobody can see.
             Work::MergeSegments if self.nothing_is_left() => {
                 Ok(Output::Segments(Merged { segments: Vec::new(), maps: Vec::new() }, Vec::new()))
             }
@@ -86,6 +87,8 @@ impl Job {
                     }
                     _ => merge_to_segments(shared, context, inputs, floor, (stop, self.pace(shared)))?,
                 };
+                // Opened before the install, outside of the lock: this reads footers and trees from disk, and proves
+                // that they read.
                 let parts = match open_segments(shared, &merged) {
                     Ok(parts) => parts,
                     Err(e) => {

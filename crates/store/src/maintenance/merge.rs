@@ -33,6 +33,8 @@ fn stretches(context: &Context, part: &Part) -> Vec<(i64, Range<u32>)> {
             let mut last = None;
             for (key, row) in run.keys.iter().zip(0..) {
                 let at = (key.class(), key.bucket());
+                // Rows are sorted by class and bucket first, so each bucket is one stretch, and finding them costs one
+                // comparison a row.
                 if last != Some(at) {
                     last = Some(at);
                     add(bin_of(&context.schema, *key), row);
@@ -118,6 +120,7 @@ impl<'a> Writing<'a> {
         inputs: &'a [Entry],
         (stop, pace): (&'a AtomicBool, Pace<'a>),
     ) -> Self {
+        // Every row counts as dropped until it is written: what the merge leaves out needs no mark of its own.
         let maps = inputs.iter().map(|e| vec![DROPPED; e.part.rows as usize]).collect();
         let stretches = inputs.iter().map(|e| stretches(context, &e.part)).collect();
         let merged = Merged { segments: Vec::new(), maps };
@@ -127,6 +130,7 @@ impl<'a> Writing<'a> {
     /// Writes the rows picked, cut by time.
     fn cut_into_segments(&mut self, pick: Pick) -> Result<(), StoreError> {
         let mut bins: BTreeMap<i64, u64> = BTreeMap::new();
+        // Counted before anything is read: ranges depend on the distribution of all rows, and files are written once.
         for (bin, rows) in self.stretches.iter().flatten() {
             *bins.entry(*bin).or_default() += rows.len() as u64;
         }
@@ -159,6 +163,7 @@ impl<'a> Writing<'a> {
                 Some(open) => open,
                 None => {
                     let file = self.shared.number_file();
+                    // Noted before the file exists, so that a failure during its creation removes it too.
                     self.begun.push(file);
                     let objects = self.shared.objects.as_ref();
                     let made = SegmentWriter::create(objects, file, &context.schema, context.rule)?;
@@ -166,11 +171,13 @@ impl<'a> Writing<'a> {
                 }
             };
             open.push(&chunk.batch, &chunk.keys, &chunk.seqs)?;
+            // Full segments end at a chunk's border: a row keeps its chunk and place in all files of its segment.
             if open.rows() + CHUNK_ROWS > rows_max
                 && let Some((file, full)) = writer.take()
             {
                 self.merged.segments.push((file, range, full.finish()?));
             }
+            // Once per chunk: a pause between chunks holds no lock and no half-written block.
             self.pace.block();
         }
         if let Some((file, last)) = writer {

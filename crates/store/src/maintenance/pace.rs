@@ -54,12 +54,14 @@ impl<'a> Pace<'a> {
     /// A block is done.
     pub(crate) fn block(&mut self) {
         if self.load.is_some_and(Load::is_busy) {
+            // As long as the block took, which adapts to the machine; the max bounds the pause after a slow read.
             let worked = Duration::from_micros((self.clock.elapsed() - self.began).max(0) as u64);
             self.clock.sleep(worked.min(REST_MAX));
         } else {
             // Threads that share the core go first.
             std::thread::yield_now();
         }
+        // Reset after the pause: otherwise the next pause would include this one and grow to the max.
         self.began = self.clock.elapsed();
     }
 }

@@ -37,6 +37,7 @@ pub(crate) fn merge_runs_mapped(
     let mut batches = Vec::with_capacity(inputs.len());
     for (i, input) in inputs.iter().enumerate() {
         let Some(run) = input.part.run() else { continue };
+        // Trees from before a field was added have fewer columns; rows of one batch need the same ones.
         batches.push(context.widen(run.batch.clone())?);
         let gone = |row: u32| floor.is_some_and(|f| input.dead.death(row).is_some_and(|death| death <= f));
         let all = run.keys.iter().zip(&run.seqs).zip(0u32..).map(|((key, seq), row)| (*key, *seq, i as u32, row));

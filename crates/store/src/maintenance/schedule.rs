@@ -41,7 +41,11 @@ impl Partition {
     /// Whether memory trees should be flushed for what the collection itself holds.
     fn flush_due(&self) -> bool {
         let tail = self.log.as_ref().map_or(0, |log| log.tail_bytes());
+        // An idle collection is flushed too: otherwise every restart would replay its log, and it would hold memory
+        // for good.
         let idle = tail >= IDLE_BYTES && self.shared.seams.clock.elapsed() - self.committed_at >= IDLE_US;
+        // The collection's own memory here. The threads compare the sum of all collections and set `flush_wanted` on
+        // the largest.
         let memory = self.shared.memory.load(Ordering::Acquire) as u64;
         let full = tail > self.shared.options.log_bytes || memory > self.shared.options.memory_bytes / 2;
         self.flush_wanted || full || idle
@@ -57,6 +61,7 @@ impl Partition {
             if !runs.is_empty() || self.position > self.manifest.flushed {
                 return Some(self.freeze(Work::Flush { flushed: self.position }, &runs));
             }
+            // Nothing to flush: without clearing the wish, the thread would ask again at once, for ever.
             self.flush_wanted = false;
         }
         let mut by_tier: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -77,6 +82,7 @@ impl Partition {
     fn rotten_run(&self, runs: &[usize]) -> Option<usize> {
         let floor = self.floor();
         let rotten = |e: &Entry| {
+            // Counted twice: all deaths are one addition and exclude most parts; deaths below the floor need a search.
             let least = u64::from(e.part.rows).div_ceil(DEAD_SHARE).max(1);
             e.dead.count() >= least && e.dead.count_by(floor) >= least
         };
@@ -91,6 +97,7 @@ impl Partition {
 
     /// The next merge of segments, its inputs frozen.
     pub(crate) fn next_segment_job(&mut self) -> Option<Job> {
+        // A collection that takes no writes may have lost data: merging could drop files that a repair needs.
         if self.refuses.is_some() {
             return None;
         }
@@ -100,6 +107,8 @@ impl Partition {
         let chosen = if gone.is_empty() { self.choose_segments() } else { Some(gone) };
         match chosen {
             Some(chosen) => Some(self.freeze(Work::MergeSegments, &chosen)),
+            // In order of risk: a damaged archive first, as its Arrow rows are the only good copy, then damaged indexes,
+            // then new archives.
             None => self.next_unarchiving().or_else(|| self.next_rebuild()).or_else(|| self.next_archiving()),
         }
     }
@@ -123,6 +132,7 @@ impl Partition {
         let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
         for (i, e) in self.entries.iter().enumerate() {
             let Some(meta) = self.segments.get(&e.part.number) else { continue };
+            // `all` is for measuring: a query reads frozen and damaged runs like any other.
             if !all && (self.frozen.contains(&e.part.number) || self.unmergeable.contains(&e.part.number)) {
                 continue;
             }
@@ -143,6 +153,7 @@ impl Partition {
 
     fn choose_segments(&self) -> Option<Vec<usize>> {
         let (runs, most) = (self.runs(false), self.shared.options.merge_rows_max);
+        // Crowded runs before dead rows: every query reads the runs, and a merge of them drops dead rows on the way.
         if let Some(chosen) = choice::choose(&runs, most) {
             return Some(chosen.iter().flat_map(|run| run.segments.iter().copied()).collect());
         }
@@ -168,6 +179,7 @@ impl Partition {
         }
         let urgent = match work {
             Work::Flush { .. } | Work::MergeRuns | Work::Fold { .. } => true,
+            // Past this depth queries suffer more from the runs than from a merge that does not pause.
             Work::MergeSegments | Work::Rebuild { .. } | Work::Unarchive | Work::Archive { .. } => self.depth.0 >= DEEP,
         };
         Job { work, inputs, floor, urgent, context: self.context.clone() }

@@ -66,6 +66,7 @@ impl Hasher for Mixed {
     }
 
     fn write_u64(&mut self, value: u64) {
+        // The cache shards by hash bits, and consecutive block numbers differ in the lowest bits only.
         let mut mixed = self.0 ^ value;
         mixed = (mixed ^ mixed >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
         mixed = (mixed ^ mixed >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
@@ -78,6 +79,7 @@ struct Weight;
 
 impl Weighter<BlockKey, Block> for Weight {
     fn weight(&self, _: &BlockKey, block: &Block) -> u64 {
+        // With the entry's own overhead: many tiny blocks must not exceed the budget unnoticed.
         64 + match block {
             Block::Array(array) => memory_of([array]) as u64,
             Block::Keys(keys) => 12 * keys.keys.len() as u64,

@@ -135,14 +135,17 @@ impl Part {
         key: u64,
         id: &str,
     ) -> Result<Vec<(u32, u64)>, StoreError> {
+        // A made id is a sequence number: the part's range answers without reading the sidecar.
         if rule.role == IdRole::Made && !(self.seq_min..=self.seq_max).contains(&key) {
             return Ok(Vec::new());
         }
         let mut found = Vec::new();
         for row in self.rows_of_key(rule, key)? {
+            // A damaged sidecar that passes its checksum must not become an index out of bounds.
             if row >= self.rows {
                 continue;
             }
+            // The key is a hash: only the stored id proves a match.
             let same = match layout.id {
                 None => true,
                 Some(column) => match self.column(column, row..row + 1, Fill::Keep)? {
@@ -196,6 +199,7 @@ impl Part {
                 if !segment.may_hold_object(object)? {
                     return Ok(None);
                 }
+                // From the end: the newest entry is nearly always in the last page, so one page is read.
                 for page in segment.object_pages(object, &always).rev() {
                     let page = segment.object_page(page)?;
                     let mut entries = page.within(object, &always).iter().rev().filter(|e| e.row < self.rows);

@@ -87,6 +87,7 @@ impl Run {
                 }
                 _ => KeyRows::of(self.seqs.iter().copied()),
             };
+            // Made ids need no filter: their range of numbers decides.
             let filter = (rule.role == IdRole::Given && rows.keys.len() >= FILTER_ROWS_MIN)
                 .then(|| Filter::of(rows.keys.iter().copied()));
             RunIndex { filter, rows }
@@ -111,6 +112,7 @@ impl Run {
     fn sort_by_time(&self, field: usize) -> Option<RunTime> {
         let Some(FieldColumn::Time(times)) = self.batch.field(field) else { return None };
         let mut order: Vec<(i64, u32)> = times.values().iter().copied().zip(0..).collect();
+        // Ties are broken by the row, so the order is the same at every build.
         order.sort_unstable();
         let rows = UInt32Array::from_iter_values(order.into_iter().map(|(_, row)| row));
         let mut builder = ForestBuilder::over_time(self.batch.schema());

@@ -76,6 +76,7 @@ impl PartView {
     /// Columns of some rows, visible or not. Inside one block of [`CHUNK_ROWS`] nothing is copied.
     /// Fields that the part was written without are null.
     pub fn read(&self, rows: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
+        // Clamped: callers round ranges up to whole chunks.
         let rows = rows.start.min(self.part.rows)..rows.end.min(self.part.rows);
         self.context.counters.add_blocks_read(blocks_of(&rows));
         self.columns(rows, wanted, Fill::Keep)
@@ -111,6 +112,7 @@ impl PartView {
         for column in wanted.columns() {
             columns[column] = Some(match self.part.column(column, rows.clone(), fill)? {
                 Some(array) => array,
+                // The field was added after the part was written.
                 None => arrow_array::new_null_array(layout.columns[column].data_type(), count),
             });
         }
@@ -148,6 +150,7 @@ impl PartView {
     pub fn visible(&self, rows: Range<u32>) -> Result<BooleanBuffer, StoreError> {
         let count = rows.len();
         let mut seen = BooleanBufferBuilder::new(count);
+        // Sequence numbers are read only where a chunk may hold rows newer than the snapshot, which is rare.
         if self.some_newer(&rows) {
             self.seqs(rows.clone())?.iter().for_each(|seq| seen.append(*seq <= self.seq.0));
         } else {
@@ -172,6 +175,7 @@ impl PartView {
     }
 
     fn some_newer(&self, rows: &Range<u32>) -> bool {
+        // Most parts are older than the snapshot as a whole: one comparison, and no chunk is looked at.
         if self.part.seq_max <= self.seq.0 {
             return false;
         }
@@ -211,6 +215,7 @@ impl PartView {
         };
         let entries = self.part.object_entries(context.rule, object, &times)?;
         let mut rows: Vec<u32> = entries.iter().map(|e| e.row).collect();
+        // Ascending, so that each chunk is read once.
         rows.sort_unstable();
         Ok(Some(rows))
     }

@@ -23,6 +23,7 @@ pub(crate) fn check(collection: &Collection) -> Vec<Problem> {
     // Parts stay as long as the snapshot does; the manifest may move on meanwhile and is read once.
     let snapshot = collection.history();
     problems.extend(check_log(collection));
+    // Read from the catalog, not from memory: the check is about what a restart would find.
     let newest = collection.core.lock().catalog.newest();
     match newest {
         Err(e) => problems.push(Problem::of(&e)),
@@ -40,6 +41,7 @@ pub(crate) fn check(collection: &Collection) -> Vec<Problem> {
     }
     for view in snapshot.parts.iter() {
         let Some(segment) = view.part.segment() else { continue };
+        // Checksums first: recomputing the index over a damaged block would only report the same damage less clearly.
         let bad = segment.verify_blocks();
         if bad.is_empty() {
             if let Err(e) = check_segment(&view.part, &view.context) {
@@ -85,6 +87,7 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
         let rows = from..part.rows.min(from + CHUNK_ROWS);
         let batch = view.read_for_merge(rows.clone(), &Projection::all(&layout))?;
         let seqs = part.seqs(rows.clone())?;
+        // Keys are recomputed from the events, so a wrong order shows even if the file is consistent in itself.
         let order = grid.keys(&batch);
         for at in order.iter().copied().zip(seqs.iter().copied()) {
             if last.is_some_and(|last| last >= at) {
@@ -108,6 +111,8 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
     if !same(&forest.finish(), &part.forest) {
         return Err(wrong("its trees are not those of its events"));
     }
+    // The index is rebuilt with the code that wrote it and compared: a mismatch is damage that no checksum can
+    // show.
     if segment.pyramid()?.is_some_and(|found| *found != pyramid.finish()) {
         return Err(wrong("its counts per map cell are not those of its events"));
     }

@@ -22,6 +22,7 @@ impl Partition {
     /// Opens the segments and what is beside them.
     pub(crate) fn open_files(&mut self) -> Result<(), StoreError> {
         let objects = self.shared.objects.clone();
+        // Before anything is written: a repair below must not reuse the number of a file that a manifest lost.
         self.pass_numbers()?;
         let mut lost_dead = false;
         let mut hidden = read_hidden(objects.as_ref(), &self.manifest).unwrap_or_else(|e| {
@@ -33,6 +34,7 @@ impl Partition {
             self.notes.extend(note);
             match opened {
                 Ok(part) if part.rows == meta.rows => {
+                    // The segment is served all the same: deleted events may reappear, so writes are refused below.
                     let dead = read_dead(objects.as_ref(), &meta).unwrap_or_else(|e| {
                         self.note_bad(e);
                         lost_dead = true;
@@ -48,6 +50,7 @@ impl Partition {
                     self.problems.push(Problem { path, detail });
                     self.damaged.push(meta);
                 }
+                // Not damage: going on without the segment would let this older program drop it.
                 Err(StoreError::NewerFormat { path, found, supported }) => {
                     return Err(StoreError::NewerFormat { path, found, supported });
                 }
@@ -110,6 +113,8 @@ impl Partition {
                 // The rows as Arrow may be whole: then they are archived again.
                 let Ok(part) = Part::open(&place, meta.file, None) else { return Err(error) };
                 *note = Some(Problem::of(&error).and("it is written anew from the rows as Arrow"));
+                // The manifest that names the archive stays until the next commit; the job for archives then writes a
+                // new one.
                 meta.archive = None;
                 return Ok(part);
             }
@@ -122,6 +127,7 @@ impl Partition {
                 if matches!(error, StoreError::Corrupt { .. }) {
                     *note = Some(Problem::of(&error).and("it is made anew from its archive"));
                 }
+                // The archive is the truth of an archived segment, and every read of it is verified.
                 rebuild(place.objects.as_ref(), meta.file, &archive, self.context.rule)?;
                 Part::open(&place, meta.file, Some(archive))
             }

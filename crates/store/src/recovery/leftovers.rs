@@ -75,6 +75,7 @@ impl Partition {
         self.problems.push(Problem { path: self.shared.dir.join(MANIFEST), detail });
         self.stale = true;
         let why = "a file holds acknowledged writes that neither manifest nor log knows; see the problems listed";
+        // New writes would take positions that the lost ones already have.
         self.refuses.get_or_insert(why.to_owned());
     }
 

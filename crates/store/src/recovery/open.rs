@@ -53,6 +53,7 @@ pub(crate) fn log_dir(dir: &Path) -> PathBuf {
 /// Makes the folders of a partition, durably, and writes its first manifest: from then on it exists.
 pub(crate) fn create(common: &Common, root: &Path, dir: &Path, manifest: &Manifest) -> Result<Partition, StoreError> {
     make_folders(common.seams.disk.as_ref(), root, dir)?;
+    // Follows version 0: of two processes that create the same collection, the second commit is refused.
     common.storage_of(dir).catalog.commit(0, manifest)?;
     let mut partition = open(common, dir)?;
     // Of those that tried to make the collection one succeeded: the first epoch is this process's.
@@ -73,6 +74,8 @@ pub(crate) fn make_folders(disk: &dyn Disk, root: &Path, dir: &Path) -> Result<(
 /// Opens the partition in `dir`. Damage to segments or log is noted and contained; damage to the manifest is an error.
 pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
     let mut partition = open_newest(common, dir)?;
+    // Each turn means that the other writer committed between the two steps. It is fenced from the log, so the
+    // turns end.
     for _ in 0..TAKEOVERS {
         if !common.storage.is_shared() || partition.claimed || partition.refuses.is_some() {
             break;
@@ -132,6 +135,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
     let ephemeral = common.options.ephemeral || manifest.settings.durability == Durability::Ephemeral;
     let mut storage = common.storage_of(dir);
     let mut definition = None;
+    // Only the definition is on disk; the events live in a memory disk, behind the same seams as any other.
     if ephemeral && !common.options.ephemeral {
         definition = Some(Lineage::after(storage.catalog, manifest.version()));
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::volatile());
@@ -231,6 +235,7 @@ impl Partition {
 
     pub(crate) fn open_log(&mut self, storage: PartitionStorage) -> Result<(), StoreError> {
         let mut log = storage.log;
+        // Replaying also fences older writers of a shared log: from here on their appends fail.
         let found = log.replay(self.manifest.flushed)?;
         self.log = Some(log);
         if found.torn_bytes > 0 {
@@ -241,6 +246,7 @@ impl Partition {
         }
         if !found.damage.is_empty() {
             self.problems.extend(found.damage.iter().map(Problem::of));
+            // Still served: what reads is shown, and the answer names what is missing. New writes could hide the gap.
             self.refuses.get_or_insert(
                 "the log is damaged, so acknowledged writes are missing; see the problems listed".to_owned(),
             );

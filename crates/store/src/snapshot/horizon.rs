@@ -24,6 +24,7 @@ struct HorizonState {
 impl Horizon {
     /// After a restart: snapshots from `dropped` on may have been handed out just before.
     pub(crate) fn new(memory: std::time::Duration, dropped: u64, elapsed: i64) -> Horizon {
+        // The uses before the restart are unknown, so the oldest snapshot that may exist counts as used just now.
         let uses = VecDeque::from([(elapsed / 1_000_000, dropped)]);
         let memory_seconds = memory.as_secs() as i64 + 1;
         Horizon { state: Mutex::new(HorizonState { uses, dropped, memory_seconds }) }
@@ -51,6 +52,8 @@ impl Horizon {
     /// Fixes the floor below which a merge drops what is dead; snapshots before it are gone from now on.
     pub(crate) fn drop_below(&self, elapsed: i64, current: u64) -> u64 {
         let mut state = self.state.lock();
+        // Fixed when the merge starts, not when it ends: a snapshot taken in between could otherwise lose rows that it
+        // shows.
         state.dropped = state.floor(elapsed, current);
         state.dropped
     }
@@ -81,6 +84,7 @@ impl HorizonState {
     fn floor(&mut self, elapsed: i64, current: u64) -> u64 {
         self.forget(elapsed / 1_000_000);
         let floor = self.uses.iter().map(|(_, seq)| *seq).min().unwrap_or(current).min(current);
+        // Never lowered: rows below an earlier floor may be gone already.
         self.dropped.max(floor)
     }
 

@@ -56,6 +56,7 @@ impl Snapshot {
     /// The reader goes on.
     pub fn wake(&mut self) {
         if self.reading.is_none() {
+            // Shared by clones of the snapshot: a request counts once, however many threads read for it.
             self.reading = Some(Arc::new(self.load.enter()));
         }
     }

@@ -31,6 +31,8 @@ impl Snapshot {
         let counters = Arc::new(Counters::default());
         let context = Context::of(Arc::new(manifest.schema.clone()), manifest.seed, &counters);
         let seq = Seq::end_of(manifest.flushed);
+        // Errors are not contained here: a reader without the lock cannot tell damage from a file that the writer has
+        // just removed.
         let mut hidden = read_hidden(objects.as_ref(), manifest)?;
         let cache = Arc::new(BlockCache::new(cache_bytes));
         // Nothing is removed here: the files are the writer's.

@@ -69,10 +69,13 @@ impl PriorEventReader {
             }
             let mut failed = None;
             let found = part.newest_of_object(*rule, number, |entry| {
+                // Events of the same write or later ones are not prior, even if they end earlier.
                 entry.seq < before.0
                     && match view.read(entry.row..entry.row + 1, &names) {
                         Ok(one) => one.field(field).and_then(|column| object_in(&column, 0)).as_ref() == Some(&object),
                         Err(error) => {
+                            // The search's predicate cannot return an error. Accepting the entry ends the search, and
+                            // the error is returned below.
                             failed = Some(error);
                             true
                         }

@@ -87,6 +87,7 @@ impl Collection {
                 let all = rows.zip(seqs).zip(seen.iter());
                 let some = all.filter(|((_, seq), seen)| *seen && numbers.contains(seq) && *seq <= since.upto);
                 since.found.extend(some.map(|((row, seq), _)| (seq, number as u32, row)));
+                // Cut at twice the limit: a selection over that many is linear, so the whole pass stays linear too.
                 if since.found.len() > most.saturating_mul(2) {
                     since.cut(most, keep);
                 }
@@ -112,6 +113,8 @@ impl Since {
             }
             Keep::Oldest => {
                 let (_, last, _) = self.found.select_nth_unstable(most - 1);
+                // Later events are skipped from now on: without a contiguous prefix the caller could not resume at a
+                // number.
                 self.upto = last.0;
                 self.found.truncate(most);
             }
@@ -164,6 +167,7 @@ impl Since {
         let batch = Batch::interleave(&batches.iter().collect::<Vec<_>>(), &picks)?;
         let seqs = next.iter().map(|(seq, _, _)| Seq(*seq)).collect();
         self.given += picks.len();
+        // Sized by the last step, because the width of events is not known before they are read.
         self.at_once = (self.bytes / (batch.bytes() / picks.len()).max(1)).clamp(1, EVENTS);
         Ok(Some((batch, seqs)))
     }

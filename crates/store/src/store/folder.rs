@@ -25,6 +25,7 @@ pub(crate) fn make_root(disk: &dyn Disk, root: &Path) -> Result<(), StoreError> 
     }
     let missing: Vec<&Path> = root.ancestors().take_while(|a| disk.list(a).is_err()).collect();
     disk.create_dir(root).map_err(StoreError::io("create", root))?;
+    // A new name is durable only when the folder that holds it is synced, on each level.
     for folder in missing {
         if let Some(above) = folder.parent().filter(|a| !a.as_os_str().is_empty()) {
             disk.sync_dir(above).map_err(StoreError::io("sync", above))?;
@@ -48,6 +49,7 @@ pub(crate) fn check_marker(seams: &Seams, root: &Path) -> Result<Option<Problem>
         },
         Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
             let others = disk.list(root).map_err(StoreError::io("list", root))?;
+            // Half a restore would look like a small but valid data folder.
             if others.iter().any(|name| name == RESTORING) {
                 let detail =
                     format!("a restore into {} was broken off: run it again, or empty the folder", root.display());

@@ -88,8 +88,10 @@ impl Store {
         }
         let root = options.data.clone();
         let (bare, full) = (seams.disk, Arc::<Full>::default());
+        // Every call passes the watcher: readiness must notice a full disk, whichever code met it.
         seams.disk = Arc::new(Watched { disk: bare.clone(), full: full.clone() });
         let disk = seams.disk.clone();
+        // A read-only folder is the operator's to fix, so it has an error of its own, whatever call met it first.
         let unwritable = |e: StoreError| match e {
             StoreError::Io { source, .. }
                 if matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) =>
@@ -127,6 +129,7 @@ impl Store {
             bare,
             full,
         });
+        // Before the threads start: a flush or merge must not run on a partition that is half open.
         inner.open_all().map_err(unwritable)?;
         let threads = if background { inner.start_threads()? } else { Vec::new() };
         Ok(Store { inner, threads: Mutex::new(threads), lock: Mutex::new(Some(lock)) })
@@ -173,6 +176,7 @@ impl Store {
             partition: 0,
             schema,
             settings,
+            // Random, so that no client can choose ids whose hashes collide.
             seed: inner.common.seams.random.next_u64(),
             created: inner.common.seams.clock.now(),
             flushed: 0,
@@ -224,6 +228,7 @@ impl Store {
         let mut collections = inner.collections.lock();
         inner.check_open()?;
         if let Some(damaged) = self.why_damaged(tenant, name) {
+            // A damaged collection may still be repaired: dropping it would delete what a repair needs.
             return Err(StoreError::Damaged(Box::new(damaged)));
         }
         let Some(collection) = collections.remove(&(tenant.to_owned(), name.to_owned())) else { return Ok(false) };
@@ -287,6 +292,7 @@ impl Store {
         problems.extend(self.all_records().iter().flat_map(|(_, records)| records.verify()));
         problems.extend(self.inner.mended.lock().iter().cloned());
         let mut seen = BTreeSet::new();
+        // The same damage is met when opening and when checking.
         problems.retain(|p| seen.insert((p.path.clone(), p.detail.clone())));
         problems
     }
@@ -341,8 +347,10 @@ impl Store {
     }
 
     fn shut(&self, flush: bool) -> Result<(), StoreError> {
+        // First: the threads must not start another job on a collection that is being closed.
         self.inner.closed.store(true, Ordering::Release);
         let mut result = Ok(());
+        // Taken out of the map, so that the lock is not held over the flushes.
         let collections = std::mem::take(&mut *self.inner.collections.lock());
         for collection in collections.values() {
             if let Err(e) = collection.close(flush)
@@ -362,6 +370,7 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
+        // No flush: a drop may be a panic unwinding, and the log already has every acknowledged write.
         let _ = self.shut(false);
     }
 }

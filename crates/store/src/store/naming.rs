@@ -25,6 +25,7 @@ pub(crate) fn check(name: &str, folders: &[String]) -> Result<(), Invalid> {
 }
 
 fn is_device(name: &str) -> bool {
+    // Windows ignores the extension: `con.txt` is the device too.
     let stem = name.split('.').next().unwrap_or(name).to_ascii_lowercase();
     let digit = |rest: &str| rest.len() == 1 && rest.as_bytes()[0].is_ascii_digit();
     DEVICES.contains(&stem.as_str()) || PORTS.iter().any(|port| stem.strip_prefix(port).is_some_and(digit))

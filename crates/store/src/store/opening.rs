@@ -16,6 +16,7 @@ impl Inner {
         for tenant in names(disk, &tenants)? {
             for name in names(disk, &tenants.join(&tenant))? {
                 if let Err(e) = self.open_one(&tenant, &name) {
+                    // One damaged collection must not keep the server from serving the others.
                     self.set_apart(&tenant, &name, &e);
                 }
             }
@@ -33,6 +34,7 @@ impl Inner {
         };
         match standing {
             Standing::Empty | Standing::Dropped => self.clear_leftovers(&dir),
+            // Never cleared: the files may be all that is left of acknowledged events.
             Standing::Lost(problem) => Err(StoreError::corrupt(&problem.path, problem.detail)),
             Standing::Made => {
                 let partition = recovery::open(&self.common, &dir)?;
@@ -76,6 +78,7 @@ impl Inner {
         match standing(self.common.seams.disk.as_ref(), &dir)? {
             Standing::Empty => Ok(()),
             Standing::Dropped => clear(self.common.seams.disk.as_ref(), &dir),
+            // On disk but not open: another process may have created it since this store was opened.
             Standing::Made => Err(StoreError::Exists { tenant: at.0, name: at.1 }),
             Standing::Lost(problem) => {
                 let error = StoreError::corrupt(&problem.path, problem.detail);

@@ -85,6 +85,7 @@ impl Records {
             Err(e) if e.is_damage() => Problem::of(e),
             _ => return found,
         };
+        // Under the lock, the copy that is read next cannot be half way through its own replacement.
         let _writing = self.writing.lock();
         let Ok(Some(copy)) = self.read(&self.copies, name) else { return found };
         self.write(&self.dir, name, &copy)?;
@@ -159,6 +160,7 @@ impl Records {
     fn write(&self, dir: &Path, name: &str, content: &[u8]) -> Result<(), StoreError> {
         let path = place(dir, name)?;
         let bytes = frame(MAGIC, VERSION, content);
+        // Private: records hold secrets of webhooks.
         let write = || replace_file_as(OpenMode::CreatePrivate, self.disk.as_ref(), &path, &bytes);
         match write() {
             Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {

@@ -25,6 +25,8 @@ impl Inner {
             std::thread::Builder::new().name(name.to_owned()).spawn(move || {
                 let mut seen = 0;
                 while !inner.closed.load(Ordering::Acquire) {
+                    // Waits only when idle: while there is work, the next step follows at once, so a backlog is worked
+                    // off at full speed.
                     if !step(&inner) {
                         inner.wake.wait(&mut seen, LOOK_EVERY);
                     }
@@ -41,6 +43,7 @@ impl Inner {
     fn flush_step(&self) -> bool {
         let mut collections = self.all();
         let memory = |c: &Arc<Collection>| c.shared.memory.load(Ordering::Acquire);
+        // Largest first: one large flush frees more memory per file and sync than many small ones.
         collections.sort_by_key(|c| std::cmp::Reverse(memory(c)));
         // When all together are many, the largest goes first even if by itself it is small.
         let all = self.common.memory_all.load(Ordering::Acquire) as u64;
@@ -48,7 +51,9 @@ impl Inner {
         let mut short = all > self.common.options.memory_bytes / 2;
         let mut worked = false;
         for collection in collections {
+            // Only one forced flush a pass: it may be enough, and the next pass measures again.
             let flush = std::mem::take(&mut short) && memory(&collection) > 0;
+            // Retention before the flush, so that expired events are not written to a segment first.
             worked |= self.attempt(&collection, "retention", collection.maintain_retention());
             worked |= self.attempt(&collection, "flush", collection.maintain_memory(flush));
         }
@@ -83,9 +88,12 @@ impl Inner {
             if total <= self.common.options.serving_bytes {
                 break;
             }
+            // The archive serves these rows from now on; reads already under way keep the file through their own
+            // reference.
             segment.drop_rows();
             total -= bytes;
         }
+        // Files doomed above are deleted outside of the partitions' locks.
         collections.iter().for_each(|collection| collection.remove_obsolete());
     }
 

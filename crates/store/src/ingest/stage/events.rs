@@ -48,6 +48,7 @@ impl Events {
             }
         }
         let keys = Grid::of(&context.schema).keys(&batch);
+        // Sorted outside of the partition's lock, as hashing is: under the lock only lookups remain.
         let objects = match context.schema.mode {
             Mode::History => ObjectRows::default(),
             Mode::Latest => {

@@ -39,6 +39,7 @@ impl Stage<'_> {
                 }
             }
             if !found.is_empty() {
+                // `found` is ascending because filters meet the keys in their order.
                 open.retain(|i| found.binary_search(i).is_err());
             }
         }
@@ -74,6 +75,7 @@ impl Stage<'_> {
                     rows.filter(|row| ids.value(*row as usize) == id).collect()
                 }
                 _ => {
+                    // A made id is the sequence number itself, so position and ordinal locate the row without a search.
                     let ordinal = Seq(key).0 & 0xff_ffff;
                     let here = Seq(key).position() == staged.position && ordinal < staged.events.batch.rows() as u64;
                     here.then_some(ordinal as u32).into_iter().collect()
@@ -93,6 +95,7 @@ impl Stage<'_> {
         let e = &self.entries[entry];
         let dead = self.dead.get(&entry).unwrap_or(&e.dead);
         for (row, found) in e.part.find_key(self.context.rule, &self.context.layout, key, id)? {
+            // Keys are hashes, and an id can have dead versions in the same part: the row must match and be alive.
             if seq.is_none_or(|s| s == found) && dead.death(row).is_none() {
                 return Ok(Some(RowLocation::Part { entry, row }));
             }

@@ -30,6 +30,7 @@ impl Stage<'_> {
         if !self.is_latest() {
             return Ok(touched);
         }
+        // The death of a hidden row cannot change which event is shown, so its object is not looked up.
         for place in killed.filter(|place| !self.is_hidden(*place)).collect::<Vec<_>>() {
             if let Some((object, hash)) = self.object_at(place)? {
                 touched.insert(object, (hash, None));
@@ -48,6 +49,7 @@ impl Stage<'_> {
         }
         for (object, (hash, before)) in &mut touched {
             *before = match self.newest.get(object) {
+                // Within a group an object may be written many times; the parts are searched for it once.
                 Some(known) => *known,
                 None => self.newest_of(*hash, object)?,
             };
@@ -73,6 +75,7 @@ impl Stage<'_> {
             if let Some(after) = &after {
                 late.remove(&after.place);
             }
+            // Hidden at this position, not before: older snapshots still show it.
             if let Some(before) = before.filter(|before| Some(before.place) != after.map(|a| a.place)) {
                 self.hide(before.place, at);
             }
@@ -81,6 +84,7 @@ impl Stage<'_> {
             }
             self.newest.insert(object, after);
         }
+        // Late events are hidden from birth: they are history only.
         late.into_iter().for_each(|place| self.hide(place, at));
         Ok(())
     }
@@ -114,6 +118,8 @@ impl Stage<'_> {
                     && match self.object_at(RowLocation::Part { entry: index, row: e.row }) {
                         Ok(found) => found.is_some_and(|(found, _)| found == *object),
                         Err(error) => {
+                            // The search's predicate cannot return an error. Accepting the entry ends the search, and
+                            // the error is returned below.
                             failed = Some(error);
                             true
                         }

@@ -123,6 +123,8 @@ impl<'a> Stage<'a> {
             }
             if let Some(only) = events.only {
                 let found = there.iter().map(|(_, place)| self.seq_at(*place)).collect::<Result<Vec<_>, _>>();
+                // Exactly one row with exactly this number: anything else means that the event changed since the client
+                // read it.
                 if found.map_err(failed)? != [only] {
                     return Err(WriteError::Changed);
                 }
@@ -152,6 +154,7 @@ impl<'a> Stage<'a> {
             }
         }
         targets.sort_unstable_by_key(|t| t.seq);
+        // A client may name an id twice, and the record's count must match the number of rows killed on replay.
         targets.dedup();
         Ok(targets)
     }
@@ -191,6 +194,7 @@ impl<'a> Stage<'a> {
         let mut killed = 0;
         for (index, entry) in self.entries.iter().enumerate() {
             let rows = match expiry.found.get(&entry.part.number) {
+                // Searched by the expiry job outside of the lock; parts that are new since then are searched here.
                 Some(rows) => rows.clone(),
                 None => expired_rows(self.context, &entry.part, &entry.dead, expiry.before)?,
             };
@@ -215,6 +219,7 @@ impl<'a> Stage<'a> {
                 }
             }
         }
+        // The cache has objects whose newest event may just have expired; the next write looks them up again.
         self.newest = NewestCache::default();
         self.next += 1;
         Ok(Outcome { position, written: 0, killed })
@@ -285,6 +290,7 @@ impl<'a> Stage<'a> {
         }
         let mut places = vec![0; order.len()];
         for (place, row) in order.iter().enumerate() {
+            // The inverse of `order`: from the row in its batch to the row in the tree.
             places[*row as usize] = place as u32;
         }
         let mut first = 0;

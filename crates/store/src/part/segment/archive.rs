@@ -70,6 +70,7 @@ pub(crate) fn write(
     let mut sink = writer.finish().map_err(failed)?;
     sink.flush().map_err(StoreError::io("write", &path))?;
     let bytes = sink.to.finish().map_err(StoreError::io("sync", &path))?;
+    // Read back from the file: its checksum then also covers the write itself.
     let mut tail = vec![0; (bytes - directory) as usize];
     let written = objects.open(name).map_err(StoreError::io("open", &path))?;
     written.read_at(directory, &mut tail).map_err(StoreError::io("read", &path))?;
@@ -142,6 +143,7 @@ impl Archive {
         let corrupt = |detail: String| StoreError::corrupt(path, detail);
         let file = objects.open(name).map_err(StoreError::io("open", path))?;
         let bytes = file.len().map_err(StoreError::io("read", path))?;
+        // Before anything is allocated by numbers from the file.
         if bytes != entry.bytes || entry.directory > bytes {
             return Err(corrupt(format!("it has {bytes} bytes where the manifest says {}", entry.bytes)));
         }
@@ -290,11 +292,13 @@ impl Open {
     fn read(&self, range: Range<u64>) -> Result<Bytes, StoreError> {
         let first = range.start / CHECKED_BYTES;
         let from = first * CHECKED_BYTES;
+        // Reads are widened to whole checksummed pieces: a part of one cannot be verified.
         let to = range.end.next_multiple_of(CHECKED_BYTES).min(self.entry.directory);
         let mut bytes = vec![0; (to - from) as usize];
         self.file.read_at(from, &mut bytes).map_err(StoreError::io("read", &self.path))?;
         for (stretch, crc) in bytes.chunks(CHECKED_BYTES as usize).zip(self.crcs.iter().skip(first as usize)) {
             if crc32c::crc32c(stretch) != *crc {
+                // Maintenance sees the flag and replaces the archive, if the Arrow rows are still there.
                 self.sick.store(true, Ordering::Relaxed);
                 let detail = format!("a checksum of the bytes {from} to {to} is wrong");
                 return Err(StoreError::corrupt(&self.path, detail));

@@ -117,6 +117,7 @@ impl BlockWriter {
 
     pub(crate) fn block(&mut self, raw: &[u8], compress: bool) -> Result<(), StoreError> {
         let packed = compress.then(|| lz4_flex::block::compress(raw));
+        // A block that hardly shrinks is stored raw: reading it then needs no copy.
         let packed = packed.filter(|p| p.len() * WORTH.1 <= raw.len() * WORTH.0);
         let stored = packed.as_deref().unwrap_or(raw);
         let len = |bytes: &[u8]| {
@@ -211,6 +212,7 @@ impl BlockFile {
         if version > VERSION {
             return Err(StoreError::NewerFormat { path: path.to_owned(), found: version, supported: VERSION });
         }
+        // The magic is repeated at the end: a file that was cut off shows without reading its blocks.
         let tail = read(bytes - TAIL_BYTES, TAIL_BYTES as usize)?;
         let mut reader = Reader::new(&tail);
         let offset = reader.u64().map_err(corrupt)?;
@@ -245,6 +247,7 @@ impl BlockFile {
             }
         };
         if raw.len() != block.raw as usize {
+            // Decoders rely on the raw length; a wrong one would be an index error far from its cause.
             return Err(wrong("it decompresses to another length"));
         }
         Ok(Buffer::from(raw))

@@ -86,6 +86,7 @@ impl Segment {
         let mut given_up = None;
         let rows = match open_rows(place.objects.as_ref(), &rows_name(file), footer.rows) {
             Ok(rows) => Some(rows),
+            // Not replaced by the archive: a newer program wrote it, and this one must not delete it.
             Err(e @ StoreError::NewerFormat { .. }) => return Err(e),
             Err(e) if archive.is_none() => return Err(e),
             Err(e) => {
@@ -93,6 +94,7 @@ impl Segment {
                 None
             }
         };
+        // A new number at each opening: blocks cached under the former one are not found again.
         let number = place.cache.number_part();
         let segment = Segment {
             place: place.clone(),
@@ -225,6 +227,7 @@ impl Segment {
         match (rows.as_ref(), archive.as_ref()) {
             (Some(rows), None) => rows.verify(),
             (None, Some(archive)) => archive.verify(),
+            // With both files, a block is lost only if both copies of it are bad.
             (Some(rows), Some(archive)) if !archive.verify().is_empty() => rows.verify(),
             _ => Vec::new(),
         }

@@ -70,6 +70,7 @@ impl Segment {
             let (first, array) = self.piece(at, column, field, fill)?;
             let (from, to) = (at - first, rows.end.min(first + array.len() as u32) - first);
             if to <= from {
+                // Without this check a short block would loop for ever.
                 return Err(self.corrupt("a block of rows is too short"));
             }
             let whole = from == 0 && to as usize == array.len();
@@ -94,6 +95,7 @@ impl Segment {
                 Ok(_) => return Err(self.corrupt("a block of rows has another length")),
                 Err(e @ StoreError::Corrupt { .. }) if self.archive.load().is_some() => {
                     tracing::warn!(error = %e, "Arrow rows are damaged: they are read from GeoParquet from now on");
+                    // Dropped for all readers: each further read would meet the same damage.
                     self.drop_rows();
                 }
                 Err(e) => return Err(e),
@@ -108,12 +110,15 @@ impl Segment {
         if let Some(found) = self.cached(key) {
             return Ok(found);
         }
+        // Only reads that reach the disk count: rows served from the cache do not need their file.
         self.used.store(self.place.cache.tick(), Ordering::Relaxed);
         let (array, bytes) = rows.values(block, field)?;
         if array.data_type() != field.data_type() {
+            // The checksum proves the bytes, not that they belong to this column.
             return Err(self.corrupt("a block of rows has another type"));
         }
         self.place.counters.add_bytes_read(bytes);
+        // A merge reads every block once: caching them would evict what queries use.
         if fill == Fill::Keep {
             self.place.cache.insert(key, Block::Array(array.clone()));
         }
@@ -340,9 +345,11 @@ impl Segment {
         }
         self.place.counters.add_cache_misses(1);
         let place = *self.footer.blocks.get(block as usize).ok_or_else(|| self.corrupt("a block is missing"))?;
+        // Damage found by a query is noted, and the maintenance rebuilds the index from the rows.
         let bytes = self.index.fetch(place, what).inspect_err(|e| self.note_damage(e))?;
         let decoded = decode(bytes).map_err(|e| self.corrupt(&format!("block {block} ({what}): {e}")))?;
         self.place.counters.add_bytes_read(u64::from(place.stored));
+        // Decoded, so that a hit costs neither a checksum nor decompression.
         self.place.cache.insert(key, decoded.clone());
         Ok(decoded)
     }

@@ -27,6 +27,7 @@ impl Mender<'_> {
             cache: common.cache.clone(),
             counters: Arc::new(Counters::default()),
         };
+        // With a new seed, hashes of ids in old indexes are wrong; the survey then rebuilds those indexes.
         let seed = definition.as_ref().map_or_else(|| common.seams.random.next_u64(), |manifest| manifest.seed);
         let reading = Reading {
             place,
@@ -35,6 +36,7 @@ impl Mender<'_> {
             schema: definition.as_ref().map(|manifest| manifest.schema.clone()),
         };
         let found = self.survey(&reading)?;
+        // Positions of unusable keys still count: no acknowledged position may be given again.
         let (keys, keys_last) = if reading.seed_known { self.keys()? } else { self.forget_keys()? };
         let last = found.iter().map(|segment| Seq(segment.seq_max).position()).max().unwrap_or(0).max(keys_last);
         let flushed = self.flushed(last.max(definition.as_ref().map_or(0, |manifest| manifest.flushed)))?;

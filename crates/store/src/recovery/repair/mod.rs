@@ -140,6 +140,7 @@ impl Mender<'_> {
             }
         }
         make_folders(self.disk(), self.root, self.dir)?;
+        // A trusted manifest is kept: it knows deletions, settings and keys that files alone do not tell.
         if !self.is_newest() {
             self.mend_manifest()?;
         }
@@ -148,6 +149,7 @@ impl Mender<'_> {
             return Ok(opened);
         }
         drop(opened);
+        // The manifest is good but the data is not: from here on readable parts are copied out.
         self.salvage()?;
         recovery::open(self.common, self.dir)
     }
@@ -164,8 +166,10 @@ impl Mender<'_> {
         match self.newest()? {
             Some((from, manifest)) if self.is_whole(&manifest)? => {
                 self.report.done(format!("{from} names all that the collection consists of: it is the manifest again"));
+                // Copied before they are replaced, so that an operator can undo the repair.
                 self.keep_manifests()?;
                 self.set_aside(SEGMENTS, |name| !files_of(&manifest).contains(name))?;
+                // Above every file in the folder: the repaired manifest must be newer than any that was lost.
                 let next_file = self.next_file()?.max(manifest.next_file) + 1;
                 write(&Manifest { next_file, copied: true, ..manifest }, self.disk(), self.dir)?;
                 Ok(())
@@ -183,6 +187,7 @@ impl Mender<'_> {
                     newest = Some((name, found));
                 }
                 Ok(_) => {}
+                // A newer program's manifest is no damage: a repair by this program would destroy what it cannot read.
                 Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
                 Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                     if !name.ends_with(HALF) {
@@ -214,6 +219,7 @@ impl Mender<'_> {
             return Ok(false);
         }
         opened.open_log(self.common.storage_of(self.dir))?;
+        // The log is opened first: it may hold the writes that the file tells of.
         if let Some((path, position)) = opened.later_file()? {
             self.report.done(format!("{} holds writes up to {position}, after the newest manifest", path.display()));
             return Ok(false);
@@ -247,6 +253,7 @@ impl Mender<'_> {
         let moved: Vec<String> = names(self.disk(), &folder)?.into_iter().filter(|name| chosen(name)).collect();
         for name in &moved {
             let (from, to) = (folder.join(name), self.place_for(name)?);
+            // Renamed, never copied: a full disk must not prevent a repair.
             self.disk().rename(&from, &to).map_err(StoreError::io("rename", &from))?;
         }
         if !moved.is_empty() {
