@@ -64,6 +64,7 @@ impl ByteBudget {
             return None;
         }
         let wait = async {
+            // Tokio's mutex is fair, so the wait is a queue. Only its head looks for free bytes.
             let _first = self.0.queue.lock().await;
             loop {
                 let freed = self.0.freed.notified();
@@ -98,6 +99,7 @@ impl ByteShare {
         let Some(more) = bytes.checked_sub(self.bytes) else { return true };
         let Budget { limit, held, .. } = &*self.budget.0;
         let fits = |held: usize| held.checked_add(more).filter(|sum| sum <= limit);
+        // Test and increment are one atomic step: two callers can never exceed the limit together.
         let grown = held.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).is_ok();
         if grown {
             self.bytes = bytes;
@@ -113,9 +115,11 @@ impl ByteShare {
 
     /// Returns bytes to the budget; at most those that it has.
     pub fn shrink(&mut self, less: usize) {
+        // Never more than it has: the counter would wrap and the budget would be full for ever.
         let less = less.min(self.bytes);
         self.bytes -= less;
         self.budget.0.held.fetch_sub(less, Ordering::AcqRel);
+        // Stores nothing if no caller waits: `notify_one` would leave a permit that wakes a later one in vain.
         self.budget.0.freed.notify_waiters();
     }
 
@@ -123,6 +127,7 @@ impl ByteShare {
     pub fn split(&mut self, bytes: usize) -> ByteShare {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
+        // The budget's counter does not change: the bytes only get another owner.
         ByteShare { budget: self.budget.clone(), bytes }
     }
 }

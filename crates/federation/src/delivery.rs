@@ -153,6 +153,7 @@ impl Outbox {
     /// Evicts the packets up to this number, read or not.
     pub fn evict_through(&self, through: u64) {
         let mut state = self.state.lock();
+        // Idempotent: the retention may name packets that this outbox has evicted already.
         while state.first <= through && !state.packets.is_empty() {
             self.evict_first(&mut state);
         }
@@ -200,6 +201,7 @@ impl Outbox {
     }
 
     fn keep(&self, state: &mut State, packet: String) {
+        // Cannot fail: callers that respect the bound have checked it, and states may exceed it.
         state.share.grow(packet.len());
         state.packets.push_back(packet.into());
         self.changed.notify_waiters();

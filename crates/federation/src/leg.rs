@@ -97,10 +97,12 @@ impl Leg {
     /// Moves results from pending to their outcome.
     fn decide(&self, now: Results) {
         let mut all = self.results.lock();
+        // Saturating, so that a miscount may delay a page but never panics.
         all.under_way = all.under_way.saturating_sub(now.under_way);
         all.accepted += now.accepted;
         all.unmatched += now.unmatched;
         drop(all);
+        // After the lock is released: a waiter reads the counts at once.
         self.decided.notify_waiters();
     }
 

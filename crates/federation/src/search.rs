@@ -105,6 +105,7 @@ impl Search {
     /// Completes when every provider's state has been reported.
     pub async fn all_reported(&self) {
         loop {
+            // Created before the check: `notify_waiters` reaches futures that exist at the time.
             let told = self.all_reported.notified();
             if self.ledger.lock().entries.values().all(|entry| entry.state.is_some()) {
                 return;
@@ -139,6 +140,7 @@ impl Search {
                 "{{\"search\":{search},\"seq\":{seq},\"provider\":{provider},\"kind\":\"results\",\"features\":[{list}]}}"
             )
         };
+        // Numbered and appended under the ledger's lock, so that no packet can follow the last one.
         if !self.outbox.push(head) {
             return false;
         }
@@ -178,6 +180,7 @@ impl Search {
         if !ledger.sealed {
             self.tell_in(&mut ledger, provider, state, detail, more);
         }
+        // Released first: the supervisor that wakes takes it at once.
         drop(ledger);
         self.all_reported.notify_waiters();
     }

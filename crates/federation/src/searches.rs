@@ -84,6 +84,7 @@ impl Registry {
     /// The running search with this key, if it began less than `join` ago.
     fn joined(&self, key: &Key, join: Duration) -> Option<Arc<Search>> {
         let search = self.joinable.get(key).and_then(|id| self.all.get(id))?;
+        // An ended search is not joined: a client that repeats a question wants fresh results.
         (search.arrived.elapsed() < join && !search.is_over()).then(|| search.clone())
     }
 
@@ -182,6 +183,7 @@ impl Searches {
         arrived: Instant,
     ) -> Result<(Arc<Search>, bool), Refusal> {
         let plan = plan(&question, &self.providers)?;
+        // Admitted before geocoding: refused requests must not cost a lookup in a collection.
         let place = match self.admit(&key, &question, arrived)? {
             Admitted::Join(search) => return Ok((search, true)),
             Admitted::Place(place) => place,
@@ -197,6 +199,7 @@ impl Searches {
             self.budget.clone(),
             self.tally.clone(),
         ));
+        // Started with the first search: a server without searches runs no stage.
         let pipeline = self
             .pipeline
             .get_or_init(async || {
@@ -212,11 +215,13 @@ impl Searches {
         {
             let mut registry = self.registry.lock();
             registry.all.insert(id.clone(), search.clone());
+            // Joinable only now: a second client must not join a search that may still be refused.
             registry.joinable.insert(key.clone(), id);
         }
         self.tally.begun.fetch_add(1, Ordering::Relaxed);
         let supervisor = SearchSupervisor::new(self.clone(), search.clone(), place, key);
         tokio::spawn(supervise("search supervisor", move || supervisor.clone().watch()));
+        // A task of its own: queues may be full, and the client gets its id at once.
         tokio::spawn(feed(pipeline.clone(), search.clone(), legs));
         Ok((search, false))
     }
@@ -228,6 +233,7 @@ impl Searches {
             return Ok(Admitted::Join(search));
         }
         registry.retries.note_begin(key, Instant::now());
+        // Two requests may arrive in the same instant; the number keeps their keys apart.
         registry.places += 1;
         let key = (arrived, registry.places);
         registry.running.insert(key, arrived + question.deadline);
@@ -330,8 +336,10 @@ impl Searches {
 
     /// Ends all searches and refuses new ones: the server stops.
     pub fn stop_all(&self) {
+        // Copied out: `seal` must not run under the registry's lock, which the supervisors take.
         let all: Vec<Arc<Search>> = {
             let mut registry = self.registry.lock();
+            // Under the same lock as admission, so that no search begins after the list is taken.
             registry.stopped = true;
             registry.all.values().cloned().collect()
         };

@@ -25,6 +25,7 @@ impl Seen {
     pub(crate) fn is_new(&mut self, provider: &str, found: &SearchResult) -> bool {
         let mut new = self.exact.insert(hash(&[provider, &found.id]));
         if let Some(link) = &found.link {
+            // `&=` without short circuit: both fingerprints are recorded, even for a duplicate.
             new &= self.exact.insert(hash(&["link", &bare(link)]));
         }
         if !new {
@@ -35,6 +36,7 @@ impl Seen {
             return true;
         }
         let text = simhash(&words);
+        // Linear, over at most the results of one search: an index for near hashes would cost more.
         if self.texts.iter().any(|other| (other ^ text).count_ones() <= BITS) {
             return false;
         }

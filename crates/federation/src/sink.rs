@@ -98,6 +98,8 @@ impl Sink {
 
     /// Delivers results.
     pub async fn found(&self, found: Vec<SearchResult>) -> Result<(), Fault> {
+        // Counted before they are queued: otherwise `wanted` could see neither pending nor accepted results and ask
+        // for too many.
         self.leg.expect(found.len());
         self.intake.results(self.leg.clone(), found).await;
         Ok(())
@@ -110,6 +112,7 @@ impl Sink {
         match read.await {
             Ok(Ok(read)) => Ok(read),
             Ok(Err(why)) => Err(Fault::Error(why)),
+            // The reply was dropped unsent, so the stage panicked or was cancelled.
             Err(_) => Err(Fault::Error("a fault of this server in the stage map lost its answer".to_owned())),
         }
     }

@@ -329,7 +329,9 @@ impl Worker {
     fn plan(&self, scan: &mut Scan, part: u32, tasks: &mut Vec<Task>) -> Result<DeadInTime, QueryError> {
         let view = scan.part(part).clone();
         let rows = 0..view.rows();
+        // With rows newer than the snapshot the order of time cannot be used: it has no numbers to exclude them by.
         if let Some(order) = Ordered::of(&view).filter(|_| self.time_order && view.none_newer(rows.clone())) {
+            // One more than allowed is enough to know that there are too many.
             let dead: Vec<u32> = view.dead_rows(rows).take(DEAD_MAX + 1).collect();
             if dead.len() <= DEAD_MAX {
                 add_tasks(tasks, part, &order.trees()?, true);
@@ -445,6 +447,7 @@ impl Worker {
                 let summary = node.summary(ordinal);
                 let rows = node.rows().len() as u64;
                 match (summary.min, summary.max) {
+                    // Min and max agree and no row is null, so every row has this value.
                     (Some(Number::Int(min)), Some(Number::Int(max))) if min == max && summary.count == rows => {
                         Some(ByValue::Int(min))
                     }

@@ -19,6 +19,7 @@ impl CancelFlag {
 
     /// Raises the flag: the question stops at its next block.
     pub fn cancel(&self) {
+        // Relaxed: the flag carries no data, and a check that is one block late is within the contract.
         self.0.store(true, Ordering::Relaxed);
     }
 
@@ -70,6 +71,7 @@ impl Control {
 
     /// Whether work may go on.
     pub fn check(&self) -> Result<(), QueryError> {
+        // The flag first: it costs one load, while the clock may cost a system call.
         if self.cancel.is_cancelled() {
             return Err(QueryError::Cancelled);
         }
@@ -135,6 +137,7 @@ impl Stats {
     pub fn merge(&mut self, other: &Stats) {
         let mut other = *other;
         for ((_, mine), (_, theirs)) in self.numbers().into_iter().zip(other.numbers()) {
+            // Numbers of other partitions come over a wire, and a wrong one must not panic.
             *mine = mine.saturating_add(*theirs);
         }
     }

@@ -73,6 +73,7 @@ impl Cursor {
             // One answer has one order: this is never met.
             _ => Ordering::Equal,
         };
+        // The sequence number makes the order total: without it, equal events could repeat or vanish between pages.
         place.then_with(|| self.seq().cmp(&other.seq()))
     }
 
@@ -164,6 +165,7 @@ pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
     pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        // Every read is bounded: these bytes come from clients.
         let (head, tail) = self.0.split_first_chunk::<N>()?;
         self.0 = tail;
         Some(*head)

@@ -168,6 +168,7 @@ impl Groups {
                 field.totals.add_rows(rows, &groups, &column);
             }
         }
+        // Given back: the next batch reuses its memory.
         self.scratch = groups;
         Ok(())
     }
@@ -201,6 +202,7 @@ impl Groups {
         }
         let group = self.group(Some(finder.find(time)), 0)?;
         if let Some(number) = number {
+            // Bounded: windows have numbers only where there are few of them.
             self.numbered.resize(self.numbered.len().max(number + 1), NO_GROUP);
             self.numbered[number] = group;
         }
@@ -211,6 +213,7 @@ impl Groups {
     #[inline]
     pub(crate) fn group(&mut self, window: Option<Window>, value: u32) -> Result<u32, QueryError> {
         let key = (window.map_or(NO_WINDOW, |w| w.start), value);
+        // Neighbouring rows are mostly of one group, which saves the hash.
         if let Some((_, group)) = self.last.filter(|(last, _)| *last == key) {
             return Ok(group);
         }

@@ -52,6 +52,7 @@ pub(crate) fn find_ids(scan: &mut Scan, ids: &[String]) -> Result<Vec<(u32, Run)
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
         scan.control.check()?;
+        // The other conditions are tested afterwards: an id selects candidates only.
         if let Some((part, row)) = scan.find(id)? {
             found.push((part, Run { rows: row..row + 1, whole: false }));
         }
@@ -120,6 +121,7 @@ fn collect(scan: &mut Scan, runs: Vec<(u32, Run)>, sought: &Sought) -> Result<(L
     let mut total = 0;
     let mut share = scan.control.share();
     for (part, run) in runs {
+        // Twice the capacity: the lists of the answer are made while the candidates are still there.
         share.reach(found.capacity() * 2 * size_of::<(f64, Pick)>())?;
         measure(scan, part, &run, &columns, sought, f64::INFINITY, |distance_m, pick| {
             total += u64::from(distance_m.is_finite());
@@ -180,6 +182,7 @@ pub(crate) fn measure(
             for row in rows.iter() {
                 let i = (row - span.start) as usize;
                 let (x, y) = (lon.value(i), lat.value(i));
+                // Without short circuits: four comparisons cost less than a branch that is predicted wrongly.
                 let boxed = (west <= x) & (x <= east) & (south <= y) & (y <= north);
                 if boxed && lon.is_valid(i) {
                     each(row, distance_m(sought.lon, sought.lat, x, y));

@@ -77,6 +77,7 @@ impl Natural {
             parts.push((waiting.len() - from, false));
             scan.stats.parts_pruned += u64::from(waiting.len() == from);
         }
+        // Reversed, because sections are popped from the end.
         waiting.sort_by_key(|section| Reverse(section.first));
         Natural { waiting, parts, after, streams: Vec::new(), heads: BinaryHeap::new() }
     }
@@ -135,6 +136,7 @@ impl Natural {
             Some(after) if section.last < (after.0.class(), after.0.bucket()) => return Ok(None),
             Some(after) => scan.seek(section.part, after)?,
         };
+        // Bridged: testing a few rows in vain costs less than many short runs.
         let candidates = Candidates::of_tree(scan, section.part, section.tree, from).bridged();
         let mut stream = Stream { part: section.part, candidates, run: None, found: Found::default() };
         stream.advance(scan);
@@ -153,6 +155,7 @@ impl Natural {
                     stream.advance(scan);
                 }
             } else {
+                // Everything before the next stream's head is given at once: one comparison per stretch, not per event.
                 let until = self.heads.peek().map(|Reverse((key, seq, _))| (*key, *seq));
                 stream.found.give(until, want, out);
                 run_ended = stream.found.is_empty();

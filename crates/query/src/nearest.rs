@@ -120,6 +120,7 @@ impl Nearest {
                 }
                 What::Node { part, tree, node, whole } => {
                     self.open(scan, part, tree, node, whole)?;
+                    // After each node: the heap grows with the events around the position, not with the page.
                     self.share.reach(self.held())?;
                 }
             }
@@ -181,6 +182,7 @@ impl Nearest {
                 }
                 heap.push(Entry { distance_m, what: What::Event(pick) });
                 let Some(room) = room else { return };
+                // Pages are bounded by the best distances seen so far: farther nodes need not enter the heap at all.
                 best.push(Metres(distance_m));
                 if best.len() > room {
                     best.pop();

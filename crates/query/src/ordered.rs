@@ -82,6 +82,7 @@ impl DeadInTime {
             let batch = scan.read(part, first..last + 1, &columns)?;
             times.extend(run.iter().map(|row| batch.interval((row - first) as usize).0));
         }
+        // Sorted apart from the rows: nodes are checked by time, rows by number.
         times.sort_unstable();
         Ok(DeadInTime { rows, times })
     }

@@ -80,6 +80,7 @@ pub(crate) fn work<T: Send>(
     task: impl Fn(&mut T, &mut Scan, &Task) -> Result<(), QueryError> + Sync,
 ) -> Result<Vec<T>, QueryError> {
     let pool = POOL.as_ref().filter(|_| slices > 1 && tasks.len() > 1);
+    // The same code on one thread: results must not depend on whether a pool exists.
     let Some(pool) = pool else {
         let mut made = make(scan);
         tasks.iter().try_for_each(|t| task(&mut made, scan, t))?;
@@ -92,10 +93,14 @@ pub(crate) fn work<T: Send>(
         for (i, slot) in slots.iter().enumerate() {
             let (failed, make, task) = (&failed, &make, &task);
             scope.spawn(move |_| {
+                // Each slice has its own counters and open chunks, so that slices share nothing that changes.
                 let mut scan = scan_ref.fork();
                 let mut made = make(&scan);
+                // Every n-th task, fixed in advance: work stealing would change the order of float additions from run to
+                // run.
                 let mut mine = tasks.iter().skip(i).step_by(slices).take_while(|_| !failed.load(Ordering::Relaxed));
                 let result = mine.try_for_each(|t| task(&mut made, &mut scan, t));
+                // Relaxed is enough: it only saves work, and the result travels through the slot.
                 failed.fetch_or(result.is_err(), Ordering::Relaxed);
                 let slice = Slice { stats: scan.stats, result: result.map(|()| made) };
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(slice);
@@ -105,6 +110,7 @@ pub(crate) fn work<T: Send>(
     let mut all = Vec::with_capacity(slices);
     for slot in slots {
         if let Some(slice) = slot.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            // In the order of slices, like the results.
             scan.stats.merge(&slice.stats);
             all.push(slice.result);
         }

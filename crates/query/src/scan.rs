@@ -89,6 +89,7 @@ impl Scan {
         let view = &self.snapshot.parts[part as usize];
         let pieces = view.pieces()?;
         let sift = || {
+            // Sifted once for a whole part: its pieces have a tree of their own, in another order than the rows.
             let (rows, visited) = pieces.sift(&mut |region| predicate.relation(region));
             self.stats.nodes_visited += visited;
             Some(Arc::new(rows))
@@ -119,7 +120,9 @@ impl Scan {
             tests_made_ids: self.tests_made_ids,
             key_columns: self.key_columns.clone(),
             of_pieces: self.of_pieces.clone(),
+            // Shared, so that of several threads one sifts and the others wait for its result.
             sieves: self.sieves.clone(),
+            // Not shared: each thread walks other chunks.
             open: Vec::new(),
         }
     }
@@ -147,6 +150,7 @@ impl Scan {
         self.control.check()?;
         self.stats.blocks_read += 1;
         let chunk = rows.start / CHUNK_ROWS;
+        // Across chunks there is no single block to share, so nothing is kept open.
         if rows.is_empty() || rows.end > chunk_end(rows.start).min(self.part(part).rows()) {
             return Ok(self.part(part).read(rows, columns)?);
         }
@@ -155,6 +159,7 @@ impl Scan {
             return Ok(self.chunk(part, chunk, columns)?.slice_of(from as usize, rows.len(), columns));
         };
         let whole = columns.without(&paged);
+        // All columns are paged: reading the chunk would decode pages that nobody needs.
         if whole.is_none() {
             return Ok(self.part(part).read(rows, &paged)?);
         }
@@ -170,10 +175,12 @@ impl Scan {
         let mut open = match self.open.iter().position(|o| o.part == part && o.chunk == chunk) {
             Some(at) => self.open.remove(at),
             None => {
+                // The oldest go. Bounded, because a chunk of shapes may take many megabytes.
                 self.open.drain(..(self.open.len() + 1).saturating_sub(OPEN_MAX));
                 Open { part, chunk, batch: view.read(rows.clone(), columns)? }
             }
         };
+        // Only the missing columns are read: the predicate's are often there already when the result's are wanted.
         if columns.columns().any(|column| open.batch.column(column).is_none()) {
             let mut missing = Projection::none(&self.layout);
             columns.columns().filter(|c| open.batch.column(*c).is_none()).for_each(|column| missing.add(column));
@@ -206,6 +213,7 @@ impl Scan {
         if !run.whole {
             let open = self.sieve(part).map(|sieve| sieve.slice(run.rows.start as usize, run.rows.len()));
             let tested = open.as_ref().map_or(run.rows.len(), BooleanBuffer::count_set_bits);
+            // The pieces rule out all rows, and none of them has been read.
             if tested == 0 {
                 return Ok((Matched::Rows(Vec::new()), None));
             }
@@ -221,6 +229,7 @@ impl Scan {
             batch = Some(read);
         }
         let view = self.part(part);
+        // Visibility last: it may need sequence numbers from disk, and most runs without a match never get here.
         if !view.all_visible(run.rows.clone()) && mask.as_ref().is_none_or(|m| m.has_true()) {
             let visible = view.visible(run.rows.clone())?;
             mask = Some(mask.map_or_else(|| visible.clone(), |m| &m & &visible));
@@ -229,6 +238,7 @@ impl Scan {
             None => Matched::Range(run.rows.clone()),
             Some(mask) => {
                 let count = mask.count_set_bits();
+                // A range instead of a list: later steps then slice columns and copy nothing.
                 if count == run.rows.len() {
                     Matched::Range(run.rows.clone())
                 } else {
@@ -276,6 +286,7 @@ impl Scan {
 
     /// Sequence numbers of rows found.
     pub(crate) fn seqs(&self, part: u32, rows: &Matched) -> Result<Vec<u64>, QueryError> {
+        // One read over the span: sequence numbers are one block a chunk.
         let span = rows.span();
         let all = self.part(part).seqs(span.clone())?;
         Ok(match rows {
@@ -287,6 +298,7 @@ impl Scan {
     /// Keys of rows found.
     pub(crate) fn keys(&mut self, part: u32, rows: &Matched) -> Result<Vec<Key>, QueryError> {
         let span = rows.span();
+        // Memory trees keep their keys; those of segments are computed from the events.
         if let Some(keys) = self.part(part).keys(span.clone()) {
             return Ok(rows.iter().map(|r| keys[(r - span.start) as usize]).collect());
         }
@@ -336,6 +348,7 @@ impl Scan {
         }
         while low < high {
             let middle = low + (high - low) / 2;
+            // Each probe reads one row, some twenty in all, and only once per part and page.
             if self.place_of(part, middle)? <= after {
                 low = middle + 1;
             } else {

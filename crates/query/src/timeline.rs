@@ -51,6 +51,7 @@ impl<'a> Timeline<'a> {
         finder: &mut Option<Finder>,
         groups: &mut Groups,
     ) -> Result<(), QueryError> {
+        // Float sums may be unknown where they overflow; the root answers for all nodes at once.
         self.sums = self.tree.root().is_none_or(|root| groups.knows_sums(|ordinal| self.tree.summary(root, ordinal)));
         let mut at = self.seek(scan, places.clone(), within.start)?;
         let end = match within.end.checked_add(1) {
@@ -87,6 +88,7 @@ impl<'a> Timeline<'a> {
         }
         let rows = self.rows_of(leaf);
         let rows = rows.start.max(places.start)..rows.end.min(places.end);
+        // The edge is the leaf's own start, so its rows need not be read.
         if starts[leaf as usize] >= time {
             return Ok(rows.start);
         }
@@ -130,6 +132,7 @@ impl<'a> Timeline<'a> {
             if from < clean {
                 let tree = self.tree;
                 let cover = tree.cover(from..clean);
+                // Rare: the values were too large for a sum of nodes, so they are added one by one.
                 if !self.sums && !target.groups.knows_sums(|ordinal| tree.summary_of(&cover, ordinal)) {
                     (from..clean).try_for_each(|leaf| self.add_cut(scan, self.rows_of(leaf), target))?;
                     from = clean;
@@ -165,6 +168,7 @@ impl<'a> Timeline<'a> {
         let (first, batch) = self.leaf(scan, leaf)?;
         let mut matched = 0;
         let mut from = places.start;
+        // Between two dead rows all rows count, and are added as one stretch.
         for to in dead.into_iter().chain([places.end]) {
             if from < to {
                 let rows = (from - first) as usize..(to - first) as usize;

@@ -91,6 +91,7 @@ impl Token {
 impl PartitionedToken {
     /// Reads a token of version 1 or 2.
     pub fn decode(text: &str) -> Result<PartitionedToken, Invalid> {
+        // Before anything is decoded or allocated.
         if text.len() > TOKEN_CHARS_MAX {
             return Err(wrong("is too long"));
         }
@@ -144,6 +145,7 @@ impl Reader<'_> {
         let length = self.u8()?;
         let tenant = std::str::from_utf8(self.bytes(usize::from(length))?).ok()?.to_owned();
         let count = if partitioned { usize::from(self.u16()?) } else { 1 };
+        // A forged count must not size an allocation.
         if count == 0 || count > SeqLayout::Partitioned.partitions_max() {
             return None;
         }

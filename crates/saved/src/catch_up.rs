@@ -29,6 +29,8 @@ impl SavedSearches {
     pub(super) fn note_missed(&self, searches: &[(Arc<SavedSearch>, Option<Positions>)], checkpoint: &Checkpoint) {
         let hearing = || searches.iter().filter(|(search, _)| search.definition.reads_collections());
         for collection in self.backend.list(&self.tenant) {
+            // The queue already receives events, but there are no writers yet, so this position separates the two
+            // without a gap.
             let (upto, made) = (collection.position(), collection.created());
             let from = |(search, since): &(Arc<SavedSearch>, Option<Positions>)| {
                 let from = checkpoint.from(&search.id, since.as_ref(), collection.name(), made, upto);
@@ -43,6 +45,7 @@ impl SavedSearches {
 
     /// Processes missed events. Returns `false` if it was stopped: the next start then repeats it.
     pub(super) fn catch_up(&self) -> bool {
+        // Taken out: after a panic the rest is not repeated, and `report_unknown` says so.
         let all = std::mem::take(&mut *self.missed.lock());
         for missed in all {
             match self.process_missed(&missed) {
@@ -51,6 +54,7 @@ impl SavedSearches {
                 Err(e) => {
                     let name = missed.collection.name();
                     tracing::error!(collection = name, error = %e, "events missed by saved searches cannot be read");
+                    // Reported, and then marked as processed: repeating a damaged read at each start would never end.
                     self.report_missed(&missed, 0, &format!("missed events of {name:?} cannot be read: {e}"));
                 }
             }
@@ -63,6 +67,7 @@ impl SavedSearches {
     fn process_missed(&self, missed: &CatchUp) -> Result<bool, StoreError> {
         let (name, most) = (missed.collection.name(), self.settings.catch_up);
         let collection: Arc<str> = name.into();
+        // One pass for all saved searches, from the earliest position of any; `wants` excludes what each has seen.
         let after = missed.from.values().copied().min().unwrap_or(missed.upto);
         let mut changes = missed.collection.changes_between(after, missed.upto, most)?;
         let left_out = changes.left_out();
@@ -77,6 +82,7 @@ impl SavedSearches {
             self.report_missed(missed, 0, &detail);
         }
         while let Some((batch, seqs)) = changes.read()? {
+            // A stop must not wait for a long catch-up. The checkpoint is unchanged, so the next start repeats it.
             if self.event_queue.is_stopped() {
                 return Ok(false);
             }
@@ -93,6 +99,7 @@ impl SavedSearches {
         self.left_out.fetch_add(left_out, Ordering::Relaxed);
         let registry = self.registry.lock();
         let searches: Vec<Arc<SavedSearch>> = registry.all.values().map(|entry| entry.search.clone()).collect();
+        // Released before packets are written: evicting them takes other locks.
         drop(registry);
         for search in searches.iter().filter(|search| missed.from.contains_key(&search.number)) {
             search.counts.left_out.fetch_add(left_out, Ordering::Relaxed);

@@ -19,18 +19,21 @@ impl SavedSearches {
     pub async fn create(self: &Arc<SavedSearches>, asked: &Value) -> Result<Arc<SavedSearch>, Refusal> {
         let arrived = Instant::now();
         let definition = Definition::read(asked, self.searches.settings(), &self.settings)?;
+        // Checked before a slot is reserved: a wrong request must not displace a valid one.
         self.check(&definition)?;
         let slot = self.reserve()?;
         let definition = self.located(definition, arrived).await?;
         let saved = self.clone();
         // A task of its own, so that a client that disconnects does not leave it half created.
         let made = tokio::spawn(async move {
+            // Random, so that the id of a deleted saved search is never given to another one.
             let id = format!("{:016x}{:016x}", saved.random.next_u64(), saved.random.next_u64());
             let created = saved.clock.now();
             let mut record = definition.written();
             record.insert("created".to_owned(), created.into());
             record.insert("since".to_owned(), json!(positions_of(saved.backend.as_ref(), &saved.tenant)));
             let (records, name) = (saved.records.clone(), id.clone());
+            // Written before it is matched: a crash must not lose a saved search whose packets were read already.
             let written = tokio::task::spawn_blocking(move || {
                 records.put_twice(&name, Value::Object(record).to_string().as_bytes())
             });
@@ -69,6 +72,7 @@ impl SavedSearches {
         if running >= self.settings.max {
             return Err(Refusal::TooManySaved { most: self.settings.max });
         }
+        // Counted while the address is geocoded and the record written, without holding the lock for that long.
         registry.making += 1;
         Ok(CreationSlot(self.clone()))
     }
@@ -110,10 +114,12 @@ impl SavedSearches {
             if let Some(slot) = entry.slot {
                 match_index.index.remove(slot);
             }
+            // Without a saved search, writers should not even clone their batches for the queue.
             if match_index.index.is_empty() {
                 saved.event_queue.listen(false);
             }
             drop(match_index);
+            // After it left the index: no match can follow the last packet.
             entry.search.end();
             Ok::<_, Refusal>(true)
         });

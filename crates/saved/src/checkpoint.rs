@@ -59,10 +59,13 @@ impl Checkpoint {
     pub(super) fn from(&self, id: &str, since: Option<&Positions>, name: &str, made: i64, now: u64) -> u64 {
         let of = |places: &Positions| places.get(name).filter(|place| place.made == made).map(|place| place.position);
         let checkpoint = of(&self.collections);
+        // Only with a checkpoint of the same collection: a new one of its name has its own positions.
         let waits = self.waiting.get(id).and_then(|of| of.get(name)).copied().filter(|_| checkpoint.is_some());
         let from = match (waits, since) {
+            // Unread packets were lost in the crash, so their events are processed again.
             (Some(position), _) => position,
             (None, Some(since)) => of(since).unwrap_or(0).max(checkpoint.unwrap_or(0)),
+            // A record of an older version has no `since`. Without a checkpoint, nothing is known to be missed.
             (None, None) => checkpoint.unwrap_or(now),
         };
         // An ephemeral collection restarts at 0.
@@ -109,6 +112,7 @@ impl Progress {
 
     /// Removes those of these saved searches that still have no unread packets.
     fn forget(&self, read: &[Arc<SavedSearch>]) {
+        // In chunks, as the matcher needs this lock for each event batch.
         for some in read.chunks(FORGOTTEN) {
             let mut state = self.state.lock();
             for search in some.iter().filter(|search| search.untaken().is_empty()) {
@@ -119,6 +123,7 @@ impl Progress {
 
     /// Records that the catch-up is done.
     pub(super) fn set_caught_up(&self) {
+        // From here on the packets of the catch-up are in `unread`, which has the same events.
         self.state.lock().waited.clear();
         self.caught_up.store(true, Ordering::Release);
     }
@@ -156,6 +161,7 @@ impl SavedSearches {
         if !self.progress.caught_up.load(Ordering::Acquire) {
             return Ok(());
         }
+        // After the last write the record is frozen: a later one would drop the flag that a clean state exists.
         self.progress.caught_up.store(!last, Ordering::Release);
         self.put_looked(&mut written, last)
     }
@@ -172,6 +178,7 @@ impl SavedSearches {
             return Ok(());
         }
         let bytes = serde_json::to_vec(&checkpoint).map_err(|e| Invalid::new(e.to_string()))?;
+        // An idle server writes nothing: the record changes only with events.
         if *written != bytes {
             self.records.put(RECORD, &bytes)?;
             *written = bytes;
@@ -201,6 +208,7 @@ impl SavedSearches {
             }
         }
         self.progress.forget(&read);
+        // Positions of removed collections are dropped, or the record would grow with every collection ever made.
         let there_still = |name: &str, place: &LogPosition| there.get(name).is_some_and(|now| now.made == place.made);
         let kept = places.iter().filter(|(name, place)| there_still(name, place));
         checkpoint.collections.extend(kept.map(|(name, place)| (name.to_string(), *place)));
@@ -215,6 +223,7 @@ pub(super) async fn keep(saved: Arc<SavedSearches>) {
         tokio::time::sleep(pause).await;
         let (writing, begun) = (saved.clone(), Instant::now());
         let written = tokio::task::spawn_blocking(move || writing.write_checkpoint(false)).await;
+        // A slow disk, or a hundred thousand saved searches, must not keep this task writing all the time.
         pause = EVERY.max(begun.elapsed() * SHARE);
         let failed = written.ok().and_then(Result::err);
         if let Some(error) = failed.as_ref().filter(|_| !failing) {

@@ -57,6 +57,7 @@ impl WebhookState {
 
     fn give_up(&mut self, letter: DeadLetter) {
         self.dead += 1;
+        // The webhook moves on: one packet that it never accepts must not block the others.
         self.next = letter.seq + 1;
         self.letters.push_back(letter);
         if self.letters.len() > LETTERS_MAX {
@@ -182,12 +183,14 @@ impl DeadLetters {
         let mut held = webhook_state.lock();
         letter._ticket = Some(self.place(webhook_state, &letter));
         held.give_up(letter);
+        // `make_room` locks other webhooks, perhaps this one too.
         drop(held);
         self.make_room();
     }
 
     fn place(&self, webhook_state: &Arc<Mutex<WebhookState>>, letter: &DeadLetter) -> Arc<Ticket> {
         let mut line = self.line.lock();
+        // By time, not by arrival here: letters of a clean stop come back in the order of the registry.
         let age = (time::parse_instant(&letter.at, None).unwrap_or_default(), line.made);
         let entry = Entry { webhook_state: Arc::downgrade(webhook_state), seq: letter.seq, bytes: letter.bytes() };
         line.made += 1;

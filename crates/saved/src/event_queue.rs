@@ -93,6 +93,7 @@ impl Subscriber for EventQueue {
     }
 
     fn notify(&self, written: WrittenBatch) {
+        // The store notifies of all tenants.
         if *written.tenant != *self.tenant {
             return;
         }
@@ -116,6 +117,7 @@ impl Subscriber for EventQueue {
         queue.bytes += bytes;
         let number = queue.newest;
         queue.waiting.push_back((number, written));
+        // Unlocked before the notification, so that the matcher does not wake into a held lock.
         drop(queue);
         self.changed.notify_one();
     }

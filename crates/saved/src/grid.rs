@@ -75,6 +75,7 @@ impl Grid {
     pub(crate) fn insert(&mut self, number: u32, boxes: &[Sides]) -> Vec<u64> {
         let finest = |sides: &Sides| {
             let fits = |level: &usize| Span::of(*level, *sides).count() <= CELLS;
+            // The finest level that fits: its cells hold the fewest other questions.
             let level = (0..LEVELS).rev().find(fits).unwrap_or(0);
             Span::of(level, *sides).cells()
         };
@@ -106,6 +107,7 @@ impl Grid {
     pub(crate) fn touching(&self, sides: Sides, out: &mut Vec<u32>) {
         for level in (0..LEVELS).filter(|level| self.used[*level] > 0) {
             let span = Span::of(level, sides);
+            // A world-wide event touches millions of fine cells; then the cells in use are fewer.
             if span.count() <= LOOKED_AT.max(self.used[level] as u64) {
                 out.extend(span.cells().filter_map(|cell| self.cells.get(&cell)).flatten());
             } else {

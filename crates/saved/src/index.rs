@@ -66,6 +66,7 @@ impl<T> Default for Index<T> {
 impl<T> Index<T> {
     /// Inserts a question and returns the number to remove it by.
     pub(crate) fn insert(&mut self, question: Arc<Question>, of: T) -> u32 {
+        // Numbers are reused, so that slots stay dense after many creations and deletions.
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             (self.slots.len() - 1) as u32
@@ -121,6 +122,7 @@ impl<T> Index<T> {
             near.extend(event.texts().words().filter_map(|word| self.words.get(word)).flatten());
         }
         near.sort_unstable();
+        // A question may be found by several words or cells, and must be tested once.
         near.dedup();
         for number in near {
             if let Some(slot) = &self.slots[number as usize]
@@ -129,6 +131,7 @@ impl<T> Index<T> {
                 take(&slot.of);
             }
         }
+        // After matching, off the path to the first result.
         self.common.learn(event);
     }
 

@@ -42,6 +42,7 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
         Ok(false) => return,
         Err(_) => {
             tracing::error!("events missed by saved searches were lost to a panic");
+            // The matcher continues with new events: one bad old event must not end matching for good.
             catching_up.report_unknown("a fault");
         }
     }
@@ -64,6 +65,7 @@ impl SavedSearches {
     pub(super) fn process(&self, collection: &Arc<str>, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
         let checkpoint = catch_unwind(AssertUnwindSafe(|| self.process_events(collection, batch, seqs, wants)));
         if checkpoint.is_err() {
+            // Counted as lost, so that every saved search is told with its next results.
             self.lost.fetch_add(seqs.len() as u64, Ordering::Relaxed);
             tracing::error!(collection = &**collection, "events were lost for saved searches to a panic");
         }
@@ -87,6 +89,7 @@ impl SavedSearches {
     }
 
     fn matches(&self, events: &Events<'_>, seqs: &[Seq], rows: Range<usize>, wants: Wants<'_>) -> Vec<Match> {
+        // Both are held for the whole chunk, so that matches and transitions belong to the same set of saved searches.
         let match_index = self.match_index.read();
         let mut fences = self.fences.lock();
         let mut matches = Vec::new();
@@ -96,6 +99,7 @@ impl SavedSearches {
             match_index.index.answered(&event, |search| match search.definition.when {
                 _ if !wants(search, seqs[row]) => {}
                 None => matches.push(Match { search: search.clone(), when: None, row }),
+                // Decided below: whether it is `enter` or `inside` depends on the object's former position.
                 Some(_) => moving.push(search.clone()),
             });
             passages(&match_index, &mut fences, &event, moving, row, &mut matches);
@@ -105,6 +109,7 @@ impl SavedSearches {
 
     /// Sends matches to their saved searches.
     fn deliver(&self, collection: &str, events: &Events<'_>, seqs: &[Seq], mut matches: Vec<Match>) {
+        // A stable sort: the matches of one saved search keep the order of the events.
         matches.sort_by_key(|found_match| found_match.search.number);
         let mut features: HashMap<(usize, bool), Option<Arc<str>>> = HashMap::new();
         for matches in matches.chunk_by(|a, b| a.search.number == b.search.number && a.when == b.when) {
@@ -119,6 +124,7 @@ impl SavedSearches {
             self.tell_dropped(search);
             if !found.is_empty() {
                 search.send(&self.retention, LocalProvider::NAME, when, &found);
+                // After the packet: the origin covers the numbers up to it. Both precede the move of the checkpoint.
                 search.note_origin(collection, seqs[matches[0].row].position());
                 self.progress.unread(search);
             }
@@ -128,6 +134,7 @@ impl SavedSearches {
     /// Reports unprocessed events, once each time.
     fn tell_dropped(&self, search: &SavedSearch) {
         let dropped = self.dropped();
+        // Swapped, so that each loss is reported once, even by two threads.
         let told = search.counts.told_dropped.swap(dropped, Ordering::Relaxed);
         if dropped > told {
             let detail = format!(

@@ -69,9 +69,11 @@ pub(super) async fn run(saved: Arc<SavedSearches>) {
             // A panic is logged where it happens. The next poll of its saved search is scheduled already.
             Some(_) = polls.join_next(), if !polls.is_empty() => continue,
         };
+        // Deleted since it was scheduled: its entry is not removed from the heap, only skipped.
         let Some(search) = saved.get(&id) else { continue };
         let Some(pause) = search.definition.poll else { continue };
         saved.polls_due.add(Instant::now() + pause, id);
+        // Waits here, not in the task: with all places taken, due polls stay in the heap and hold no memory.
         let Ok(place) = saved.polls_due.places.clone().acquire_owned().await else { return };
         let saved = saved.clone();
         polls.spawn(async move {
@@ -104,6 +106,7 @@ async fn poll(saved: &SavedSearches, search: &SavedSearch) {
         },
         Err(refusal) => Some(refusal.to_string()),
     };
+    // The guard must not be held over the write below.
     let news = {
         let mut polled = search.polled.lock();
         polled.polls += 1;

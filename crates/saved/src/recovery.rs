@@ -43,6 +43,7 @@ impl SavedSearches {
         // Repaired records are in use, and still listed.
         self.registry.lock().damaged.extend(self.records.mended());
         self.fences.lock().restore(kept.unwrap_or_default().objects);
+        // After all are in the registry: what was missed is reported to every one of them.
         self.resume(&all, was_kept);
         // A poll may have written its record after its saved search was deleted.
         let of_nobody = |name: &&String| {
@@ -89,6 +90,7 @@ impl SavedSearches {
                 }
                 self.note_missed(all, &checkpoint);
             }
+            // Without a checkpoint the whole history would count as missed.
             Err(()) => self.mark_all_processed(),
         }
         all.iter().for_each(|(search, _)| self.progress.unread(search));

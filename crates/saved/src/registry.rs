@@ -148,6 +148,7 @@ impl SavedSearches {
             event_queue,
         });
         if saved.settings.enabled {
+            // Subscribed before anything is read: between the checkpoint and the queue no event may be missed.
             backend.subscribe(saved.event_queue.clone());
             saved.read_all();
         }
@@ -224,8 +225,10 @@ impl SavedSearches {
         let matcher =
             std::thread::Builder::new().name("meridian-saved".to_owned()).spawn(move || listen(&event_queue, &weak))?;
         let mut registry = self.registry.lock();
+        // Under the lock, so that a saved search created now is either in the loop below or starts its own sender.
         registry.running = true;
         registry.matcher = Some(matcher);
+        // Copying is weak: it may wait for a blocking thread long after the server is gone.
         let (polling, keeping, copying) = (self.clone(), self.clone(), Arc::downgrade(self));
         tokio::task::spawn_blocking(move || copying.upgrade().inspect(|saved| saved.copy_records()));
         registry.tasks.push(tokio::spawn(supervise("poller", move || poll::run(polling.clone()))).abort_handle());
@@ -259,6 +262,7 @@ impl SavedSearches {
     /// Errors of the disk; the next start is then as after a crash.
     pub fn stop(&self) -> Result<(), StoreError> {
         self.close();
+        // After the readers have ended: what the matcher still sends stays in the outboxes and is written below.
         self.event_queue.stop();
         let matcher = self.registry.lock().matcher.take();
         if let Some(matcher) = matcher {
@@ -285,6 +289,7 @@ impl SavedSearches {
         }
         let kept = CleanState { searches, objects: self.fences.lock().list() };
         let bytes = serde_json::to_vec(&kept).map_err(|e| Invalid::new(e.to_string()))?;
+        // Before the checkpoint, which declares it: after a crash in between, packets are sent twice rather than lost.
         self.records.put(clean_state::RECORD, &bytes)?;
         self.write_checkpoint(true)
     }
@@ -304,6 +309,7 @@ impl SavedSearches {
         let registry = self.registry.lock();
         let mut rest = registry.all.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
         let some: Vec<Arc<SavedSearch>> = rest.by_ref().take(limit).map(|(_, entry)| entry.search.clone()).collect();
+        // One more than the page, to know whether there is a next one.
         let more = rest.next().is_some();
         drop(registry);
         let dropped = self.dropped();

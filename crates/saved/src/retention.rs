@@ -33,6 +33,7 @@ impl PacketRetention {
 
     /// Appends a packet. Returns `false` if the outbox has been sealed.
     pub(crate) fn keep(&self, outbox: &Arc<Outbox>, make: impl FnOnce(u64) -> String) -> bool {
+        // Outside of the queue's lock, so that saved searches do not wait for each other to format packets.
         let Some(seq) = outbox.push_evicting(make) else { return false };
         let mut line = self.line.lock();
         line.packets.push_back((Arc::downgrade(outbox), seq));

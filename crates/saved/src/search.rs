@@ -130,6 +130,7 @@ impl SavedSearch {
                 bytes += feature.len() + 1;
                 bytes <= room
             };
+            // At least one, or a feature that exceeds the room would loop for ever.
             let count = rest.iter().take_while(fits).count().max(1);
             let (now, later) = rest.split_at(count);
             let list = now.iter().map(|feature| &**feature).collect::<Vec<&str>>().join(",");
@@ -179,6 +180,7 @@ impl SavedSearch {
     /// Packets below this number were taken (by the webhook if there is one) or evicted. For a deleted saved search,
     /// all.
     fn taken(&self) -> u64 {
+        // Deleted: its packets need no catch-up, whatever was read.
         if self.outbox.is_sealed() {
             return u64::MAX;
         }
@@ -201,6 +203,7 @@ impl SavedSearch {
         results: u64,
         ms: u64,
     ) {
+        // Details come from outside sources, and packets have a bounded size.
         let detail = &detail[..detail.floor_char_boundary(400)];
         retention.keep(&self.outbox, |seq| {
             json!({"search": self.id, "seq": seq, "provider": provider, "kind": "provider", "state": state,

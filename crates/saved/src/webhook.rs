@@ -78,6 +78,7 @@ impl WebhookClient {
             let mut reader = match search.outbox.read(next) {
                 Ok(reader) => reader,
                 Err(gone) => {
+                    // Counted as lost, then it continues with the oldest packet kept.
                     webhook_state.lock().skip_to(gone.first);
                     continue;
                 }
@@ -100,6 +101,7 @@ impl WebhookClient {
         let (begun, mut tries) = (Instant::now(), 0);
         loop {
             let outcome = match self.places.acquire().await {
+                // The place is released before the backoff: a dead webhook holds none while it waits.
                 Ok(_place) => self.call(search, webhook, seq, packet).await,
                 Err(_) => Err("the server is stopping".to_owned()),
             };
@@ -113,6 +115,7 @@ impl WebhookClient {
             };
             self.failed.fetch_add(1, Ordering::Relaxed);
             let pause = self.pause(tries);
+            // Tested with the coming pause: it must not sleep for an hour only to give up.
             if tries >= self.settings.tries || begun.elapsed() + pause > self.settings.age {
                 self.dead.fetch_add(1, Ordering::Relaxed);
                 return Err(DeadLetter::new(seq, self.clock.now(), tries, why, packet.to_owned()));
@@ -141,6 +144,7 @@ impl WebhookClient {
             .header("Meridian-Timestamp", timestamp)
             .header("Meridian-Signature", signature(&webhook.secret, timestamp, packet))
             .body(packet.to_owned());
+        // The URL may contain a secret, and the error is shown by the API.
         let answer = request.send().await.map_err(|e| chain(&e.without_url()))?;
         match answer.status() {
             status if status.is_success() => Ok(()),

@@ -42,6 +42,7 @@ impl Lease {
     /// Waits for a permit for the rest of the request, once its body has arrived.
     pub async fn enter(&self, deadline: Instant) -> Result<()> {
         let permit = self.0.limiter.admit(deadline).await?;
+        // Stored, not returned: the run takes it, and an error before the run gives it back with the lease.
         *self.0.permit.lock() = Some(permit);
         Ok(())
     }

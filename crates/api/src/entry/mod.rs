@@ -97,9 +97,12 @@ impl Entry {
         let arrival = Arrival { peer, at: observation.arrived };
         let mut path = None;
         let mut response = self.dispatch(arrival, request, &mut path).await;
+        // After the handler, which computes a HEAD like a GET: headers, lengths and errors are the same by
+        // construction.
         if is_head {
             remove_body(&mut response);
         }
+        // For refusals as well: security headers must not depend on the path taken.
         self.guard.seal(&mut response);
         observation.end(path, response)
     }
@@ -123,6 +126,7 @@ impl Entry {
             // Their permits are taken later: by a write once its body has arrived, by a stream for each read.
             Class::Write | Class::Stream => (None, Duration::ZERO),
             Class::Reserved | Class::Interactive => match limiter.try_admit() {
+                // The common case takes no await: the near query's latency is a few microseconds in all.
                 Some(permit) => (Some(permit), Duration::ZERO),
                 None => match Box::pin(self.wait(limiter, arrival.at, &request)).await {
                     Ok((permit, waited)) => (Some(permit), waited),
@@ -161,6 +165,7 @@ impl Entry {
         path: &mut Option<usize>,
     ) -> Result<RouteMatch<'e, 'p>> {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        // First, before the path is matched: a foreign host learns nothing, not even which paths exist.
         self.guard.admit(method, uri, headers)?;
         if *method == Method::OPTIONS && uri.path() == "*" {
             // The server as a whole (RFC 9110, 9.3.7).
@@ -179,6 +184,7 @@ impl Entry {
         if *method != Method::GET && !request.body().is_end_stream() {
             types::check(method, headers, row.route.body.map_or(&[], |body| body.media_types))?;
         }
+        // Last of the checks and before admission: a caller without access must not take a permit.
         allow(row.route.access)?;
         Ok(RouteMatch::Row { row, segments: found.segments })
     }
@@ -199,6 +205,7 @@ impl Entry {
         request: &hyper::Request<Incoming>,
     ) -> Result<(Permit, Duration)> {
         let asked = Instant::now();
+        // Only read while waiting; an invalid value is reported by the handler.
         let timeout = request::requested_timeout(request.uri(), request.headers());
         let deadline = at + timeout.unwrap_or(self.state.config.timeout_default);
         Ok((limiter.admit(deadline).await?, asked.elapsed()))
@@ -223,6 +230,7 @@ fn allow(access: Access) -> Result<()> {
 
 /// Removes the body of a response to HEAD; its length stays.
 fn remove_body(response: &mut Response) {
+    // A streamed body has no exact length; HEAD then answers without one, as GET does.
     let length = response.body().size_hint().exact().filter(|length| *length > 0);
     if let Some(length) = length {
         response.headers_mut().entry(header::CONTENT_LENGTH).or_insert(length.into());

@@ -30,6 +30,7 @@ impl Segments {
 
 /// A percent-decoded segment; 404 where it is not UTF-8.
 pub fn decoded(segment: &str) -> Result<Cow<'_, str>> {
+    // Most names need no decoding, and then no allocation.
     if !segment.contains('%') {
         return Ok(segment.into());
     }

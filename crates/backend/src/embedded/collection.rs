@@ -103,6 +103,7 @@ impl Collection for Local {
     }
 
     fn append(&self, write: Write, deadline: Instant) -> Result<Append, WriteError> {
+        // A large batch would block a worker for its encoding and write, however quick the disk is.
         let small = write.batch.bytes() <= SMALL_BYTES;
         let pending = self.collection.submit(write)?;
         Ok(Box::pin(self.commits.clone().finish(pending, deadline, small)))
@@ -119,6 +120,7 @@ impl Collection for Local {
     fn delete_matching(&self, predicate: &Predicate, at: At, control: &Control) -> Result<Deleted, PartialDelete> {
         let not_started = |why| PartialDelete { deleted: 0, matched: 0, why: DeleteFault::Query(why) };
         let snapshot = self.snapshot(at).map_err(not_started)?;
+        // Found in one snapshot before the first deletion: later events that match are not part of this request.
         let found = meridian_query::matching_rows(&snapshot, predicate, control).map_err(not_started)?;
         let matched = found.iter().map(|(_, rows)| rows.len() as u64).sum();
         let mut all = Deleted { deleted: 0, position: self.collection.position() };
@@ -134,6 +136,7 @@ impl Collection for Local {
     }
 
     fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError> {
+        // The history, because an id names an event even if a newer one of its object hides it.
         let snapshot = self.collection.history();
         let value = match snapshot.find(id)? {
             None => None,
@@ -188,9 +191,11 @@ impl Collection for Local {
 
     fn near(&self, question: &Near, rows_max: Option<usize>, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
         let snapshot = self.collection.snapshot();
+        // Bounded by the rows: `k` sizes a heap, and it comes from the client.
         let k = question.skip.saturating_add(question.limit).min(snapshot.rows() as usize);
         // The walk reads only trees, which are always in memory.
         let walk = Walk::new(&snapshot, Circle::new(question.lon, question.lat, question.radius_m));
+        // Nothing has been read yet, so the caller can repeat the query on a thread that may block.
         if rows_max.is_some_and(|max| walk.rows_to_read(k) > max) {
             return Ok(false);
         }

@@ -60,6 +60,7 @@ impl CommitExecutor {
         let began = Instant::now();
         match held {
             Some(_held) => commit(),
+            // Hands the other tasks of this worker to another one first, so that none of them waits for the disk.
             None => tokio::task::block_in_place(commit),
         }
         self.note(began.elapsed());
@@ -71,6 +72,8 @@ impl CommitExecutor {
         if Duration::from_nanos(self.longest.load(Ordering::Relaxed)) > QUICK {
             return None;
         }
+        // Counted before the test, so that two commits cannot both take the last free worker; `held` undoes it on
+        // refusal.
         let before = self.held.fetch_add(1, Ordering::AcqRel);
         let held = Held(&self.held);
         (before + 1 < workers).then_some(held)
@@ -79,6 +82,8 @@ impl CommitExecutor {
     fn note(&self, took: Duration) {
         let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let longest = self.longest.load(Ordering::Relaxed);
+        // A lost update of two concurrent commits is harmless: this is an estimate. Rounded up, so that it reaches
+        // zero.
         self.longest.store(took.max(longest - longest.div_ceil(8)), Ordering::Relaxed);
     }
 }
@@ -93,6 +98,8 @@ async fn wait(pending: Arc<Pending>, deadline: Instant) -> Result<Written, Write
             Ok(Turn::Done(outcome)) => return outcome,
             // Many tasks write: the commit gets a thread of its own, so that no worker is blocked.
             Ok(Turn::Lead) => {
+                // The clone keeps the write queued if this task is dropped meanwhile: a commit under way must not be
+                // cancelled.
                 let leader = pending.clone();
                 // If it panics, the queue has reported an error to every write of the group.
                 let _ = tokio::task::spawn_blocking(move || leader.lead()).await;

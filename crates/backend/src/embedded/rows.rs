@@ -102,6 +102,7 @@ pub(super) fn pass_rows(
     let made_ids = snapshot.layout.id.is_none();
     for (part, row, distance_m) in rows {
         let view = &snapshot.parts[part];
+        // Only made ids are needed by the sink; given ones are a column of the batch.
         let seq = match made_ids {
             true => view.seqs(row..row + 1)?.first().copied().map(Seq),
             false => None,

@@ -23,6 +23,7 @@ impl Reader {
             changed.as_mut().enable();
             {
                 let mut state = self.outbox.state.lock();
+                // Positions live in the outbox, not in the reader: eviction needs the slowest of them.
                 let at = *state.readers.get(&self.id)?;
                 if at < state.first {
                     return None;
@@ -36,6 +37,7 @@ impl Reader {
                     while self.outbox.budget.is_short() && state.first < floor {
                         self.outbox.evict_first(&mut state);
                     }
+                    // Other readers and `wait_for_space` run after this lock is free.
                     drop(state);
                     self.outbox.changed.notify_waiters();
                     return Some((at, packet));
@@ -79,6 +81,7 @@ impl Outbox {
     }
 
     fn reader(self: &Arc<Outbox>, mut state: MutexGuard<'_, State>, from: u64) -> Reader {
+        // Ids are never reused, so a dropped reader cannot remove its successor.
         let id = state.readers_made;
         state.readers_made += 1;
         // A number not assigned yet means the next packet.

@@ -15,6 +15,7 @@ impl Stage for Ask {
     const NAME: &'static str = "ask";
 
     async fn run(self: Arc<Self>, work: Work<()>) {
+        // The pipeline is gone, so the server is stopping; the dropped leg reports itself.
         let Some(pipeline) = self.pipeline.upgrade() else { return };
         let provider = work.leg.provider.clone();
         let outcome = provider.ask(Sink::new(pipeline, work.leg.clone())).await;

@@ -33,6 +33,7 @@ impl Deliver {
         let mut packets = Packets::of(leg, body);
         while let Some(packet) = packets.next() {
             if !search.send(provider, &packet) {
+                // The order of results is kept: all later packets wait behind the first that found no space.
                 let rest = std::iter::once(packet).chain(packets.by_ref()).collect();
                 return self.wait(leg, rest);
             }
@@ -41,6 +42,7 @@ impl Deliver {
 
     fn wait(&self, leg: &Arc<Leg>, packets: Vec<Vec<String>>) {
         let bytes: usize = packets.iter().flatten().map(String::len).sum();
+        // Without a reader yet, waiting would hold memory for a client that may never come.
         let held = leg.search.outbox.has_been_read().then(|| self.budget.try_take(bytes)).flatten();
         match held {
             Some(held) => {
@@ -61,6 +63,7 @@ impl Stage for Deliver {
         let question = leg.search.question.clone();
         // Results of the local provider are in a collection already.
         let kept = (question.keep.is_some() && leg.provider.name() != LocalProvider::NAME).then(|| body.clone());
+        // Delivered before it is stored: the client must not wait for a write to disk.
         self.deliver(&leg, body);
         if let Some(body) = kept {
             self.keep.push(Work { leg, body }).await;

@@ -64,6 +64,7 @@ pub fn matches(found: &SearchResult, question: &Question, sure_of: &[String]) ->
     let words = || {
         question.keywords.as_ref().is_none_or(|words| sure("keywords") || words.matches(&Prepared::of(found.texts())))
     };
+    // Words last: preparing the text costs more than all other tests.
     place && time && author && media && words()
 }
 

@@ -87,6 +87,7 @@ impl Stage for Images {
                 passing.push(found);
                 continue;
             };
+            // Tried, not awaited: with too many images pending, results are worth more than labels.
             match self.waiting.clone().try_acquire_owned() {
                 Ok(permit) => {
                     let work = Work { leg: leg.clone(), body: PendingImage { found, url, until } };
@@ -124,6 +125,7 @@ impl Stage for Labeler {
             }
             Err(_) => count(&tally.images_late),
         }
+        // In every case: a result never depends on its image.
         self.next.push(Work { leg, body: vec![found] }).await;
     }
 }
@@ -132,6 +134,7 @@ impl Labeler {
     /// Fetches and labels an image. The error is a sentence.
     async fn labels(&self, leg: &Leg, url: &str, until: Instant) -> Result<Labels, String> {
         let permit = self.permits.clone().acquire_owned().await.map_err(|e| e.to_string())?;
+        // Before the model's permit: fetching is slow, and must not hold memory of the model.
         let image = self.fetch(&*leg.provider, url, leg.search.deadline).await?;
         let model_permit = self.model_permits.clone().acquire_owned().await.map_err(|e| e.to_string())?;
         let (label, over) = (self.label.clone(), leg.search.over());

@@ -40,10 +40,12 @@ impl<T: Urgent> Lane<T> {
 
     /// Adds work, once there is space.
     pub async fn push(&self, work: T) {
+        // Before the wait for space: time spent in front of a full queue counts as delay too.
         let came = self.origin.elapsed();
         let (class, patience) = (work.class(), Patience::Deadline(work.deadline() - self.origin));
         // Neither semaphore is ever closed, and a permit guarantees space.
         if let Ok(permit) = self.space[class as usize].acquire().await {
+            // Not returned on drop: `pop` gives it back when the item leaves the queue.
             permit.forget();
         }
         if self.queues.lock().push(class, came, patience, work).is_ok() {
@@ -57,6 +59,7 @@ impl<T: Urgent> Lane<T> {
             if let Ok(permit) = self.ready.acquire().await {
                 permit.forget();
             }
+            // The permit says that there is some item, not which: urgent work that came later is taken first.
             let taken = self.queues.lock().take(self.origin.elapsed());
             if let Some(taken) = taken {
                 let (Taken::Due(work) | Taken::Expired(work)) = &taken;

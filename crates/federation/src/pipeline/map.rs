@@ -35,11 +35,14 @@ impl Stage for Map {
             Ok(Ok((read, found, unreadable))) => {
                 work.leg.unreadable(unreadable);
                 work.leg.expect(found.len());
+                // Before the reply: once the provider asks for the next page, the results of this one are counted and
+                // queued.
                 self.next.push(Work { leg: work.leg, body: found }).await;
                 let _ = reply.send(Ok(read));
             }
             Ok(Err(why)) => drop(reply.send(Err(why))),
             Err(e) => match e.try_into_panic() {
+                // Resumed here, so that the stage reports it like any panic of its own.
                 Ok(panic) => std::panic::resume_unwind(panic),
                 Err(_) => drop(reply.send(Err("the server is stopping".to_owned()))),
             },

@@ -180,6 +180,7 @@ async fn serve<S: Stage>(stage: Arc<S>, lane: WorkLane<S::Body>, permits: Arc<Se
 
 /// Does a piece of work in a task of its own that catches its panic. `permit` is released when it is done.
 fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, permit: impl Send + 'static, tally: Arc<Tally>) {
+    // Held by the task: the leg must outlive a panic in the stage, in order to report it.
     let leg = work.leg.clone();
     tokio::spawn(async move {
         tokio::select! {

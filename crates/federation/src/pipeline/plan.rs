@@ -20,6 +20,7 @@ pub fn plan(question: &Question, providers: &BTreeMap<String, Arc<dyn Provider>>
     let mut plan = Plan { asked: Vec::new(), skipped: Vec::new() };
     let mut consider = |provider: &Arc<dyn Provider>| match provider.takes(question) {
         Ok(()) => plan.asked.push(provider.clone()),
+        // Reported in the search, not refused: other providers may take the question.
         Err(why) => plan.skipped.push((provider.name().to_owned(), why)),
     };
     match &question.providers {

@@ -160,6 +160,7 @@ async fn answer(
     }
     let too_long = || Failure { again: None, ..broken(format!("its answer is longer than {bytes_max} bytes")) };
     let length = response.content_length().unwrap_or_default();
+    // Refused by the header, before any memory is reserved or transferred.
     if length > bytes_max as u64 {
         return Err(too_long());
     }
@@ -179,6 +180,7 @@ async fn answer(
         response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default().to_ascii_lowercase();
     let mut bytes = BytesMut::with_capacity(length as usize);
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        // The header is a claim of the source; what arrives is counted too.
         if bytes.len() + chunk.len() > bytes_max {
             return Err(too_long());
         }

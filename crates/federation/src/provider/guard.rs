@@ -71,6 +71,8 @@ impl Resolve for PublicOnly {
         Box::pin(async move {
             let host = name.as_str().to_owned();
             let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            // Checked on the resolved addresses that are then used: a second resolution could give others (DNS
+            // rebinding).
             let public: Vec<SocketAddr> = found.into_iter().filter(|address| is_public(address.ip())).collect();
             match public.is_empty() {
                 true => Err(private(&host).into()),

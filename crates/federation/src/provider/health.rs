@@ -112,6 +112,7 @@ impl Health {
 
     /// Records a success.
     pub fn succeeded(&mut self) {
+        // One success closes the breaker and forgets how often it was open.
         (self.failed, self.opened, self.open_until, self.probe_since) = (0, 0, None, None);
     }
 

@@ -77,6 +77,7 @@ pub fn join(joins: &[Join], answer: &Value, answer_bytes: usize, items: &[&Value
                 .take(THINGS_MAX)
                 .filter_map(|key| things.get(&key))
                 .filter_map(|(thing, size)| {
+                    // The copies of all results share one budget, proportional to the response.
                     left = left.checked_sub(*size)?;
                     Some((*thing).clone())
                 })

@@ -42,11 +42,13 @@ impl LocalProvider {
     }
 
     async fn read(&self, sink: Sink) -> Result<(), Fault> {
+        // Demand goes one way and results the other: the reading thread never runs ahead of what the pipeline accepts.
         let (want, wants) = mpsc::channel(1);
         let (found, mut finds) = mpsc::channel(1);
         let control = Control::new(self.clock.clone(), sink.time_left(), sink.over());
         let reading = Reading { question: sink.question().clone(), control, wants, found, wanted: 0 };
         let collections = self.backend.list(&self.tenant);
+        // The store is blocking code; this thread sleeps between demands.
         let reading = tokio::task::spawn_blocking(move || reading.all(&collections));
         loop {
             let wanted = sink.wanted().await;

@@ -45,6 +45,7 @@ impl RemoteProvider {
             sink.wait_for_space().await;
             let (raw, called) = self.page(&sink, &page).await?;
             let call = Instant::now();
+            // A response that cannot be mapped counts against the source, although its status was a success.
             let read = sink.response(declared.clone(), raw).await.inspect_err(|_| self.health.lock().failed(call))?;
             if called {
                 self.health.lock().succeeded();
@@ -52,6 +53,7 @@ impl RemoteProvider {
             items += read.items;
             match number {
                 1 => missing = read.missing,
+                // Missing means absent from every page: one page without a value proves nothing.
                 _ => missing.retain(|key| read.missing.contains(key)),
             }
             let asked = self.variables(sink.question(), &page, None).size();
@@ -97,12 +99,14 @@ impl RemoteProvider {
     async fn page(&self, sink: &Sink, page: &Page) -> Result<(Raw, bool), Fault> {
         let declared = &self.declared;
         let (url, form) = address(&self.variables(sink.question(), page, None))?;
+        // Without the token, which changes while the answer does not.
         let key = format!("{url} {form:?}");
         if let Some(raw) = self.remembered(&key) {
             return Ok((raw, false));
         }
         let mut tries = 0;
         loop {
+            // Inside the loop: a retry is a call, and counts against rate and budget like any other.
             self.acquire(sink).await?;
             let token = self.token(declared.timeout.min(sink.time_left())).await?;
             let request = self.request(&url, &form, &self.variables(sink.question(), page, token.as_deref()))?;
@@ -118,6 +122,7 @@ impl RemoteProvider {
                 Err(failure) => failure,
             };
             if token.is_some() && !failure.source_is_broken {
+                // The source rejected the request; the next try gets a fresh token.
                 self.tokens.forget().await;
             }
             let wait = failure
@@ -268,6 +273,7 @@ impl CallRecord<'_> {
     }
 
     fn judge(&self) {
+        // A search with a short deadline must not open the breaker of a source that is only of ordinary speed.
         if self.began.elapsed() >= self.provider.declared.timeout / 2 {
             self.provider.health.lock().failed(Instant::now());
         }

@@ -86,6 +86,7 @@ impl Tokens {
     /// same request.
     pub async fn get(&self, declared: &Declared, http: &Http, time: Duration) -> Result<Option<String>, Fault> {
         let Some(token) = &declared.token else { return Ok(None) };
+        // Held over the request, so that many searches of one source cause one token request.
         let mut held = self.held.lock().await;
         if let Some((text, until)) = &*held
             && Instant::now() < *until

@@ -102,6 +102,7 @@ impl Ledger {
             .values()
             .filter_map(|e| e.state.as_ref())
             .map(|(s, _)| *s)
+            // A provider that was not asked cannot make a search partial.
             .filter(|s| *s != State::Skipped)
             .peekable();
         let nobody = asked.peek().is_none();

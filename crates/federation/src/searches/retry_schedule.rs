@@ -53,6 +53,7 @@ impl RetrySchedule {
             return;
         }
         let turn = self.turns.remove(&self.hasher.hash_one(who));
+        // Its turn is free again: without this step back, the schedule would drift away from the real load.
         if turn.is_some_and(|turn| turn > now) {
             let step = self.step();
             self.end = self.end.and_then(|end| end.checked_sub(step));
@@ -85,11 +86,13 @@ impl RetrySchedule {
             self.swept = Some(now);
         }
         if self.turns.len() < TURNS_MAX {
+            // Keyed by a random hash: clients cannot construct collisions, and no question is kept in memory.
             self.turns.insert(self.hasher.hash_one(who), now + wait);
         }
     }
 
     fn step(&self) -> Duration {
+        // Capped, because one long pause between searches would push all turns far away.
         self.pace.unwrap_or_default().min(WAIT_MIN) * ENDS_PER_TURN
     }
 }

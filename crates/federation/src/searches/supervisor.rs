@@ -50,6 +50,7 @@ impl SearchSupervisor {
         // The slot is released before the registry is locked again, because its own drop takes that lock.
         drop(place);
         let mut registry = searches.registry.lock();
+        // Only its own entry: the same question may have started a newer search.
         if registry.joinable.get(&self.key) == Some(&self.id) {
             registry.joinable.remove(&self.key);
         }
@@ -59,6 +60,7 @@ impl SearchSupervisor {
                 registry.all.remove(&oldest);
             }
         }
+        // Ended searches are a convenience for readers that return; running ones need the bytes.
         if searches.budget.is_short() {
             searches.evict_ended(&mut registry, &self.id);
         }

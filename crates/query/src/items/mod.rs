@@ -180,11 +180,13 @@ impl Rows {
         let room = self.page.room();
         if room == 0 {
             let found = &mut self.found;
+            // One event more tells whether a next page exists: a link to an empty page would be a false promise.
             self.page.look_ahead(|| Ok(!found.fill(1)?.0.is_empty()))?;
             return Ok(None);
         }
         let want = room.min(if self.page.given() == 0 { FIRST_ROWS } else { self.at_once });
         let (picks, distances) = self.found.fill(want)?;
+        // The source returns fewer only at its end, which saves a last call for nothing.
         self.over = picks.len() < want.min(ENOUGH);
         let Some(&last) = picks.last() else { return Ok(None) };
         let batch = self.found.read(&picks)?;
@@ -203,6 +205,7 @@ impl Iterator for Rows {
         if self.done {
             return None;
         }
+        // Maintenance yields again from here on: the consumer may have paused the query for minutes.
         let started = self.found.wake();
         let result = self.batch().transpose();
         self.found.worked_since(started);

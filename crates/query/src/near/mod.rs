@@ -73,6 +73,7 @@ impl Walk {
     /// Sorts the nodes of a snapshot by how they stand to a circle.
     pub fn new(snapshot: &Snapshot, circle: Circle) -> Walk {
         let mut walk = Walk { circle, cut: Vec::new(), inside: Vec::new() };
+        // One stack for all trees, large enough for any depth: the kernel allocates as little as possible.
         let mut stack = Vec::with_capacity(64);
         for (part, view) in snapshot.parts.iter().enumerate() {
             for (number, tree) in view.trees().iter().enumerate() {
@@ -115,6 +116,7 @@ impl Walk {
         let circle = &self.circle;
         let bounds = tree.bounds(node);
         if circle.holds(&bounds) {
+            // Counted without a read. Whether its rows are among the nearest is decided once the cut leaves are known.
             self.inside.push(Inside { nearest: circle.nearest(&bounds), part, tree: number, node });
         } else if tree.is_leaf(node) {
             self.cut.push((part, tree.rows(node)));
@@ -137,6 +139,7 @@ impl Walk {
             Reader { snapshot, chunks: Chunks::new(columns), best: BinaryHeap::with_capacity(k + 1), k, circle };
         let mut total = 0;
         for (part, rows) in cut {
+            // Cut leaves first: they must be read in any case, and they bound how far inside nodes have to be opened.
             total += reader.leaf(part, rows)?;
         }
         for entry in &inside {
@@ -150,6 +153,7 @@ impl Walk {
         }
         let mut heap = BinaryHeap::from(inside);
         while let Some(entry) = heap.pop() {
+            // The heap is ordered, so every other node is at least as far.
             if is_full_below(&reader.best, k, entry.nearest) {
                 break;
             }
@@ -229,6 +233,7 @@ impl Reader<'_> {
                     continue;
                 }
                 total += 1;
+                // Counted but not kept: sequence numbers are read only for rows that may be returned.
                 if is_full_below(&self.best, self.k, haversine) {
                     continue;
                 }

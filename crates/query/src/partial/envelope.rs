@@ -58,6 +58,7 @@ impl Kind {
     pub(super) fn open(self, batch: &RecordBatch) -> Result<Opened<'_>, WireError> {
         let schema = batch.schema_ref();
         let (name, version) = (schema.metadata.get(KIND), schema.metadata.get(VERSION));
+        // Exact equality: a partition of another version could give numbers that merge without an error and are wrong.
         if name.map(String::as_str) != Some(self.name) || version != Some(&self.version.to_string()) {
             let shown =
                 |text: Option<&String>| text.map_or("none", |text| &text[..text.floor_char_boundary(64)]).to_owned();

@@ -110,6 +110,7 @@ impl<S: RowStream> MergedRows<S> {
     pub fn number_matched(&self) -> Option<u64> {
         let total =
             self.parts.iter().try_fold(0u64, |all, part| Some(all.saturating_add(part.rows.summary().matched?)));
+        // Unknown as soon as one partition does not know: a partial sum would be wrong.
         total.map(|total| self.page.at_most(total))
     }
 
@@ -197,6 +198,7 @@ fn read_on<S: RowStream>(
             };
             let PartialRows { batch, cursors } = rows;
             if batch.rows() != cursors.len() {
+                // A partition may be another process: its answers are checked like any input.
                 return Err(Invalid::new("a partition gave rows without cursors").into());
             }
             (part.at, part.cursors, part.batch) = (0, cursors.into_iter(), Some(batch));

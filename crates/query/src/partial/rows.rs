@@ -76,6 +76,7 @@ impl PartRows {
         }
         let (picks, distances) = self.found.fill(want)?;
         self.is_first = false;
+        // A short batch is the end, as with the finished rows.
         self.left = if picks.len() < want.min(ENOUGH) { 0 } else { self.left - picks.len() };
         if picks.is_empty() {
             return Ok(None);
@@ -120,6 +121,7 @@ impl PartialRows {
                 let mut keys = FixedSizeBinaryBuilder::with_capacity(self.cursors.len(), 16);
                 for cursor in &self.cursors {
                     let Cursor::Natural { key, .. } = cursor else { return Err(other_order()) };
+                    // Big-endian, so that a reader in any language can compare keys as bytes.
                     keys.append_value(key.0.to_be_bytes()).map_err(|e| KIND.malformed(e.to_string()))?;
                 }
                 envelope.column(KEY, Arc::new(keys.finish()));
@@ -153,6 +155,7 @@ impl PartialRows {
         let columns = layout.columns.iter().map(|field| opened.any(field.name()).ok().cloned()).collect();
         let batch =
             Batch::new(schema.clone(), layout, opened.rows(), columns).map_err(|e| opened.malformed(e.detail))?;
+        // Later code takes ids as present; over a wire that has to be proven.
         if batch.ids().is_some_and(|ids| ids.null_count() > 0) {
             return Err(opened.malformed("an event has no id"));
         }
@@ -246,6 +249,7 @@ fn read_cursors(opened: &Opened<'_>, order: &Order, schema: &Schema) -> Result<V
         }
         Order::Near { .. } => {
             let distances = opened.numbers::<Float64Type>(DISTANCE)?.values();
+            // A NaN has no place in an order: one would break the heap of the merge.
             if distances.iter().any(|d| d.is_nan()) {
                 return Err(opened.malformed("a distance is not a number"));
             }
