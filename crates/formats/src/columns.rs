@@ -131,7 +131,7 @@ impl Times {
         })
     }
 
-    /// All of them as microseconds since 1970, if that is what they are.
+    /// All of them as microseconds since 1970, if all are times.
     pub(crate) fn micros(&self) -> Option<&Int64Array> {
         (self.zoned && self.per_second == 1_000_000).then_some(&self.values)
     }

@@ -6,7 +6,7 @@ use std::io::{self, BufReader, Cursor, Read};
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Takes gzip or zstd off, told by the first bytes; anything else passes as it is.
+/// Decompresses gzip or zstd, detected by the first bytes; any other input passes unchanged.
 ///
 /// Several members or frames after each other are read as one. A stream that ends inside one gives
 /// an error that says so, as an [`Invalid`] inside the [`io::Error`].
@@ -40,7 +40,7 @@ pub fn peek(mut input: Box<dyn Read + Send>, bytes: usize) -> io::Result<(Vec<u8
     Ok((first.clone(), Box::new(Cursor::new(first).chain(input))))
 }
 
-/// Says what is wrong with compressed data in a user's words.
+/// Describes an error in compressed data for users.
 struct Explained<R> {
     plain: R,
     name: &'static str,

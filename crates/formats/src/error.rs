@@ -3,20 +3,20 @@
 use meridian_model::Invalid;
 use std::io;
 
-/// Most mistakes collected from one input before reading stops.
+/// Max errors collected from one input before reading stops.
 pub const MISTAKES_MAX: usize = 100;
 
 /// Why no batch came.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The input is at fault; each mistake names the line (or the ordinal of the event) and the field.
+    /// The input is invalid; each error names the line (or the ordinal of the event) and the field.
     /// Never empty, at most [`MISTAKES_MAX`] long. Nothing of the batch in hand was given out.
     #[error("{}", summary(.0))]
     Invalid(Vec<Invalid>),
     /// The source of the bytes failed; trying again may help.
     #[error("reading failed: {0}")]
     Io(#[source] io::Error),
-    /// The input goes on after the most bytes that are taken of one (`ReadOptions::input_bytes`).
+    /// The input exceeds the max number of bytes (`ReadOptions::input_bytes`).
     #[error("the input is longer than {0} bytes")]
     TooLong(u64),
     /// [`crate::Watch`] called the reading off.
@@ -42,7 +42,7 @@ fn summary(mistakes: &[Invalid]) -> String {
 }
 
 impl ReadError {
-    /// The first mistake, where the input is at fault.
+    /// The first error, if the input is invalid.
     pub fn first(&self) -> Option<&Invalid> {
         match self {
             ReadError::Invalid(mistakes) => mistakes.first(),
@@ -58,7 +58,7 @@ impl From<Invalid> for ReadError {
 }
 
 impl From<io::Error> for ReadError {
-    /// A mistake that travelled through [`std::io::Read`] (a truncated gzip) comes out as the mistake it is.
+    /// Unwraps an input error that passed through [`std::io::Read`] (a truncated gzip).
     fn from(error: io::Error) -> Self {
         let error = match error.downcast::<Invalid>() {
             Ok(mistake) => return mistake.into(),
@@ -72,7 +72,7 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// What stops one record: a mistake in it alone, or the end of reading.
+/// Why a record is not read: an error in it alone, or one that ends reading.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// This event is bad; the next one can be read.
@@ -94,7 +94,7 @@ impl From<io::Error> for Fault {
 }
 
 impl Fault {
-    /// A mistake after which the input cannot be followed.
+    /// An error after which the rest of the input cannot be parsed.
     pub(crate) fn stop(mistake: Invalid) -> Fault {
         Fault::Stop(mistake.into())
     }

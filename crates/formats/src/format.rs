@@ -156,7 +156,7 @@ fn name_hint(name: &str) -> Option<Format> {
     }
 }
 
-/// One document, or an object a line? A line that is a whole object with another after it is the latter.
+/// One document, or one object a line? A line that is a complete object, followed by another, means the latter.
 fn json_kind(first: &[u8]) -> Format {
     let (line, rest) = match memchr::memchr(b'\n', first) {
         Some(at) => (&first[..at], &first[at + 1..]),

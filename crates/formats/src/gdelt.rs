@@ -13,7 +13,7 @@ pub(crate) enum Column {
     Id,
     /// Day or second, as `yyyyMMdd` or `yyyyMMddHHmmss`.
     Time(String),
-    /// A value as it stands.
+    /// The value unchanged.
     Value(String, FieldType),
     /// Latitude of the action.
     Lat,

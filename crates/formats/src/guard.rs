@@ -1,6 +1,6 @@
-//! Decoders of foreign formats, whose panics at damaged bytes become mistakes of the input.
+//! Guards decoders of foreign formats: a panic on damaged bytes becomes an input error.
 //!
-//! Such a panic is an answer to bytes that anybody may send, so it says nothing in the log: it is counted.
+//! Any client can send such bytes, so a panic is counted and not logged.
 
 use crate::error::Fault;
 use meridian_model::Invalid;

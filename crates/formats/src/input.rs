@@ -5,7 +5,7 @@ use meridian_model::Invalid;
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// Bytes asked from the source at first: most bodies are small, and what is asked for is cleared beforehand.
+/// Bytes requested from the source at first: most bodies are small, and the buffer is zeroed beforehand.
 const FIRST_CHUNK: usize = 4 << 10;
 /// Bytes asked from the source at a time once an input has proved long.
 const CHUNK: usize = 128 << 10;

@@ -6,7 +6,7 @@
 use meridian_model::Invalid;
 use std::borrow::Cow;
 
-/// Deepest nesting that is followed.
+/// Max nesting depth.
 pub(crate) const DEPTH_MAX: u32 = 64;
 
 /// A place in a JSON text. Copies are cheap: keep one to come back to.

@@ -1,12 +1,12 @@
 //! Readers and writers of event files: bytes in, batches out, and back.
 //!
 //! The crate knows [GeoJSON](Format::GeoJson) documents, text sequences and lines, CSV, GDELT event
-//! exports, GeoParquet and Arrow. It promises that
+//! exports, GeoParquet and Arrow. It guarantees that
 //! - memory is bounded by one batch and one record ([`ReadOptions::record_bytes`]), however long the input;
-//! - each mistake comes back as a [`meridian_model::Invalid`] with the line (or the ordinal of the
-//!   event) and the field, up to [`MISTAKES_MAX`] of them, and that nothing of a bad batch is given out;
-//! - no input makes it panic;
-//! - what a writer wrote, the reader of that format reads back to the same events.
+//! - each error is a [`meridian_model::Invalid`] with the line (or the ordinal of the
+//!   event) and the field, up to [`MISTAKES_MAX`] of them, and no event of a bad batch is returned;
+//! - no input causes a panic;
+//! - the reader of a format reads the output of its writer back as the same events.
 //!
 //! Start reading at [`Format`] and [`reader`]; [`infer()`] makes a schema from a sample, [`FeatureWriter`]
 //! writes the features of answers. It opens no file and no socket.

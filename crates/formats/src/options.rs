@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
     /// Read on to the end of the input (without keeping events) and report up to
-    /// [`crate::MISTAKES_MAX`] mistakes: for a body that is taken whole or not at all.
+    /// [`crate::MISTAKES_MAX`] errors: for a body that is accepted completely or not at all.
     #[default]
     Collect,
     /// Stop there: for a long file of which the batches before are already in.
@@ -22,7 +22,7 @@ pub enum OnError {
 /// What to do with what the collection has no place for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unknown {
-    /// A mistake that names it.
+    /// An error that names it.
     #[default]
     Refuse,
     /// Leave it out.
@@ -95,7 +95,7 @@ pub struct ReadOptions {
     pub delimiter: Option<u8>,
     /// Whether `"` quotes CSV fields (RFC 4180); where `None`, yes unless the delimiter is a tab.
     pub quotes: Option<bool>,
-    /// Words in CSV that stand for no value, besides the empty field.
+    /// Words in CSV that mean no value, besides the empty field.
     pub nulls: Vec<String>,
     /// Zone of times that carry none; such times are refused where `None`.
     pub zone: Option<TimeZone>,
@@ -103,15 +103,15 @@ pub struct ReadOptions {
     pub epoch: Option<Epoch>,
     /// Columns and keys that the schema does not know.
     pub unknown: Unknown,
-    /// Heights and measures of positions, which are not kept; those left out are counted.
+    /// Heights and measures of positions, which are not stored; dropped ones are counted.
     pub heights: Unknown,
-    /// Ids of events whose collection makes its own; those left out are counted.
+    /// Ids of events whose collection makes its own; dropped ones are counted.
     pub ids: Unknown,
     /// The reference system of positions in GeoJSON and WKT. Files that name their own must name the same one.
     pub crs: Crs,
     /// What to do at the first bad event.
     pub on_error: OnError,
-    /// Whether polygons that are not valid are mended where that can be done; those mended are counted.
+    /// Whether invalid polygons are repaired where possible; repaired ones are counted.
     pub mend: bool,
     /// Takes the events that [`OnError::Skip`] leaves out.
     pub rejects: Option<Rejects>,
@@ -121,11 +121,11 @@ pub struct ReadOptions {
     pub record_bytes: usize,
     /// Most bytes of a Parquet or Arrow file held when it comes as a stream rather than as a file.
     pub spool_bytes: usize,
-    /// Most bytes of the whole input, without its compression; one that goes on is [`crate::ReadError::TooLong`].
+    /// Max bytes of the whole input, decompressed; a longer one is [`crate::ReadError::TooLong`].
     pub input_bytes: u64,
     /// Whether to go on reading; `None`: to the end.
     pub watch: Option<Watch>,
-    /// Events looked at by [`crate::infer()`].
+    /// Events sampled by [`crate::infer()`].
     pub sample_rows: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a reader left out or changed, for its caller to tell.
+//! What a reader left out or changed, for its caller to report.
 
 use meridian_model::Invalid;
 use std::fmt;
@@ -13,9 +13,9 @@ pub const SHOWN_MAX: usize = 10;
 pub struct Report {
     /// Left out as invalid ([`crate::OnError::Skip`]).
     pub skipped: u64,
-    /// The first of these, at most [`SHOWN_MAX`], each with its line and what is wrong.
+    /// The first of these, at most [`SHOWN_MAX`], each with its line and error.
     pub skipped_first: Vec<Invalid>,
-    /// Taken with a mended shape ([`crate::ReadOptions::mend`]).
+    /// Accepted with a repaired shape ([`crate::ReadOptions::mend`]).
     pub mended: u64,
     /// The first of these, at most [`SHOWN_MAX`], each with its line and what was done.
     pub mended_first: Vec<Invalid>,
@@ -63,7 +63,7 @@ pub struct Rejected<'a> {
     pub event: Option<String>,
 }
 
-/// What takes an event that is left out.
+/// Receives an event that is left out.
 type Take = dyn Fn(&Rejected<'_>) -> io::Result<()> + Send + Sync;
 
 /// Takes the events that are left out, on the thread that reads; an error stops the reading.
@@ -71,7 +71,7 @@ type Take = dyn Fn(&Rejected<'_>) -> io::Result<()> + Send + Sync;
 pub struct Rejects(Arc<Take>);
 
 impl Rejects {
-    /// Hands each event that is left out to `take`.
+    /// Passes each event that is left out to `take`.
     pub fn new(take: impl Fn(&Rejected<'_>) -> io::Result<()> + Send + Sync + 'static) -> Rejects {
         Rejects(Arc::new(take))
     }

@@ -48,7 +48,7 @@ fn wrong(detail: impl Into<String>) -> ParquetError {
 impl RestFile {
     /// Reads the directory of a file.
     pub fn load(file: &impl ChunkReader) -> Result<RestFile, ParquetError> {
-        // Where pages lie is needed to read few of them; what they hold at least and most is for other programs.
+        // The offsets of pages are needed to read few of them; their min and max are for other programs.
         let options = ArrowReaderOptions::new()
             .with_offset_index_policy(PageIndexPolicy::Required)
             .with_column_index_policy(PageIndexPolicy::Skip);
@@ -200,7 +200,7 @@ fn points(shapes: &BinaryArray) -> Result<Vec<ArrayRef>, ParquetError> {
     Ok(vec![column(lon), column(lat)])
 }
 
-/// Shapes with their boxes. The boxes of the file are rounded, so they are made anew.
+/// Shapes with their boxes. The boxes of the file are rounded, so they are recomputed.
 fn sides(shapes: &BinaryArray) -> Result<Vec<ArrayRef>, ParquetError> {
     let mut sides: [Vec<Option<f64>>; 4] = std::array::from_fn(|_| Vec::with_capacity(shapes.len()));
     for bytes in shapes.iter() {

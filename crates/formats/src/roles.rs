@@ -67,7 +67,7 @@ pub(crate) enum Role {
     Nothing,
 }
 
-/// Up to so many fields are looked through: a map of them is not worth its making for a single event.
+/// Up to this many fields are searched linearly: building a map does not pay for a single event.
 const FEW_FIELDS: usize = 16;
 
 /// Position of a name in a list, without regard to case.
@@ -79,7 +79,7 @@ pub(crate) fn rank(name: &str, list: &[&str]) -> Option<usize> {
 pub(crate) struct Roles {
     schema: Arc<Schema>,
     options: ReadOptions,
-    /// Where each field stands, if they are many.
+    /// The position of each field, if there are many.
     fields: HashMap<String, usize>,
 }
 
@@ -279,7 +279,7 @@ impl Roles {
     }
 }
 
-/// Names in a row for messages, cut where there are too many.
+/// A list of names for messages, truncated if there are too many.
 pub(crate) fn list(names: &[String]) -> String {
     const SHOWN: usize = 40;
     let shown: Vec<String> = names.iter().take(SHOWN).map(|n| crate::values::shorten(n)).collect();

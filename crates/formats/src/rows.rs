@@ -11,7 +11,7 @@ use std::ops::Range;
 #[derive(Debug, Clone)]
 struct Span {
     range: Range<usize>,
-    /// Whether it stood in quotes, so that an empty one is an empty text and not no value.
+    /// Whether it was quoted, so that an empty one is an empty text and not a missing value.
     quoted: bool,
     /// Whether the range lies in the scratch text, where doubled quotes have been undone.
     rewritten: bool,
@@ -68,7 +68,7 @@ impl Rows {
         Ok((rows, names))
     }
 
-    /// Takes the next row that is not blank and splits it; `false` at the end.
+    /// Reads the next non-blank row and splits it; `false` at the end.
     pub(crate) fn next(&mut self) -> Result<bool, Fault> {
         if !self.find()? {
             return Ok(false);
@@ -99,12 +99,12 @@ impl Rows {
         }
     }
 
-    /// Whether a field stood in quotes.
+    /// Whether a field was quoted.
     pub(crate) fn quoted(&self, field: usize) -> bool {
         self.spans.get(field).is_some_and(|s| s.quoted)
     }
 
-    /// Finds the bytes of the next row that is not blank.
+    /// Finds the bytes of the next non-blank row.
     fn find(&mut self) -> Result<bool, Fault> {
         loop {
             self.line = self.next_line;
@@ -205,7 +205,7 @@ fn until_line_end(bytes: &[u8]) -> &[u8] {
     &bytes[..memchr::memchr(b'\n', bytes).unwrap_or(bytes.len())]
 }
 
-/// Finds the end of a row in which line ends may stand in quotes.
+/// Finds the end of a row, where quotes may contain line ends.
 struct QuotedEnd {
     delimiter: u8,
     at: usize,
@@ -249,7 +249,7 @@ impl QuotedEnd {
     }
 }
 
-/// The likeliest delimiter of a header: the one that stands in it most often, outside quotes.
+/// The likeliest delimiter of a header: the most frequent one outside quotes.
 fn sniff(header: &[u8]) -> u8 {
     let mut best = (0, b',');
     for delimiter in [b',', b'\t', b';', b'|'] {

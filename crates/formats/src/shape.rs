@@ -14,7 +14,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// Gives the shape to the event in hand, mended where that is asked for and needed.
+    /// Sets the shape of the current event, repaired if that is requested and needed.
     pub(crate) fn set(&self, builder: &mut BatchBuilder, survey: &mut Survey) -> Result<(), Invalid> {
         match self {
             Shape::Point(at) if builder.schema().geometry == Some(meridian_model::GeometryType::Point) => {
@@ -41,7 +41,7 @@ impl Shape {
         }
     }
 
-    /// The type that it has once it is mended, where shapes are `mended` and this one needs it.
+    /// Its type after the repair, if shapes are `mended` and this one needs it.
     pub(crate) fn kind_when_mended(&self, mended: bool) -> Option<meridian_model::GeometryType> {
         match self {
             Shape::Other(shape) if mended && meridian_model::geometry::validate(shape).is_err() => {
@@ -73,7 +73,7 @@ pub(crate) fn read(json: &mut Json<'_>, survey: &mut Survey) -> Result<Option<Sh
     json.open_object()?;
     let mut kind = None;
     let mut shape = None;
-    // Where the coordinates stand before the type, they are passed over and read at the end.
+    // Coordinates before the type are skipped, and read at the end.
     let mut coordinates: Option<Json<'_>> = None;
     let mut first = true;
     while let Some(key) = json.key(&mut first)? {

@@ -27,7 +27,7 @@ impl Noted {
         self.0 |= one.0;
     }
 
-    /// What was mended, in words; `None` where nothing was.
+    /// A description of the repairs; `None` without any.
     pub(crate) fn mended(self) -> Option<String> {
         let words = [
             (Noted::CLOSED, "a ring was closed"),
@@ -161,7 +161,7 @@ impl Survey {
         Ok(())
     }
 
-    /// Whether shapes are mended.
+    /// Whether shapes are repaired.
     pub(crate) fn mends(&self) -> bool {
         self.mend
     }

@@ -1,4 +1,4 @@
-//! Values as they stand in text, into the fields of an event.
+//! Parses values in text into the fields of an event.
 
 use crate::instant;
 use crate::json::{Json, Number, Scalar};
@@ -8,10 +8,10 @@ use meridian_model::{BatchBuilder, FieldType, Invalid};
 
 pub(crate) use meridian_model::builder::shorten;
 
-/// What may stand around a value in a text table.
+/// Characters that may surround a value in a text table.
 pub(crate) const BLANKS: [char; 2] = [' ', '\t'];
 
-/// Puts a field's name on a mistake that names none.
+/// Adds a field's name to an error without one.
 pub(crate) fn blame(mistake: Invalid, field: &str) -> Invalid {
     if mistake.field.is_some() { mistake } else { Invalid { field: Some(field.to_owned()), ..mistake } }
 }

@@ -85,7 +85,7 @@ impl<'a> Cursor<'a> {
         Ok(count)
     }
 
-    /// A position as it stands.
+    /// A position, unchecked.
     fn pair(&mut self, head: Head) -> Result<(f64, f64), Invalid> {
         self.vertices += 1;
         if self.vertices > VERTICES_MAX {

@@ -27,7 +27,7 @@ pub struct ForestBuilder {
     rows: u32,
     done: Vec<Tree>,
     open: Option<OpenTree>,
-    /// Only where there may be lines.
+    /// Only if there may be lines.
     pieces: Option<PiecesBuilder>,
 }
 

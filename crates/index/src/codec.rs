@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
         IndexError::Damaged { what: self.what, detail: detail.into() }
     }
 
-    /// Bytes not taken yet; nothing may be made that is longer than they can fill.
+    /// Bytes not read yet; no allocation may be larger than they can fill.
     pub(crate) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }

@@ -1,6 +1,6 @@
 //! A batch's places, times and numbers as plain slices.
 //!
-//! `Batch::bounds` finds the columns anew for every row; the loops of this crate run over millions of
+//! `Batch::bounds` finds the columns again for every row; the loops of this crate run over millions of
 //! rows and find them once.
 
 use arrow_array::{Array, Float64Array, TimestampMicrosecondArray};
@@ -17,7 +17,7 @@ pub(crate) struct Boxes<'a> {
 /// Where the rows are; rows that `nulls` marks are nowhere.
 pub(crate) enum BoxColumns<'a> {
     Nowhere,
-    /// Some here, some nowhere, and the tree does not tell them apart: see `ForestBuilder::over_time`.
+    /// Some with a position, some without, and the tree does not distinguish them: see `ForestBuilder::over_time`.
     Unknown,
     Boxes {
         west: &'a [f64],
@@ -35,7 +35,7 @@ pub(crate) enum Time<'a> {
     Interval { start: Instants<'a>, end: Instants<'a> },
 }
 
-/// Instants with a stand-in for the missing ones.
+/// Instants, with a substitute for missing ones.
 pub(crate) struct Instants<'a> {
     times: Option<(&'a [i64], Option<&'a NullBuffer>)>,
     missing: i64,

@@ -1,10 +1,10 @@
-//! Stretches of leaves as the fewest nodes: what a fold over a stretch of neighbouring rows has to add.
+//! Covers a range of leaves with the fewest nodes: the terms of a fold over neighbouring rows.
 
 use crate::summary::Summary;
 use crate::tree::{FANOUT, LEVELS_MAX, Tree};
 use std::ops::Range;
 
-/// The fewest nodes of a tree that stand over a stretch of its leaves, as runs of neighbours: at most two a level.
+/// The fewest nodes of a tree that cover a range of its leaves, as runs of neighbours: at most two a level.
 #[derive(Debug, Clone, Default)]
 pub struct Cover {
     runs: [Range<u32>; 2 * LEVELS_MAX],
@@ -44,7 +44,7 @@ impl Tree {
         let mut nodes = leaves.start..leaves.end.min(self.leaves());
         for level in self.levels.windows(2) {
             let (first, count) = (level[0], level[1] - level[0]);
-            // The last parent stands over all there is, be it less than others stand over.
+            // The last parent covers the remaining nodes, which may be fewer than others cover.
             let above = nodes.start.div_ceil(fanout)..if nodes.end == count && count > 1 {
                 nodes.end.div_ceil(fanout)
             } else {

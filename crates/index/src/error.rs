@@ -11,7 +11,7 @@ pub enum IndexError {
         /// What was found and what was expected.
         detail: String,
     },
-    /// The rows do not follow the builder's contract: a mistake in the calling code.
+    /// The rows violate the builder's contract: a bug in the caller.
     #[error("rows unfit for this index: {0}")]
     Unfit(String),
     /// More rows than one forest can number.

@@ -5,10 +5,10 @@ use crate::hilbert::{BITS_2D, BITS_3D, hilbert_2d, hilbert_3d};
 use meridian_model::{Batch, Bounds, Schema};
 use rayon::prelude::*;
 
-/// Where an event stands in its collection; `(Key, Seq)` is the total order.
+/// The position of an event in its collection; `(Key, Seq)` is the total order.
 ///
 /// From the highest bits: size class (8), time bucket (40), place on the curve within the bucket (64).
-/// The size class stands first, so that boxes far larger than their neighbours come together in a run,
+/// The size class comes first, so that boxes far larger than their neighbours are grouped in a run,
 /// and so in a tree, of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Key(pub u128);
@@ -30,7 +30,7 @@ const TIME_STEPS: [i64; 3] = [1, 16, 256];
 /// Length of a bucket in time units, per class of duration: never much shorter than what it holds.
 const TIME_SCALES: [i64; 5] = [1, 1, 16, 256, 256];
 /// Share of the cube's side that a bucket of time takes, against the whole world in space: most collections cover a part
-/// of the world, and at a full side the curve would cut their time to pieces before it tells one place from another
+/// of the world, and at a full side the curve would split their time before it separates places
 /// (figures in docs/decisions/013).
 const TIME_SHARE: f64 = 1.0 / 8.0;
 /// Class of intervals with an open start or end.
@@ -69,8 +69,8 @@ impl Key {
 ///
 /// The size class is `16 * d + s`, where `s` counts how far the greater side of the box passes 1/4096,
 /// 1/256 and 1/16 of the world, and `d` how far the duration passes 1/16, 1 and 16 time units, with 4 for
-/// open ends; it is [`CLASS_NOWHERE`]` + d` without geometry. Boxes stand at their centre, intervals with
-/// one open end at the other.
+/// open ends; it is [`CLASS_NOWHERE`]` + d` without geometry. Boxes are placed at their centre, intervals with
+/// one open end at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grid {
     has_time: bool,
@@ -99,14 +99,14 @@ impl Grid {
         (start, start.saturating_add(self.unit - 1))
     }
 
-    /// The first time unit of the bucket that an event with this key stands in; 0 without time.
+    /// The first time unit of the bucket of an event with this key; 0 without time.
     ///
     /// Buckets are one unit long, and as long as 16 or 256 units for long intervals.
     pub fn first_bin(&self, key: Key) -> i64 {
         if !self.has_time {
             return 0;
         }
-        // Events that are nowhere stand in buckets of one unit, whatever their duration.
+        // Events without geometry are in buckets of one unit, whatever their duration.
         let duration = if key.class() >= CLASS_NOWHERE { 0 } else { usize::from(key.class() >> 4) };
         let scale = TIME_SCALES.get(duration).copied().unwrap_or(1);
         (key.bucket() as i64 - BUCKET_BIAS).saturating_mul(scale)
@@ -171,7 +171,7 @@ fn split(time: i64, unit: i64) -> (u64, i64) {
     (bucket, time.wrapping_sub(number.wrapping_mul(unit)))
 }
 
-/// The instant that an interval stands at: its middle, or its closed end.
+/// The instant at which an interval is placed: its middle, or its closed end.
 fn middle(bounds: &Bounds) -> i64 {
     match (bounds.start, bounds.end) {
         (i64::MIN, i64::MAX) => 0,

@@ -1,16 +1,16 @@
 //! The aggregate tree: build, prune, merge and aggregate over columns.
 //!
-//! A collection's events lie in one order, that of their [`Key`]s on a fixed world grid. Over each sorted
-//! run of events stands a [`Forest`]: one packed R-tree per size class, whose nodes know the box in
+//! A collection's events lie in one order, that of their [`Key`]s on a fixed world grid. Each sorted
+//! run of events has a [`Forest`]: one packed R-tree per size class, whose nodes hold the box in
 //! longitude, latitude and time and, per numeric field, count, sum, min and max of the events
-//! below. A question is put to the tree as a function from node to [`Relation`]: what surely does not match
-//! is left out, what surely matches is taken whole from its summary, and only the leaves in between are
+//! below. A query is a function from node to [`Relation`]: nodes without a match are
+//! pruned, nodes that match entirely are answered from their summary, and only the leaves in between are
 //! tested row by row.
 //!
-//! The crate promises:
+//! Guarantees:
 //! - It computes and nothing else: no I/O, no clock, no randomness. Big builds and sorts use rayon's threads.
 //! - [`Tree::walk`] followed by an exact test of the rows of leaves not taken whole finds what a scan finds.
-//! - Counts, least, greatest and integer sums are exact; float sums are within 1e-12 of the sum of
+//! - Counts, min, max and integer sums are exact; float sums are within 1e-12 of the sum of
 //!   magnitudes, as are sums of summaries.
 //! - Building takes rows batch by batch and keeps only nodes, so a merge needs little memory.
 //! - Decoding damaged bytes gives an error or a tree of wrong values, never a panic or an allocation larger

@@ -5,14 +5,14 @@ use std::f64::consts::PI;
 /// Latitude of the square's upper edge in degrees: atan(sinh π). Nothing beyond it lies in any tile.
 pub const MERCATOR_LAT_MAX: f64 = 85.051_128_779_806_6;
 
-/// Most levels that [`mercator_cell`] tells apart.
+/// Max levels that [`mercator_cell`] distinguishes.
 const LEVEL_MAX: u32 = 31;
 
 /// Column (from west) and row (from north) of the cell that holds a position, of `2^level` a side.
 ///
 /// `None` beyond [`MERCATOR_LAT_MAX`]. The square's east and south edges belong to its last cells.
-/// Levels above 31 count as 31. Whoever counts positions beside a [`crate::CountPyramid`] must cut
-/// cells with this function, so that positions at an edge fall on the same side.
+/// Levels above 31 count as 31. Code that counts positions beside a [`crate::CountPyramid`] must use
+/// this function, so that positions at an edge fall into the same cell.
 pub fn mercator_cell(lon: f64, lat: f64, level: u32) -> Option<(u32, u32)> {
     if !(-MERCATOR_LAT_MAX..=MERCATOR_LAT_MAX).contains(&lat) {
         return None;
@@ -25,7 +25,7 @@ pub fn mercator_cell(lon: f64, lat: f64, level: u32) -> Option<(u32, u32)> {
     Some((cell(x), cell(y)))
 }
 
-/// Interleaves the low 16 bits of column and row: cells of one coarser cell stand next to each other.
+/// Interleaves the low 16 bits of column and row: cells of one coarser cell are neighbours.
 pub(crate) fn interleave(x: u32, y: u32) -> u32 {
     spread(x) | spread(y) << 1
 }

@@ -29,7 +29,7 @@ impl NumericField {
     }
 }
 
-/// The nodes of a tree that is finished.
+/// The nodes of a finished tree.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Nodes {
     pub(crate) west: ScalarBuffer<f64>,
@@ -91,7 +91,7 @@ impl Nodes {
     }
 }
 
-/// The nodes of a tree that is being built.
+/// The nodes of a tree under construction.
 pub(crate) struct NodesBuilder {
     west: Vec<f64>,
     south: Vec<f64>,
@@ -349,7 +349,7 @@ fn extend<T: Send>(values: &mut Vec<T>, leaves: &[Range<usize>], value: impl Fn(
     }
 }
 
-/// Calls `take` with each value that is not null.
+/// Calls `take` with each non-null value.
 #[inline]
 fn each<T: Copy>(values: &[T], nulls: Option<&NullBuffer>, rows: Range<usize>, mut take: impl FnMut(T)) {
     match nulls {

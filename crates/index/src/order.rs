@@ -1,4 +1,4 @@
-//! Sorting into the order of a collection, and merging what is sorted.
+//! Sorting into the order of a collection, and merging of sorted runs.
 
 use crate::key::Key;
 use rayon::prelude::*;

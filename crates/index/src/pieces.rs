@@ -1,10 +1,10 @@
-//! Long lines in pieces: where a line goes, which its box hardly tells.
+//! Long lines in pieces, since the box of a long line says little about its course.
 //!
-//! The box of a line across an ocean holds half the ocean, so that any question about a part of it has to look at the
-//! line. A line of many vertices is therefore cut into pieces of [`PIECE_EDGES`] edges, and over the boxes of all
-//! pieces of a run stands a tree of their own. That tree only ever rules lines out: it knows which rows have a piece
-//! that a question may touch. Whether a row matches, and what nodes sum up, remains with the rows and the trees
-//! over them, so each event is found once, in its order, and aggregates stay exact.
+//! The box of a line across an ocean covers half the ocean, so that any query for a part of it would read the
+//! line. A line of many vertices is therefore cut into pieces of [`PIECE_EDGES`] edges, and the boxes of all
+//! pieces of a run have a tree of their own. That tree only excludes lines: it knows which rows have a piece
+//! that a query may touch. The rows and their own trees decide matches and totals, so each event is found once,
+//! in its order, and aggregates stay exact.
 
 use crate::codec::{Reader, write_array};
 use crate::columns::{BoxColumns, Boxes, Instants, Time};
@@ -75,7 +75,7 @@ impl Pieces {
     pub fn sift(&self, relation: &mut dyn FnMut(&dyn Region) -> Relation) -> (BooleanBuffer, u64) {
         let mut may = BooleanBufferBuilder::new(self.whole.len());
         may.append_buffer(&self.whole);
-        // A node that matches as a whole says no more than one that may match: its pieces are looked at too.
+        // A node that matches entirely says no more than one that may match: its pieces are tested too.
         let relation = std::cell::RefCell::new(relation);
         let touches = |region: &dyn Region| (relation.borrow_mut())(region) != Relation::None;
         let stats =
@@ -215,13 +215,13 @@ fn boxes_of(geometry: &Geometry<f64>, whole: &Bounds) -> Vec<Bounds> {
     }
 }
 
-/// The max `f32` that is not above a number.
+/// The largest `f32` that is not above a number.
 fn below(x: f64) -> f32 {
     let near = x as f32;
     if f64::from(near) > x { near.next_down() } else { near }
 }
 
-/// The min `f32` that is not below a number.
+/// The smallest `f32` that is not below a number.
 fn above(x: f64) -> f32 {
     let near = x as f32;
     if f64::from(near) < x { near.next_up() } else { near }

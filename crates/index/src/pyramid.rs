@@ -1,8 +1,8 @@
 //! Counts of points per cell of the map and coarse bin of time.
 //!
-//! A tile of low zoom asks about more events than it can show, and an order in space and time together
-//! has a leaf cut by the question nearly everywhere. The pyramid holds the answer itself: how many points
-//! lie in each Web-Mercator cell during each bin of time, at a base level and at every second level above.
+//! A tile of low zoom covers more events than it can show, and in an order by space and time together nearly
+//! every leaf is cut by the query. The pyramid has the answer itself: the number of points in each Web-Mercator
+//! cell during each bin of time, at a base level and at every second level above.
 
 use crate::codec::{Reader, write_array, write_u32};
 use crate::columns::{BoxColumns, Boxes};
@@ -22,7 +22,7 @@ const LAYER_STEP: u8 = 2;
 /// Most cells of the base layer, and the most that no number of events lowers.
 const CELLS_MAX: usize = 1 << 19;
 const CELLS_MIN: usize = 1 << 12;
-/// Events that share a cell at least, on average, for cells beyond [`CELLS_MIN`].
+/// Min mean number of events a cell, for cells beyond [`CELLS_MIN`].
 const EVENTS_PER_CELL: u64 = 4;
 /// Cells collected before they are sorted in.
 const PENDING_MIN: usize = 1 << 15;
@@ -80,7 +80,7 @@ impl TileCells {
         1usize.checked_shl(2 * u32::from(self.bits)).unwrap_or(usize::MAX)
     }
 
-    /// Never so: there is at least one cell.
+    /// Always `false`: there is at least one cell.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -147,7 +147,7 @@ impl CountPyramid {
         if tile.x >= tiles || tile.y >= tiles || counts.len() != tile.len() {
             return false;
         }
-        // The coarsest layer that still tells the cells apart; without layers there is nothing to add.
+        // The coarsest layer that still separates the cells; without layers there is nothing to add.
         let Some(layer) = self.layers.iter().rev().find(|layer| layer.level >= level) else { return true };
         let Some(interval) = self.inner(interval) else { return true };
         let below_tile = 2 * u32::from(layer.level - tile.z);
@@ -195,7 +195,7 @@ impl CountPyramid {
             builder.total = builder.total.saturating_add(pyramid.total);
             let Some(base) = pyramid.layers.first() else { continue };
             for cell in base.all() {
-                // Asked anew for each cell: the builder may have become coarser on the way.
+                // Read again for each cell: the builder may have become coarser meanwhile.
                 let (wider, coarser) =
                     ((builder.width / pyramid.width.max(1)).max(1), 2 * (base.level - builder.level));
                 builder.add(Cell { bin: cell.bin.div_euclid(wider), cell: cell.cell >> coarser, ..cell });

@@ -37,14 +37,14 @@ const UP: f64 = (1u128 << 64) as f64;
 /// A running sum of floats that keeps what rounding loses (Neumaier 1974).
 ///
 /// The error of `n` terms stays within a unit in the last place of the sum plus `n` times 1e-31 of the sum
-/// of magnitudes, far inside the 1e-12 that Meridian promises. Partial sums may overflow: from there on
-/// all is scaled by a power of two, which loses nothing that the promise counts. A sum that is too great for a float in
-/// the end is an infinity.
+/// of magnitudes, far within the 1e-12 that Meridian guarantees. Partial sums may overflow: from then on
+/// the sum is scaled by a power of two, without a loss within the guarantee. A final sum too large for a float is
+/// an infinity.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FloatSum {
     sum: f64,
     lost: f64,
-    /// Whether both are [`DOWN`] times what they stand for.
+    /// Whether both are scaled by [`DOWN`].
     scaled: bool,
 }
 
@@ -57,7 +57,7 @@ impl FloatSum {
         (self.sum, self.lost, self.scaled)
     }
 
-    /// Puts together what [`FloatSum::parts`] gave. A sum that is not a number counts as unknown.
+    /// The inverse of [`FloatSum::parts`]. A NaN counts as unknown.
     pub fn from_parts(sum: f64, lost: f64, scaled: bool) -> FloatSum {
         if sum.is_finite() && lost.is_finite() { FloatSum { sum, lost, scaled } } else { f64::INFINITY.into() }
     }
@@ -169,7 +169,7 @@ impl Sum {
 
 /// Count, sum, min and max of the non-null values of a numeric field over some events.
 ///
-/// Counts, least, greatest and integer sums are exact; a float sum is within 1e-12 of the sum of magnitudes.
+/// Counts, min, max and integer sums are exact; a float sum is within 1e-12 of the sum of magnitudes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
     /// Number of non-null values.

@@ -141,7 +141,7 @@ pub struct Visit {
 /// What a walk cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WalkStats {
-    /// Nodes whose relation was asked for.
+    /// Nodes whose relation was computed.
     pub nodes_visited: u64,
     /// Nodes handed out whole.
     pub nodes_whole: u64,
@@ -275,7 +275,7 @@ impl Tree {
         (&self.nodes.start[at.clone()], &self.nodes.end[at])
     }
 
-    /// Where neighbouring nodes stand in the arrays.
+    /// The range of neighbouring nodes in the arrays.
     fn range(&self, nodes: &Children) -> Range<usize> {
         let level = self.levels[usize::from(nodes.level)] as usize;
         level + nodes.indexes.start as usize..level + nodes.indexes.end.max(nodes.indexes.start) as usize
@@ -322,7 +322,7 @@ impl Tree {
         (self.levels[usize::from(node.level)] + node.index) as usize
     }
 
-    /// Finds what stands in some relation to a question, in row order.
+    /// Finds nodes and rows by their relation to a query, in row order.
     ///
     /// `relation` is asked of the root and then of the children of each node that answers `Some`; a
     /// node that answers `None` is left out with all below it. `visit` gets each node that answers `All`

@@ -30,7 +30,7 @@ pub fn fold_sign(sign: char) -> impl Iterator<Item = char> {
     sign.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 
-/// Whether a sign is written upon the one before it: an accent, a vowel sign.
+/// Whether a code point combines with the one before it: an accent, a vowel sign.
 pub fn is_mark(sign: char) -> bool {
     !sign.is_ascii() && is_combining_mark(sign)
 }

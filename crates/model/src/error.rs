@@ -1,8 +1,8 @@
-//! The one error for a user's mistake.
+//! The one error type for invalid input.
 
 use std::fmt;
 
-/// Something a user sent that cannot be taken as it stands.
+/// Input that is refused, with the reason.
 ///
 /// `detail` is a sentence that says what was found and what was expected. `field` names the property,
 /// parameter or option to blame; `line` counts from 1 in the file or body that was read.
@@ -19,12 +19,12 @@ pub struct Invalid {
 }
 
 impl Invalid {
-    /// A mistake with nothing in particular to blame yet.
+    /// An error without a field or line yet.
     pub fn new(detail: impl Into<String>) -> Self {
         Invalid { field: None, line: None, detail: detail.into(), not_kept: false }
     }
 
-    /// A mistake in one field, parameter or option.
+    /// An error in one field, parameter or option.
     pub fn field(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Invalid { field: Some(field.into()), ..Invalid::new(detail) }
     }
@@ -34,7 +34,7 @@ impl Invalid {
         Invalid { not_kept: true, ..Invalid::field(field, detail) }
     }
 
-    /// The same mistake, on this line.
+    /// The same error, on this line.
     pub fn at_line(mut self, line: u64) -> Self {
         self.line = Some(line);
         self

@@ -1,17 +1,17 @@
-//! Moving objects before questions: which enter, stay and leave.
+//! Transitions of moving objects: which queries an object enters, stays in and leaves.
 //!
-//! Of every object the questions are remembered that its newest event answers. Newest is what ends last by its own time; of two,
-//! the one written last. Memory is bounded. What was not heard of for longest is forgotten: two generations, of which the older
-//! goes when the younger is full. An object that is forgotten comes anew with its next event, however late, unless its holder
-//! finds out elsewhere where it was and says so ([`Fences::restore`]).
+//! For each object, the queries that its newest event matches are remembered. Newest is the event that ends last by its own time;
+//! of two, the one written last. Memory is bounded: objects without recent events are evicted, in two generations, of which the
+//! older is dropped when the younger is full. An evicted object counts as new with its next event, however late, unless the
+//! caller restores its state from elsewhere ([`Fences::restore`]).
 
 use crate::error::Invalid;
 use std::collections::HashMap;
 
-/// What becomes of a moving object before a question.
+/// How a moving object relates to a query after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum When {
-    /// Its newest event answers the question, the one before did not.
+    /// Its newest event matches the query, the prior one did not.
     Enter,
     /// An event answers the question, and it is no coming; of what does not move, any event that does.
     Inside,
@@ -29,7 +29,7 @@ impl When {
         }
     }
 
-    /// Reads some of these words, of which there must be one; in order, each once. A mistake is blamed on `when`.
+    /// Reads some of these words, at least one; sorted, without duplicates. Errors name the field `when`.
     pub fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Vec<When>, Invalid> {
         let known = [When::Enter, When::Inside, When::Exit];
         let read = |word: &str| {
@@ -45,11 +45,11 @@ impl When {
         Ok(when)
     }
 
-    /// Which transitions of an event a subscriber asks for: whether its object was inside before, and is inside now.
+    /// The transition to report, of those `asked` for, if any: `was` and `is` say whether the object was inside before, and is now.
     pub fn transition(asked: &[When], was: bool, is: bool) -> Option<When> {
         let when = match (was, is) {
             (false, true) if asked.contains(&When::Enter) => When::Enter,
-            // Who does not ask for comings hears of them as of any other event inside.
+            // Without `enter`, an entry is reported like any other event inside.
             (_, true) => When::Inside,
             (true, false) => When::Exit,
             (false, false) => return None,
@@ -90,13 +90,13 @@ pub struct Passage {
 }
 
 impl Fences {
-    /// None yet; at most so many will be known, each counted once and once more for each question that it is in.
+    /// No objects yet. `max` bounds the number of objects plus the queries that they are in.
     pub fn new(max: usize) -> Fences {
         Fences { young: HashMap::new(), old: HashMap::new(), weight: 0, max }
     }
 
-    /// An object's event, which ends then, answers these questions, sorted. One that is older than what is known changes nothing: the object was
-    /// elsewhere since.
+    /// Records an event of an object, which ends at `time` and matches these queries (sorted). An event older than the known one
+    /// changes nothing: the object has moved since.
     pub fn pass(&mut self, object: u64, time: i64, inside: &[u64]) -> Passage {
         let known = match self.young.remove(&object) {
             Some(track) => {
@@ -106,7 +106,7 @@ impl Fences {
             None => self.old.remove(&object),
         };
         let Some(track) = known else {
-            // Of one that is nowhere the time is kept: a position from before may come later.
+            // Kept even if it is inside nothing: its time identifies positions that arrive late.
             self.keep(object, Track { time, inside: inside.to_vec() });
             return Passage { entered: inside.to_vec(), ..Passage::default() };
         };
@@ -152,7 +152,7 @@ impl Fences {
         tracks.map(|(object, track)| (*object, track.time, track.inside.clone())).collect()
     }
 
-    /// Takes in what is known of objects from elsewhere, as [`Fences::list`] gives it.
+    /// Restores the state of objects, in the form of [`Fences::list`].
     pub fn restore(&mut self, list: impl IntoIterator<Item = (u64, i64, Vec<u64>)>) {
         for (object, time, inside) in list {
             self.keep(object, Track { time, inside });

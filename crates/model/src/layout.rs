@@ -15,7 +15,7 @@ pub struct Layout {
     pub columns: Vec<Arc<ArrowField>>,
     /// Column of the id, where ids are given.
     pub id: Option<usize>,
-    /// First column of the geometry, where there is one.
+    /// First column of the geometry, if any.
     pub geometry: Option<GeometryColumns>,
     /// Column of the first field.
     pub first_field: usize,
@@ -95,7 +95,7 @@ impl Layout {
     }
 }
 
-/// Which columns of a layout a reader wants.
+/// A selection of the columns of a layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Projection(Vec<bool>);
 

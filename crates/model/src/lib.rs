@@ -1,13 +1,13 @@
-//! Schemas, events, geometry, time and filters: what every other part of Meridian speaks.
+//! Schemas, events, geometry, time and filters: the vocabulary of every other crate.
 //!
-//! This crate is for the words of the problem and nothing else. It promises to do no I/O, to read no
-//! clock, to start no thread and to know nothing of HTTP or of files. A user's mistake comes back as
-//! one [`Invalid`], which names the field or line to blame and says what was expected.
+//! This crate has the domain model and nothing else: no I/O, no clock, no threads, no HTTP, no
+//! files. Invalid input is reported as one [`Invalid`], which names the field or line at fault and
+//! the expected value.
 //!
 //! Start reading at [`Schema`] (what a collection holds), then [`Batch`] (events as columns), then
 //! [`Bounds`] (the box in longitude, latitude and time that every index in Meridian is made of), then
 //! [`filter::Predicate`] (what every question becomes). [`policy`] holds the rules that server and simulator share,
-//! [`Subscriber`] is how other parts hear of new events.
+//! [`Subscriber`] is how other crates receive new events.
 
 pub mod batch;
 pub mod bounds;

@@ -1,10 +1,10 @@
-//! Mending of polygons that are not valid as they were written.
+//! Repair of invalid polygons.
 
 use crate::geometry::validate_position;
 use geo::{BooleanOps, CoordsIter};
 use geo_types::{Coord, Geometry, MultiPolygon, Polygon};
 
-/// What was wrong with a ring and is mended.
+/// The defects of a ring that were repaired.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MendedRing {
     /// It did not end where it began.

@@ -1,8 +1,8 @@
-//! Whether a ring crosses or touches itself, in time that a hostile ring cannot blow up.
+//! Whether a ring crosses or touches itself, in time that a hostile ring cannot inflate.
 //!
 //! Segments that follow each other lie near each other, so boxes around runs of them, in ring order,
 //! make a packed tree for free. Joining that tree with itself tests only segments whose boxes meet:
-//! near-linear for the outlines of real things. Pairs are counted, and a ring that needs too many is
+//! near-linear for real outlines. Pairs are counted, and a ring that needs too many is
 //! refused rather than followed.
 
 use geo::{Intersects, Kernel, Orientation};
@@ -10,7 +10,7 @@ use geo_types::{Coord, Line};
 
 /// Segments in a leaf and nodes under a node.
 const FANOUT: usize = 8;
-/// Most pairs of boxes or segments looked at: about a second's work.
+/// Max pairs of boxes or segments tested: about a second's work.
 pub(crate) const PAIRS_MAX: u64 = 40_000_000;
 
 /// What is wrong with a ring.
@@ -20,7 +20,7 @@ pub(crate) enum RingFault {
     TooFew,
     /// It crosses, touches or folds back on itself.
     Crosses,
-    /// More than [`PAIRS_MAX`] pairs would have to be looked at.
+    /// More than [`PAIRS_MAX`] pairs would have to be tested.
     TooIntricate,
 }
 

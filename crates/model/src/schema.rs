@@ -64,7 +64,7 @@ impl FieldType {
 /// One named, typed property of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
-    /// Name as it stands in GeoJSON `properties`.
+    /// Name in GeoJSON `properties`.
     pub name: String,
     /// Type of its values.
     #[serde(rename = "type")]
@@ -181,7 +181,7 @@ pub const NAME_BYTES_MAX: usize = 128;
 /// What a collection holds: fields, geometry, time, id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schema {
-    /// Properties in order; fields added later stand at the end.
+    /// Properties in order; fields added later are at the end.
     pub fields: Vec<Field>,
     /// Kind of geometry, if any.
     pub geometry: Option<GeometryType>,
@@ -322,7 +322,7 @@ impl Schema {
     }
 }
 
-/// Checks the name of a collection or tenant: what is safe in a path, a URL and a file name.
+/// Checks the name of a collection or tenant: it must be safe in a path, a URL and a file name.
 pub fn validate_name(what: &str, name: &str) -> Result<(), Invalid> {
     let ok = !name.is_empty()
         && name.len() <= NAME_BYTES_MAX

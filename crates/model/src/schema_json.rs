@@ -1,6 +1,6 @@
 //! Schemas as JSON Schema, the form of OGC API – Features Part 5 that the server serves and takes.
 //!
-//! Roles stand in `x-ogc-role` (`id`, `primary-geometry`, `primary-instant`, `primary-interval-start`,
+//! Roles are in `x-ogc-role` (`id`, `primary-geometry`, `primary-instant`, `primary-interval-start`,
 //! `primary-interval-end`), geometries in `format` (`geometry-point` and so on), and what only Meridian
 //! knows in `x-meridian-*`. A keyword that would restrict or change events in a way that a [`Schema`]
 //! cannot keep is refused with its JSON Pointer, never dropped; annotations are let pass.
@@ -40,7 +40,7 @@ pub fn geometry_format(kind: GeometryType) -> &'static str {
 
 /// The schema document of a collection, as `GET /collections/{c}/schema` serves it.
 ///
-/// `title` stands where the schema has no title of its own; `id_url` is the document's own address.
+/// `title` is used if the schema has no title; `id_url` is the document's own address.
 pub fn to_json(schema: &Schema, title: &str, id_url: &str) -> Value {
     let mut document = head(schema, title, id_url);
     let mut properties = Map::new();
@@ -114,7 +114,7 @@ pub fn queryables(schema: &Schema, title: &str, id_url: &str) -> Value {
     Value::Object(document)
 }
 
-/// Whether the id and the geometry would stand under one name.
+/// Whether the id and the geometry would have the same name.
 fn collides(schema: &Schema) -> bool {
     schema.geometry.is_some() && schema.geometry_name == schema.id_name
 }

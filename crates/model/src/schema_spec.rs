@@ -3,9 +3,9 @@
 //! `name:String,dtg:Date,*geom:Point:srid=4326;geomesa.index.dtg='dtg'` is three attributes, the third
 //! the geometry, and user data after the semicolon. As in GeoMesa the first `Date` says when, unless the
 //! user data name another or `geomesa.ignore.dtg='true'` says that none does. Names that hold a separator
-//! stand in double quotes. Errors give the position in characters, from 1.
+//! are in double quotes. Errors give the position in characters, from 1.
 //!
-//! What the notation has no word for stands in options and user data of our own: `nillable=false`,
+//! What the notation cannot express is in options and user data of our own: `nillable=false`,
 //! `object=true`, `title='…'`; `meridian.interval.start`, `meridian.interval.end`, `meridian.id` (`given`
 //! or `made`), `meridian.id.name`, `meridian.mode`, `meridian.time.unit`, `meridian.title`,
 //! `meridian.description`.

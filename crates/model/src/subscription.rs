@@ -1,4 +1,4 @@
-//! Subscriptions to new events: what a subscriber is told of each write.
+//! Subscriptions to new events.
 
 use crate::batch::Batch;
 use crate::seq::Seq;
@@ -27,15 +27,15 @@ impl WrittenBatch {
     }
 }
 
-/// A listener to new events.
+/// A subscriber to new events.
 ///
-/// Whoever keeps events tells of each write that is acknowledged, by whatever way it came, once and in the order of its
-/// collection; of deletions it tells nothing. A write waits for [`Subscriber::hear`], so that must return at once,
-/// whatever happens to what was heard: it neither waits nor fails. What cannot be taken is the subscriber's to count.
+/// The store notifies it of each acknowledged write, from any source, once and in the order of the collection; deletions are
+/// not reported. A write waits for [`Subscriber::notify`], so that must return at once: it neither waits nor fails. A
+/// subscriber counts the events that it cannot take.
 pub trait Subscriber: Send + Sync + Debug {
-    /// Whether there is anything to listen for: where not, it is not told.
+    /// Whether it wants events at present; if not, it is not notified.
     fn listens(&self) -> bool;
 
-    /// Takes note of a write.
+    /// Receives a write.
     fn notify(&self, written: WrittenBatch);
 }

@@ -1,7 +1,7 @@
 //! Instants and intervals: microseconds since 1970 in UTC.
 //!
 //! The rule for times without a zone: they are refused, because a guess of the zone silently shifts
-//! events. A reader of files may be told the zone of its input and then passes it to [`parse_instant`].
+//! events. A reader of files that knows the zone of its input passes it to [`parse_instant`].
 
 use crate::civil::{DAY_US, civil_from_days, days_from_civil};
 use crate::error::Invalid;

@@ -73,7 +73,7 @@ fn note(guess: &mut Guess, column: usize, values: &Column, row: usize, is_shape:
             let kind = if times.zoned { kinds::TIME } else { kinds::LOCAL_TIME };
             match times.get(row) {
                 Some(Ok(micros)) => guess.saw_number(column, kind, micros as f64),
-                // A time that is out of range is left to the reader to report, with its row.
+                // The reader reports a time out of range, with its row.
                 Some(Err(_)) => guess.saw(column, kind),
                 None => {}
             }

@@ -1,13 +1,13 @@
-//! How the numbers of a column go on from event to event, and what that says about the grid.
+//! The course of a column's numbers from event to event, and the grid that follows from it.
 
 use meridian_model::schema::TIME_UNIT_DEFAULT_US;
 
 /// Events that a time unit should hold. Each unit has leaves of its own, and a question about a place over all time
-/// opens at least one in each: with a hundred leaves or so a unit, what lies elsewhere is left out.
+/// opens at least one in each: with a hundred leaves or so a unit, events elsewhere are pruned.
 const EVENTS_PER_UNIT: f64 = 8192.0;
-/// A few events made up to try things out do not tell how dense the rest will lie.
+/// A few test events do not show how dense the rest will be.
 const SAMPLE_MIN: u64 = 1_000;
-/// Longest time unit that is chosen without being asked for.
+/// Longest time unit chosen by default.
 const TIME_UNIT_MAX_US: i64 = TIME_UNIT_DEFAULT_US << 12;
 
 /// Min, max and direction of the numbers of a sample.
@@ -44,7 +44,7 @@ impl Course {
     }
 
     /// The time unit of a grid for events at these times, of `unit` microseconds: a week, doubled until it holds enough
-    /// events. A sample in no order that is not `whole` does not tell how dense the input is: then a week.
+    /// events. An unordered sample that is not `whole` does not show the density of the input: then a week.
     pub(crate) fn time_unit(&self, unit: i64, whole: bool) -> i64 {
         let span_us = self.span.map_or(0.0, |(least, greatest)| (greatest - least) * unit as f64);
         if self.values < SAMPLE_MIN || !(whole || self.goes_one_way()) || span_us <= 0.0 {
@@ -52,7 +52,7 @@ impl Course {
         }
         let per_us = self.values as f64 / span_us;
         let mut chosen = TIME_UNIT_DEFAULT_US;
-        // Past the span of a whole input a longer unit changes nothing, but for what is to come.
+        // Beyond the span of a whole input, a longer unit only affects later events.
         while (chosen as f64) * per_us < EVENTS_PER_UNIT && chosen < TIME_UNIT_MAX_US && (chosen as f64) < span_us {
             chosen *= 2;
         }

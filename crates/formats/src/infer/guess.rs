@@ -57,7 +57,7 @@ pub(crate) struct Guess {
     /// Ids of GeoJSON features.
     ids: Ids,
     hasher: RandomState,
-    /// Whether geometry and ids stand apart from the properties, as in GeoJSON.
+    /// Whether geometry and ids are separate from the properties, as in GeoJSON.
     pub(crate) features: bool,
 }
 
@@ -275,7 +275,7 @@ impl Guess {
             c.values == self.events && c.kinds & !(times | epochs) == 0
         };
         self.find(&options.time, TIME, could_be).or_else(|| {
-            // Without a customary name: the only column that is a time beyond doubt.
+            // Without a usual name: the only column that is certainly a time.
             let mut times = self.columns.iter().enumerate().filter(|(_, c)| c.kinds == kinds::TIME);
             match (times.next(), times.next()) {
                 (Some((at, column)), None) if column.values == self.events => Some(at),

@@ -19,15 +19,15 @@ use std::io::{Cursor, Read};
 ///
 /// Whole numbers widen to floats, RFC 3339 texts are times, geometry takes the narrowest type that
 /// fits all. Ids are given where each event has one and none comes twice; the primary instant is the
-/// time field of a customary name that every event has, or the only time field. Only that field is
-/// required. The time unit of the grid follows from how densely the sample lies in time. Mistakes in the sample are errors, as in [`crate::reader`].
+/// time field of a usual name that every event has, or the only time field. Only that field is
+/// required. The time unit of the grid follows from the density of the sample in time. Invalid events in the sample
+/// are errors, as in [`crate::reader`].
 pub fn infer(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions) -> Result<Schema, ReadError> {
     guess(format, input, options, false)
 }
 
-/// As [`infer`], of the first bytes of an input that may be cut off anywhere: what cannot be read
-/// after the first event is left to the reader to report. A Parquet file cannot be told from its first
-/// bytes: see [`infer_file`].
+/// As [`infer`], for the first bytes of an input, which may be cut off anywhere: the reader reports
+/// what cannot be read after the first event. A Parquet file has its schema at its end: see [`infer_file`].
 pub fn infer_prefix(format: Format, first: &[u8], options: &ReadOptions) -> Result<Schema, ReadError> {
     guess(format, Box::new(Cursor::new(first.to_vec())), options, true)
 }

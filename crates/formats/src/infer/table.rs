@@ -52,12 +52,12 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
 }
 
 fn note(guess: &mut Guess, column: usize, text: &str, options: &ReadOptions) {
-    // Once a column is text it stays text, whatever else stands in it.
+    // Once a column is text it stays text, whatever its other values.
     if guess.columns[column].kinds & kinds::TEXT != 0 {
         return guess.saw(column, kinds::TEXT);
     }
     if wkt::looks_like(text) {
-        // A shape that cannot be read is still a shape: the reader says what is wrong with it, and where.
+        // An unreadable shape is still a shape: the reader reports the error and its line.
         let kind = wkt::kind(text, options);
         return guess.saw_shape(column, kind);
     }

@@ -12,8 +12,8 @@ use std::io::Read;
 
 /// Bytes asked from the source at a time.
 const CHUNK: usize = 256 << 10;
-/// What a file begins with (padded to eight bytes, or to more by some writers) and ends with. Between stands a stream, so that a
-/// file is read without seeking; the footer after it only repeats where the batches are.
+/// A file begins with it (padded to eight bytes, or to more by some writers) and ends with it. In between is a stream, so
+/// that a file is read without seeking; the footer only repeats the positions of batches.
 const MAGIC: &[u8; 6] = b"ARROW1";
 
 /// Where the bytes come from.
@@ -34,7 +34,7 @@ pub(crate) struct Ipc {
     begun: bool,
     is_file: bool,
     ended: bool,
-    /// A batch that came out while the schema was looked for.
+    /// A batch decoded while searching for the schema.
     ready: Option<RecordBatch>,
     /// The last bytes of the input.
     tail: Vec<u8>,
@@ -115,7 +115,7 @@ impl Ipc {
             match decoded {
                 Ok(None) => {}
                 Ok(Some(batch)) => {
-                    // Rows cost at least a bit each; a count without data behind it is a lie.
+                    // Rows take at least a bit each: a count without data is forged.
                     if batch.num_rows() > self.fed.saturating_mul(8) {
                         return Err(Fault::stop(Invalid::new("the Arrow data is damaged: rows without values")));
                     }

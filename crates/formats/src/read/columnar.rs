@@ -25,7 +25,7 @@ pub(crate) trait Batches: Send {
     fn next(&mut self) -> Result<Option<RecordBatch>, Fault>;
 }
 
-/// What batches hold after [`Batches::want`].
+/// The content of batches after [`Batches::want`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// All columns, at their positions.

@@ -99,8 +99,8 @@ pub(crate) fn degrees(text: &str, column: &str) -> Result<f64, Invalid> {
         .ok_or_else(|| Invalid::field(column, format!("{:?} where a number of degrees was expected", shorten(text))))
 }
 
-/// Whether a cell holds nothing. Blanks are a value of texts and ids only, and an empty text is told from an absent one
-/// by its quotes.
+/// Whether a cell has no value. Spaces are a value for texts and ids only, and quotes distinguish an empty text from an
+/// absent one.
 fn is_null(text: &str, quoted: bool, role: Role, schema: &Schema, options: &ReadOptions) -> bool {
     match role {
         Role::Field(f) if schema.fields[f].kind == FieldType::Text => {

@@ -57,7 +57,7 @@ pub(crate) struct Features {
     kind: Option<String>,
     record_bytes: usize,
     crs: Crs,
-    /// Where the feature handed out last stands in the input; `None` where it is the head.
+    /// Position in the input of the last feature returned; `None` if it is the head.
     last: Option<Range<usize>>,
 }
 
@@ -117,7 +117,7 @@ impl Features {
         self.last.clone().map_or(&self.head, |range| self.input.bytes(range))
     }
 
-    /// Reads members up to the array of features; `false` where there is none.
+    /// Reads members up to the array of features; `false` if there is none.
     fn open(&mut self) -> Result<bool, Fault> {
         let Some(found) = self.input.next_byte()? else {
             return Err(Fault::stop(Invalid::new("the input is empty: expected a GeoJSON object").at_line(1)));
@@ -156,7 +156,7 @@ impl Features {
         Ok(false)
     }
 
-    /// Reads what stands after the array of features.
+    /// Reads the members after the array of features.
     fn close(&mut self) -> Result<(), Fault> {
         let mut first = false;
         while let Some(key) = self.member(&mut first)? {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Sets events of one schema from JSON texts.
 pub(crate) struct FeatureSetter {
     roles: Roles,
-    /// Number of the event that last set each field, to see a key that stands twice.
+    /// Number of the event that last set each field, to detect duplicate keys.
     seen: Vec<u64>,
     event: u64,
     /// The field that takes the ids that are no event's own: see [`FEATURE_ID`].
@@ -32,7 +32,7 @@ pub(crate) enum ObjectKind {
     Flat,
 }
 
-/// Looks at the member `type`, wherever it stands.
+/// Checks the member `type`, at any position.
 pub(crate) fn object_kind(mut json: Json<'_>) -> Result<ObjectKind, Invalid> {
     json.open_object()?;
     let mut first = true;

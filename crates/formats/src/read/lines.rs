@@ -19,10 +19,10 @@ const SEPARATOR: u8 = 0x1e;
 pub(crate) struct Lines {
     input: Input,
     setter: FeatureSetter,
-    /// Whether records stand after separators; known once the first byte is seen.
+    /// Whether records follow separators; known after the first byte.
     separated: Option<bool>,
     line: u64,
-    /// Where the record read last stands in the input.
+    /// Position in the input of the last record read.
     last: Range<usize>,
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn next_text(
     };
     loop {
         let range = if separated {
-            // RFC 8142 lets separators stand in a row; what stands between two is one record.
+            // RFC 8142 allows consecutive separators; a record is the text between two.
             while input.next_byte()? == Some(SEPARATOR) {
                 input.consume(1);
             }

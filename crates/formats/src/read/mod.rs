@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 /// Gives the events of an input, batch by batch.
 pub trait EventReader: Send {
-    /// The next batch, of at least one event; `None` at the end.
+    /// The next batch, never empty; `None` at the end.
     ///
     /// An error ends the reading: nothing of the batch in hand is given out, and what follows is `None`.
     fn next_batch(&mut self, limits: &BatchLimits) -> Result<Option<Batch>, ReadError>;
@@ -78,7 +78,7 @@ pub fn reader_of_bytes(
     Ok(events(columnar::ColumnEvents::new(batches, schema.clone(), options), schema, options))
 }
 
-/// As [`reader`], of a file that is not compressed as a whole: Parquet is read where it lies instead
+/// As [`reader`], for a file that is not compressed as a whole: Parquet is read in place instead
 /// of being taken into memory first.
 pub fn reader_of_file(
     format: Format,
@@ -144,7 +144,7 @@ pub(crate) trait Records: Send {
     }
 }
 
-/// A text that is JSON as it is, and else as a JSON string.
+/// A text as JSON if it is valid JSON, otherwise as a JSON string.
 fn json_or_text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim();
@@ -156,7 +156,7 @@ fn json_or_text(bytes: &[u8]) -> String {
     }
 }
 
-/// Collects events into batches and mistakes into lists, the same for each format that goes event by event.
+/// Collects events into batches and errors into lists, for all formats that are read event by event.
 struct Events<R> {
     records: R,
     builder: BatchBuilder,
@@ -170,7 +170,7 @@ struct Events<R> {
     report: Report,
     id_if_absent: Option<String>,
     watch: Option<Watch>,
-    /// Events and mistakes so far, for the watch.
+    /// Events and errors so far, for the watch.
     steps: u32,
     ended: bool,
 }
@@ -193,7 +193,7 @@ impl<R: Records> Events<R> {
     }
 
     fn step(&mut self, limits: &BatchLimits) -> Result<Step, Fault> {
-        // An id that is to be made up for is a matter of each event.
+        // Replacing a missing id is decided for each event.
         if self.mistakes.is_empty() && self.id_if_absent.is_none() {
             let room = BatchLimits {
                 rows: limits.rows.saturating_sub(self.rows()),
@@ -235,7 +235,7 @@ impl<R: Records> Events<R> {
         }
     }
 
-    /// Gives up the event in hand; whether reading goes on.
+    /// Drops the current event; returns whether reading continues.
     fn refuse(&mut self, mistake: Invalid) -> Result<bool, ReadError> {
         self.builder.abandon_event();
         self.records.noted();
@@ -285,7 +285,7 @@ impl<R: Records> EventReader for Events<R> {
             if full && self.mistakes.is_empty() {
                 break;
             } else if full {
-                // Nothing of this input is kept any more, but its other mistakes are still of interest.
+                // No event of this input is kept any more, but its other errors are still reported.
                 self.take()?;
             }
             if self.is_called_off() {

@@ -35,7 +35,7 @@ impl<C: ChunkReader + 'static> Parquet<C> {
     }
 }
 
-/// Reads a Parquet file that comes as a stream into memory, because its directory stands at its end.
+/// Reads a Parquet file that comes as a stream into memory, because its directory is at its end.
 pub(crate) fn spool(source: Box<dyn Read + Send>, bytes_max: usize) -> Result<Bytes, ReadError> {
     let mut bytes = Vec::new();
     source.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! An input that is given up when its time is over, or when it goes on for too long.
+//! An input with a deadline and a max length.
 
 use crate::error::Halt;
 use crate::options::{ReadOptions, Watch};

@@ -1,6 +1,5 @@
-//! Columns taken over whole: a record batch that is already what the collection stores need not be taken apart into
-//! events. Whatever does not fit as it stands is left to the reading event by event, which converts it or says what
-//! is wrong with which event.
+//! Reads whole columns: a record batch in the stored form need not be split into events. Columns that do not fit are
+//! read event by event, which converts values or reports the event at fault.
 
 use crate::columns::{Column, Texts};
 use crate::options::BatchLimits;
@@ -130,7 +129,7 @@ fn plain(floats: &Float64Array) -> Option<Float64Array> {
     (floats.null_count() == 0).then(|| owned(floats))
 }
 
-/// A copy with zeros where there is no value, as a builder of columns leaves them.
+/// A copy with zeros in place of nulls, as a column builder produces them.
 fn owned<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> PrimitiveArray<T> {
     match array.null_count() {
         0 => PrimitiveArray::from_iter_values(array.values().iter().copied()),

@@ -28,7 +28,7 @@ pub(crate) fn id_column(schema: &Schema) -> &str {
 /// Name of the column of sequence numbers, in files that have it. No field can have it.
 pub(crate) const SEQ_COLUMN: &str = "@seq";
 
-/// Columns beside those that every format has.
+/// Columns in addition to those that every format has.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Extras {
     /// A box around the geometry.
@@ -166,13 +166,13 @@ fn boxes(batch: &Batch) -> ArrayRef {
     Arc::new(StructArray::new(sides(), columns.collect(), nulls))
 }
 
-/// The max number of single precision that is not above.
+/// The largest single-precision number that is not above.
 fn below(side: f64) -> f32 {
     let near = side as f32;
     if f64::from(near) > side { near.next_down() } else { near }
 }
 
-/// The min number of single precision that is not below.
+/// The smallest single-precision number that is not below.
 fn above(side: f64) -> f32 {
     let near = side as f32;
     if f64::from(near) < side { near.next_up() } else { near }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// A table: the id, the geometry (`lon` and `lat` of points, WKT of other shapes), then the fields.
 ///
-/// A field without a value is empty; an empty text stands in quotes. Lists are JSON arrays.
+/// A field without a value is empty; an empty text is quoted. Lists are JSON arrays.
 pub(crate) struct CsvEvents {
     schema: Arc<Schema>,
     fields: Vec<usize>,

@@ -16,7 +16,7 @@ pub struct FeatureWriter {
     fields: Arc<[(usize, Vec<u8>)]>,
 }
 
-/// The fields that a list of names stands for, in the schema's order; all where there is no list.
+/// The fields of a list of names, in the schema's order; all without a list.
 pub(crate) fn selection(schema: &Schema, properties: Option<&[String]>) -> Result<Vec<usize>, Invalid> {
     let Some(names) = properties else { return Ok((0..schema.fields.len()).collect()) };
     let mut fields = Vec::with_capacity(names.len());
@@ -111,7 +111,7 @@ impl Features<'_> {
         }
     }
 
-    /// Appends a row's geometry as GeoJSON; `null` where there is none.
+    /// Appends a row's geometry as GeoJSON; `null` without one.
     pub fn geometry(&self, row: usize, out: &mut Vec<u8>) {
         match self.place {
             GeometryColumn::Points(lon, lat) if lon.is_valid(row) => {
@@ -169,7 +169,7 @@ pub(crate) fn value(column: &FieldColumn<'_>, kind: FieldType, row: usize, out: 
     }
 }
 
-/// What stands around features.
+/// The text around features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// One FeatureCollection.

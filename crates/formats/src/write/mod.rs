@@ -32,13 +32,13 @@ impl WriteError {
 /// Writes batches of one schema as one document; bytes are appended to what the caller hands in,
 /// so that they can leave while later batches are still being read.
 pub trait EventWriter: Send {
-    /// Appends what stands before the first event.
+    /// Appends the text before the first event.
     fn start(&mut self, out: &mut Vec<u8>) -> Result<(), WriteError>;
 
     /// Appends the events of a batch; `seqs[row]` gives made ids, and may be empty where ids are given.
     fn write(&mut self, batch: &Batch, seqs: &[Seq], out: &mut Vec<u8>) -> Result<(), WriteError>;
 
-    /// Appends what stands after the last event.
+    /// Appends the text after the last event.
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), WriteError>;
 
     /// Bytes of events that were taken and have not left yet.

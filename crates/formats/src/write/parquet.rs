@@ -18,7 +18,7 @@ use std::sync::Arc;
 const GROUP_ROWS: usize = 131_072;
 /// Most bytes of a row group in memory before it is written.
 const GROUP_BYTES: usize = 64 << 20;
-/// Most rows of a page: what a reader that prunes by the page index must decode at least.
+/// Max rows of a page: the min that a reader with the page index must decode.
 const PAGE_ROWS: usize = 8_192;
 
 /// Most bytes of a dictionary: beyond it values are stored by themselves. A reader of one page reads the dictionary too.
@@ -111,7 +111,7 @@ impl<W: Write + Send> GeoParquetWriter<W> {
         self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
     }
 
-    /// Writes what is left and the directory, and gives the output back.
+    /// Writes the rest and the directory, and returns the output.
     pub fn finish(mut self) -> Result<W, WriteError> {
         self.describe();
         self.writer.into_inner().map_err(WriteError::of)
@@ -197,7 +197,7 @@ fn settings(schema: &Schema, outgoing: &Outgoing, cut: Cut) -> WriterProperties 
     settings.build()
 }
 
-/// A GeoParquet file whose bytes leave as row groups are completed.
+/// A GeoParquet file that is written as row groups are completed.
 pub(crate) struct ParquetEvents {
     writer: Option<GeoParquetWriter<Vec<u8>>>,
 }
@@ -220,7 +220,7 @@ impl EventWriter for ParquetEvents {
     fn write(&mut self, batch: &Batch, seqs: &[Seq], out: &mut Vec<u8>) -> Result<(), WriteError> {
         let writer = self.writer.as_mut().ok_or_else(|| WriteError("the file is finished".to_owned()))?;
         writer.write(batch, seqs)?;
-        // The library counts what it has written by itself, so what has left the buffer may go.
+        // The library counts the bytes written itself, so the buffer can be cleared.
         out.append(writer.writer.inner_mut());
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! The alternatives of an OR, found by where they can hold.
+//! The alternatives of an OR, indexed by the region in which each can be true.
 //!
 //! A filter may be a thousand boxes or windows. Each alternative has a box in longitude, latitude and time outside of
-//! which it cannot be true ([`Predicate::reach`]); over these boxes stands a small tree, so that a node of an index and
-//! a row of a batch are held against the few alternatives that they may touch, not against all.
+//! which it cannot be true ([`Predicate::reach`]). A small tree over these boxes selects the few alternatives that a node of
+//! an index or a row of a batch can touch, so that the others are not tested.
 
 use super::outcomes::Outcomes;
 use super::planar::Sides;
@@ -30,16 +30,16 @@ pub(crate) struct AnyOf {
 }
 
 impl AnyOf {
-    /// Alternatives of which it matters only whether one is true.
+    /// Alternatives where only matters whether one is true.
     ///
-    /// With a tree, one that is out of reach counts as false where it may be unknown: right below AND and OR, where
-    /// the two lead to the same matches, and wrong below NOT, which takes [`AnyOf::plain`].
+    /// With a tree, an alternative out of reach counts as false even if it is unknown. This is right below AND and OR, where
+    /// both lead to the same matches, and wrong below NOT, which uses [`AnyOf::plain`].
     pub(crate) fn new(parts: Vec<Predicate>) -> AnyOf {
         let tree = (parts.len() >= INDEXED_MIN).then(|| BoxTree::new(parts.iter().map(Predicate::reach).collect()));
         AnyOf { parts, tree }
     }
 
-    /// Alternatives held against everything, one by one.
+    /// Alternatives without a tree: all are tested, one by one.
     pub(crate) fn plain(parts: Vec<Predicate>) -> AnyOf {
         AnyOf { parts, tree: None }
     }
@@ -194,7 +194,7 @@ impl BoxTree {
                 let of = self.items[range.clone()].iter().map(|&i| centres[i as usize][axis]);
                 of.clone().fold(f64::NEG_INFINITY, f64::max) - of.fold(f64::INFINITY, f64::min)
             };
-            // Days and degrees are scaled alike: what matters is that some axis tells the boxes apart.
+            // Days and degrees have the same scale: all that matters is that some axis separates the boxes.
             let axis = (0..3).max_by(|&a, &b| spread(a).total_cmp(&spread(b))).unwrap_or(0);
             self.items[range.clone()].select_nth_unstable_by(range.len() / 2, |&a, &b| {
                 centres[a as usize][axis].total_cmp(&centres[b as usize][axis])

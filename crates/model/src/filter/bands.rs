@@ -8,8 +8,8 @@ use geo_types::Coord;
 
 /// Edges in bands of equal height.
 ///
-/// An edge stands in every band that it reaches. The number of bands grows with the number of edges but is held so
-/// low that all bands together hold at most some ten entries an edge.
+/// An edge is listed in every band that it reaches. The number of bands grows with the number of edges, bounded so
+/// that all bands together hold at most some ten entries an edge.
 #[derive(Debug)]
 pub(crate) struct Bands {
     edges: Vec<[Coord<f64>; 2]>,
@@ -75,7 +75,7 @@ impl Bands {
 
     /// The band of a latitude. It never falls as the latitude grows, so a latitude within an edge is in its bands.
     fn of(&self, y: f64, count: usize) -> usize {
-        // The cast takes what is negative or not a number to 0.
+        // The cast maps negative numbers and NaN to 0.
         (((y - self.sides[1]) * self.scale) as usize).min(count - 1)
     }
 

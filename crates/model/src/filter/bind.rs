@@ -109,7 +109,7 @@ impl Binder<'_> {
         }
     }
 
-    /// What a name stands for.
+    /// What a name refers to.
     fn property(&self, name: &str) -> Result<Typed, Invalid> {
         if let Some(field) = self.schema.field_index(name) {
             return Ok(match self.schema.fields[field].kind {
@@ -263,7 +263,7 @@ impl Binder<'_> {
         })
     }
 
-    /// A literal text as an instant or a day, where a time stands on the other side.
+    /// A literal text as an instant or a day, if the other operand is a time.
     fn as_time(&self, typed: Typed) -> Result<Typed, Invalid> {
         match typed {
             Typed::Text(Text { source: Source::Literal(text), fold: false }) => {
@@ -407,7 +407,7 @@ impl Binder<'_> {
     }
 }
 
-/// Where a span has no end at all for want of values: there it is no time.
+/// Rows where neither end of a span has a value: there is no time.
 fn no_ends(start: Edge, end: Edge) -> Predicate {
     let fields = [start, end].into_iter().filter_map(|edge| match edge {
         Edge::Property(time) => Some(Predicate::new(Node::IsNull(Nullable::Field(time.field)))),
@@ -457,7 +457,7 @@ fn bbox([west, south, east, north]: [f64; 4]) -> Result<Geometry<f64>, Invalid> 
 /// Most polygons of a multi-polygon that are compared pair by pair for overlaps.
 const COMPARED_MAX: usize = 100;
 
-/// Most positions of a geometry that is checked: the check takes the square of their number, and a filter must not
+/// Max positions of a checked geometry: the check is quadratic in their number, and a filter must not
 /// hold up the server. A larger one is taken on trust.
 const CHECKED_MAX: usize = 1_000;
 

@@ -16,7 +16,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// How events stand to this whose places lie in a box and whose times lie in an interval.
+    /// Relation of events within a box and an interval to this cut.
     #[inline]
     pub fn relation(&self, sides: Sides, start: i64, end: i64) -> Relation {
         let Interval { start: from, end: to } = self.interval;
@@ -32,7 +32,7 @@ impl Cut {
         }
     }
 
-    /// Which of the first 64 points match at most: a bit each, the first the lowest. A bit of a point that is not there
+    /// Which of the first 64 points match: a bit each, the first the lowest. The bit of a missing point
     /// may be anything.
     #[inline]
     pub fn points(&self, lon: &[f64], lat: &[f64]) -> u64 {

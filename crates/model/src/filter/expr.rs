@@ -4,7 +4,7 @@ use geo::MapCoordsInPlace;
 use geo_types::{Coord, Geometry};
 use jiff::civil;
 
-/// A CQL2 filter: what is true or false (or unknown) of an event.
+/// A CQL2 filter: true, false or unknown for an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
     /// `TRUE` or `FALSE`.

@@ -53,7 +53,7 @@ pub fn farthest_in_box_m(lon: f64, lat: f64, bounds: &Bounds) -> f64 {
 #[inline]
 pub(crate) fn between_meridians(lon1: f64, lon2: f64) -> f64 {
     let apart = (lon1 - lon2).abs();
-    // The remainder is dear, and needed only where a longitude is not one of a map.
+    // The remainder is expensive, and needed only for longitudes outside of the usual range.
     let apart = if apart < 360.0 { apart } else { apart % 360.0 };
     if apart > 180.0 { 360.0 - apart } else { apart }
 }
@@ -86,7 +86,7 @@ struct Search {
     at: Coord<f64>,
     eye: [f64; 3],
     best: f64,
-    /// Pieces looked at: what the search has cost.
+    /// Pieces visited: the cost of the search.
     pieces: u32,
 }
 
@@ -167,7 +167,7 @@ impl Search {
         }
         let middle = Coord { x: 0.5 * (a.0.x + b.0.x), y: 0.5 * (a.0.y + b.0.y) };
         let middle = (middle, unit_vector(middle.x, middle.y));
-        // The half whose end is nearer first, so that the other is more often skipped.
+        // The half with the nearer end first: the other one is then more often skipped.
         if dot(&self.eye, &a.1) >= dot(&self.eye, &b.1) {
             self.piece(a, middle, halvings - 1);
             self.piece(middle, b, halvings - 1);

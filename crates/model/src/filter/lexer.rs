@@ -39,7 +39,7 @@ impl Token {
     }
 }
 
-/// A mistake at a place, counted in characters from 1.
+/// An error at a position, in characters from 1.
 pub(crate) fn wrong(at: usize, detail: impl std::fmt::Display) -> Invalid {
     Invalid::field("filter", format!("at character {at}: {detail}"))
 }
@@ -104,7 +104,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Invalid> {
     Ok(tokens)
 }
 
-/// Reads what is quoted from `start` on, where a doubled quote stands for one; gives the text and where it ends.
+/// Reads a quoted text from `start` on, where a doubled quote means one; returns the text and its end.
 fn quoted(chars: &[char], start: usize) -> Result<(String, usize), Invalid> {
     let quote = chars[start];
     let mut text = String::new();

@@ -33,7 +33,7 @@ pub(crate) struct Near {
 
 impl Near {
     pub(crate) fn new(lon: f64, lat: f64, radius_m: f64) -> Near {
-        // A place or radius that is not a number holds nothing, as a negative radius does.
+        // A position or radius that is NaN matches nothing, like a negative radius.
         let radius_m = if lon.is_finite() && lat.is_finite() && !radius_m.is_nan() { radius_m } else { -1.0 };
         let angle = (radius_m / EARTH_RADIUS_M).clamp(0.0, PI);
         let cos_lat = lat.to_radians().cos();
@@ -115,7 +115,7 @@ impl Near {
         if bounds.is_nowhere() {
             return Outcomes::UNKNOWN;
         }
-        // Most regions lie beside the box of the cap, and those that reach over it are not within the cap: no trigonometry.
+        // Most regions are outside of the cap's box, and those that exceed it are not within the cap: no trigonometry.
         let [west, south, east, north] = self.sides;
         if bounds.east < west || bounds.west > east || bounds.north < south || bounds.south > north {
             return Outcomes::FALSE.with_unknown(region.some_nowhere());

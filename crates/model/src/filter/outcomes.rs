@@ -5,7 +5,7 @@ use super::region::Relation;
 /// A set of truth values out of true, false and unknown: what a predicate may say of the events of a region.
 ///
 /// Sets only ever err on the large side, so [`Outcomes::relation`] never promises what does not hold, and the
-/// algebra of three-valued logic can be done on sets value by value; `NOT` over nulls comes out right by itself.
+/// algebra of three-valued logic can be done on sets value by value; `NOT` over nulls is then correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outcomes(u8);
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 /// Most values (conditions, operands, positions) of a filter in JSON: what 64 KiB of text can hold, about.
 pub const VALUES_MAX: usize = 20_000;
 
-/// Reads CQL2 JSON. A mistake comes back with the path of the value to blame, such as `$.args[0].op`.
+/// Parses CQL2 JSON. An error has the path of the value at fault, such as `$.args[0].op`.
 pub fn parse_json(value: &Value) -> Result<Expr, Invalid> {
     parse_json_within(value, VALUES_MAX)
 }
@@ -227,7 +227,7 @@ impl Parser {
         }
     }
 
-    /// Reads a text with a reader that says what is wrong with it.
+    /// Parses a text with a function that describes its errors.
     fn read<T>(&self, value: &Value, expected: &str, reader: impl Fn(&str) -> Result<T, String>) -> Result<T, Invalid> {
         let text = value.as_str().ok_or_else(|| self.unexpected(value, expected))?;
         reader(text).map_err(|e| self.wrong(e))
@@ -321,7 +321,7 @@ impl Parser {
         })
     }
 
-    /// An array of at least one.
+    /// A non-empty array.
     fn list<T>(
         &mut self,
         value: &Value,

@@ -9,7 +9,7 @@ use geo_types::{Coord, Geometry, GeometryCollection, MultiLineString, MultiPoint
 /// Deepest nesting of a filter, in text and in JSON.
 pub const DEPTH_MAX: usize = 64;
 
-/// Reads CQL2 text. A mistake comes back with its place (characters from 1), what was found and what was expected.
+/// Parses CQL2 text. An error has its position (characters from 1), what was found and what was expected.
 ///
 /// Beyond the letter of the standard: keywords and functions in any case; `!=` for `<>`; `[…]` or `(…)` around
 /// arrays; `ENVELOPE` for `BBOX`; numbers with a leading `+`; `ILIKE` for `LIKE` with `CASEI` on both sides.
@@ -35,7 +35,7 @@ struct Parser {
 const GEOMETRIES: [&str; 7] =
     ["POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION"];
 
-/// Words that are no names unless they stand in double quotes, beside `TRUE` and `FALSE`.
+/// Words that are names only in double quotes, beside `TRUE` and `FALSE`.
 const KEYWORDS: [&str; 8] = ["AND", "OR", "NOT", "LIKE", "BETWEEN", "IN", "IS", "NULL"];
 
 /// Whether CQL2 text may name a property so without double quotes.
@@ -53,7 +53,7 @@ impl Parser {
         self.tokens.get(self.next + ahead).map_or(&Token::End, |t| &t.0)
     }
 
-    /// Where the next token stands.
+    /// Position of the next token.
     fn at(&self) -> usize {
         self.tokens.get(self.next).or(self.tokens.last()).map_or(1, |t| t.1)
     }
@@ -318,7 +318,7 @@ impl Parser {
         )
     }
 
-    /// Reads a text in quotes with a reader that says what is wrong with it.
+    /// Parses a quoted text with a function that describes its errors.
     fn quoted<T>(&mut self, expected: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<T, Invalid> {
         let Token::Text(text) = self.peek() else {
             return Err(self.unexpected(expected));
@@ -453,7 +453,7 @@ impl Parser {
         self.bracketed(Self::position)
     }
 
-    /// The rings of a polygon; a ring that is no ring is reported where the geometry begins.
+    /// The rings of a polygon; an invalid ring is reported at the start of the geometry.
     fn rings(&mut self) -> Result<Result<Polygon<f64>, String>, Invalid> {
         self.bracketed(Self::positions).map(literal::polygon)
     }

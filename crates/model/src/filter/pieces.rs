@@ -1,14 +1,14 @@
-//! What a filter asks of the pieces of a long line.
+//! The part of a filter that can be tested on the pieces of a long line.
 
 use super::expr::SpatialOp;
 use super::predicate::{Node, Predicate};
 
 impl Predicate {
-    /// What pieces of a geometry may be held against before the geometry is.
+    /// A predicate to test on the pieces of a geometry before the geometry itself.
     ///
     /// If this is true of an event and its geometry lies in several boxes together, then for at least one of the boxes,
-    /// with the event's time, [`Predicate::relation`] of the answer is not [`super::Relation::None`]. No answer where
-    /// this says nothing of the place, or speaks of the geometry as a whole.
+    /// with the event's time, [`Predicate::relation`] of the result is not [`super::Relation::None`]. `None` where
+    /// this has no condition on the geometry, or one on the geometry as a whole.
     pub fn of_pieces(&self) -> Option<Predicate> {
         match self.node() {
             Node::Constant(false) | Node::Bbox(_) | Node::Near(_) => Some(self.clone()),

@@ -28,11 +28,11 @@ use std::sync::Arc;
 /// Typed, bound to one [`Schema`] (where it names fields), cheap to clone. Inside, logic is SQL's with three values:
 /// a comparison with a null is unknown, and so is its negation; at the end, unknown is no match.
 ///
-/// Beside the bound form stands the expression that it was made of ([`Predicate::to_json`]).
+/// It keeps the expression from which it was bound ([`Predicate::to_json`]).
 #[derive(Debug, Clone)]
 pub struct Predicate {
     node: Arc<Node>,
-    /// `None` of what stands inside a bound filter: the whole filter knows its expression.
+    /// `None` inside a bound filter: only the whole filter keeps its expression.
     source: Option<Arc<Source>>,
 }
 
@@ -111,7 +111,7 @@ impl Predicate {
     }
 
     /// Binds a CQL2 filter to a schema. An unknown property, or types that do not go together, come back as a
-    /// mistake that names the property.
+    /// error that names the property.
     ///
     /// A property is a field by name, the geometry by [`Schema::geometry_name`] (or `geometry`), or the id by
     /// [`Schema::id_name`] (or `id`). FALSE is less than TRUE. A `DATE` is a whole day in UTC. A text next to a time is read as a time. Text is
@@ -177,7 +177,7 @@ impl Predicate {
         }
     }
 
-    /// Matches what this surely does not match: what is unknown stays unknown.
+    /// Matches the events for which this is false; unknown stays unknown.
     #[allow(clippy::should_implement_trait)]
     pub fn not(self) -> Predicate {
         let source = self.source.clone().map(Source::Not);
@@ -188,13 +188,13 @@ impl Predicate {
         }
     }
 
-    /// The same with [`AnyOf::plain`] alternatives, which tell what is false from what is unknown.
+    /// The same with [`AnyOf::plain`] alternatives, which distinguish false from unknown.
     fn plain(&self) -> Predicate {
         let all = |parts: &[Predicate]| parts.iter().map(Predicate::plain).collect();
         match self.node() {
             Node::And(parts) => Predicate::new(Node::And(all(parts))),
             Node::Or(any) => Predicate::new(Node::Or(AnyOf::plain(all(&any.parts)))),
-            // What stands below NOT is plain, and all else has no alternatives.
+            // Operands of NOT are plain already, and other nodes have no alternatives.
             _ => self.clone(),
         }
     }
@@ -239,7 +239,7 @@ impl Predicate {
         matches!(*self.node, Node::Constant(true))
     }
 
-    /// The interval, where this asks for nothing but the primary time: [`Interval::ALWAYS`] if for nothing at all.
+    /// The interval, if this has no other condition than the primary time; [`Interval::ALWAYS`] if it has none at all.
     pub fn as_interval(&self) -> Option<Interval> {
         match *self.node {
             Node::Constant(true) => Some(Interval::ALWAYS),
@@ -334,7 +334,7 @@ impl Predicate {
         &self.truth(batch, Some(open)).yes & open
     }
 
-    /// How the events of a region stand to this: an answer other than [`Relation::Some`] is a promise.
+    /// Relation of the events of a region to this. [`Relation::None`] and [`Relation::All`] are certain.
     pub fn relation(&self, region: &dyn Region) -> Relation {
         self.outcomes(region).relation()
     }
@@ -424,7 +424,7 @@ impl Predicate {
     }
 }
 
-/// The expression of parts put together, where each has one.
+/// The combined expression of parts, if each has one.
 fn sources(parts: &[Predicate], join: fn(Vec<Arc<Source>>) -> Source) -> Option<Source> {
     parts.iter().map(|part| part.source().cloned()).collect::<Option<Vec<_>>>().map(join)
 }

@@ -1,8 +1,8 @@
-//! What a predicate may ask of a node of a tree, and how the node then stands to it.
+//! The view that a predicate has of a node of a tree, and the resulting relation.
 
 use crate::bounds::Bounds;
 
-/// How a set of events stands to a predicate.
+/// Relation of a set of events to a predicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     /// Surely no event of the set matches.
@@ -24,7 +24,7 @@ pub trait Region {
     /// The range of a numeric field (index into [`crate::Schema::fields`]); `None` if it is not known.
     fn field_range(&self, field: usize) -> Option<FieldRange>;
 
-    /// Whether some event of the set may lack a geometry. As it stands, this is right for sets that hold either only
+    /// Whether some event of the set may lack a geometry. The default is right for sets that hold either only
     /// events with a geometry or only events without one; a region that mixes the two must override it.
     fn some_nowhere(&self) -> bool {
         self.bounds().is_nowhere()

@@ -21,7 +21,7 @@ struct Lines {
     edges: Bands,
     /// A vertex of each line.
     starts: Vec<Coord<f64>>,
-    /// Ends of lines that count as their boundary: those that an odd number of lines ends at.
+    /// Ends of lines that are boundary points: those shared by an odd number of line ends.
     ends: Vec<Coord<f64>>,
 }
 
@@ -151,7 +151,7 @@ impl Shape {
         let Some(&first) = path.first() else {
             return false;
         };
-        // One vertex is enough to tell a path inside an area: else it crosses an edge of it.
+        // One vertex decides whether a path is inside an area, unless the path crosses an edge.
         self.side(first) != Side::Outside || path.windows(2).any(|s| self.touches_segment(s[0], s[1]))
     }
 

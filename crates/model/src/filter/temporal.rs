@@ -1,6 +1,6 @@
 //! Tests on time: `datetime`, CQL2's temporal functions, and comparisons of instants.
 //!
-//! All are relations between closed intervals, told by their ends. A `DATE` is a whole day in UTC, from its first to
+//! All are relations between closed intervals, decided by their ends. A `DATE` is a whole day in UTC, from its first to
 //! its last microsecond, as in the `datetime` parameter.
 
 use super::expr::TemporalOp;
@@ -155,7 +155,7 @@ enum End {
     EndB,
 }
 
-/// How one end must stand to another.
+/// The required order of two ends.
 #[derive(Debug, Clone, Copy)]
 enum Order {
     Before,
@@ -341,7 +341,7 @@ impl Moment {
                 ((Range { low: *first, high: *first }, Range { low: *last, high: *last }), false)
             }
             Moment::Span(start, end) => {
-                // The bounds tell an open end only of a field in its own part.
+                // Bounds show an open end only for a field of the same part.
                 let range = |edge: &Edge, own: Role| match edge {
                     Edge::At(t) => Range { low: *t, high: *t },
                     Edge::Property(field) if field.role == own || field.role == Role::Instant => role,

@@ -112,7 +112,7 @@ pub(crate) fn evaluate(
     if let (Values::Column(column), Source::Literal(literal), false) = (&a, &right.source, left.fold) {
         let literal = if right.fold { fold(literal) } else { Cow::Borrowed(literal.as_str()) };
         return match op {
-            // Equality looks at lengths first.
+            // Equality compares lengths first.
             Comparison::Eq => Truth::test_open(batch.rows(), open, nulls.as_ref(), |i| column.value(i) == literal),
             Comparison::Ne => Truth::test_open(batch.rows(), open, nulls.as_ref(), |i| column.value(i) != literal),
             _ => Truth::test_open(batch.rows(), open, nulls.as_ref(), |i| op.holds(column.value(i).cmp(&literal))),
@@ -133,7 +133,7 @@ pub(crate) fn evaluate_in(value: &Text, set: &TextSet, batch: &Batch, open: Opti
     Truth::test_open(batch.rows(), open, values.nulls(), |i| set.contains(&*values.at(i, value.fold)))
 }
 
-/// A `LIKE` pattern: runs of characters between `%`, in which a wildcard stands for one character.
+/// A `LIKE` pattern: runs of characters between `%`, in which a wildcard matches one character.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pattern {
     /// The pieces between the `%`; matched in order, the first at the start and the last at the end of the text.
@@ -178,7 +178,7 @@ impl Pattern {
                         last.push(None);
                     }
                 }
-                // A backslash at the very end stands for itself.
+                // A trailing backslash is literal.
                 '\\' => plain(&mut pieces, chars.next().unwrap_or('\\')),
                 c => plain(&mut pieces, c),
             }

@@ -7,7 +7,7 @@ use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 pub(crate) struct Truth {
     /// Rows for which it is true.
     pub(crate) yes: BooleanBuffer,
-    /// Rows for which it is false; absent where nothing is unknown, and then every row that is not true is false.
+    /// Rows for which it is false. Absent if nothing is unknown: then every row that is not true is false.
     no: Option<BooleanBuffer>,
 }
 

@@ -1,7 +1,7 @@
-//! What a predicate was made of, so that it can be sent to another server and bound there.
+//! The source expression of a predicate, so that it can be sent to another server and bound there.
 //!
-//! A bound predicate knows fields by number and has thrown away what it does not need. Beside it stands its expression:
-//! CQL2 where it came from a filter, and boxes, times and circles, which CQL2 has no word for, under names of their own.
+//! A bound predicate refers to fields by number and keeps only what it evaluates. Its source expression is kept beside it:
+//! CQL2 for filters, and boxes, times and circles, which CQL2 cannot express, under names of their own.
 //!
 //! ```text
 //! {"cql2": EXPR} | {"cql2-text": "EXPR"} | {"bbox": [west, south, east, north]} | {"time": [start, end]} | {"near": [lon, lat, metres]}
@@ -46,7 +46,7 @@ impl Predicate {
         self.source().map(|source| source.to_json())
     }
 
-    /// Binds what [`Predicate::to_json`] wrote to a schema. `filter` is blamed for a mistake.
+    /// Binds the output of [`Predicate::to_json`] to a schema. Errors name `filter`.
     pub fn from_json(value: &Value, schema: &Schema) -> Result<Predicate, Invalid> {
         read(value, schema, 0)
     }

@@ -1,8 +1,8 @@
-//! Rules that the server and the simulator share, as pure code: which scan server is asked ([`selector`]), and which job
+//! Rules that the server and the simulator share, as pure code: the choice of a scan server ([`selector`]), and the job that
 //! a worker takes next ([`queue`]).
 //!
-//! Nothing here waits, reads a clock or draws by itself: time and chance are handed in, so that a simulated run and a real
-//! one go through the same lines.
+//! Nothing here waits, reads a clock or generates random numbers: time and randomness are parameters, so that a simulated
+//! run and a real one execute the same code.
 
 pub mod queue;
 pub mod selector;

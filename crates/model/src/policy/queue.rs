@@ -34,10 +34,10 @@ impl Class {
 pub enum Patience {
     /// Never: it is done however late.
     Endless,
-    /// When it has waited longer than this since it was itself created. Each stage of a request starts anew, so a request
-    /// may wait many times as long: the rule of the systems that fail that way, kept so that they can be simulated.
+    /// When it has waited longer than this since its own creation. Each stage of a request starts at zero, so a request
+    /// may wait many times as long. Systems with this rule fail in that way; it is kept to simulate them.
     SinceCreation(Duration),
-    /// From this time on, which the request carried with it through every stage.
+    /// From this time on, which the request carries through every stage.
     Deadline(Duration),
 }
 
@@ -92,7 +92,7 @@ impl<T> Queues<T> {
         Some(if over { Taken::Expired(waiting.job) } else { Taken::Due(waiting.job) })
     }
 
-    /// When the oldest job was created of those that would be taken before a new one of this class.
+    /// Creation time of the oldest job that would be taken before a new one of this class.
     pub fn oldest(&self, class: Class) -> Option<Duration> {
         let ahead = &self.classes[..=class as usize];
         ahead.iter().filter_map(|queue| queue.front()).map(|waiting| waiting.created).min()

@@ -10,7 +10,7 @@ const WAIT_FOR_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// How many servers a plan takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ServerShare {
-    /// So many, or all where there are fewer.
+    /// This many, or all if there are fewer.
     Count(usize),
     /// This share of all, in (0, 100] percent; at least one.
     Percent(f64),
@@ -50,7 +50,7 @@ pub struct Profile {
     pub max_busy_timeout: Duration,
     /// Growth of the busy timeout with each attempt past the last plan.
     pub busy_timeout_multiplier: u32,
-    /// How long a scan waits for a server where there is none, before it asks the tablet's own.
+    /// How long a scan waits for a scan server if there is none, before it uses the tablet's own server.
     pub time_to_wait: Duration,
     /// One plan for each attempt; the last one serves all further attempts. Never empty.
     pub attempt_plans: Vec<AttemptPlan>,
@@ -184,7 +184,7 @@ fn share(text: &str) -> Result<ServerShare, String> {
     read.ok_or_else(|| format!("{text:?}: expected a count such as \"3\", or a share in (0,100] such as \"50%\""))
 }
 
-/// Reads a duration with one of the units d, h, m, s, ms; seconds where there is none.
+/// Reads a duration with one of the units d, h, m, s, ms; seconds without one.
 fn duration(text: &str) -> Result<Duration, String> {
     let trimmed = text.trim();
     let digits = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());
