@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 use tokio::sync::{Mutex, Notify};
+use tokio::time::Instant;
 
 /// The bytes that all holders together may use for one purpose. Clones are the same budget.
 #[derive(Debug, Clone)]
@@ -77,7 +77,7 @@ impl ByteBudget {
                 }
             }
         };
-        tokio::time::timeout_at(until.into(), wait).await.ok()
+        tokio::time::timeout_at(until, wait).await.ok()
     }
 }
 

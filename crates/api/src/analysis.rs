@@ -21,7 +21,7 @@ use meridian_backend::{At, Head};
 use meridian_model::Schema;
 use meridian_query::{Aggregate, Function, Stats, Windows};
 use std::io::Write;
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// Max columns or rows of a density grid.
 pub const SIDE_MAX: usize = 4096;

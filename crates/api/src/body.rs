@@ -11,7 +11,7 @@ use bytes::{Buf, Bytes};
 use meridian_admission::ByteShare;
 use serde::de::DeserializeOwned;
 use std::pin::Pin;
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// Bodies up to this size are parsed where they arrive. That takes less time than handing them to another thread, and
 /// delays other tasks no longer than is acceptable.

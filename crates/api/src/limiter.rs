@@ -7,8 +7,8 @@ use crate::problem::{Kind, Problem, Result};
 use axum::http::{HeaderName, HeaderValue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Duration, Instant};
 
 /// Gives out permits to run. Clones share them.
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ impl Limiter {
             return Err(self.refuse("the queue is full"));
         };
         let until = deadline.min(Instant::now() + self.0.wait_max);
-        match tokio::time::timeout_at(until.into(), self.0.permits.acquire()).await {
+        match tokio::time::timeout_at(until, self.0.permits.acquire()).await {
             Ok(Ok(permit)) => Ok(self.permit(permit)),
             _ => Err(self.refuse("no permit came free in time")),
         }
@@ -81,7 +81,7 @@ impl Limiter {
     /// that already wait, and does not count against `waiting_max`: work in progress is never refused for a full
     /// queue.
     pub async fn readmit(&self, deadline: Instant) -> Result<Permit> {
-        match tokio::time::timeout_at(deadline.into(), self.0.permits.acquire()).await {
+        match tokio::time::timeout_at(deadline, self.0.permits.acquire()).await {
             Ok(Ok(permit)) => Ok(self.permit(permit)),
             _ => Err(self.refuse("no permit came free in time")),
         }

@@ -20,7 +20,7 @@ use meridian_backend::At;
 use meridian_model::time;
 use meridian_query::{ByValue, Passage, Passages};
 use serde_json::Value;
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// `GET /collections/{c}/tracks`
 pub async fn get(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {

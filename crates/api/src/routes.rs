@@ -235,6 +235,7 @@ pub const ROUTES: &[Route] = &[
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods, reason = "the test compares or writes a file of the repository")]
     use super::*;
     use std::fmt::Write;
     use std::path::Path;

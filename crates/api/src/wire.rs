@@ -15,10 +15,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep};
+use tokio::time::{Duration, Instant, Sleep};
 
 /// Max length of a request target, in bytes: the library's own limit.
 pub const TARGET_BYTES_MAX: usize = 65_534;

@@ -12,7 +12,7 @@ use meridian_store::{CollectionStats, Deleted, Files, Settings, StoreError, Writ
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// A queued write. Dropping it cancels the write, unless it is being committed already.
 pub type Append = Pin<Box<dyn Future<Output = Result<Written, WriteError>> + Send>>;

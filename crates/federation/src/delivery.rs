@@ -16,9 +16,9 @@ use meridian_admission::{ByteBudget, ByteShare};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+use tokio::time::Instant;
 
 /// The packets of one search.
 #[derive(Debug)]
@@ -308,20 +308,20 @@ mod tests {
         });
     }
 
-    #[test]
-    fn a_slow_reader_is_waited_for_and_one_that_left_is_noticed() {
-        block_on(async {
-            let outbox = outbox(100);
-            let mut reader = outbox.read(0).expect("a reader");
-            assert!(outbox.push(|_| "x".repeat(60)));
-            let (short, long) = (Duration::from_millis(30), Duration::from_secs(60));
-            assert!(tokio::time::timeout(short, outbox.wait_for_space()).await.is_err());
-            reader.next().await;
-            outbox.wait_for_space().await;
-            assert!(tokio::time::timeout(short, outbox.abandoned(short / 3, short / 3)).await.is_err());
-            drop(reader);
-            tokio::time::timeout(long, outbox.abandoned(short, long)).await.expect("noticed");
-        });
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_reader_is_waited_for_and_one_that_left_is_noticed() {
+        let outbox = outbox(100);
+        let mut reader = outbox.read(0).expect("a reader");
+        assert!(outbox.push(|_| "x".repeat(60)));
+        let (short, long) = (Duration::from_secs(30), Duration::from_secs(3_600));
+        assert!(tokio::time::timeout(long, outbox.wait_for_space()).await.is_err());
+        reader.next().await;
+        outbox.wait_for_space().await;
+        assert!(tokio::time::timeout(long, outbox.abandoned(short, short)).await.is_err());
+        drop(reader);
+        let left = Instant::now();
+        outbox.abandoned(short, long).await;
+        assert_eq!(left.elapsed(), short);
     }
 
     #[test]

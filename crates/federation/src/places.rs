@@ -9,8 +9,8 @@ use meridian_query::{CancelFlag, Control, Items, QueryError, select};
 use parking_lot::Mutex;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use tokio::time::{Duration, Instant};
 
 /// Max places loaded: some tens of megabytes of names.
 const PLACES_MAX: usize = 200_000;

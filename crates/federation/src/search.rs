@@ -28,8 +28,8 @@ use serde_json::json;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
+use tokio::time::{Duration, Instant};
 
 /// Poll interval for space in the budget of all searches, which has no notification.
 const LOOK_FOR_ROOM: Duration = Duration::from_millis(100);

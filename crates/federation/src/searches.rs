@@ -28,9 +28,9 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 use supervisor::SearchSupervisor;
 use tokio::sync::OnceCell;
+use tokio::time::{Duration, Instant};
 
 /// The searches of a server.
 pub struct Searches {

@@ -7,8 +7,8 @@ use crate::search_result::SearchResult;
 use meridian_query::CancelFlag;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+use tokio::time::{Duration, Instant};
 
 /// A provider's handle to the pipeline.
 #[derive(Clone)]

@@ -1,6 +1,7 @@
 //! Reads a file of events in any format: shows the schema it is given, then how fast it is read and written.
 //!
 //!     cargo run -p meridian-formats --example read_file -- earthquakes.csv.zst [zone]
+#![allow(clippy::disallowed_methods, reason = "an example reads the file it is given, and times it")]
 
 use meridian_formats::{BatchLimits, Format, OnError, ReadOptions, decompress, infer_prefix, peek, reader, writer};
 use meridian_model::{Batch, Seq};

@@ -1,6 +1,7 @@
 //! The data sets that the project carries: each is detected, inferred to the schema one would write
 //! by hand, and loads to its last row.
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, reason = "tests read files and clocks as they are")]
 
 use meridian_formats::{BatchLimits, Format, OnError, ReadOptions, decompress, infer, infer_prefix, peek, reader};
 use meridian_model::{FieldType, GeometryType, IdRole, Schema, TimeRole};

@@ -1,4 +1,5 @@
 //! A loaded model.
+#![allow(clippy::disallowed_methods, reason = "the operator's model and its class names are read once, at the start")]
 
 use super::picture;
 use super::settings::{ImageSettings, Layout, Scores};

@@ -1,6 +1,7 @@
 //! A minimal model and images, for tests of this crate and its callers.
 
 #![allow(clippy::expect_used, reason = "what tests write to memory and folders of theirs cannot fail")]
+#![allow(clippy::disallowed_methods, reason = "tests write the model that they load")]
 
 use super::ImageSettings;
 use image::{ImageFormat, Rgb, RgbImage};

@@ -1,4 +1,5 @@
 //! Labels of a small model.
+#![allow(clippy::disallowed_methods, reason = "tests read files and clocks as they are")]
 
 use super::samples::*;
 use super::*;

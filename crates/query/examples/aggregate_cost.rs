@@ -2,6 +2,7 @@
 //!
 //! Points of three years around a few hundred towns, and the same without places, each in a store in memory. The
 //! numbers of nodes, blocks and events depend on nothing but the seed; the times are those of the machine at hand.
+#![allow(clippy::disallowed_methods, reason = "an example measures in real time")]
 
 use meridian_model::builder::Value;
 use meridian_model::filter::{Predicate, parse_text};

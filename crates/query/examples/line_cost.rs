@@ -4,6 +4,7 @@
 //! Reads rows of a CSV file with the columns `storm_id`, `lat` and `lon` from standard input, makes a line of each id, and
 //! repeats all of them so many times: shifted a little, four edges for each one. Then it asks for the cells of a grid, once
 //! by pieces and once by boxes alone: `NOT S_DISJOINT` asks for the same lines and says nothing of their pieces.
+#![allow(clippy::disallowed_methods, reason = "an example measures in real time")]
 
 use geo_types::{Coord, LineString};
 use meridian_model::builder::Value;

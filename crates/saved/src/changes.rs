@@ -12,7 +12,7 @@ use meridian_federation::Refusal;
 use meridian_model::Invalid;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Instant;
+use tokio::time::Instant;
 
 impl SavedSearches {
     /// Creates a saved search. It is on disk when this returns, and matches events acknowledged from then on.

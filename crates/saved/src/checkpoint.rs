@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// Name of its record.
 pub(super) const RECORD: &str = "looked";

@@ -13,9 +13,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::{Duration, Instant};
 
 /// The saved searches to poll, by due time.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl PollSchedule {
             // An entry added meanwhile stays until it is waited for.
             match first {
                 None => self.changed.notified().await,
-                Some(at) => drop(tokio::time::timeout_at(at.into(), self.changed.notified()).await),
+                Some(at) => drop(tokio::time::timeout_at(at, self.changed.notified()).await),
             }
         }
     }

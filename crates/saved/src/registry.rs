@@ -24,8 +24,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 /// Name of the records in the data folder.
 pub(super) const RECORDS: &str = "saved";

@@ -58,7 +58,7 @@ impl PacketRetention {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
+    use tokio::time::Instant;
 
     #[test]
     fn the_oldest_of_all_give_way_and_the_line_stays_short() {

@@ -16,9 +16,8 @@ use sha2::Sha256;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 /// Max backoff between two calls for one packet.
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);

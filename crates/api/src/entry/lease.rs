@@ -6,7 +6,7 @@ use crate::state::AppState;
 use crate::stream::Run;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// A request's permit. Clones share it. It is given back with the last of them, or by the work that took it.
 #[derive(Clone)]

@@ -36,8 +36,8 @@ use hyper::body::Incoming;
 use matchit::Params;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::time::{Duration, Instant};
 use table::{Row, Table};
+use tokio::time::{Duration, Instant};
 
 /// All methods of all routes, for `OPTIONS *`.
 static METHODS: HeaderValue = HeaderValue::from_static("OPTIONS, GET, HEAD, POST, PUT, PATCH, DELETE");

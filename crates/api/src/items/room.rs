@@ -6,7 +6,7 @@ use crate::problem::Result;
 use crate::state::AppState;
 use crate::stream::Run;
 use meridian_backend::{Collection, WriteError};
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// How often a waiting write checks whether a flush has made room; it may be a flush of any collection.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);

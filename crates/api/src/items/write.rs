@@ -29,7 +29,7 @@ use meridian_model::{Batch, Invalid, Schema};
 use meridian_query::{Control, QueryError};
 use serde::Deserialize;
 use std::sync::Arc;
-use std::time::Instant;
+use tokio::time::Instant;
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Formats that a body may have.

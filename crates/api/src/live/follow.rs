@@ -12,8 +12,8 @@ use meridian_formats::FeatureWriter;
 use meridian_model::{Batch, Schema, Seq, When};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 use tokio::sync::watch;
+use tokio::time::{Duration, Instant};
 
 /// Max events listed at a time, by their numbers: a megabyte.
 const SEQS_MAX: usize = 1 << 16;
@@ -132,7 +132,7 @@ impl Follower {
                     return (follower, next);
                 }
                 let until = alive.min(follower.ends);
-                let notified = tokio::time::timeout_at(until.into(), follower.notifications.changed()).await.is_ok();
+                let notified = tokio::time::timeout_at(until, follower.notifications.changed()).await.is_ok();
                 let pending = follower.at < Seq::end_of(follower.collection.position());
                 if notified
                     && !pending
@@ -144,7 +144,7 @@ impl Follower {
                 continue;
             }
             if let Some(at) = follower.caught_up_at.filter(|_| follower.changes.is_none()) {
-                tokio::time::sleep_until((at + BATCH_DELAY).into()).await;
+                tokio::time::sleep_until(at + BATCH_DELAY).await;
             }
             let Ok(permit) = follower.state.limiter.readmit(Instant::now() + PERMIT_WAIT).await else { continue };
             let read = tokio::task::spawn_blocking(move || {

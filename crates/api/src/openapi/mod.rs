@@ -161,6 +161,7 @@ fn page() -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods, reason = "the test compares or writes a file of the repository")]
     use super::*;
     use meridian_model::schema_spec;
     use std::collections::BTreeSet;

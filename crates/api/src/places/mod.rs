@@ -26,7 +26,7 @@ use meridian_backend::{Collection, Near, Settings, StoreError, Write};
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema};
 use new::NewPlace;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// Name of the collection.
 pub const COLLECTION: &str = "places";

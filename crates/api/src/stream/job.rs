@@ -14,8 +14,8 @@ use crate::state::AppState;
 use meridian_query::Control;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tokio::time::{Duration, Instant};
 
 /// The part of a query that has not run yet.
 pub trait Source: Send {
@@ -145,7 +145,7 @@ async fn wait(state: &AppState, pipe: &Pipe, deadline: Instant) -> Result<()> {
     let rate = state.config.answer_rate_min;
     let at_rate = Duration::from_secs((pipe.bytes() as u64).checked_div(rate).unwrap_or(u64::from(u32::MAX)));
     let stalled = Instant::now() + state.config.write_stall.saturating_add(at_rate);
-    let slow = match tokio::time::timeout_at(deadline.min(stalled).into(), pipe.room()).await {
+    let slow = match tokio::time::timeout_at(deadline.min(stalled), pipe.room()).await {
         Ok(Wakeup::Room) => return Ok(()),
         Ok(Wakeup::ReaderGone) => return Err(disconnected()),
         Ok(Wakeup::Cut) => return Err(evicted()),

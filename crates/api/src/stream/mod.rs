@@ -28,8 +28,8 @@ use meridian_query::{CancelFlag, Control};
 use pipe::Pipe;
 use reader::Reader;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tokio::time::{Duration, Instant};
 
 /// Raises a query's cancel flag when the task that waits for the response is dropped.
 struct CancelOnDrop(CancelFlag);

@@ -12,8 +12,8 @@ use meridian_admission::ByteShare;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use tokio::time::{Duration, Instant};
 
 /// A bounded queue of chunks with one writer and one reader.
 pub(super) struct Pipe {

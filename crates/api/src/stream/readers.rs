@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// A client that took something more recently than this is not evicted.
 const EVICT_AFTER: Duration = Duration::from_secs(1);
@@ -123,6 +123,6 @@ pub(super) fn reserve(state: &AppState, bytes: usize) -> Option<ByteShare> {
         if left.is_zero() {
             return None;
         }
-        std::thread::sleep(left.min(RETRY_INTERVAL));
+        state.clock.sleep(left.min(RETRY_INTERVAL));
     }
 }

@@ -2,6 +2,7 @@
 
 // Clippy takes only the test functions themselves for tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::disallowed_methods, reason = "tests read files and clocks as they are")]
 
 mod support;
 

@@ -16,7 +16,7 @@ use meridian_store::{
     CollectionStats, Deleted, Files, PartView, Settings, Snapshot, StoreError, Write, WriteError, Written,
 };
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// Events per step of a deletion by filter.
 const DELETE_STEP_EVENTS: usize = 65_536;
@@ -242,7 +242,7 @@ impl Collection for Local {
     }
 
     fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
-        self.collection.files(deadline, cancelled)
+        self.collection.files(deadline.into_std(), cancelled)
     }
 }
 

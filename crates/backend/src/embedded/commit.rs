@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// While no commit takes longer, a change of threads (some tens of microseconds, twice) costs more than the other
 /// tasks gain by it.
@@ -93,7 +93,7 @@ async fn wait(pending: Arc<Pending>, deadline: Instant) -> Result<Written, Write
     let mut late = false;
     loop {
         let turn = poll_fn(|cx| pending.poll(cx.waker()));
-        let next = if late { Ok(turn.await) } else { tokio::time::timeout_at(deadline.into(), turn).await };
+        let next = if late { Ok(turn.await) } else { tokio::time::timeout_at(deadline, turn).await };
         match next {
             Ok(Turn::Done(outcome)) => return outcome,
             // Many tasks write: the commit gets a thread of its own, so that no worker is blocked.

@@ -4,7 +4,7 @@ use super::{Gone, Outbox, State};
 use parking_lot::MutexGuard;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// A reader of a search's packets, in order.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl Outbox {
             match until {
                 None => changed.await,
                 Some(until) => {
-                    if tokio::time::timeout_at(until.into(), changed).await.is_err() {
+                    if tokio::time::timeout_at(until, changed).await.is_err() {
                         let state = self.state.lock();
                         if state
                             .unread_since

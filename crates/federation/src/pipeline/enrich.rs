@@ -8,7 +8,7 @@ use crate::places::PlaceNames;
 use crate::search_result::SearchResult;
 use geo_types::{Geometry, Point};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// Max wait for the first load of the place names. Without them, results pass unchanged, since places are optional.
 const TIMEOUT: Duration = Duration::from_millis(500);

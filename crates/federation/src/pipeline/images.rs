@@ -16,8 +16,8 @@ use reqwest::Url;
 use reqwest::header::ACCEPT;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// Labels the bytes of an image.
 pub type LabelFn = dyn Fn(&[u8]) -> Result<Labels, String> + Send + Sync;
@@ -114,7 +114,7 @@ impl Stage for Labeler {
         let tally = leg.search.tally.clone();
         // Caught here as well: a panic costs the labels, not the result.
         let labeler = CatchPanic::new(self.labels(&leg, &url, until));
-        match tokio::time::timeout_at(until.into(), labeler).await {
+        match tokio::time::timeout_at(until, labeler).await {
             Ok(Ok(Ok(labels))) => {
                 count(&tally.images_seen);
                 found.image_labels = Some(labels).filter(|labels| !labels.labels.is_empty());

@@ -35,9 +35,9 @@ use meridian_model::policy::queue::{Class, Taken};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::{Duration, Instant};
 
 /// Results that wait for slow readers hold at most one part in so many of the packet budget.
 const WAITING_SHARE: usize = 4;

@@ -8,7 +8,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// Max redirects.
 const REDIRECTS_MAX: usize = 5;
@@ -126,7 +126,7 @@ pub async fn call(
     budget: &ByteBudget,
 ) -> Result<Raw, Failure> {
     let until = Instant::now() + time;
-    match tokio::time::timeout_at(until.into(), answer(request, until, bytes_max, budget)).await {
+    match tokio::time::timeout_at(until, answer(request, until, bytes_max, budget)).await {
         Ok(result) => result,
         Err(_) => Err(Failure { late: true, ..broken(format!("no complete response within {} ms", time.as_millis())) }),
     }

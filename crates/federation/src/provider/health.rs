@@ -3,7 +3,7 @@
 //! The current time is a parameter, so that tests need not wait.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// Whether a call to a source is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use reqwest::{RequestBuilder, Url};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// Max cached responses, if a declaration allows caching.
 const CACHED_MAX: usize = 32;

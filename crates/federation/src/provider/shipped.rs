@@ -1,4 +1,5 @@
 //! The declarations shipped with Meridian, and the loading of the operator's own.
+#![allow(clippy::disallowed_methods, reason = "the operator's declarations are read once, at the start")]
 
 use super::Declared;
 use std::path::Path;

@@ -1,4 +1,5 @@
 //! The shipped declarations, tested on recorded responses.
+#![allow(clippy::disallowed_methods, reason = "tests read files and clocks as they are")]
 
 use super::{Declared, LocalProvider, shipped};
 use serde_json::{Value, json};

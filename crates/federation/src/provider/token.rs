@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
+use tokio::time::{Duration, Instant};
 
 /// Max bytes of a token response.
 const ANSWER_BYTES_MAX: usize = 64 << 10;

@@ -8,7 +8,7 @@
 use super::Key;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::time::{Duration, Instant};
+use tokio::time::{Duration, Instant};
 
 /// Min wait of a refused client.
 const WAIT_MIN: Duration = Duration::from_secs(1);

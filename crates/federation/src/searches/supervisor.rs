@@ -29,7 +29,7 @@ impl SearchSupervisor {
             let given_up = tokio::select! {
                 () = search.all_reported() => "",
                 () = search.ended() => "",
-                () = tokio::time::sleep_until(search.deadline.into()) => "it had not responded by the deadline",
+                () = tokio::time::sleep_until(search.deadline) => "it had not responded by the deadline",
                 () = search.outbox.abandoned(settings.gone, settings.wait) => "no reader was left",
             };
             self.end(given_up);

@@ -1,16 +1,15 @@
 //! Long waits, and actions that must not happen, under a paused clock.
+#![allow(clippy::disallowed_methods, reason = "what other threads do takes real time")]
 
-use super::standing::{NEWS, PATIENCE, World, hook, stop};
-use meridian_federation::Priority;
-use meridian_federation::Sink;
+use super::standing::{NEWS, PATIENCE, World, hook, next, stop, titles};
 use meridian_federation::provider::ProviderFuture;
 use meridian_federation::provider::scripted::ScriptedProvider;
+use meridian_federation::{Priority, SearchResult, Sink};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 /// A paused clock advances when all tasks are idle. While this is held it does not, since a task that waits for a
 /// socket counts as busy. After too long it advances again, and waiting tasks time out.
@@ -122,5 +121,57 @@ async fn no_more_polls_run_at_once_than_may() {
     }
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!((asked.load(Ordering::SeqCst), saved.figures().polls), (5, 5));
+    stop(&saved).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn outside_providers_are_polled_and_only_what_is_new_is_sent() {
+    let mut world = World::new(NEWS);
+    world.saved.poll_min = Duration::from_secs(1);
+    // A source that returns one more result on each call.
+    let calls = AtomicUsize::new(0);
+    let growing = move |sink: Sink| -> ProviderFuture<'static> {
+        let call = calls.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            let found = |n: usize| SearchResult {
+                id: n.to_string(),
+                title: Some(format!("flood {n}")),
+                ..SearchResult::default()
+            };
+            sink.found((0..=call).map(found).collect()).await
+        })
+    };
+    world.providers.push(Arc::new(ScriptedProvider::new("growing", growing)));
+    let saved = world.open();
+    let asked = json!({"keywords": "flood", "providers": ["growing"], "poll_s": 1});
+    let search = saved.create(&asked).await.expect("made");
+    let mut reader = search.outbox.read_kept();
+    let (begun, mut told) = (Instant::now(), Vec::new());
+    while told.len() < 3 {
+        let packet = next(&mut reader).await;
+        assert_eq!(packet["provider"], "growing");
+        match packet["kind"].as_str() {
+            Some("results") => told.extend(titles(&packet).into_iter().map(str::to_owned)),
+            // The state is reported once for as long as it does not change.
+            _ => assert_eq!((packet["state"].as_str(), told.len()), (Some("complete"), 1)),
+        }
+    }
+    assert_eq!(told, ["flood 0", "flood 1", "flood 2"]);
+    assert_eq!(begun.elapsed(), Duration::from_secs(2));
+    // Results seen are remembered across a crash as well.
+    let remembered = || world.store.records("saved").get(&format!("{}-seen", search.id)).unwrap();
+    until("results seen are written", || remembered().is_some_and(|seen| seen.len() >= 24)).await;
+    drop(reader);
+    saved.close();
+    drop(saved);
+    let saved = world.open();
+    let mut reader = saved.get(&search.id).expect("it is there").outbox.read_kept();
+    let news = loop {
+        let packet = next(&mut reader).await;
+        if packet["kind"] == "results" {
+            break packet;
+        }
+    };
+    assert!(titles(&news).iter().all(|title| !told.contains(&(*title).to_owned())), "{news}");
     stop(&saved).await;
 }

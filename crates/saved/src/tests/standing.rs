@@ -3,11 +3,8 @@
 use crate::{SavedSearch, SavedSearches, SavedSettings, signature};
 use meridian_backend::Embedded;
 use meridian_federation::Reader;
-use meridian_federation::SearchResult;
 use meridian_federation::Settings;
-use meridian_federation::Sink;
-use meridian_federation::provider::scripted::ScriptedProvider;
-use meridian_federation::provider::{Provider, ProviderFuture};
+use meridian_federation::provider::Provider;
 use meridian_federation::{Refusal, Searches};
 use meridian_model::builder::Value as Field;
 use meridian_model::{BatchBuilder, Schema, schema_spec};
@@ -15,7 +12,6 @@ use meridian_store::seams::Seams;
 use meridian_store::{Collection, Options, Store, Write};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -407,66 +403,5 @@ async fn a_name_that_leads_to_a_private_address_is_not_called() {
     let report = json!(saved.status(&named))["webhook"].clone();
     assert!(report["dead_letters"][0]["why"].as_str().unwrap().contains("private address"), "{report}");
     assert!(calls.try_recv().is_err(), "nobody was called");
-    stop(&saved).await;
-}
-
-#[tokio::test]
-async fn outside_providers_are_polled_and_only_what_is_new_is_sent() {
-    let mut world = World::new(NEWS);
-    world.saved.poll_min = Duration::from_secs(1);
-    // A source that returns one more result on each call.
-    let calls = AtomicUsize::new(0);
-    let growing = move |sink: Sink| -> ProviderFuture<'static> {
-        let call = calls.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async move {
-            let found = |n: usize| SearchResult {
-                id: n.to_string(),
-                title: Some(format!("flood {n}")),
-                ..SearchResult::default()
-            };
-            sink.found((0..=call).map(found).collect()).await
-        })
-    };
-    world.providers.push(Arc::new(ScriptedProvider::new("growing", growing)));
-    let saved = world.open();
-    let asked = json!({"keywords": "flood", "providers": ["growing"], "poll_s": 1});
-    let search = saved.create(&asked).await.expect("made");
-    let mut reader = search.outbox.read_kept();
-    let mut told = Vec::new();
-    while told.len() < 3 {
-        let packet = next(&mut reader).await;
-        assert_eq!(packet["provider"], "growing");
-        match packet["kind"].as_str() {
-            Some("results") => told.extend(titles(&packet).into_iter().map(str::to_owned)),
-            // The state is reported once for as long as it does not change.
-            _ => assert_eq!((packet["state"].as_str(), told.len()), (Some("complete"), 1)),
-        }
-    }
-    assert_eq!(told, ["flood 0", "flood 1", "flood 2"]);
-    // Results seen are remembered across a crash as well.
-    let remembered = async {
-        while world
-            .store
-            .records("saved")
-            .get(&format!("{}-seen", search.id))
-            .unwrap()
-            .is_none_or(|seen| seen.len() < 24)
-        {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, remembered).await.expect("in time");
-    drop(reader);
-    saved.close();
-    drop(saved);
-    let saved = world.open();
-    let mut reader = saved.get(&search.id).expect("it is there").outbox.read_kept();
-    let news = loop {
-        let packet = next(&mut reader).await;
-        if packet["kind"] == "results" {
-            break packet;
-        }
-    };
-    assert!(titles(&news).iter().all(|title| !told.contains(&(*title).to_owned())), "{news}");
     stop(&saved).await;
 }
