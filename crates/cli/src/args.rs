@@ -42,7 +42,7 @@ impl TargetArgs {
     }
 }
 
-/// Refuses a folder that is not there, for commands that only read; `otherwise` is what else they can be given.
+/// Refuses a missing folder, for commands that only read; `otherwise` names the alternatives to a folder.
 pub fn folder_exists(folder: &Path, otherwise: &str) -> Result<(), Failure> {
     if folder.is_dir() {
         return Ok(());
@@ -62,7 +62,7 @@ pub struct SelectionArgs {
     /// Only events that match this CQL2 text, such as "mag > 5 AND type = 'earthquake'"
     #[arg(long, value_name = "CQL2", help_heading = "Which events")]
     pub filter: Option<String>,
-    /// Only events within so many metres of a point, nearest first: LON,LAT,METRES
+    /// Only events within this distance in metres of a point, nearest first: LON,LAT,METRES
     #[arg(long, value_name = "LON,LAT,METRES", allow_hyphen_values = true, help_heading = "Which events")]
     pub near: Option<String>,
 }

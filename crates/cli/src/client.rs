@@ -58,12 +58,12 @@ impl Client {
             .map_err(|e| Failure::Refused(format!("the answer is not JSON, or broke off: {e}")))
     }
 
-    /// Asks for work to be done, however long it takes, and gives the JSON document that tells of it.
+    /// Requests work without a time limit, and returns its result as a JSON document.
     pub fn post(&self, path: &[&str]) -> Result<Value, Failure> {
         self.server.work(path)
     }
 
-    /// Asks with a JSON document, and gives the answer's bytes as they come, however long it takes.
+    /// Sends a JSON document, and returns the response as a stream, without a time limit.
     pub fn post_stream(&self, path: &[&str], document: &Value) -> Result<Box<dyn Read>, Failure> {
         Ok(Box::new(self.server.post_stream(path, document)?))
     }

@@ -1,4 +1,4 @@
-//! One collection to be made and written to: in a data folder, straight into its store, or on a server.
+//! One collection to create and write to: in the store of a data folder, or on a server.
 
 use crate::args::Target;
 use crate::config::durability_name;
@@ -16,14 +16,14 @@ use std::sync::Arc;
 /// The tenant of a data folder that only one tenant uses.
 pub const TENANT: &str = "default";
 
-/// Where a collection is.
+/// A collection in a folder or on a server.
 pub struct CollectionTarget {
     name: String,
     schema: Option<Arc<Schema>>,
     inner: Inner,
 }
 
-/// Most events that a server can be told to let go of; a client that does not mind how many go says so.
+/// Max number of removed events that a client can confirm: any number.
 const CONFIRM_ALL: u64 = 1 << 53;
 
 enum Inner {
@@ -36,7 +36,7 @@ enum Inner {
 }
 
 impl CollectionTarget {
-    /// Opens the folder (making it where it is not there) or asks the server.
+    /// Opens the folder (creating it if missing) or asks the server.
     pub fn open(target: Target, name: &str) -> Result<CollectionTarget, Failure> {
         meridian_model::schema::validate_name("collection", name).map_err(|e| Failure::Usage(e.to_string()))?;
         let (schema, inner) = match target {
@@ -57,7 +57,7 @@ impl CollectionTarget {
         Ok(CollectionTarget { name: name.to_owned(), schema, inner })
     }
 
-    /// The collection's schema; `None` where there is no such collection.
+    /// The collection's schema; `None` if there is no such collection.
     pub fn schema(&self) -> Option<Arc<Schema>> {
         self.schema.clone()
     }
@@ -136,7 +136,7 @@ impl CollectionTarget {
         }
     }
 
-    /// Takes back a collection that was made here and into which nothing was written.
+    /// Removes a collection that was created here and is empty.
     ///
     /// A folder has no other writer. On a server another client may have written: then it stays, and the answer is `false`.
     pub fn unmake(&mut self) -> Result<bool, Failure> {
@@ -160,7 +160,7 @@ impl CollectionTarget {
     }
 }
 
-/// Changes settings as a server would; `Some` is the number of events that stood in the way.
+/// Changes settings as a server would; `Some` is the number of events that a confirmation would remove.
 fn change_here(collection: &Collection, named: &SettingsChange, yes: bool) -> Result<Option<u64>, Failure> {
     let before = collection.settings();
     let after = named.of(&before);

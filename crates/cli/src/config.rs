@@ -23,7 +23,7 @@ use setting::Setting;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
-/// Everything that `meridian serve` can be told.
+/// All settings of `meridian serve`.
 pub struct Config {
     /// Address to listen on.
     pub listen: String,
@@ -37,7 +37,7 @@ pub struct Config {
     pub shipped: String,
     /// Folder of the operator's own providers.
     pub providers: Option<PathBuf>,
-    /// The model that looks at images of results.
+    /// The model that labels images of results.
     pub images: ImageSettings,
 }
 
@@ -158,7 +158,7 @@ impl Config {
         Ok(())
     }
 
-    /// The settings as a file that [`Config::read`] takes, each with its meaning.
+    /// The settings as a file for [`Config::read`], each with its meaning.
     pub fn show(&self) -> String {
         let mut out = String::new();
         let mut last = "";

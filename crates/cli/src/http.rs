@@ -12,14 +12,14 @@ use ureq::{Agent, Body};
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 /// How often a write that the server was too busy for is sent again; its key makes that safe.
 const ATTEMPTS: u32 = 8;
-/// Longest address of a request, in bytes: neither this program nor a server takes more.
+/// Max length of a request's address, in bytes, for this program and for servers.
 const ADDRESS_BYTES_MAX: usize = 65_534;
 /// Longest wait for work that a server was asked for; its own deadline is shorter.
 const WORK_MAX: Duration = Duration::from_secs(86_400);
-/// What stands for itself in a path.
+/// Characters that need no encoding in a path.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b',').remove(b':');
-/// What stands for itself in a value of a query: as much as may, so that a long filter stays within what a server reads.
+/// Characters that need no encoding in a query value: as many as allowed, so that a long filter stays within a server's limit.
 const PLAIN_VALUE: &AsciiSet = &PLAIN
     .remove(b'!')
     .remove(b'$')
@@ -140,7 +140,7 @@ impl Server {
         problem["removes"].as_u64().map(Some).ok_or(why)
     }
 
-    /// Asks for work that may take long, and for the JSON document that tells what came of it.
+    /// Requests work that may take long; returns its result as a JSON document.
     pub fn work(&self, path: &[&str]) -> Result<Value, Failure> {
         let request = self.agent.post(self.address(path, &[])).config().timeout_per_read(Some(WORK_MAX)).build();
         let response = request.send_empty().map_err(|e| self.unreachable(&e))?;
@@ -149,7 +149,7 @@ impl Server {
             .map_err(|e| Failure::Refused(format!("{} answered what is not JSON: {e}", self.base)))
     }
 
-    /// Asks with a JSON document, and for one; what the server finds wrong with it is the user's mistake.
+    /// Sends a JSON document and returns one. An error that the server finds in it is wrong usage.
     pub fn ask(&self, path: &[&str], document: &Value) -> Result<Value, Failure> {
         let request = self.agent.post(self.address(path, &[])).content_type("application/json");
         let response = request.send(document.to_string()).map_err(|e| self.unreachable(&e))?;
@@ -181,7 +181,7 @@ impl Server {
         })
     }
 
-    /// Removes a thing; `false` where there is none (404).
+    /// Deletes a resource; `false` if there is none (404).
     pub fn delete(&self, path: &[&str]) -> Result<bool, Failure> {
         let response = self.agent.delete(self.address(path, &[])).call().map_err(|e| self.unreachable(&e))?;
         Ok(response.status() != 404 && accept(response).map(|_| true)?)
@@ -253,9 +253,9 @@ impl Server {
 pub enum Posted {
     /// It is in; the server's receipt.
     Taken(Value),
-    /// It is over the server's limit, in bytes of the body, where that is told.
+    /// It exceeds the server's limit, in bytes of the body, if known.
     TooLarge { limit: Option<usize>, why: Failure },
-    /// Another batch was written under its key, of so many events, where that is told.
+    /// Another batch was written under its key, with this many events, if known.
     OtherBody { events: Option<u64>, why: Failure },
 }
 

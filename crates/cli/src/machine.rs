@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Memory in bytes that this process may use: the machine's, or the smallest limit of the control groups that it is in.
-/// `None` where neither can be told.
+/// `None` if neither is known.
 pub fn memory() -> Option<u64> {
     let whole = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -13,7 +13,7 @@ pub fn memory() -> Option<u64> {
     whole.into_iter().chain(limits).min()
 }
 
-/// Lets freed memory go back to the system after this long instead of a second, on which a server that takes in a million events a second
+/// Returns freed memory to the system after this long instead of a second, on which a server that takes in a million events a second
 /// keeps 300 MB. At 50 ms or less it costs such a server a fifth to a quarter of its pace, so it is for processes that have little memory.
 pub fn return_memory_soon(delay: Duration) {
     #[allow(unsafe_code, reason = "the allocator has no other door to its options")]

@@ -1,7 +1,7 @@
 //! The `meridian` program: one small file per subcommand.
 //!
 //! Start reading at [`Command`]; each variant's file holds its arguments, its help and its `run`. Exit
-//! codes are those of [`failure::Failure`]: 0 done, 1 it ran and the answer is bad, 2 wrong usage,
+//! codes are those of [`failure::Failure`]: 0 done, 1 it ran and the result is bad, 2 wrong usage,
 //! 3 the server (or the store in a data folder) refused or cannot be reached.
 
 mod args;
@@ -35,8 +35,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     max_term_width = 100,
     after_help = "\
 First steps:
-  meridian load earthquakes data/usgs-earthquakes/earthquakes.csv.zst  makes it and fills it
-  meridian query earthquakes --filter \"mag > 7\"                       asks it
+  meridian load earthquakes data/usgs-earthquakes/earthquakes.csv.zst  creates and fills it
+  meridian query earthquakes --filter \"mag > 7\"                       queries it
   meridian serve  map and API on http://127.0.0.1:7117
 
 Each command has examples: meridian load --help"

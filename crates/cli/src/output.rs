@@ -3,12 +3,12 @@
 use crate::failure::Failure;
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 
-/// Prints lines; a reader that has gone is no error.
+/// Prints lines; a closed output is no error.
 pub fn say(text: &str) {
     let _ = writeln!(io::stdout().lock(), "{text}");
 }
 
-/// Gives standard output to `write`; a reader that has gone ends it quietly.
+/// Passes standard output to `write`; a closed output ends it silently.
 pub fn with_stdout(write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<(), Failure> {
     let mut out = Watched { inner: BufWriter::with_capacity(1 << 16, io::stdout().lock()), gone: false };
     let outcome = write(&mut out);

@@ -41,7 +41,7 @@ enum Sent {
 pub struct Upload<'a> {
     server: &'a Server,
     path: [&'a str; 3],
-    /// Longest body known to be taken or not known to be refused, in bytes; kept from batch to batch.
+    /// Largest body that the server is known to accept or not known to refuse, in bytes; kept from batch to batch.
     limit: &'a Cell<usize>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Upload<'a> {
         match self.piece(batch, key, 1)? {
             Sent::Taken(taken) => Ok(taken),
             Sent::Larger(_) => Err(Failure::Refused(format!(
-                "the key {key} of this batch stands for more events than it has: load with --again to send all as new"
+                "the key {key} of this batch belongs to more events than it has: load with --again to send all as new"
             ))),
         }
     }
@@ -76,7 +76,7 @@ impl<'a> Upload<'a> {
             Some(Said::Other(_, why) | Said::TooLarge(why)) if rows < 2 => return Err(why),
             None if rows < 2 => {
                 let limit = self.limit.get();
-                return Err(Failure::Bad(format!("an event takes more than the {limit} bytes that the server takes")));
+                return Err(Failure::Bad(format!("an event is larger than the {limit} bytes that the server accepts")));
             }
             _ => {}
         }

@@ -196,7 +196,7 @@ fn a_collection_that_lost_its_manifest_is_left_alone_until_a_repair_puts_it_toge
 
         let repair = meridian(&["check", "--repair", "--data", at]);
         let said = format!("{}{}", repair.out, repair.err);
-        assert!(said.contains("the collection spots is put together again"), "{said}");
+        assert!(said.contains("the collection spots is repaired"), "{said}");
         assert_eq!(
             (repair.code, said.contains("missing: its settings")),
             (i32::from(!all_known), !all_known),

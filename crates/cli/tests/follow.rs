@@ -149,7 +149,7 @@ fn what_a_kill_of_the_server_may_have_cost_is_said() {
     let server = Server::start(folder.path());
     write(&server, "flood two");
     relay.turn(&server.url);
-    follow.says("packet 1 is kept no longer");
+    follow.says("packet 1 is no longer kept");
     // The first comes again where the disk did not know yet that it was taken.
     while follow.title() != "flood two" {}
     send(follow.child.id(), "INT");

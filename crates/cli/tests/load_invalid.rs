@@ -49,7 +49,7 @@ fn an_invalid_polygon_is_refused_left_out_or_mended_as_asked() {
     let run = load(&["--invalid", "skip", "--rejects", text(&rejects)]).ended(0);
     assert!(run.out.contains("3 events in"), "{}", run.out);
     let run = run.says(&["3 events left out as invalid", "line 3:", "line 4:", "line 5:"]);
-    assert!(!run.err.contains("mended"), "{}", run.err);
+    assert!(!run.err.contains("repaired"), "{}", run.err);
     let written = std::fs::read_to_string(&rejects).unwrap();
     let told: Vec<Value> = written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(told.iter().map(|t| t["line"].as_u64().unwrap()).collect::<Vec<_>>(), [3, 4, 5]);
@@ -62,7 +62,7 @@ fn an_invalid_polygon_is_refused_left_out_or_mended_as_asked() {
     run.says(&[
         "1 event left out as invalid",
         "line 5:",
-        "2 events mended",
+        "2 events repaired",
         "line 3:",
         "cut where they meet",
         "closed",
@@ -74,7 +74,7 @@ fn an_invalid_polygon_is_refused_left_out_or_mended_as_asked() {
     args(&[]).ended(1).says(&["line 4"]);
     args(&known).ended(1).says(&["line 3", "nothing of it is in"]);
     assert_eq!(server.get("/collections/areas").0, 404);
-    args(&["--invalid", "repair"]).ended(0).says(&["2 events mended"]);
+    args(&["--invalid", "repair"]).ended(0).says(&["2 events repaired"]);
     assert_eq!(counted(&server.json("/collections/areas/aggregate")), 5);
     // Every event invalid is no load.
     let none = folder.path().join("none.csv");
@@ -90,7 +90,7 @@ fn an_invalid_polygon_is_refused_left_out_or_mended_as_asked() {
         "--invalid",
         "skip",
     ]);
-    run.ended(1).says(&["none of its events could be taken", "line 2:", "line 3:"]);
+    run.ended(1).says(&["none of its events could be loaded", "line 2:", "line 3:"]);
     assert_eq!(server.get("/collections/none").0, 404);
 }
 
@@ -106,13 +106,13 @@ fn heights_and_ids_that_cannot_be_kept_need_their_option() {
     let data = text(folder.path()).to_owned() + "/data";
     let load = |name: &str, more: &[&str]| meridian(&[&["load", name, text(&file), "--data", &data], more].concat());
     load("high", &[]).ended(1).says(&["line 1", "height", "--drop-z"]);
-    load("high", &["--drop-z"]).ended(0).says(&["1 event taken without heights"]);
+    load("high", &["--drop-z"]).ended(0).says(&["1 event loaded without heights"]);
     // The schema that is guessed keeps the ids that there are.
     let run = meridian(&["query", "high", "--data", &data, "--format", "ndjson"]).ended(0);
     assert!(run.out.contains(r#""id":"f1""#) && run.out.contains("[1,2]"), "{}", run.out);
     let made = ["--schema", "n:Integer,*geometry:Point", "--drop-z"];
     load("made", &made).ended(1).says(&["line 1", "id", "x-ogc-role", "--drop-ids"]);
-    load("made", &[&made[..], &["--drop-ids"]].concat()).ended(0).says(&["2 events taken without ids"]);
+    load("made", &[&made[..], &["--drop-ids"]].concat()).ended(0).says(&["2 events loaded without ids"]);
     assert_eq!(count_in_folder("made", Path::new(&data)), 2);
 }
 
@@ -169,7 +169,7 @@ fn a_first_load_that_fails_leaves_no_collection() {
         assert!(run.code != 0, "{}", run.out);
         // One that fails later keeps what is in.
         let run = meridian(&[&["load", "later", text(&file)], &spec[..], &place[..]].concat());
-        run.ended(1).says(&["its first 50,000 events are in"]);
+        run.ended(1).says(&["its first 50,000 events are loaded"]);
         let run = meridian(&[&["aggregate", "later", "--format", "json"], &place[..]].concat()).ended(0);
         assert_eq!(counted(&serde_json::from_str(&run.out).unwrap()), 50_000);
     }

@@ -100,11 +100,11 @@ fn a_mended_file_goes_on_where_it_stopped() {
     broken[bad - 1] = "7,7,yesterday,0";
     std::fs::write(&file, broken.join("\n")).unwrap();
     let args = ["load", "events", file.to_str().unwrap(), "--data", data.to_str().unwrap()];
-    let run = meridian(&args).ended(1).says(&[&format!("line {bad}"), "time", "yesterday", "are in"]);
+    let run = meridian(&args).ended(1).says(&[&format!("line {bad}"), "time", "yesterday", "are loaded"]);
     let there = count_in_folder("events", &data);
     assert!(there > 0 && there < bad as u64, "{there}");
     let shown: String = there.to_string();
-    assert!(run.err.replace(',', "").contains(&format!("first {shown} events are in")), "{}", run.err);
+    assert!(run.err.replace(',', "").contains(&format!("first {shown} events are loaded")), "{}", run.err);
     std::fs::write(&file, &good).unwrap();
     meridian(&args).ended(0);
     assert_eq!(count_in_folder("events", &data), EVENTS as u64);

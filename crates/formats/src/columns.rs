@@ -198,7 +198,7 @@ fn times(array: &ArrayRef) -> Option<Times> {
 impl Column {
     /// The values of an Arrow array.
     pub(crate) fn of(array: &ArrayRef, name: &str) -> Result<Column, Invalid> {
-        let strange = || Invalid::field(name, format!("a column of type {} is not taken", array.data_type()));
+        let strange = || Invalid::field(name, format!("a column of type {} is not supported", array.data_type()));
         if let Some(ints) = ints(array) {
             return ints.map_err(|e| blame(e, name));
         }

@@ -47,7 +47,7 @@ impl GeoColumns {
             return Err(Invalid::field(primary, format!("geometry encoded as {encoding}: expected WKB or point")));
         }
         if column["edges"].as_str() == Some("spherical") {
-            return Err(Invalid::field(primary, "edges on the sphere are not taken: expected planar edges"));
+            return Err(Invalid::field(primary, "edges on the sphere are not supported: expected planar edges"));
         }
         check_crs(&column["crs"], primary)?;
         self.geometry = Some(primary.to_owned());
@@ -79,7 +79,7 @@ fn check_crs(crs: &Value, column: &str) -> Result<(), Invalid> {
     }
     let name = crs["name"].as_str().or(crs.as_str()).unwrap_or("of another name");
     let name = crate::values::shorten(name);
-    Err(Invalid::field(column, format!("the reference system {name} is not taken: expected CRS84 or EPSG:4326")))
+    Err(Invalid::field(column, format!("the reference system {name} is not supported: expected CRS84 or EPSG:4326")))
 }
 
 /// Whether a name or a WKT text is that of CRS84 or EPSG:4326.

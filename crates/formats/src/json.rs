@@ -89,7 +89,7 @@ impl<'a> Json<'a> {
             return Err(self.wrong(name));
         }
         if self.depth == DEPTH_MAX {
-            return Err(Invalid::new(format!("JSON nested deeper than {DEPTH_MAX} levels is not taken")));
+            return Err(Invalid::new(format!("JSON nested deeper than {DEPTH_MAX} levels is not supported")));
         }
         self.at += 1;
         self.depth += 1;

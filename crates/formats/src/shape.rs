@@ -104,7 +104,7 @@ pub(crate) fn read(json: &mut Json<'_>, survey: &mut Survey) -> Result<Option<Sh
     match coordinates {
         Some(mut at) => read_coordinates(&kind, &mut at, survey).map(Some),
         None if kind == "GeometryCollection" => {
-            Err(Invalid::new("a GeometryCollection is not taken: send its members as events of their own"))
+            Err(Invalid::new("a GeometryCollection is not supported: send its members as separate events"))
         }
         None => Err(Invalid::new("the geometry has no coordinates")),
     }

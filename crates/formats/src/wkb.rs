@@ -180,7 +180,7 @@ fn read_shape(cursor: &mut Cursor<'_>) -> Result<Option<Shape>, Invalid> {
             Some(Shape::Other(Geometry::MultiPolygon(MultiPolygon::new(polygons))))
         }
         7 => {
-            return Err(Invalid::new("a GeometryCollection is not taken: send its members as events of their own"));
+            return Err(Invalid::new("a GeometryCollection is not supported: send its members as separate events"));
         }
         _ => return Err(wrong("it has an unknown type")),
     })

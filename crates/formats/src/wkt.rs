@@ -174,7 +174,7 @@ pub(crate) fn read(text: &str, survey: &mut Survey) -> Result<Option<Shape>, Inv
             Shape::Other(MultiPolygon::new(polygons.into_iter().flatten().collect()).into())
         }
         "GEOMETRYCOLLECTION" => {
-            return Err(Invalid::new("a GeometryCollection is not taken: send its members as events of their own"));
+            return Err(Invalid::new("a GeometryCollection is not supported: send its members as separate events"));
         }
         _ => {
             text.at = 0;

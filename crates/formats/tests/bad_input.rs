@@ -92,7 +92,7 @@ fn bad_features_are_told_by_line_and_field() {
         (with(r#""tags":["a",1]"#), Some("tags"), "strings only"),
         (with(r#""tags":"a""#), Some("tags"), "where a list of strings"),
         (with(r#""colour":1"#), Some("colour"), "no such field; the fields are time, name, n, x, ok, tags"),
-        (with(r#""n":1,"n":2"#), Some("n"), "stands twice"),
+        (with(r#""n":1,"n":2"#), Some("n"), "occurs twice"),
         (with(&format!(r#""name":{deep}"#)), Some("name"), "a list where"),
         (GOOD.replace("12:00:00Z", "12:00:00"), Some("time"), "no time zone"),
         (GOOD.replace("2026-01-31", "2026-02-31"), Some("time"), "is not a time"),

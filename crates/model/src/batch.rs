@@ -291,7 +291,7 @@ impl Batch {
 
     /// Rows of several batches of one schema after each other. Fails where a text or shape column would pass 2 GiB.
     pub fn concat(batches: &[Batch]) -> Result<Batch, Invalid> {
-        let first = batches.first().ok_or_else(|| Invalid::new("no batches to put together"))?;
+        let first = batches.first().ok_or_else(|| Invalid::new("no batches to concatenate"))?;
         if batches.len() == 1 {
             return Ok(first.clone());
         }
@@ -302,7 +302,7 @@ impl Batch {
                 None => None,
                 Some(parts) => Some(
                     arrow_select::concat::concat(&parts)
-                        .map_err(|e| Invalid::new(format!("batches too large to put together: {e}")))?,
+                        .map_err(|e| Invalid::new(format!("batches too large to concatenate: {e}")))?,
                 ),
             });
         }
@@ -325,7 +325,7 @@ impl Batch {
                 None => None,
                 Some(parts) => Some(
                     arrow_select::interleave::interleave(&parts, picks)
-                        .map_err(|e| Invalid::new(format!("batches too large to put together: {e}")))?,
+                        .map_err(|e| Invalid::new(format!("batches too large to concatenate: {e}")))?,
                 ),
             });
         }

@@ -57,7 +57,7 @@ pub fn validate(geometry: &Geometry<f64>) -> Result<(), Invalid> {
     if kind(geometry).is_none() {
         return Err(Invalid::field(
             "geometry",
-            "a GeometryCollection is not taken: send its members as events of their own",
+            "a GeometryCollection is not supported: send its members as separate events",
         ));
     }
     let mut vertices = 0usize;

@@ -17,7 +17,7 @@ Examples:
   meridian aggregate ships --function \"count,avg(sog_kn)\" --by status --bbox -75,40,-73,41
   meridian aggregate earthquakes --window P1M --zone America/Los_Angeles --format json")]
 pub struct AggregateArgs {
-    /// Collection to ask
+    /// Collection to query
     pub collection: String,
     /// What to compute, separated by commas: count, sum(F), avg(F), min(F), max(F) of a numeric field F
     #[arg(long, default_value = "count", value_name = "FUNCTIONS")]
@@ -25,7 +25,7 @@ pub struct AggregateArgs {
     /// A row for each window of this length: an ISO 8601 duration such as PT1H, P1D or P1M
     #[arg(long, value_name = "DURATION")]
     pub window: Option<String>,
-    /// Zone whose midnight windows begin at [default: UTC]
+    /// Time zone of the windows' midnights [default: UTC]
     #[arg(long, value_name = "ZONE")]
     pub zone: Option<String>,
     /// A row for each value of this field

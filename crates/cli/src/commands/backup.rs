@@ -20,10 +20,10 @@ Examples:
   meridian backup /backups/monday --url http://127.0.0.1:7117
   meridian backup /backups/monday --data ./meridian-data
 
-Writes and reads go on. Each collection is saved as it is at one position: everything acknowledged before the backup
-began, and whole batches only. The folder is on this machine, wherever the server is. Into the folder of an older backup
-only what is new is copied, and the new one takes its place when it is whole; one that was broken off goes on from where
-it was. docs/backup.md has more.")]
+Writes and reads continue. Each collection is saved as of one position: everything acknowledged before the backup
+began, and whole batches only. The folder is on this machine, wherever the server is. A folder with an older backup
+gets only new files, and the new backup replaces the older one once it is complete. An interrupted backup is resumed.
+docs/backup.md has more.")]
 pub struct BackupArgs {
     /// Folder for the backup: new, empty, or that of an older one
     #[arg(value_name = "DIR")]

@@ -17,24 +17,24 @@ Examples:
   meridian check --data /srv/events
   meridian check --repair --data /srv/events
 
-Ends with 0 where all is well, with 1 and a list of what is bad otherwise. The folder must not be in use. A check
-changes nothing, but for what every start puts right: a torn tail of the log, half-made files after a crash, and what
-can be made anew from what is whole, which the list names.
+Exits with 0 if everything is sound, otherwise with 1 and a list of the damage. The folder must not be in use. A check
+only makes the repairs of every start: a torn tail of the log, unfinished files after a crash, and files that can be
+rebuilt from sound ones, which are listed.
 
-A repair keeps what reads of a collection that is damaged, so that it takes writes again. It deletes nothing: what is
-damaged or belongs to nothing goes to the folder lost of the collection. It ends with 1 where something is missing.")]
+A repair keeps the readable parts of a damaged collection, so that it accepts writes again. It deletes nothing: damaged
+and unreferenced files move to the folder lost of the collection. It exits with 1 if anything is missing.")]
 pub struct CheckArgs {
     /// Folder to check
     #[arg(long, value_name = "DIR", default_value = "./meridian-data")]
     pub data: PathBuf,
-    /// First mend the collections that cannot be opened, lack something, take no writes or have events that do not read
+    /// First repair collections that cannot be opened, are incomplete, refuse writes or have unreadable events
     #[arg(long)]
     pub repair: bool,
 }
 
-/// Says what a repair found, did and misses.
+/// Reports what a repair found, did and misses.
 fn tell(repair: &Repair) {
-    let outcome = if repair.mended { "is put together again" } else { "could not be put together" };
+    let outcome = if repair.mended { "is repaired" } else { "could not be repaired" };
     say(&format!("the collection {} {outcome}", repair.name));
     repair.done.iter().for_each(|what| say(&format!("  {what}")));
     repair.missing.iter().for_each(|what| say(&format!("  missing: {what}")));
@@ -62,7 +62,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     for collection in store.list(TENANT).iter().filter(|collection| collection.stats().refuses.is_some()) {
         let name = collection.name();
         say(&format!(
-            "the collection {name} takes no writes: `meridian check --repair` keeps what reads of it, and deletes nothing"
+            "the collection {name} takes no writes: `meridian check --repair` keeps its readable parts, and deletes nothing"
         ));
     }
     // Closing would flush: a check changes nothing.

@@ -1,10 +1,10 @@
-//! How a copy is going, on standard error.
+//! The progress of a copy, on standard error.
 
 use crate::units::size_short;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// How often a line is written where there is no terminal to draw on.
+/// Interval between lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// Shows bytes as they are copied.
@@ -19,7 +19,7 @@ pub struct Copied {
 impl Copied {
     /// Starts to show a copy of unknown size.
     pub fn start(name: &'static str) -> Copied {
-        // Hidden where standard error is no terminal.
+        // Hidden if standard error is not a terminal.
         let bar = ProgressBar::no_length();
         if let Ok(style) = ProgressStyle::with_template("{prefix} {spinner}  {msg}") {
             bar.set_style(style);

@@ -1,4 +1,4 @@
-//! `meridian create`: an empty collection, or other settings of one that is there.
+//! `meridian create`: creates an empty collection, or changes the settings of an existing one.
 
 use crate::args::{Target, TargetArgs, folder_exists};
 use crate::collection::CollectionTarget;
@@ -10,19 +10,19 @@ use clap::Args;
 use meridian_model::schema_json;
 use meridian_store::{Settings, SettingsChange};
 
-/// Make an empty collection, or change the settings of one that is there
+/// Create an empty collection, or change the settings of an existing one
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   meridian create tremors --schema \"mag:Double,dtg:Date,*geom:Point:srid=4326\"
   meridian create fleet --schema \"ship:String,dtg:Date,*geom:Point\" --retention 30d
-  meridian create fleet --retention 7d --yes  keeps less of what is there
+  meridian create fleet --retention 7d --yes  removes older events
 
 A schema is a GeoTools SimpleFeatureType spec (String, Integer, Long, Float, Double, Boolean, Date, LocalDate,
-UUID, List[String], Point, LineString, Polygon, Multi..., Geometry), or a JSON Schema as GET /collections/NAME/schema
-shows it. `meridian load` makes a collection from a file's own columns.
+UUID, List[String], Point, LineString, Polygon, Multi..., Geometry), or a JSON Schema as returned by
+GET /collections/NAME/schema. `meridian load` creates a collection from a file's columns.
 
-Of a collection that is there, the retention is changed as named and the rest stays as it is. A retention
+For an existing collection, the named settings of its retention change and the others stay. A retention
 that removes events is refused with their number, unless --yes is given.")]
 pub struct CreateArgs {
     /// Name of the collection
@@ -30,16 +30,16 @@ pub struct CreateArgs {
     /// A JSON Schema file, or a spec such as "name:String,dtg:Date,*geom:Point"; a new collection needs one
     #[arg(long, value_name = "FILE|SPEC")]
     pub schema: Option<String>,
-    /// What its events survive: local (kill and power loss) or ephemeral (nothing); it cannot be changed [default: local]
+    /// Durability: local (survives kill and power loss) or ephemeral (survives nothing); cannot be changed [default: local]
     #[arg(long)]
     pub durability: Option<String>,
-    /// Age, by event time, from which events are dropped, such as 30d; none keeps them for ever
+    /// Age, by event time, from which events are dropped, such as 30d; none keeps them indefinitely
     #[arg(long, value_name = "DURATION")]
     pub retention: Option<String>,
     /// Bytes of events, on disk and in memory, from which the oldest are dropped, such as 20GiB; none has no limit
     #[arg(long, value_name = "SIZE")]
     pub retention_bytes: Option<String>,
-    /// Change the retention of a collection that is there, however many events that removes
+    /// Change the retention of an existing collection, however many events this removes
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `meridian export`: a collection into a file that other programs read.
+//! `meridian export`: writes a collection to a file for other programs.
 
 use crate::args::{SelectionArgs, TargetArgs};
 use crate::client::Client;
@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Write a collection to a file: GeoParquet, or what the file's ending says
+/// Write a collection to a file: GeoParquet, or the format of the file's extension
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -22,13 +22,13 @@ Examples:
   meridian export earthquakes california.geojson --bbox -125,32,-114,42
   meridian export ships ships.csv --datetime 2022-01-03T12:00:00Z/..
 
-Endings: .parquet (GeoParquet 1.1, for DuckDB, GeoPandas, QGIS), .arrow (an Arrow file), .arrows
-(an Arrow stream), .csv, .geojson, .ndjson or .geojsonl, .geojsons. The file is there whole or not
-at all.")]
+Extensions: .parquet (GeoParquet 1.1, for DuckDB, GeoPandas, QGIS), .arrow (an Arrow file), .arrows
+(an Arrow stream), .csv, .geojson, .ndjson or .geojsonl, .geojsons. The file is written completely or
+not at all.")]
 pub struct ExportArgs {
     /// Collection to write
     pub collection: String,
-    /// File to write; one that is there is replaced
+    /// File to write; an existing one is replaced
     pub file: PathBuf,
     #[command(flatten)]
     pub selection: SelectionArgs,

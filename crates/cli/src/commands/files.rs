@@ -1,4 +1,4 @@
-//! `meridian files`: the files of a collection, for DuckDB, pandas, QGIS and others to read in place.
+//! `meridian files`: lists the files of a collection, for DuckDB, pandas, QGIS and others to read in place.
 
 use crate::args::TargetArgs;
 use crate::client::Client;
@@ -14,9 +14,9 @@ Examples:
   meridian files earthquakes
   duckdb -c \"SELECT count(*) FROM read_parquet([$(meridian files earthquakes --quoted)])\"
 
-Everything written so far is brought into the files first, and what was replaced or deleted is left out of them: each
-event stands in them once. The files stay for an hour (store.files_memory), whatever is written meanwhile; list them
-again after that. docs/files.md has examples.")]
+All events so far are written to files first, without replaced and deleted ones: the files hold each event once. They
+stay for an hour (store.files_memory), whatever is written meanwhile; list them again after that. docs/files.md has
+examples.")]
 pub struct FilesArgs {
     /// Collection to list
     pub collection: String,

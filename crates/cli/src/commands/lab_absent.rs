@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use clap::Args;
 
-/// Learn what a server holds (not in this build: it needs the feature `lab`)
+/// Measure and predict the capacity of a server (not in this build: it needs the feature `lab`)
 #[derive(Args, Debug)]
 #[command(disable_help_flag = true)]
 pub struct LabArgs {

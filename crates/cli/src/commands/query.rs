@@ -1,4 +1,4 @@
-//! `meridian query`: events out of a collection.
+//! `meridian query`: reads events from a collection.
 
 use crate::args::{SelectionArgs, TargetArgs};
 use crate::client::Client;
@@ -8,12 +8,12 @@ use crate::table::Table;
 use clap::Args;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 
-/// Rows of a table where `--limit` says nothing.
+/// Default rows of a table.
 const TABLE_ROWS: u64 = 10;
-/// Most events that the API gives with a limit; without one it gives all.
+/// Max limit of the API; without a limit it returns all events.
 const LIMIT_MAX: u64 = 10_000;
 
-/// Ask a collection for events
+/// Query the events of a collection
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -23,17 +23,17 @@ Examples:
   meridian query ships --filter \"vessel = 'v00001'\" --format geojson > track.geojson
   meridian query earthquakes --sortby=-mag --limit 10 --url http://127.0.0.1:7117
 
-A table shows 10 events unless --limit says otherwise; the other formats give all of them. arrow is
+A table shows 10 events unless --limit is given; the other formats return all of them. arrow is
 a stream (.arrows): meridian export writes .arrow files.")]
 pub struct QueryArgs {
-    /// Collection to ask
+    /// Collection to query
     pub collection: String,
     #[command(flatten)]
     pub selection: SelectionArgs,
-    /// At most so many events
+    /// Max number of events
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
-    /// Order by these fields, - before one for falling, such as -mag,time (needs --limit)
+    /// Order by these fields, with - for descending, such as -mag,time (needs --limit)
     #[arg(long, value_name = "FIELDS", allow_hyphen_values = true)]
     pub sortby: Option<String>,
     /// Only these fields, such as mag,place

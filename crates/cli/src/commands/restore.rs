@@ -1,4 +1,4 @@
-//! `meridian restore`: a data folder from a backup.
+//! `meridian restore`: creates a data folder from a backup.
 
 use crate::args::{Target, TargetArgs};
 use crate::commands::backup::list;
@@ -10,16 +10,16 @@ use meridian_store::Options;
 use meridian_store::seams::Seams;
 use std::path::PathBuf;
 
-/// Make a data folder from a backup
+/// Create a data folder from a backup
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   meridian restore /backups/monday --data ./restored
   meridian serve --data ./restored
 
-Every checksum is verified, and each collection must come out with the events that the backup says. The data folder must
-be new or empty; it becomes one in the last step, so that a restore that was broken off cannot be taken for whole: run it
-again. docs/backup.md has more.")]
+Every checksum is verified, and each collection must have as many events as in the backup. The data folder must be new
+or empty. It becomes valid in the last step, so an interrupted restore leaves a folder that does not open: run it again.
+docs/backup.md has more.")]
 pub struct RestoreArgs {
     /// Folder of the backup
     #[arg(value_name = "DIR")]

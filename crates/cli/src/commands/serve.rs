@@ -20,7 +20,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// A process that may use less gives memory back as soon as it is free.
+/// A process with less memory returns free memory to the system at once.
 const LITTLE_MEMORY: u64 = 4 << 30;
 
 /// Serve collections over HTTP: OGC API, map, places profile
@@ -34,35 +34,35 @@ Examples:
   meridian serve --show-config > meridian.toml     every setting, its meaning and its default
   meridian serve --config meridian.toml
 
-Ctrl-C or SIGTERM ends it cleanly: running requests finish, everything is on disk.")]
+Ctrl-C or SIGTERM stops it cleanly: running requests finish, and all data is on disk.")]
 pub struct ServeArgs {
-    /// Address and port to listen on; port 0 takes a free one [default: 127.0.0.1:7117]
+    /// Address and port to listen on; port 0 selects a free one [default: 127.0.0.1:7117]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Name under which clients reach the server, besides its address and localhost; may repeat
+    /// Host name of the server, besides its address and localhost; may be repeated
     #[arg(long, value_name = "NAME")]
     pub host: Vec<HostName>,
-    /// Folder that holds the data; made where it is not there [default: ./meridian-data]
+    /// Data folder; created if missing [default: ./meridian-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Settings, in TOML; what the command line says goes before
+    /// Settings, in TOML; the command line overrides them
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Keep everything in memory and acknowledge at once: nothing survives the process
     #[arg(long)]
     pub ephemeral: bool,
-    /// Part that this process plays: all (gateway, owner and scan come with the cluster)
+    /// Role of this process: all (gateway, owner and scan come with the cluster)
     #[arg(long, value_name = "ROLE")]
     pub role: Option<String>,
-    /// Durability of the collection that the places profile makes: local or ephemeral [default: local]
+    /// Durability of the places profile's collection: local or ephemeral [default: local]
     #[arg(long, value_name = "DURABILITY")]
     pub places_durability: Option<String>,
-    /// Print the settings that would hold, and end
+    /// Print the effective settings and exit
     #[arg(long)]
     pub show_config: bool,
 }
 
-/// Runs the command; comes back when the server was told to stop.
+/// Runs the command; returns when the server has stopped.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let config = settings(args)?;
     if args.show_config {

@@ -9,7 +9,7 @@ use toml::Value;
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         key: "search.images.model",
-        help: "ONNX file of a model that sorts images into classes, to label images of results; empty: none.",
+        help: "ONNX file of a model that classifies images, to label images of results; empty: none.",
         get: |c| Value::String(c.images.model.display().to_string()),
         set: |c, v| text(v).map(|t| c.images.model = PathBuf::from(t)),
     },
@@ -21,36 +21,36 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     count!(
         "search.images.size",
-        "Side in pixels of the square that it is given; 0: as it says, else 224.",
+        "Side in pixels of its square input; 0: as it declares, else 224.",
         images.size,
         0,
         ImageSettings::SIZE_MAX as u64
     ),
     Setting {
         key: "search.images.layout",
-        help: "Where its input has the colours: \"nchw\", \"nhwc\", or \"auto\": as it says.",
+        help: "Order of its input's dimensions: \"nchw\", \"nhwc\", or \"auto\": as it declares.",
         get: |c| Value::String(c.images.layout.word().to_owned()),
         set: |c, v| Layout::read(&text(v)?).map(|layout| c.images.layout = layout),
     },
     Setting {
         key: "search.images.mean",
-        help: "What is taken from red, green and blue (0 to 1) before it sees them.",
+        help: "Mean that is subtracted from red, green and blue (0 to 1).",
         get: |c| colours(c.images.mean),
         set: |c, v| read_colours(v).map(|mean| c.images.mean = mean),
     },
     Setting {
         key: "search.images.std",
-        help: "What they are divided by after that.",
+        help: "Standard deviation by which they are then divided.",
         get: |c| colours(c.images.std),
         set: |c, v| read_colours(v).map(|std| c.images.std = std),
     },
     Setting {
         key: "search.images.scores",
-        help: "What it gives: \"logits\", \"probabilities\", or \"auto\": seen by trying it.",
+        help: "Its output: \"logits\", \"probabilities\", or \"auto\": detected by running it.",
         get: |c| Value::String(c.images.scores.word().to_owned()),
         set: |c, v| Scores::read(&text(v)?).map(|scores| c.images.scores = scores),
     },
-    count!("search.images.top", "Most labels of an image.", images.top, 1, 20),
+    count!("search.images.top", "Max labels of an image.", images.top, 1, 20),
     Setting {
         key: "search.images.at_least",
         help: "Min score of a label, from 0 to 1.",
@@ -61,38 +61,32 @@ pub(super) const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
-    size!("search.images.bytes_max", "Largest image.", images.bytes_max, KIB, 256 * MIB),
+    size!("search.images.bytes_max", "Max size of an image.", images.bytes_max, KIB, 256 * MIB),
     count!(
         "search.images.pixels_max",
-        "Most pixels of an image: at most 16 bytes of memory each, while it is looked at.",
+        "Max pixels of an image: each takes at most 16 bytes of memory while it is classified.",
         images.pixels_max,
         1,
         1_000_000_000
     ),
     count!(
         "search.images.at_once",
-        "Images fetched at once, or waiting to be looked at after that.",
+        "Max images fetched, or waiting to be classified, at once.",
         images.at_once,
         1,
         1_000
     ),
     count!(
         "search.images.waiting",
-        "Results that may wait for their image; more go on without labels.",
+        "Max results that wait for their image; further ones are delivered without labels.",
         images.waiting,
         1,
         100_000
     ),
-    count!(
-        "search.images.threads",
-        "Threads that all looking is done on, and images looked at at once.",
-        images.threads,
-        1,
-        256
-    ),
+    count!("search.images.threads", "Threads that classify images, one image each.", images.threads, 1, 256),
     duration!(
         "search.images.timeout",
-        "Longest wait of a result for its labels, and never over a quarter of what its search has left.",
+        "Max wait of a result for its labels, and never over a quarter of its search's remaining time.",
         images.timeout,
         "1ms",
         "10m"

@@ -3,7 +3,7 @@
 use super::Config;
 use super::setting::{GIB, MIB};
 
-/// Sets what takes memory by `memory`, the bytes that the process may use. From 8 GiB on only the cache grows with it.
+/// Scales the settings for memory by `memory`, the bytes that the process may use. Above 8 GiB only the cache grows.
 pub(super) fn fit(config: &mut Config, memory: u64) {
     let share = |part: u64, least: u64, most: u64| (memory / part / MIB * MIB).clamp(least * MIB, most * MIB);
     let store = &mut config.store;

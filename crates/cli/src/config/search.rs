@@ -18,30 +18,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         get: |c| Value::String(c.providers.as_ref().map(|p| p.display().to_string()).unwrap_or_default()),
         set: |c, v| text(v).map(|t| c.providers = (!t.is_empty()).then(|| PathBuf::from(t))),
     },
-    count!("search.searches_max", "Most searches at once; later ones get 429.", server.search.searches_max, 1, 100_000),
+    count!("search.searches_max", "Max concurrent searches; more get 429.", server.search.searches_max, 1, 100_000),
     duration!(
         "search.delay_max",
-        "While searches wait longer than this for a processor no other begins: 429.",
+        "While searches wait longer than this for a processor, new ones get 429.",
         server.search.delay_max,
         "1ms",
         "1h"
     ),
-    duration!("search.deadline", "Deadline of a search that names none.", server.search.deadline, "1ms", "1h"),
-    duration!(
-        "search.deadline_max",
-        "Longest deadline that a search may ask for.",
-        server.search.deadline_max,
-        "1ms",
-        "1h"
-    ),
-    count!("search.limit", "Results wanted of each provider.", server.search.limit, 1, 10_000),
-    count!("search.limit_max", "Most results of each provider.", server.search.limit_max, 1, 10_000),
-    size!("search.packet_bytes", "Largest packet of results.", server.search.packet_bytes, 2 * KIB, MIB),
+    duration!("search.deadline", "Default deadline of a search.", server.search.deadline, "1ms", "1h"),
+    duration!("search.deadline_max", "Max deadline of a search.", server.search.deadline_max, "1ms", "1h"),
+    count!("search.limit", "Default number of results of each provider.", server.search.limit, 1, 10_000),
+    count!("search.limit_max", "Max results of each provider.", server.search.limit_max, 1, 10_000),
+    size!("search.packet_bytes", "Max size of a packet.", server.search.packet_bytes, 2 * KIB, MIB),
     size!("search.buffer_bytes", "Packets kept for each search.", server.search.buffer_bytes, 64 * KIB, GIB),
     size!("search.buffer_bytes_total", "The same for all searches.", server.search.buffer_bytes_total, MIB, TIB),
     size!(
         "search.answer_bytes_total",
-        "Answers of outside sources in memory until they are read.",
+        "Memory for answers of outside sources until they are parsed.",
         server.search.answer_bytes_total,
         // The most that a declaration may let an answer have.
         64 * MIB,
@@ -49,40 +43,46 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     duration!(
         "search.join",
-        "A search this young is joined by the same question; 0s: never.",
+        "A repeated question joins a search younger than this; 0s: never.",
         server.search.join,
         "0s",
         "1h"
     ),
-    duration!("search.gone", "A search stops when its reader has been gone for this.", server.search.gone, "1ms", "1h"),
-    duration!("search.wait", "A search stops when no reader has come for this.", server.search.wait, "1ms", "1h"),
-    duration!("search.keep", "An ended search can be read for this.", server.search.keep, "0s", "1d"),
+    duration!(
+        "search.gone",
+        "A search stops this long after its reader disconnected.",
+        server.search.gone,
+        "1ms",
+        "1h"
+    ),
+    duration!("search.wait", "A search stops if no reader connects within this time.", server.search.wait, "1ms", "1h"),
+    duration!("search.keep", "How long an ended search can be read.", server.search.keep, "0s", "1d"),
     count!("search.queue", "Pieces of work that wait before a stage.", server.search.queue, 1, 100_000),
     count!("search.at_once", "Pieces of work that a stage does at once.", server.search.at_once, 1, 1_000),
     Setting {
         key: "search.addresses",
-        help: "Collection of places that addresses are looked up in.",
+        help: "Collection of places in which addresses are looked up.",
         get: |c| Value::String(c.server.search.addresses.clone()),
         set: |c, v| text(v).map(|t| c.server.search.addresses = t),
     },
-    count!("search.saved_max", "Most saved searches; later ones get 429.", server.saved.max, 0, 10_000_000),
+    count!("search.saved_max", "Max saved searches; more get 429.", server.saved.max, 0, 10_000_000),
     size!(
         "search.saved_queue_bytes",
-        "Most bytes of new events that wait for saved searches.",
+        "Max bytes of new events that wait for saved searches.",
         server.saved.queue_bytes,
         64 * KIB,
         TIB
     ),
     count!(
         "search.saved_catch_up",
-        "Events of a collection that are matched after a start, of those that came while no server ran.",
+        "Max events of a collection that a start matches, of those written while no server ran.",
         server.saved.catch_up,
         0,
         100_000_000
     ),
     size!(
         "search.saved_buffer_bytes",
-        "Packets kept for each saved search; the oldest give way.",
+        "Packets kept for each saved search; the oldest are dropped.",
         server.saved.buffer_bytes,
         4 * KIB,
         GIB
@@ -127,7 +127,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     size!(
         "search.webhook_dead_bytes_total",
-        "Dead letters kept of all saved searches; the oldest give way.",
+        "Dead letters kept of all saved searches; the oldest are dropped.",
         server.saved.webhook.dead_bytes_total,
         MIB,
         TIB
@@ -145,13 +145,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "search.gazetteer",
-        help: "Collection of places whose names are looked for in results that have no place; empty: none.",
+        help: "Collection of places whose names are searched in results without a position; empty: none.",
         get: |c| Value::String(c.server.search.gazetteer.clone()),
         set: |c, v| text(v).map(|t| c.server.search.gazetteer = t),
     },
     count!(
         "search.gazetteer_population",
-        "Places of it with fewer people are left out, where it says how many there are.",
+        "Min population of a place in it, if the population is known.",
         server.search.gazetteer_population,
         0,
         10_000_000_000

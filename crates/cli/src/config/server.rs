@@ -15,13 +15,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "server.role",
-        help: "Part that this process plays; only \"all\" exists so far.",
+        help: "Role of this process; only \"all\" exists so far.",
         get: |c| Value::String(c.role.clone()),
         set: |c, v| text(v).map(|t| c.role = t),
     },
     Setting {
         key: "server.public_url",
-        help: "Address under which clients reach the server, for links; empty: taken from each request.",
+        help: "Address at which clients reach the server, for links; empty: that of each request.",
         get: |c| Value::String(c.server.public_url.clone().unwrap_or_default()),
         set: |c, v| {
             let url = text(v)?;
@@ -34,7 +34,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     list!(
         "server.hosts",
-        "More names under which the server answers, with a port or without; it knows its address, localhost and the host of public_url by itself. Others get 421.",
+        "Additional host names of the server, with or without a port, besides its address, localhost and the host of public_url. Others get 421.",
         server.hosts
     ),
     list!(
@@ -68,42 +68,42 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     size!(
         "store.cache_bytes",
-        "Most memory for blocks kept for readers: by default a quarter of what the machine (or its control group) has beyond 512 MiB.",
+        "Max memory for cached blocks: by default a quarter of the memory of the machine (or its control group) beyond 512 MiB.",
         store.cache_bytes,
         MIB,
         TIB
     ),
-    size!("store.memory_bytes", "Most memory for events not yet in a segment.", store.memory_bytes, MIB, TIB),
-    size!("store.log_bytes", "Most log that a collection keeps before it is flushed.", store.log_bytes, MIB, TIB),
+    size!("store.memory_bytes", "Max memory for events not yet in a segment.", store.memory_bytes, MIB, TIB),
+    size!("store.log_bytes", "Max size of a collection's log before it is flushed.", store.log_bytes, MIB, TIB),
     size!("store.log_file_bytes", "Size of one log file.", store.log_file_bytes, MIB, 4 * GIB),
     size!(
         "store.serving_bytes",
-        "Most disk for what serves GeoParquet at rest: its trees, which stay, and its rows as Arrow, for faster answers.",
+        "Max disk for serving the GeoParquet archive: its trees, which stay, and its rows as Arrow, for faster answers.",
         store.serving_bytes,
         0,
         1024 * TIB
     ),
     count!(
         "store.rest_rows_min",
-        "Min events of a segment that becomes GeoParquet by itself.",
+        "Min events of a segment that is archived as GeoParquet automatically.",
         store.archive_rows_min,
         1,
         u64::from(u32::MAX)
     ),
-    duration!("store.files_memory", "How long files that were listed stay.", store.files_memory, "1m", "366d"),
+    duration!("store.files_memory", "How long listed files stay.", store.files_memory, "1m", "366d"),
     duration!("store.key_memory", "How long an idempotency key is remembered.", store.key_memory, "1m", "366d"),
-    count!("store.keys_max", "Most idempotency keys remembered by a collection.", store.keys_max, 1_000, 100_000_000),
+    count!("store.keys_max", "Max idempotency keys remembered by a collection.", store.keys_max, 1_000, 100_000_000),
     duration!(
         "store.snapshot_memory",
-        "How long a page token stays good after its last use.",
+        "How long a page token stays valid after its last use.",
         store.snapshot_memory,
         "5m",
         "7d"
     ),
-    duration!("store.write_wait", "How long a write waits for room.", store.write_wait, "0s", "10m"),
+    duration!("store.write_wait", "How long a write waits for memory.", store.write_wait, "0s", "10m"),
     Setting {
         key: "ingest.batch_bytes",
-        help: "Largest batch, and largest request body; a larger one gets 413.",
+        help: "Max size of a batch and of a request body; a larger one gets 413.",
         get: |c| Value::String(units::size_text(c.store.batch_bytes)),
         set: |c, v| {
             let bytes = within(size(v)?, 64 * KIB, GIB, units::size_text)?;
@@ -114,48 +114,54 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     size!(
         "ingest.unfolded_bytes",
-        "Most bytes that a compressed body may unfold to; a longer one gets 413.",
+        "Max decompressed size of a body; a larger one gets 413.",
         server.unfolded_bytes_max,
         MIB,
         TIB
     ),
-    size!("ingest.body_bytes_total", "Most bytes of bodies held at once.", server.body_bytes_total, MIB, TIB),
-    duration!("ingest.body_stall", "Longest silence within a body; then 408.", server.body_stall, "1s", "1h"),
+    size!("ingest.body_bytes_total", "Max memory of all bodies.", server.body_bytes_total, MIB, TIB),
+    duration!("ingest.body_stall", "Max pause within a body; then 408.", server.body_stall, "1s", "1h"),
     duration!("ingest.body_grace", "Time before the min speed of a body counts.", server.body_grace, "1s", "1h"),
     size!("ingest.body_rate_min", "Min average speed of a body in bytes a second.", server.body_rate_min, 0, GIB),
-    count!("requests.connections_max", "Most connections held at once.", server.connections_max, 1, 1_000_000),
-    count!("requests.running_max", "Most requests worked on at once.", server.requests_running_max, 1, 100_000),
+    count!("requests.connections_max", "Max open connections.", server.connections_max, 1, 1_000_000),
+    count!("requests.running_max", "Max running requests.", server.requests_running_max, 1, 100_000),
     count!(
         "requests.waiting_max",
-        "Most requests that wait; later ones get 503 at once.",
+        "Max queued requests; more get 503 at once.",
         server.requests_waiting_max,
         0,
         1_000_000
     ),
-    duration!("requests.wait", "Longest wait for a place; then 503.", server.admission_wait, "0s", "10m"),
-    duration!("requests.timeout", "Deadline of a request that names none.", server.timeout_default, "1ms", "1d"),
+    duration!("requests.wait", "Max wait of a queued request; then 503.", server.admission_wait, "0s", "10m"),
+    duration!("requests.timeout", "Default deadline of a request.", server.timeout_default, "1ms", "1d"),
     duration!("requests.timeout_stream", "The same for whole results.", server.timeout_stream, "1ms", "1d"),
-    duration!("requests.timeout_max", "Longest deadline that a request may ask for.", server.timeout_max, "1ms", "7d"),
+    duration!("requests.timeout_max", "Max deadline of a request.", server.timeout_max, "1ms", "7d"),
     size!(
         "requests.query_bytes_total",
-        "Most bytes that questions collect before they can answer (sorts, groups, grids), all together; then 503.",
+        "Max bytes that queries collect before they can answer (sorts, groups, grids), all together; then 503.",
         server.query_bytes_total,
         MIB,
         TIB
     ),
-    duration!("requests.head_timeout", "Longest time for the head of a request.", server.head_timeout, "1s", "1h"),
+    duration!("requests.head_timeout", "Max time for the head of a request.", server.head_timeout, "1s", "1h"),
     duration!(
         "answers.stall",
-        "Longest time that a client may take nothing of its answer.",
+        "Max time that a client may read nothing of its response.",
         server.write_stall,
         "1s",
         "1h"
     ),
-    size!("answers.chunk_bytes", "Aimed size of one piece of an answer.", server.chunk_bytes, KIB, 16 * MIB),
-    count!("answers.chunks_waiting_max", "Pieces that wait for a slow client.", server.chunks_waiting_max, 1, 1_000),
+    size!("answers.chunk_bytes", "Target size of one chunk of a response.", server.chunk_bytes, KIB, 16 * MIB),
+    count!(
+        "answers.chunks_waiting_max",
+        "Max chunks that wait for a slow client.",
+        server.chunks_waiting_max,
+        1,
+        1_000
+    ),
     size!(
         "answers.bytes_total",
-        "Most bytes of answers that wait, all together; where more is needed, clients that do not read are let go.",
+        "Max bytes of responses that wait, all together; beyond it, clients that do not read are disconnected.",
         server.answer_bytes_total,
         MIB,
         TIB
@@ -167,20 +173,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         0,
         GIB
     ),
-    count!("streams.max", "Most streams of events open at once; more get 503.", server.streams_max, 0, 1_000_000),
+    count!("streams.max", "Max open streams of events; more get 503.", server.streams_max, 0, 1_000_000),
     count!(
         "streams.objects_max",
-        "Moving objects that a stream with `when` remembers at least; it looks up others.",
+        "Moving objects that a stream with `when` remembers, at least; it looks up others.",
         server.stream_objects_max,
         1,
         1_000_000
     ),
-    duration!("streams.lifetime", "Longest time that a stream of events lasts.", server.stream_lifetime, "1s", "30d"),
+    duration!("streams.lifetime", "Max lifetime of a stream of events.", server.stream_lifetime, "1s", "30d"),
 ];
 
 pub(super) const PLACES: &[Setting] = &[Setting {
     key: "places.durability",
-    help: "Durability of the collection that the places profile makes: \"local\" or \"ephemeral\".",
+    help: "Durability of the places profile's collection: \"local\" or \"ephemeral\".",
     get: |c| Value::String(durability_name(c.server.places_durability).to_owned()),
     set: |c, v| {
         c.server.places_durability = durability(&text(v)?)?;

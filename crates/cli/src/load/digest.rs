@@ -6,9 +6,9 @@ use twox_hash::XxHash3_128;
 
 /// Names the batches of one input so that the same events get the same names however often they are sent.
 ///
-/// The digest runs over the decoded events, not over the bytes of the file: a load that broke off is
-/// resumed with the same keys, a file mended behind its last good batch keeps the keys of what is in
-/// already, and a pipe, which cannot be read twice, is named as well as a file.
+/// The digest runs over the decoded events, not over the bytes of the file. An interrupted load resumes with the same
+/// keys, a file corrected after its last good batch keeps the keys of its stored batches, and a pipe, which cannot be
+/// read twice, has keys like a file.
 pub struct Digest {
     hash: XxHash3_128,
     ordinal: u64,

@@ -1,4 +1,4 @@
-//! `meridian load`: files and pipes into a collection.
+//! `meridian load`: loads files and pipes into a collection.
 
 mod digest;
 mod progress;
@@ -40,10 +40,10 @@ Examples:
   printf 'time,n\\n2026-01-31 12:00,1\\n' | meridian load sensors - --zone Europe/Paris
   meridian load capitals data/natural-earth/capitals_110m.geojsonl.zst --url http://127.0.0.1:7117
 
-A collection that is not there is made when the first batch of the first input is read, and shown.
-Files are cut into batches that are in whole or not at all; a load that broke off can be run again
-and doubles nothing (for a day). It stops at the first bad line and says what is in, unless
---invalid says otherwise. Compression (gzip, zstd) is seen by content.")]
+A missing collection is created when the first batch of the first input is read, and shown.
+Files are divided into batches, each stored completely or not at all. An interrupted load can be
+repeated without duplicates (for a day). It stops at the first bad line and reports the number of
+events loaded, unless --invalid is given. Compression (gzip, zstd) is detected by content.")]
 pub struct LoadArgs {
     /// Collection to load into
     pub collection: String,
@@ -56,13 +56,13 @@ pub struct LoadArgs {
     /// Schema for a new collection: a JSON Schema file, or a spec such as "name:String,dtg:Date,*geom:Point"
     #[arg(long, value_name = "FILE|SPEC", help_heading = "New collections")]
     pub schema: Option<String>,
-    /// What its events survive: local (kill and power loss) or ephemeral (nothing)
+    /// Durability: local (survives kill and power loss) or ephemeral (survives nothing)
     #[arg(long, default_value = "local", help_heading = "New collections")]
     pub durability: String,
-    /// Field that names the object an event belongs to (a ship, a sensor)
+    /// Field that identifies the object of an event (a ship, a sensor)
     #[arg(long, value_name = "FIELD", help_heading = "New collections")]
     pub object: Option<String>,
-    /// Join consecutive positions of each object, named by this field, to one line
+    /// Join consecutive positions of each object, identified by this field, into one line
     #[arg(long, value_name = "FIELD", conflicts_with_all = ["schema", "object"], help_heading = "New collections")]
     pub track: Option<String>,
     /// Column of the longitude [found by name: lon, lng, long, longitude, x]
@@ -80,19 +80,19 @@ pub struct LoadArgs {
     /// Column of the id [found by name: id]
     #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
     pub id: Option<String>,
-    /// Leave out columns that the collection does not know, instead of refusing them
+    /// Drop columns that the collection does not have, instead of refusing them
     #[arg(long, help_heading = "Columns")]
     pub ignore_unknown: bool,
-    /// Zone of times that carry none: an IANA name such as Europe/Paris, or an offset such as +02:00
+    /// Zone of times without one: an IANA name such as Europe/Paris, or an offset such as +02:00
     #[arg(long, value_name = "ZONE", help_heading = "Values")]
     pub zone: Option<String>,
     /// Unit of times written as whole numbers since 1970: s, ms or us
     #[arg(long, value_name = "UNIT", help_heading = "Values")]
     pub epoch: Option<String>,
-    /// Character between CSV fields, or tab [told from the content]
+    /// Character between CSV fields, or tab [detected from the content]
     #[arg(long, value_name = "CHARACTER", help_heading = "Values")]
     pub delimiter: Option<String>,
-    /// Word that stands for no value in CSV, such as NA; may be repeated
+    /// Word that means no value in CSV, such as NA; may be repeated
     #[arg(long, value_name = "WORD", help_heading = "Values")]
     pub null: Vec<String>,
     /// What to do with invalid events: refuse the input, skip them, or repair polygons and skip the rest
@@ -101,16 +101,16 @@ pub struct LoadArgs {
     /// File for the events that are left out, a JSON object a line: input, line, field, reason, event
     #[arg(long, value_name = "FILE", help_heading = "Invalid events")]
     pub rejects: Option<PathBuf>,
-    /// Leave out heights and measures, which are not kept, instead of refusing events that have them
+    /// Drop heights and measures, which are not stored, instead of refusing events that have them
     #[arg(long, help_heading = "Invalid events")]
     pub drop_z: bool,
-    /// Leave out ids where the collection makes its own, instead of refusing events that have them
+    /// Drop ids if the collection makes its own, instead of refusing events that have them
     #[arg(long, help_heading = "Invalid events")]
     pub drop_ids: bool,
-    /// Load what was loaded before once more, as new events
+    /// Load the same events again, as new events
     #[arg(long)]
     pub again: bool,
-    /// Say nothing but what went wrong
+    /// Print errors only
     #[arg(long, short)]
     pub quiet: bool,
     #[command(flatten)]
@@ -182,7 +182,7 @@ struct Into<'a> {
 }
 
 impl Into<'_> {
-    /// Makes the collection where it is not there.
+    /// Creates the collection if it is missing.
     fn make(&mut self) -> Result<(), Failure> {
         if self.place.schema().is_some() {
             return Ok(());
@@ -211,11 +211,11 @@ impl Into<'_> {
     }
 }
 
-/// Refuses ids that stand twice in a batch before a collection is made for it.
+/// Refuses duplicate ids in a batch before a collection is created for it.
 fn different_ids(batch: &Batch) -> Result<(), Failure> {
     let mut seen = std::collections::HashSet::new();
     let twice = batch.ids().and_then(|ids| ids.iter().flatten().find(|id| !seen.insert(*id)));
-    twice.map_or(Ok(()), |id| Err(Failure::Bad(format!("the id {id:?} stands twice in the input"))))
+    twice.map_or(Ok(()), |id| Err(Failure::Bad(format!("the id {id:?} occurs twice in the input"))))
 }
 
 /// How many events went in, and how many were in already from a load that broke off.
@@ -350,7 +350,7 @@ fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Int
     surplus::tell(&name, &report);
     outcome?;
     if counts.written + counts.before == 0 && report.skipped > 0 {
-        return Err(Failure::Bad(format!("{name}: none of its events could be taken")));
+        return Err(Failure::Bad(format!("{name}: none of its events could be loaded")));
     }
     Ok(counts)
 }
@@ -381,7 +381,7 @@ fn whats_in(counts: Counts) -> String {
     match counts.written + counts.before {
         0 => "nothing of it is in".to_owned(),
         n => format!(
-            "its first {} events are in; when the cause is mended, load it again: what is in is not doubled",
+            "its first {} events are loaded; correct the cause and load it again: loaded events are not duplicated",
             count_text(n)
         ),
     }

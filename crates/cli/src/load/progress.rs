@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a line is written where there is no terminal to draw on.
+/// Interval between lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// Shows one input's progress on standard error.

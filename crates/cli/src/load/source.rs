@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes looked at to tell the format and, of a pipe, to make a schema from.
+/// Bytes read to detect the format and, for a pipe, to derive a schema.
 const SAMPLE_BYTES: usize = 8 << 20;
 
 /// One input, opened.
@@ -54,7 +54,7 @@ impl Source {
         }
         let format =
             format.or_else(|| Format::detect(&name, &sample[..sample.len().min(64 << 10)])).ok_or_else(|| {
-                Failure::Usage(format!("{name}: the format cannot be told from the content: say it with --format"))
+                Failure::Usage(format!("{name}: the format cannot be detected from the content: give it with --format"))
             })?;
         let sample_is_all = sample.len() < SAMPLE_BYTES;
         // What was decompressed has no end to begin from: it is taken into memory, within limits.
@@ -93,12 +93,12 @@ fn is_parquet(path: &Path) -> bool {
     File::open(path).and_then(|mut f| f.read_exact(&mut first)).is_ok() && &first == b"PAR1"
 }
 
-/// The sentence of a reading error: its first mistake.
+/// The sentence of a reading error: its first error.
 pub fn reason(error: &ReadError) -> String {
     error.first().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// The sentence of an input error; a mistake in the data travels inside it.
+/// The sentence of an input error, which may wrap an error in the data.
 pub fn explain(error: io::Error) -> String {
     match error.downcast::<meridian_model::Invalid>() {
         Ok(mistake) => mistake.to_string(),

@@ -74,7 +74,7 @@ pub fn apply(args: &LoadArgs, options: &mut ReadOptions) {
     }
 }
 
-/// Which option lets an input pass that was refused for this mistake.
+/// The option that accepts an input refused for this error.
 pub fn hint(error: &ReadError) -> &'static str {
     match error.first() {
         Some(Invalid { not_kept: true, detail, .. }) if detail.contains("height") => {
@@ -105,13 +105,13 @@ pub fn tell(input: &str, report: &Report) {
         listed(&report.skipped_first, report.skipped);
     }
     if report.mended > 0 {
-        eprintln!("{input}: {} mended:", events(report.mended));
+        eprintln!("{input}: {} repaired:", events(report.mended));
         listed(&report.mended_first, report.mended);
     }
     if report.heights_dropped > 0 {
-        eprintln!("{input}: {} taken without heights or measures", events(report.heights_dropped));
+        eprintln!("{input}: {} loaded without heights or measures", events(report.heights_dropped));
     }
     if report.ids_dropped > 0 {
-        eprintln!("{input}: {} taken without ids", events(report.ids_dropped));
+        eprintln!("{input}: {} loaded without ids", events(report.ids_dropped));
     }
 }

@@ -129,7 +129,9 @@ impl Ipc {
                 }
                 // Not taken because a length claimed by a hostile stream would be allocated unseen.
                 Err(error) if error.to_string().contains("decompression requires") => {
-                    return Err(Fault::stop(Invalid::new("compressed Arrow batches are not taken: write them plain")));
+                    return Err(Fault::stop(Invalid::new(
+                        "compressed Arrow batches are not supported: write them uncompressed",
+                    )));
                 }
                 Err(error) => return Err(damaged("Arrow", &error)),
             }

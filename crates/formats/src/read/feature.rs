@@ -125,7 +125,7 @@ impl FeatureSetter {
         let mut first = true;
         let mut guess = 0;
         while let Some(key) = json.key(&mut first)? {
-            let twice = || Err(Invalid::field(shorten(&key), "two keys of the object stand for this"));
+            let twice = || Err(Invalid::field(shorten(&key), "two keys of the object mean this"));
             match self.roles.of(&key, guess)? {
                 Role::Field(field) => {
                     self.set_field(field, &mut json, builder)?;
@@ -179,7 +179,10 @@ impl FeatureSetter {
     fn give_id(&mut self, id: &str, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         let Some(field) = self.ids_into else { return self.survey.id(id, builder) };
         if std::mem::replace(&mut self.seen[field], self.event) == self.event {
-            return Err(Invalid::field(FEATURE_ID, "the event has this property beside an id, which it takes"));
+            return Err(Invalid::field(
+                FEATURE_ID,
+                "the event has this property and also an id, which is stored in it",
+            ));
         }
         builder.set_text(field, id)
     }
@@ -222,7 +225,7 @@ impl FeatureSetter {
 
     fn set_field(&mut self, field: usize, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         if std::mem::replace(&mut self.seen[field], self.event) == self.event {
-            return Err(Invalid::field(&self.roles.schema().fields[field].name, "the key stands twice in one object"));
+            return Err(Invalid::field(&self.roles.schema().fields[field].name, "the key occurs twice in one object"));
         }
         set_json(builder, field, json, self.roles.options())
     }
@@ -248,5 +251,5 @@ pub(crate) fn check_crs(json: &mut Json<'_>, crs: Crs) -> Result<(), Invalid> {
     }
     let shown: String = text.trim().chars().take(200).collect();
     let expected = if crs == Crs::Crs84 { "longitude and latitude (CRS84)" } else { crs.curie() };
-    Err(Invalid::field("crs", format!("the reference system {shown} is not taken: expected {expected}")))
+    Err(Invalid::field("crs", format!("the reference system {shown} is not supported: expected {expected}")))
 }

@@ -1,7 +1,7 @@
-//! `meridian search --follow`: what is new for a question, as it comes, until Ctrl-C.
+//! `meridian search --follow`: prints new results of a question as they arrive, until Ctrl-C.
 //!
-//! One thread reads packets and makes broken connections again, one waits for signals; what either hears goes through one short
-//! queue to this one, which prints it.
+//! One thread reads packets and reopens broken connections, one waits for signals. Both send events through a short queue to
+//! this thread, which prints them.
 
 use super::interrupt::at_interrupt;
 use super::packets::{Packets, StreamEvent};
@@ -17,24 +17,24 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// How a saved search is followed.
 #[derive(Args, Debug, Clone, Default)]
 pub struct FollowArgs {
-    /// Print what is new from now on, as it comes, until Ctrl-C
+    /// Print new results from now on, as they arrive, until Ctrl-C
     #[arg(long, help_heading = "Following")]
     pub follow: bool,
-    /// Save the question under this name, to stay; without a question, follow the saved search of this name or id
+    /// Save the question permanently under this name; without a question, follow the saved search of this name or id
     #[arg(long, value_name = "NAME", requires = "follow", help_heading = "Following")]
     pub name: Option<String>,
-    /// Ask outside sources as well, again at this interval, such as 5m
+    /// Also poll outside sources at this interval, such as 5m
     #[arg(long, value_name = "DURATION", requires = "follow", help_heading = "Following")]
     pub poll: Option<String>,
-    /// What is told of moving objects: some of enter,inside,exit
+    /// Transitions of moving objects to report: some of enter,inside,exit
     #[arg(long, value_name = "WHEN", requires = "follow", value_delimiter = ',', help_heading = "Following")]
     pub when: Vec<String>,
-    /// Go on after the packet of this number [default: from the oldest that the server keeps]
+    /// Resume after the packet of this number [default: from the oldest that the server keeps]
     #[arg(long, value_name = "NUMBER", requires = "follow", help_heading = "Following")]
     pub after: Option<u64>,
 }
 
-/// What there is to do next.
+/// The next event to handle.
 enum FollowEvent {
     Stream(StreamEvent),
     Failed(Failure),
@@ -42,12 +42,12 @@ enum FollowEvent {
     Stop,
 }
 
-/// How far it came.
+/// The progress so far.
 #[derive(Default)]
 struct Progress {
     /// Number of the last packet.
     last: Option<u64>,
-    /// Whether something did not come, as was said then.
+    /// Whether something was lost, which has been reported.
     lacks: bool,
     /// Whether the saved search was deleted.
     deleted: bool,
@@ -81,14 +81,14 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
     let outcome = follow(&events, &mut progress, &mut show);
     show.end();
     let outcome = outcome.and(match progress.lacks {
-        true => Err(Failure::Bad("this may not be all: what did not come is told above".to_owned())),
+        true => Err(Failure::Bad("this may not be all: the losses are listed above".to_owned())),
         false => Ok(()),
     });
     eprintln!("{}: {}", show.count(), farewell(&server, &saved, &progress));
     outcome
 }
 
-/// Hands on what comes of the stream, until it fails or the reader is gone.
+/// Forwards the events of the stream, until it fails or the receiver is gone.
 fn read(server: &Server, id: &str, after: Option<u64>, send: &SyncSender<FollowEvent>) {
     let path = ["saved-searches", id, "packets"];
     let mut packets = Packets::of_saved(server, &path, after);
@@ -106,13 +106,13 @@ fn read(server: &Server, id: &str, after: Option<u64>, send: &SyncSender<FollowE
     }
 }
 
-/// Prints what comes until the user, the saved search or the reader of the output ends it.
+/// Prints packets until the user, the saved search or the reader of the output ends it.
 fn follow(events: &Receiver<FollowEvent>, progress: &mut Progress, show: &mut Show) -> Result<(), Failure> {
     while !show.reader_has_gone() {
         let packet = match events.recv() {
             Ok(FollowEvent::Stream(StreamEvent::Packet(packet))) => packet,
             Ok(FollowEvent::Stream(StreamEvent::Broke(why))) => {
-                show.say(&format!("the connection broke ({why}): it is made again"));
+                show.say(&format!("the connection broke ({why}): reconnecting"));
                 continue;
             }
             Ok(FollowEvent::Stream(StreamEvent::Mended)) => {
@@ -122,7 +122,7 @@ fn follow(events: &Receiver<FollowEvent>, progress: &mut Progress, show: &mut Sh
             Ok(FollowEvent::Stream(StreamEvent::Gap { due, first })) => {
                 progress.lacks = true;
                 show.say(&format!(
-                    "packet {due} is kept no longer: it goes on with {first}, and what was between, if anything, is lost"
+                    "packet {due} is no longer kept: it resumes with {first}; packets in between, if any, are lost"
                 ));
                 continue;
             }
@@ -143,8 +143,8 @@ fn follow(events: &Receiver<FollowEvent>, progress: &mut Progress, show: &mut Sh
     Ok(())
 }
 
-/// Says how a provider stands where it does not give all; whether something is lost by that. What a poll of an outside provider did
-/// not give, the next one may; an event that this server did not look at does not come again.
+/// Reports a provider whose results are incomplete; returns whether something is lost. The next poll of an outside provider
+/// may still find it; an event that this server did not process is not sent again.
 fn report_state(packet: &Value, show: &Show) -> bool {
     let text = |name: &str| packet[name].as_str().unwrap_or_default();
     let (provider, state) = (text("provider"), text("state"));

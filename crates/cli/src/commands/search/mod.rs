@@ -1,7 +1,7 @@
-//! `meridian search`: asks a running server's sources, and shows results as they arrive.
+//! `meridian search`: searches the sources of a running server, and shows results as they arrive.
 //!
-//! `question.rs` is what is asked, `packets.rs` the stream of answers, over broken connections as well, `show.rs` what a person
-//! or a script sees of them; `follow.rs` follows a saved search, `saved.rs` makes or finds it.
+//! `question.rs` has the question, `packets.rs` the stream of packets with reconnects, `show.rs` the output for people and
+//! scripts; `follow.rs` follows a saved search, `saved.rs` creates or finds it.
 
 mod follow;
 mod interrupt;
@@ -20,10 +20,10 @@ use question::QuestionArgs;
 use serde_json::Value;
 use show::Show;
 
-/// Server that is asked where none is named.
+/// The default server.
 const SERVER: &str = "http://127.0.0.1:7117";
 
-/// Ask many sources at once: this server's collections and those that it is allowed to ask outside
+/// Search many sources at once: the server's collections and the outside sources that it may ask
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -32,21 +32,21 @@ Examples:
   meridian search --near 121.9,24.7 --radius 200000 --format ndjson > found.ndjson
   meridian search flood --polygon '4,45 5,45 5,46'
   meridian search flood --keep floods --keep-hours 48
-  meridian search flood --follow                   what is new from now on, as it comes
-  meridian search flood --follow --name floods     the same, and the saved search stays
-  meridian search --follow --name floods           one that is there, by its name or id
+  meridian search flood --follow                   new results from now on, as they arrive
+  meridian search flood --follow --name floods     the same, and the saved search is kept
+    meridian search --follow --name floods           an existing one, by its name or id
 
 Words must all be in the text; \"a phrase\", OR, NOT or -word and parentheses work. Results are
-printed as they arrive, one a line; what each source gave is said at the end, on standard error.
+printed as they arrive, one a line; a summary of each source follows at the end, on standard error.
 Ctrl-C ends the search on the server as well.
 
-Exit code 0: all sources that were asked gave all that they have; 1: some did not; 2: the question
+Exit code 0: all sources asked gave complete results; 1: some did not; 2: the question
 is wrong; 3: no server.
 
-With --follow the question becomes a saved search of the server: what is printed is what comes
-in after it. A connection that breaks is made again, and nothing is lost or repeated by that. Ctrl-C
-ends it: exit code 0, or 1 where something may have been lost, as is told on standard error. The saved
-search is deleted in the end, unless it has a --name.")]
+With --follow the question becomes a saved search of the server, and later results are printed.
+A broken connection is reopened without loss or repetition. Ctrl-C ends it: exit code 0, or 1
+if something may have been lost, which standard error reports. The saved search is then deleted,
+unless it has a --name.")]
 pub struct SearchArgs {
     #[command(flatten)]
     pub question: QuestionArgs,

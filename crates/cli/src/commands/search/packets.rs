@@ -88,7 +88,7 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// Makes the connection; what is to be told of that, if anything.
+    /// Connects; returns the event to report, if any.
     fn connect(&mut self) -> Result<Option<StreamEvent>, Failure> {
         loop {
             if let Some((_, tries)) = &mut self.broken {

@@ -1,4 +1,4 @@
-//! What is asked, as options; the server checks what only it can know.
+//! The question, as options; the server checks the rest.
 
 use crate::args::numbers;
 use crate::failure::Failure;
@@ -6,12 +6,12 @@ use crate::units;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-/// The members of a question, as `docs/searches.md` has them.
+/// The members of a question, see `docs/searches.md`.
 #[derive(Args, Debug, Clone, Default)]
 pub struct QuestionArgs {
-    /// What must be in the text
+    /// Words that must be in the text
     pub query: Option<String>,
-    /// Ask this source, and others that are named so [default: all that are on]; `meridian` is this server's collections
+    /// Source to ask; may be repeated [default: all enabled ones]; `meridian` means the server's collections
     #[arg(long = "provider", value_name = "NAME")]
     pub providers: Vec<String>,
     /// Around this position: longitude,latitude
@@ -29,7 +29,7 @@ pub struct QuestionArgs {
     /// Around a place by its name or postal code, such as "Lyon, FR"
     #[arg(long, value_name = "PLACE")]
     pub address: Option<String>,
-    /// Only what this author wrote, by the source's name
+    /// Only results of this author, by the name that the source uses
     #[arg(long, value_name = "NAME")]
     pub author: Option<String>,
     /// Not before this instant (RFC 3339) or date
@@ -41,19 +41,19 @@ pub struct QuestionArgs {
     /// Only results with images, or with videos
     #[arg(long, value_name = "KIND")]
     pub media: Option<String>,
-    /// Only results in this language, in two letters (ISO 639-1); `any` leaves none out but tells the language of each
+    /// Only results in this language, in two letters (ISO 639-1); `any` excludes none, but detects the language of each
     #[arg(long, value_name = "CODE")]
     pub language: Option<String>,
-    /// Most results of each source [default: 100]
+    /// Max results of each source [default: 100]
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
     /// Time for the whole search, such as 5s [default: 20s]
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
-    /// Keep the results in this collection, made where it is not there
+    /// Keep the results in this collection, which is created if missing
     #[arg(long, value_name = "COLLECTION")]
     pub keep: Option<String>,
-    /// For so many hours, which a collection that is there must have said too [default: 24, or as the collection has it]
+    /// Hours to keep them, which must match an existing collection [default: 24, or the collection's]
     #[arg(long, value_name = "HOURS", requires = "keep")]
     pub keep_hours: Option<u64>,
 }
@@ -107,7 +107,7 @@ impl QuestionArgs {
     }
 }
 
-/// A GeoJSON Polygon with these corners; it closes by itself.
+/// A GeoJSON Polygon with these corners, closed if necessary.
 fn polygon(corners: &str) -> Result<Value, Failure> {
     let shape = "corners with spaces between, such as \"4,45 5,45 5,46\"";
     let one = |corner: &str| numbers("--polygon", corner, &[2], shape);

@@ -6,7 +6,7 @@ use crate::http::Server;
 use crate::units;
 use serde_json::{Map, Value, json};
 
-/// Saved searches on a page, while one is looked for by its name.
+/// Saved searches a page, in a search by name.
 const PAGE: usize = 10_000;
 /// Longest part of a question in the name of a saved search that is made for the time being, in bytes.
 const QUESTION_BYTES_MAX: usize = 120;
@@ -97,7 +97,7 @@ impl Saved {
     }
 }
 
-/// The saved search of this id or name; `None` where there is none.
+/// The saved search of this id or name, if any.
 fn find(server: &Server, name: &str) -> Result<Option<Value>, Failure> {
     if name.len() == 32
         && name.bytes().all(|b| b.is_ascii_hexdigit())
