@@ -57,6 +57,8 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
     let mut whole = None;
     if let Some(length) = length {
         budget = length as usize;
+        // The whole body is reserved before its first byte is read. A body that does not fit is refused before it was
+        // sent in vain, and two half-read bodies cannot wait for each other's memory.
         held.push(reserve(state, budget)?);
     }
     let begun = Instant::now();
@@ -73,6 +75,7 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
             whole = Some(data);
             continue;
         }
+        // A chunked body declares no length, so it is counted as it arrives.
         if bytes.len() + data.len() > limit {
             drain(&mut body).await;
             return Err(too_large(limit));
@@ -82,9 +85,12 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
             held.push(reserve(state, more)?);
             budget += more;
         }
+        // Exactly: the usual doubling would allocate memory that no share covers.
         bytes.reserve_exact(budget - bytes.len());
         bytes.extend_from_slice(&data);
         let taken = begun.elapsed();
+        // The stall limit alone is not enough: a client that sends one byte at a time never stalls, and would hold its
+        // share of memory for as long as it likes.
         let min_bytes = state.config.body_rate_min as f64 * taken.as_secs_f64();
         if taken > state.config.body_grace && (bytes.len() as f64) < min_bytes {
             return Err(too_slow(&format!(

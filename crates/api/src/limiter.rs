@@ -67,6 +67,8 @@ impl Limiter {
         if let Some(permit) = self.try_admit() {
             return Ok(permit);
         }
+        // The queue is short on purpose: a request that waits for long is given up by its client, and would then run
+        // for nobody.
         let Some(_slot) = QueueSlot::take(&self.0.waiting, self.0.waiting_max) else {
             return Err(self.refuse("the queue is full"));
         };
@@ -134,6 +136,7 @@ struct QueueSlot<'a>(&'a AtomicUsize);
 impl<'a> QueueSlot<'a> {
     fn take(count: &'a AtomicUsize, max: usize) -> Option<QueueSlot<'a>> {
         count
+            // One atomic step: with a check and an increment apart, a burst of requests would overfill the queue.
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < max).then_some(n + 1))
             .ok()
             .map(|_| QueueSlot(count))

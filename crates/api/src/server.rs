@@ -34,6 +34,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
     let entry = Arc::new(Entry::new(state.clone(), listener.local_addr()?)?);
+    // Before the first connection, so that no write is acknowledged while nothing evaluates it.
     state.saved.run()?;
     let (stop, stopping) = watch::channel(false);
     let mut connections = JoinSet::new();
@@ -55,6 +56,8 @@ pub async fn serve(
         };
         if connections.len() >= state.config.connections_max {
             state.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
+            // `try_write` never waits: the accept loop must not depend on a client that is refused. A new socket's
+            // buffer takes these few bytes.
             let _ = stream.try_write(TOO_MANY_CONNECTIONS);
             continue;
         }
@@ -62,12 +65,15 @@ pub async fn serve(
         let _ = stream.set_nodelay(true);
         connections.spawn(connection(stream, peer, entry.clone(), stopping.clone()));
     }
+    // First of all, so that a client that connects from now on is refused at once and can try another server,
+    // instead of waiting in the backlog of one that stops.
     drop(listener);
     state.stopping.store(true, Ordering::Relaxed);
     // Ends what would not end by itself: the readers get a last message, and so their connections close.
     state.searches.stop_all();
     state.saved.close();
     state.live.close();
+    // Idle keep-alive connections close now; the others close after the response in progress.
     let _ = stop.send(true);
     let finished = async {
         while connections.join_next().await.is_some() {}
@@ -78,6 +84,7 @@ pub async fn serve(
     };
     if tokio::time::timeout(state.config.shutdown_grace, finished).await.is_err() {
         tracing::warn!(connections = connections.len(), "requests still running after the grace period are aborted");
+        // Aborting drops the response bodies, which cancels their queries: no thread stays busy with one.
         connections.shutdown().await;
     }
     // The last acknowledged writes are checked against the saved searches, and packets not read yet are stored.

@@ -166,6 +166,7 @@ impl Wire {
         if self.refusal.is_some() {
             return true;
         }
+        // An exchange has begun or ended since the last flush, so these bytes may belong to a response of ours.
         if self.exchanges.now() != self.flushed {
             return false;
         }
@@ -222,6 +223,8 @@ impl AsyncRead for Wire {
 impl AsyncWrite for Wire {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.replaces(bytes) {
+            // Reported as written, so that the library goes on to flush and shut down, where the problem document is
+            // sent instead.
             return Poll::Ready(Ok(bytes.len()));
         }
         let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
@@ -261,6 +264,7 @@ impl AsyncWrite for Wire {
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
         }
         if let Some(refusal) = &mut self.refusal {
+            // Shut once only: a second call after the end was sent may fail, and the lingering is polled many times.
             refusal.shut = true;
             ready!(self.poll_linger(cx));
         }

@@ -99,7 +99,11 @@ impl Guard {
             return Ok(());
         }
         let listed = |origin: &HeaderValue| self.origins.iter().any(|ours| ours.is(origin.as_bytes()));
+        // Without the browser's statement, `Origin` is compared with the host that the request names: `admit` has
+        // checked that host before.
         let ours = |origin: &HeaderValue| listed(origin) || !stated && origins::is_of_host(origin.as_bytes(), host);
+        // Every value has to pass: a proxy may merge or repeat headers, and the first value is not more reliable than
+        // the last.
         if origins.peek().is_some() && origins.all(ours) {
             return Ok(());
         }

@@ -45,10 +45,12 @@ pub async fn post(
     let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
     let key = idempotency_key(&context.headers)?;
+    // Received before a permit is asked for: a slow sender would hold it for as long as it takes to send.
     let received = body::receive(&state, &context.headers, body).await?;
     let format = format_of(&context.headers)?;
     let intake = Intake::of(&context.headers, format)?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
+    // Also before the permit, so that writes that wait for a full buffer do not keep queries from running.
     room::wait(&*collection, deadline).await?;
     let run = context.lease.run(&state, deadline).await?;
     let refuse = |e: WriteError| errors::write_problem(&*collection, e);

@@ -143,9 +143,12 @@ impl Follower {
                 }
                 continue;
             }
+            // Only a stream that has caught up delays its read. One that is behind reads at full speed.
             if let Some(at) = follower.caught_up_at.filter(|_| follower.changes.is_none()) {
                 tokio::time::sleep_until(at + BATCH_DELAY).await;
             }
+            // A permit for each read and none while idle, so that thousands of quiet streams leave the permits to
+            // queries.
             let Ok(permit) = follower.state.limiter.readmit(Instant::now() + PERMIT_WAIT).await else { continue };
             let read = tokio::task::spawn_blocking(move || {
                 let read = follower.read();
@@ -196,6 +199,7 @@ impl Follower {
                 return Ok(Some(Update::Missing(problem.to_string())));
             }
             let Some((batch, seqs)) = changes.read().map_err(errors::store_problem)? else {
+                // Not the last event read: writes without an event, such as deletions, also move the position.
                 self.at = changes.upto();
                 self.caught_up_at = Some(Instant::now());
                 return Ok(None);
@@ -218,6 +222,8 @@ impl Follower {
                 }
             };
             let sent = self.write(&batch, &seqs, &selected)?;
+            // Also past events that did not match: otherwise a stream with a narrow filter would read the same events
+            // again after each reconnect.
             self.at = seqs.last().copied().unwrap_or(self.at);
             if !sent.is_empty() {
                 self.state.live.sent.fetch_add(sent.len() as u64, Ordering::Relaxed);

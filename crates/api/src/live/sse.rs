@@ -62,6 +62,7 @@ async fn run(mut follower: Follower, send: mpsc::Sender<Bytes>, last: Arc<Mutex<
         }
         tokio::select! {
             (back, read) = follower.next() => (follower, update) = (back, read),
+            // A client that disconnects while nothing is written would otherwise be noticed only at the next keep-alive.
             () = send.closed() => return,
         }
     }

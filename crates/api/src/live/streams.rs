@@ -38,6 +38,7 @@ impl EventStreams {
 
     /// A slot, if one is free.
     pub(super) fn enter(&self, state: &AppState) -> Option<StreamSlot> {
+        // Counted before the stream subscribes: the store publishes nothing while `listens` finds this count at zero.
         let more = |open: usize| (open < state.config.streams_max).then_some(open + 1);
         self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| StreamSlot(state.clone()))
     }
@@ -60,6 +61,7 @@ impl EventStreams {
 
     /// Ends all streams. Their clients are sent the position to resume after.
     pub fn close(&self) {
+        // Before the notification: a stream that wakes up for it must find the flag set, or it would wait again.
         self.closed.store(true, Ordering::Release);
         self.notifiers.lock().values().for_each(|notifier| notifier.send_replace(()));
     }
@@ -76,6 +78,8 @@ impl Subscriber for EventStreams {
     }
 
     fn notify(&self, written: WrittenBatch) {
+        // A `watch` channel holds one value, so a burst of writes is one wakeup and no queue can overflow, however
+        // slow a stream is.
         if let Some(notifier) = self.notifiers.lock().get(&written.collection) {
             notifier.send_replace(());
         }

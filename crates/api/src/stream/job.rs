@@ -106,12 +106,15 @@ impl Job {
             let parked = Parked::enter(&self.state);
             let ready = wait(&self.state, self.sink.pipe(), self.deadline).await;
             drop(parked);
+            // A parked query queues behind new requests. Otherwise many slow clients that wake together would starve
+            // them.
             let permit = match ready {
                 Ok(()) => limiter.readmit(self.deadline).await,
                 Err(problem) => Err(problem),
             };
             match permit {
                 Ok(permit) => {
+                    // Before the run, which reserves memory for its chunks out of the same budget.
                     self.sink.pipe().unpark();
                     tokio::task::spawn_blocking(move || self.run(permit));
                 }
@@ -157,6 +160,8 @@ async fn wait(state: &AppState, pipe: &Pipe, deadline: Instant) -> Result<()> {
     if stalled < deadline {
         state.readers.count_slow();
     }
+    // Frees the chunks now. The connection's task notices only at its next write, which a client that does not
+    // read delays.
     pipe.cut();
     Err(Problem::new(Kind::DeadlineExceeded, slow))
 }
@@ -183,6 +188,7 @@ impl BlockingWait {
     pub(super) fn for_room(&mut self, state: &AppState, pipe: &Arc<Pipe>) -> Result<()> {
         let Some(permit) = self.permit.take() else { return Err(Problem::internal("a wait without a permit")) };
         let limiter = permit.release();
+        // A thread is cheap to hold, a permit is not: it stands for a processor, which a waiting thread does not use.
         let parked = Parked::enter(state);
         self.runtime.block_on(wait(state, pipe, self.deadline))?;
         drop(parked);

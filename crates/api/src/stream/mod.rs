@@ -65,6 +65,8 @@ pub async fn run<T: Send + 'static>(run: Run, work: impl FnOnce(&Control) -> Res
     let guard = CancelOnDrop(control.cancel_flag().clone());
     let outcome = tokio::task::spawn_blocking(move || {
         let outcome = work(&control);
+        // Returned by the thread, not by the task that waits: the task may be dropped earlier, and a query that still
+        // computes must keep its permit, or more threads would run than there are permits.
         drop(permit);
         outcome
     })
@@ -116,6 +118,8 @@ fn connect(state: &AppState, control: &Control) -> (Arc<Pipe>, Reader) {
 
 async fn respond(state: &AppState, pipe: &Arc<Pipe>, reader: Reader) -> Result<Response> {
     let headers = reader.head().await?;
+    // A response that fits into one chunk is already complete. It goes out with its length, and needs no place in
+    // the registry, because there is nothing to evict.
     let body = match reader.take_complete() {
         Some(data) => Body::from(data),
         None => Body::new(reader.registered(Readers::register(state, pipe))),

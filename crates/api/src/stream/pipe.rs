@@ -89,6 +89,7 @@ impl Pipe {
         last: bool,
     ) -> Result<(), ReaderGone> {
         let mut state = self.state.lock();
+        // A cut pipe takes nothing more: bytes put in after the cut would use the memory that the cut has freed.
         if state.reader_gone || !matches!(state.end, End::Open) {
             return Err(ReaderGone);
         }
@@ -118,6 +119,8 @@ impl Pipe {
     /// Ends the response with an error. Returns the problem where it is too late to send it to the client.
     pub(super) fn fail(&self, problem: Problem) -> Option<Problem> {
         let mut state = self.state.lock();
+        // Once the writer has put a head in, the reader may send it at any time: a problem can no longer replace the
+        // response.
         let unsent = if !matches!(state.end, End::Open) || state.begun || state.head.is_some() {
             if matches!(state.end, End::Open) {
                 state.end = End::Broken;
@@ -144,6 +147,7 @@ impl Pipe {
     /// Frees all bytes at once and breaks the transfer off; `false` if there was nothing to free.
     pub(super) fn cut(&self) -> bool {
         let mut state = self.state.lock();
+        // A refusal holds no memory and is still to be sent: cutting it would lose the reason.
         if state.chunks.is_empty() && state.parked.is_none() || matches!(state.end, End::Refused(_)) {
             return false;
         }

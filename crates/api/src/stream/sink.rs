@@ -76,9 +76,12 @@ impl Sink {
         if let Some(wait) = &mut self.wait
             && self.pipe.is_full()
         {
+            // Only work that cannot be interrupted waits here. A query that runs in steps is parked between two of them.
             wait.for_room(&self.state, &self.pipe)?;
         }
         self.sent = true;
+        // Reserved before the pipe is locked: a reservation may sleep, and may lock other pipes to evict their
+        // readers.
         let chunks = charged(&self.state, buffer)?;
         self.pipe.put(self.head.take(), chunks.into_iter(), last).map_err(|ReaderGone| disconnected())
     }
