@@ -95,6 +95,7 @@ impl Texts {
             Texts::View(a) => a.is_valid(at).then(|| a.value(at)),
             Texts::Dictionary { keys, texts } => {
                 let key = keys.is_valid(at).then(|| keys.value(at))?;
+                // A dictionary from outside is not validated here: a key beyond it is a null, not a panic.
                 texts.get(usize::try_from(key).ok().filter(|&key| key < texts.len())?)
             }
         }
@@ -125,6 +126,8 @@ impl Times {
     pub(crate) fn get(&self, at: usize) -> Option<Result<i64, Invalid>> {
         self.values.is_valid(at).then(|| {
             let micros = i128::from(self.values.value(at)) * 1_000_000;
+            // Rounded down, also before 1970: truncation would move those instants towards the epoch. In 128 bits, as
+            // seconds times a million may exceed 64.
             let micros = micros.div_euclid(self.per_second);
             let micros = i64::try_from(micros).unwrap_or(i64::MAX);
             meridian_model::time::in_range(micros, &"of this value")
@@ -215,6 +218,7 @@ impl Column {
             DataType::Float32 => Column::Float(array.as_primitive::<Float32Type>().unary(f64::from)),
             DataType::Float64 => Column::Float(array.as_primitive::<Float64Type>().clone()),
             DataType::Decimal128(_, scale) => {
+                // Divided, not multiplied by the inverse: 10^-n is not exact in binary.
                 let unit = 10f64.powi(i32::from(*scale));
                 Column::Float(array.as_primitive::<Decimal128Type>().unary(|n| n as f64 / unit))
             }
@@ -244,6 +248,7 @@ impl Column {
                 let pairs = array.as_fixed_size_list();
                 let values = pairs.values().as_primitive_opt::<Float64Type>().ok_or_else(strange)?;
                 let width = *width as usize;
+                // A slice of an array shares the values of the whole, so its first pair need not be at 0.
                 let first = pairs.value_offset(0) as usize;
                 let every = |from: usize| -> Float64Array {
                     (0..pairs.len()).map(|i| values.value(first + i * width + from)).collect::<Vec<_>>().into()

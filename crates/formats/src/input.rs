@@ -76,6 +76,7 @@ impl Input {
             return Ok(false);
         }
         if self.start > 0 && (self.start == self.end || self.buffer.len() - self.end < self.chunk) {
+            // Moved only when the free space is short, so that each byte is copied rarely however small the reads are.
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
@@ -83,6 +84,7 @@ impl Input {
         if self.buffer.len() - self.end < self.chunk {
             self.buffer.resize((self.buffer.len() * 2).max(self.end + self.chunk), 0);
         }
+        // Small at first, as most requests are one event; a large input reaches full chunks within a few reads.
         self.chunk = (self.chunk * 2).min(CHUNK);
         // The first fill waits for three bytes, so that a byte order mark is seen whole.
         let wanted = if self.begun { 1 } else { 3 };
@@ -137,8 +139,11 @@ impl Input {
                     self.start += end;
                     return Ok(Some((range, false)));
                 }
+                // The search goes on where it stopped. Starting over at each fill would be quadratic in the length of a
+                // record.
                 Find::More(next) => from = next,
             }
+            // Before the fill: an input without any line end must not fill the memory.
             if self.available().len() > self.record_bytes {
                 return Err(self.too_long(line));
             }

@@ -88,6 +88,7 @@ impl<'a> Json<'a> {
         if self.peek() != Some(byte) {
             return Err(self.wrong(name));
         }
+        // `skip` recurses once for each level: without a limit, a few kilobytes of brackets would overflow the stack.
         if self.depth == DEPTH_MAX {
             return Err(Invalid::new(format!("JSON nested deeper than {DEPTH_MAX} levels is not supported")));
         }
@@ -166,6 +167,7 @@ impl<'a> Json<'a> {
                     self.at = end + 1;
                     return Ok(Cow::Borrowed(&self.text[from..end]));
                 }
+                // Most strings have no escape, and are borrowed from the text without a copy.
                 Some(b'\\') => return self.string_with_escapes(from, end),
                 Some(0..=0x1f) => {
                     self.at = end;
@@ -228,6 +230,8 @@ impl<'a> Json<'a> {
                     // Not a surrogate, so it is a character.
                     return Ok(char::from_u32(high).unwrap_or('\u{fffd}'));
                 }
+                // A character beyond 16 bits is written as two escapes. Half of a pair is no character, and Rust text
+                // cannot hold it.
                 if high < 0xdc00 && self.bytes().get(self.at + 6..self.at + 8) == Some(b"\\u") {
                     let low = self.hex(self.at + 8)?;
                     if (0xdc00..0xe000).contains(&low) {
@@ -265,6 +269,7 @@ impl<'a> Json<'a> {
         let mut end = from + usize::from(bytes.get(from) == Some(&b'-'));
         let whole = end;
         end = digits(end);
+        // JSON allows no leading zeros. Other readers take them as octal, so the number would be ambiguous.
         if end == whole || (bytes[whole] == b'0' && end > whole + 1) {
             return Err(self.wrong("a number"));
         }
@@ -292,6 +297,8 @@ impl<'a> Json<'a> {
             return Ok(if n == 0 && text.len() > 1 { Number::Float(-0.0) } else { Number::Int(n) });
         }
         match text.parse::<f64>() {
+            // `parse` turns an overflow into infinity, which no column may hold: sums and ranges would be lost for a
+            // whole node.
             Ok(x) if x.is_finite() => {
                 self.at = end;
                 Ok(Number::Float(x))

@@ -119,6 +119,8 @@ impl Rows {
             })?;
             let Some((mut row, _)) = found else { return Ok(false) };
             let bytes = self.input.bytes(row.clone());
+            // A quoted field may hold line ends, so a row counts all of its lines. Errors then name the line that an
+            // editor shows.
             self.next_line += match bytes.last() {
                 Some(b'\n') => memchr::memchr_iter(b'\n', bytes).count() as u64,
                 _ => 1,
@@ -143,6 +145,7 @@ impl Rows {
         let bytes = self.input.bytes(self.row.clone());
         let text = utf8(bytes)?;
         let base = self.row.start;
+        // The common row has no quotes: its fields are split by a vectorised search, and nothing is copied.
         if !self.quotes || memchr::memchr(b'"', bytes).is_none() {
             let mut from = 0;
             let ends = memchr::memchr_iter(self.delimiter, bytes).chain([bytes.len()]);
@@ -185,6 +188,7 @@ fn quoted_field(text: &str, from: usize, base: usize, scratch: &mut String) -> R
         let Some(quote) = memchr::memchr(b'"', &bytes[at..]).map(|i| at + i) else {
             return Err("the quote is not closed: was the row cut off?");
         };
+        // A doubled quote is one quote (RFC 4180). Only a field that has one is rewritten into the scratch text.
         if bytes.get(quote + 1) == Some(&b'"') {
             scratch.push_str(&text[plain..=quote]);
             at = quote + 2;
@@ -257,6 +261,7 @@ fn sniff(header: &[u8]) -> u8 {
         let count = header
             .iter()
             .filter(|&&b| {
+                // A quoted column name may contain the delimiter of another dialect.
                 in_quotes ^= b == b'"';
                 b == delimiter && !in_quotes
             })

@@ -134,6 +134,7 @@ impl Survey {
     /// As [`Survey::polygon`], of a polygon among several, which may be left out where that mends the whole.
     pub(crate) fn part(&mut self, rings: Vec<Vec<Coord<f64>>>) -> Result<Option<Polygon<f64>>, Invalid> {
         match self.polygon(rings) {
+            // Only in a multipolygon: without the part the rest is still a geometry, whereas a polygon would be gone.
             Err(_) if self.mend => {
                 self.noted.add(Noted::PART);
                 Ok(None)

@@ -59,6 +59,8 @@ impl<'a> Cursor<'a> {
             _ => return Err(wrong("it begins with neither byte order")),
         };
         let code = self.number(little)?;
+        // The flags of PostGIS (EWKB): bits 31 to 29 stand for height, measure and SRID. ISO adds thousands to the
+        // type instead; files of both kinds are in use.
         if code & 0x2000_0000 != 0 {
             let srid = self.number(little)?;
             if srid != 4326 && srid != 0 {
@@ -79,6 +81,8 @@ impl<'a> Cursor<'a> {
     /// A count of parts, each of which takes at least `bytes`.
     fn count(&mut self, head: Head, bytes: usize) -> Result<usize, Invalid> {
         let count = self.number(head.little)? as usize;
+        // Checked against what is left before anything is allocated: a damaged count would otherwise reserve up to 64
+        // GB.
         if count > self.bytes.len().saturating_sub(self.at) / bytes {
             return Err(wrong("it ends before it is complete"));
         }
@@ -92,6 +96,7 @@ impl<'a> Cursor<'a> {
             return Err(Invalid::new(format!("more than {VERTICES_MAX} vertices are too many")));
         }
         let (x, y) = (self.float(head.little)?, self.float(head.little)?);
+        // Skipped here, and reported in `position`: the writers of text call this function on shapes without a survey.
         self.at += 8 * (head.dimensions - 2);
         if self.at > self.bytes.len() {
             return Err(wrong("it ends before it is complete"));
@@ -158,6 +163,7 @@ fn read_shape(cursor: &mut Cursor<'_>) -> Result<Option<Shape>, Invalid> {
             if x.is_nan() && y.is_nan() {
                 return Ok(None);
             }
+            // Read again as a position, which checks heights: an empty point is no reason to refuse one.
             cursor.at = start;
             Some(Shape::Point(cursor.position(head)?))
         }
@@ -212,6 +218,7 @@ pub(crate) fn write_geojson(bytes: &[u8], out: &mut Vec<u8>) {
         Ok(())
     });
     if done.is_err() {
+        // A partial geometry would make the whole response invalid.
         out.truncate(start);
         out.extend_from_slice(b"null");
     }

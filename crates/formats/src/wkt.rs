@@ -50,6 +50,7 @@ impl Text<'_> {
     fn number(&mut self) -> Result<f64, Invalid> {
         self.peek();
         let from = self.at;
+        // Letters too: `1e5` has one, and of a token such as `12x` the error has to name the start.
         let part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.');
         while self.text.as_bytes().get(self.at).is_some_and(part) {
             self.at += 1;
@@ -193,6 +194,7 @@ pub(crate) fn read(text: &str, survey: &mut Survey) -> Result<Option<Shape>, Inv
 /// Reads a column of shapes in text: well-known text, or well-known binary in hexadecimal digits as databases export it.
 pub(crate) fn read_text_or_hex(text: &str, survey: &mut Survey) -> Result<Option<Shape>, Invalid> {
     let bytes = text.as_bytes();
+    // Hexadecimal WKB begins with the byte order, 00 or 01. No WKT begins with a digit.
     if bytes.first() == Some(&b'0') && bytes.len().is_multiple_of(2) && bytes.iter().all(u8::is_ascii_hexdigit) {
         let digit = |b: u8| (b as char).to_digit(16).unwrap_or(0) as u8;
         let binary: Vec<u8> = bytes.chunks_exact(2).map(|p| digit(p[0]) << 4 | digit(p[1])).collect();

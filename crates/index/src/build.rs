@@ -81,6 +81,8 @@ impl ForestBuilder {
         }
         self.last_key = keys.last().copied().or(self.last_key);
         let mut first = 0;
+        // The class is the high part of a key, so the rows of a class are contiguous and each tree gets one range of
+        // rows.
         for run in keys.chunk_by(|a, b| a.class() == b.class()) {
             self.push_run(batch, run[0].class(), first..first + run.len())?;
             first += run.len();
@@ -124,6 +126,7 @@ impl ForestBuilder {
     fn boxes<'a>(&self, batch: &'a Batch) -> Result<Boxes<'a>, IndexError> {
         let mut boxes = Boxes::of(batch);
         if self.over_time {
+            // "Nowhere" would exclude the events from every spatial query; "unknown" keeps them and has each row tested.
             boxes.place = if self.has_geometry { BoxColumns::Unknown } else { BoxColumns::Nowhere };
         } else if self.has_geometry && matches!(boxes.place, BoxColumns::Nowhere) {
             return Err(IndexError::Unfit("the batch was read without its places".to_owned()));
@@ -149,11 +152,14 @@ impl ForestBuilder {
 impl OpenTree {
     /// Fills the last leaf, then adds leaves.
     fn push(&mut self, boxes: &Boxes<'_>, numbers: &[Numbers<'_>], rows: Range<usize>) -> Result<(), IndexError> {
+        // A batch may end inside a leaf. The next batch completes that leaf, so the tree is the same however rows were
+        // cut into batches.
         let filled = self.rows as usize % LEAF_ROWS;
         let mut first = rows.start;
         if filled > 0 {
             let end = rows.end.min(first + LEAF_ROWS - filled);
             self.nodes.append_leaves(boxes, numbers, std::slice::from_ref(&(first..end)))?;
+            // The leaf grows by merging, since the rows that began it are no longer in memory.
             self.nodes.join_last_two();
             first = end;
         }

@@ -91,6 +91,7 @@ impl<'a> Boxes<'a> {
                     south: values(south),
                     east: values(east),
                     north: values(north),
+                    // The builder writes all four sides or none, so one null buffer is enough.
                     nulls: west.nulls(),
                 },
             },
@@ -98,6 +99,7 @@ impl<'a> Boxes<'a> {
         let time = match batch.schema().time {
             TimeRole::None => Time::Never,
             TimeRole::Instant(field) => Time::Instant(Instants::of(batch, field, 0)),
+            // An open start or end is a null column value; the extreme instants make every comparison treat it as open.
             TimeRole::Interval { start, end } => {
                 Time::Interval { start: Instants::of(batch, start, i64::MIN), end: Instants::of(batch, end, i64::MAX) }
             }

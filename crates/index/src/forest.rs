@@ -93,6 +93,7 @@ impl Forest {
     pub fn decode_shared(bytes: &Buffer) -> Result<Forest, IndexError> {
         let mut reader = Reader::open("forest", bytes, MAGIC, VERSION)?;
         let (field_count, tree_count) = (reader.u32()? as usize, reader.u32()? as usize);
+        // Before anything is allocated: a damaged count would otherwise ask for gigabytes.
         if field_count.saturating_mul(FIELD_BYTES) > reader.left() || tree_count > TREES_MAX {
             return Err(reader.damaged(format!("{field_count} fields and {tree_count} trees are too many")));
         }
@@ -108,6 +109,7 @@ impl Forest {
         let mut trees: Vec<Tree> = Vec::with_capacity(tree_count);
         for [rows, class, place_known] in heads {
             let class = u8::try_from(class).map_err(|_| reader.damaged("a size class above 255"))?;
+            // Classes ascend with the keys. In any other order the rows would not lie where the trees say.
             if trees.last().is_some_and(|last| last.class >= class) {
                 return Err(reader.damaged("the trees are not in order of class"));
             }

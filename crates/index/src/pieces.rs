@@ -83,6 +83,8 @@ impl Pieces {
                 let leaf = self.tree.bounds(visit.node);
                 for piece in visit.rows {
                     let row = self.rows[piece as usize] as usize;
+                    // A long line has hundreds of pieces; after the first that may match, the others cannot add
+                    // anything.
                     if !may.get_bit(row) && touches(&Piece(self.bounds(piece as usize, &leaf))) {
                         may.set_bit(row, true);
                     }
@@ -118,6 +120,7 @@ impl Pieces {
         let len = count as usize;
         let sides = Sides([reader.array(len)?, reader.array(len)?, reader.array(len)?, reader.array(len)?]);
         let of: ScalarBuffer<u32> = reader.array(len)?;
+        // `Pieces::new` sets a bit for each row, and would panic on one past the end.
         if of.iter().any(|&row| row >= rows) {
             return Err(reader.damaged("a piece of a row that is not there"));
         }
@@ -157,6 +160,8 @@ impl PiecesBuilder {
             let whole = batch.bounds(row);
             let boxes = boxes_of(&geometry, &whole);
             let area = |b: &Bounds| (b.east - b.west) * (b.north - b.south);
+            // A straight diagonal gains from pieces; a line that winds within its box does not, as its pieces cover the
+            // box again.
             if boxes.len() > 1 && boxes.iter().map(area).sum::<f64>() < WORTH * area(&whole) {
                 self.pieces.extend(boxes.into_iter().map(|bounds| (self.grid.key(&bounds), number, bounds)));
             }
@@ -166,8 +171,12 @@ impl PiecesBuilder {
     /// The pieces; none where no line is long, or where they are more than a tree can number: they only save work.
     pub(crate) fn finish(mut self, run_rows: u32) -> Option<Pieces> {
         let count = u32::try_from(self.pieces.len()).ok().filter(|&count| count > 0)?;
+        // In the order of the curve, so that neighbours in the plane share a leaf. The row breaks ties, which makes
+        // the bytes reproducible.
         self.pieces.sort_unstable_by_key(|(key, row, _)| (*key, *row));
         let column = |side: fn(&Bounds) -> f64| self.pieces.iter().map(|(_, _, b)| side(b)).collect::<Vec<f64>>();
+        // Rounded outwards, so that a box in `f32` still contains its piece: one rounded inwards could exclude a line
+        // that matches.
         let (west, south) = (column(|b| below(b.west).into()), column(|b| below(b.south).into()));
         let (east, north) = (column(|b| above(b.east).into()), column(|b| above(b.north).into()));
         let (start, end): (Vec<i64>, Vec<i64>) = self.pieces.iter().map(|(_, _, b)| (b.start, b.end)).unzip();
@@ -197,6 +206,7 @@ fn boxes_of(geometry: &Geometry<f64>, whole: &Bounds) -> Vec<Bounds> {
     let of_line = |line: &LineString<f64>| -> Vec<Bounds> {
         let last = line.0.len().saturating_sub(1);
         let pieces =
+            // Neighbouring pieces share a vertex: the edge between them must lie in one of the two boxes.
             (0..last.max(1)).step_by(PIECE_EDGES).map(|first| first..line.0.len().min(first + PIECE_EDGES + 1));
         let nowhere = Bounds { start: whole.start, end: whole.end, ..Bounds::EMPTY };
         let add = |b: Bounds, c: &geo_types::Coord<f64>| Bounds {

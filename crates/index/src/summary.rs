@@ -73,6 +73,7 @@ impl FloatSum {
     fn add_scaled(&mut self, x: f64) {
         let sum = self.sum + x;
         if sum.is_finite() {
+            // Neumaier's correction subtracts from the larger operand first: only that difference is exact.
             self.lost += if self.sum.abs() >= x.abs() { (self.sum - sum) + x } else { (x - sum) + self.sum };
             self.sum = sum;
         } else {
@@ -85,6 +86,8 @@ impl FloatSum {
         if !self.sum.is_finite() {
             return;
         }
+        // A second overflow, of a sum scaled already, would need more numbers than a count can hold: it means an
+        // operand was infinite.
         if x.is_finite() && !self.scaled {
             self.scale_down();
             self.add_scaled(x * DOWN);
@@ -120,6 +123,7 @@ impl FloatSum {
         if other.scaled && !self.scaled {
             self.scale_down();
         }
+        // Both parts: dropping the lost bits at each merge would bring back the error that they compensate.
         for part in [other.sum, other.lost] {
             if other.scaled { self.add_scaled(part) } else { self.add(part) }
         }

@@ -114,6 +114,7 @@ impl Region for NodeRef<'_> {
     fn field_range(&self, field: usize) -> Option<FieldRange> {
         let ordinal = self.tree.fields.binary_search_by_key(&field, |f| f.field as usize).ok()?;
         let summary = self.tree.summary(self.node, ordinal);
+        // The summary counts values, not rows: any difference is rows with null.
         let nulls = summary.count < u64::from(self.tree.row_count(self.node));
         Some(match (summary.min, summary.max) {
             (Some(Number::Int(min)), Some(Number::Int(max))) => FieldRange::of_ints(min, max, nulls),
@@ -184,13 +185,13 @@ pub(crate) fn node_count(rows: u32) -> usize {
 /// Sides of the boxes of some nodes in degrees, an array each.
 #[derive(Debug, Clone, Copy)]
 pub struct Places<'a> {
-    /// Least longitudes.
+    /// Min longitudes.
     pub west: &'a [f64],
-    /// Least latitudes.
+    /// Min latitudes.
     pub south: &'a [f64],
-    /// Greatest longitudes.
+    /// Max longitudes.
     pub east: &'a [f64],
-    /// Greatest latitudes.
+    /// Max latitudes.
     pub north: &'a [f64],
 }
 
@@ -236,6 +237,7 @@ impl Tree {
         if node.level == 0 {
             return Children { level: 0, indexes: 0..0 };
         }
+        // Nothing is stored about parents and children: both follow from the number of rows, as in an implicit heap.
         let below = usize::from(node.level) - 1;
         let count = self.levels[below + 1] - self.levels[below];
         let first = node.index * FANOUT as u32;
@@ -294,6 +296,7 @@ impl Tree {
     /// The rows below a node.
     #[inline]
     pub fn rows(&self, node: Node) -> Range<u32> {
+        // In 64 bits: the span of the top node may exceed `u32` although the rows do not.
         let span = (LEAF_ROWS as u64) << (4 * u32::from(node.level));
         let first = u64::from(self.rows.start) + u64::from(node.index) * span;
         first as u32..(first + span).min(self.rows.end.into()) as u32
@@ -343,6 +346,8 @@ impl Tree {
                 Relation::None => continue,
                 Relation::All => true,
                 Relation::Some if !self.is_leaf(node) => {
+                    // Reversed, since a stack returns the last child first, and rows have to come out in ascending
+                    // order.
                     stack.extend(self.children(node).rev());
                     continue;
                 }

@@ -187,6 +187,7 @@ impl BatchBuilder {
                 *pending = Some((lon, lat));
                 Ok(())
             }
+            // A collection of any geometry stores its points as shapes too.
             _ => self.set_geometry(&geo_types::Point::new(lon, lat).into()),
         }
     }

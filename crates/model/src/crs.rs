@@ -3,7 +3,7 @@
 use geo::MapCoords;
 use geo_types::{Coord, Geometry};
 
-/// A system that coordinates may be given or wanted in.
+/// A system for the coordinates of requests and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Crs {
     /// WGS 84, longitude then latitude: how events are kept.
@@ -33,7 +33,7 @@ impl Crs {
         }
     }
 
-    /// Authority and code with a colon between.
+    /// Authority and code, separated by a colon.
     pub fn curie(self) -> &'static str {
         match self {
             Crs::Crs84 => "OGC:CRS84",
@@ -56,6 +56,7 @@ impl Crs {
             }
         };
         let (authority, rest) = rest.split_once(between)?;
+        // Any version is accepted: the axes and the datum of these systems do not differ between versions.
         let (_version, code) = rest.split_once(between)?;
         Crs::ALL.into_iter().find(|c| c.curie().split_once(':') == Some((authority, code)))
     }
@@ -66,6 +67,7 @@ impl Crs {
             Crs::Crs84 => (lon, lat),
             Crs::Epsg4326 => (lat, lon),
             Crs::Epsg3857 => {
+                // At the poles the projection is infinite. The limit is where its square ends, as in every tile scheme.
                 let phi = lat.clamp(-MERCATOR_LATITUDE_MAX, MERCATOR_LATITUDE_MAX).to_radians();
                 let y = MERCATOR_RADIUS_M * (std::f64::consts::FRAC_PI_4 + phi / 2.0).tan().ln();
                 (MERCATOR_RADIUS_M * lon.to_radians(), y)

@@ -13,14 +13,14 @@ use std::collections::HashMap;
 pub enum When {
     /// Its newest event matches the query, the prior one did not.
     Enter,
-    /// An event answers the question, and it is no coming; of what does not move, any event that does.
+    /// Its newest event matches the query, as the prior one did; for events without an object, any that matches.
     Inside,
-    /// Its newest event answers the question no more.
+    /// Its newest event does not match the query, but the prior one did.
     Exit,
 }
 
 impl When {
-    /// Its word in questions and answers.
+    /// Its word in requests and responses.
     pub fn word(self) -> &'static str {
         match self {
             When::Enter => "enter",
@@ -63,7 +63,7 @@ impl When {
 pub struct Fences {
     young: HashMap<u64, Track>,
     old: HashMap<u64, Track>,
-    /// What the young take: one for each object, and one for each question that it is in.
+    /// Size of the young generation: one for each object, and one for each query that it is in.
     weight: usize,
     max: usize,
 }
@@ -73,19 +73,18 @@ pub struct Fences {
 struct Track {
     /// End of its newest event.
     time: i64,
-    /// The questions that this event answers, sorted.
+    /// The queries that this event matches, sorted.
     inside: Vec<u64>,
 }
 
-/// What an event means for the questions.
+/// What an event changes for the queries.
 #[derive(Debug, Default, PartialEq)]
 pub struct Passage {
-    /// Whether the object is known to have been elsewhere since: a late event is no news, neither of coming and leaving nor
-    /// of being inside.
+    /// Whether a newer event of the object is known. A late event reports nothing: no entry, no exit, no presence.
     pub late: bool,
-    /// Questions that the object has entered, sorted.
+    /// Queries that the object has entered, sorted.
     pub entered: Vec<u64>,
-    /// Questions that it has left, sorted.
+    /// Queries that it has left, sorted.
     pub left: Vec<u64>,
 }
 
@@ -110,6 +109,7 @@ impl Fences {
             self.keep(object, Track { time, inside: inside.to_vec() });
             return Passage { entered: inside.to_vec(), ..Passage::default() };
         };
+        // The kept state stays the newest one: a late event must not bring the object back to where it was before.
         if time < track.time {
             self.keep(object, track);
             return Passage { late: true, ..Passage::default() };
@@ -123,6 +123,8 @@ impl Fences {
 
     fn keep(&mut self, object: u64, track: Track) {
         let weight = 1 + track.inside.len();
+        // Two generations instead of a list in order of use: a lookup moves an entry from one map to the other, and
+        // eviction drops a whole map at once. Half of the budget each, since both may be full together.
         if self.weight + weight > self.max / 2 && !self.young.is_empty() {
             self.old = std::mem::take(&mut self.young);
             self.weight = 0;
@@ -146,7 +148,7 @@ impl Fences {
         self.young.contains_key(&object) || self.old.contains_key(&object)
     }
 
-    /// What is known, to be remembered over a restart.
+    /// What is known, to be kept over a restart.
     pub fn list(&self) -> Vec<(u64, i64, Vec<u64>)> {
         let tracks = self.old.iter().chain(&self.young);
         tracks.map(|(object, track)| (*object, track.time, track.inside.clone())).collect()

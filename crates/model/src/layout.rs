@@ -65,6 +65,8 @@ impl Layout {
                 lat: push("@lat", DataType::Float64, true),
             },
             _ => {
+                // The sides follow the shape directly: `add_boxes` and the file reader address them as `wkb + 1..wkb +
+                // 5`.
                 let wkb = push("@wkb", DataType::Binary, true);
                 for side in ["@west", "@south", "@east", "@north"] {
                     push(side, DataType::Float64, true);

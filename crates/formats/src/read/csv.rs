@@ -103,6 +103,7 @@ pub(crate) fn degrees(text: &str, column: &str) -> Result<f64, Invalid> {
 /// absent one.
 fn is_null(text: &str, quoted: bool, role: Role, schema: &Schema, options: &ReadOptions) -> bool {
     match role {
+        // In quotes, an empty text or a word such as NULL is a value: quoting is how a writer tells the two apart.
         Role::Field(f) if schema.fields[f].kind == FieldType::Text => {
             !quoted && (text.is_empty() || options.nulls.iter().any(|null| null == text))
         }
@@ -125,6 +126,7 @@ impl Records for Table {
             self.names = names;
             self.rows = Some(rows);
         }
+        // Taken out for the call, since `set` borrows the row's text and the rest of `self` at once.
         let Some(mut rows) = self.rows.take() else { return Ok(Step::End) };
         let more = rows.next();
         let step = match more {

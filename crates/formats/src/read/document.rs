@@ -129,12 +129,15 @@ impl Features {
         self.head.push(b'{');
         let mut first = true;
         while let Some(key) = self.member(&mut first)? {
+            // A single feature may carry a foreign member `features`, which is not a collection.
             if key == "features" && self.kind.as_deref() != Some("Feature") && self.next_byte("a value")? == b'[' {
                 self.input.consume(1);
                 return Ok(true);
             }
             let range = self.value()?;
             let value = self.input.bytes(range);
+            // Members before the features are kept, since the document may turn out to be one feature. That memory has
+            // the same bound as a feature.
             if self.head.len() + value.len() > self.record_bytes {
                 return Err(Fault::stop(
                     Invalid::new(format!("a feature of more than {} bytes is too long", self.record_bytes)).at_line(1),
@@ -163,6 +166,7 @@ impl Features {
             let range = self.value()?;
             look_at_member(&key, self.input.bytes(range), &mut self.kind, self.crs)?;
         }
+        // `type` may be the last member, so it is checked only after the features.
         if self.kind.as_deref() != Some("FeatureCollection") {
             return Err(Fault::stop(Invalid::field(
                 "type",
@@ -275,6 +279,8 @@ impl Extent {
                     at += 1;
                     continue;
                 }
+                // Only two bytes matter inside of a string. Skipping to them is several times as fast as a test of each
+                // byte.
                 let next = memchr::memchr2(b'"', b'\\', &bytes[at..])?;
                 at += next + 1;
                 if bytes[at - 1] == b'\\' {
@@ -291,6 +297,7 @@ impl Extent {
                 b'"' if self.depth == 0 && at > 0 => return Some(at),
                 b'"' => self.in_string = true,
                 b'{' | b'[' => self.depth += 1,
+                // A bare value (a number, `true`) ends before the bracket of what encloses it, not after.
                 b'}' | b']' if self.depth == 0 => return Some(at),
                 b'}' | b']' => {
                     self.depth -= 1;

@@ -202,6 +202,8 @@ impl<R: Records> Events<R> {
             if let Some(batch) = self.records.whole(&room)? {
                 if self.builder.rows() > 0 {
                     self.taken = BatchLimits { rows: self.rows(), bytes: self.bytes() };
+                    // The events read one by one come first in the input, so they have to be cut off before the whole
+                    // batch is added.
                     self.whole.push(self.builder.finish()?);
                 }
                 self.taken.rows += batch.rows();
@@ -241,6 +243,7 @@ impl<R: Records> Events<R> {
         self.records.noted();
         let line = mistake.line.unwrap_or(self.records.line());
         let mistake = mistake.at_line(line);
+        // After the first error the batch is lost in any case. Reading goes on only to report more errors at once.
         if self.on_error != OnError::Skip {
             self.mistakes.push(mistake);
             return Ok(self.on_error == OnError::Collect && self.mistakes.len() < MISTAKES_MAX);

@@ -51,6 +51,7 @@ impl AnyOf {
         let mut outcomes = Outcomes::FALSE;
         tree.touching(&anywhere(region.bounds()), &mut |part| {
             outcomes = outcomes.or(self.parts[part as usize].outcomes(region));
+            // One alternative that is surely true decides an OR.
             outcomes != Outcomes::TRUE
         });
         outcomes
@@ -76,6 +77,7 @@ impl AnyOf {
         let mut yes = BooleanBufferBuilder::new(batch.rows());
         yes.append_n(batch.rows(), false);
         for (part, mut rows) in rows_of {
+            // Rows that an earlier alternative matched need no further test.
             rows.retain(|row| !yes.get_bit(*row as usize));
             if rows.is_empty() {
                 continue;
@@ -95,6 +97,7 @@ impl Predicate {
         let time = |(start, end): (i64, i64)| Bounds { start, end, ..Bounds::WORLD };
         match self.node() {
             Node::Constant(false) => Bounds::EMPTY,
+            // An event that matches lies in the reach of every part, and so in their intersection.
             Node::And(parts) => parts.iter().fold(Bounds::WORLD, |all, part| {
                 let reach = part.reach();
                 Bounds {
@@ -108,6 +111,7 @@ impl Predicate {
             }),
             Node::Or(any) => any.parts.iter().fold(Bounds::EMPTY, |all, part| all.union(&part.reach())),
             Node::Not(inner) => match inner.node() {
+                // Only a test of time has a bounded contrary: outside of a box is nearly everywhere.
                 Node::Temporal(test) => test.reach_of_contrary().map_or(Bounds::WORLD, time),
                 _ => Bounds::WORLD,
             },
@@ -196,6 +200,8 @@ impl BoxTree {
             };
             // Days and degrees have the same scale: all that matters is that some axis separates the boxes.
             let axis = (0..3).max_by(|&a, &b| spread(a).total_cmp(&spread(b))).unwrap_or(0);
+            // A median split needs no sorted order within the halves, and keeps the tree balanced however the boxes
+            // cluster.
             self.items[range.clone()].select_nth_unstable_by(range.len() / 2, |&a, &b| {
                 centres[a as usize][axis].total_cmp(&centres[b as usize][axis])
             });
@@ -211,6 +217,7 @@ impl BoxTree {
         let mut at = 0;
         while let Some(node) = self.nodes.get(at) {
             if !touches(&node.bounds) {
+                // Nodes are in preorder, so one index skips a whole subtree, without a stack.
                 at = node.next as usize;
                 continue;
             }

@@ -111,6 +111,7 @@ impl Binder<'_> {
 
     /// What a name refers to.
     fn property(&self, name: &str) -> Result<Typed, Invalid> {
+        // A field takes precedence over the fixed names `geometry` and `id`, so that no field is unreachable.
         if let Some(field) = self.schema.field_index(name) {
             return Ok(match self.schema.fields[field].kind {
                 FieldType::Int | FieldType::Float => Typed::Number(Number::Field(field)),
@@ -239,6 +240,7 @@ impl Binder<'_> {
                 Comparison::Eq => temporal(TemporalOp::Intersects, a, b),
                 Comparison::Ne => temporal(TemporalOp::Disjoint, a, b),
                 Comparison::Lt => temporal(TemporalOp::Before, a, b),
+                // Not "before or equal": a day is a span of instants, and `<=` includes any that overlaps it.
                 Comparison::Le => temporal(TemporalOp::After, a, b).not(),
                 Comparison::Gt => temporal(TemporalOp::After, a, b),
                 Comparison::Ge => temporal(TemporalOp::Before, a, b).not(),
@@ -437,6 +439,8 @@ fn bbox([west, south, east, north]: [f64; 4]) -> Result<Geometry<f64>, Invalid> 
     if west > east && !(is_longitude(west) && is_longitude(east)) {
         return wrong(format!("the BBOX from longitude {west} east to {east} does not exist"));
     }
+    // A box without width or height becomes a line or a point: a polygon without area has no interior, and its
+    // spatial relations would be undefined.
     let part = |west: f64, east: f64| {
         let (low, high) = ((west, south), (east, north));
         match (west == east, south == north) {
@@ -448,6 +452,7 @@ fn bbox([west, south, east, north]: [f64; 4]) -> Result<Geometry<f64>, Invalid> 
     if west <= east {
         return Ok(part(west, east));
     }
+    // Geometry is planar, so a box over the antimeridian is its two halves.
     Ok(match (part(west, 180.0), part(-180.0, east)) {
         (Geometry::Polygon(a), Geometry::Polygon(b)) => Geometry::MultiPolygon(MultiPolygon(vec![a, b])),
         (a, b) => Geometry::GeometryCollection(vec![a, b].into()),

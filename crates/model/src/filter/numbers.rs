@@ -41,6 +41,8 @@ pub(crate) fn compare_int_float(n: i64, x: f64) -> Ordering {
     } else if x < -LIMIT {
         Ordering::Greater
     } else {
+        // An `i64` beyond 2^53 loses bits as a float, so the float is split instead: its whole part fits, and the
+        // fraction breaks ties.
         let whole = x.trunc();
         n.cmp(&(whole as i64)).then(0.0f64.partial_cmp(&(x - whole)).unwrap_or(Ordering::Equal))
     }
@@ -144,10 +146,12 @@ pub(crate) fn outcomes(op: Comparison, left: Number, right: Number, region: &dyn
     let (Some(a), Some(b)) = (range(left, region), range(right, region)) else {
         return Outcomes::ANY;
     };
+    // An empty range: all values are null.
     if a.min > a.max || b.min > b.max {
         return Outcomes::UNKNOWN;
     }
     let (less, greater) = (a.min < b.max, a.max > b.min);
+    // Ranges that overlap may hold an equal pair; whether they do, only the rows show.
     let equal = a.min <= b.max && b.min <= a.max;
     let outcomes = match op {
         Comparison::Eq => Outcomes::of(equal, less || greater),
@@ -171,6 +175,7 @@ impl NumberSet {
     /// Those of the numbers that a field of integers, or else of floats, can equal.
     pub(crate) fn new(of_ints: bool, numbers: &[Number]) -> NumberSet {
         if of_ints {
+            // A literal with a fraction equals no integer, and is left out of the set.
             let whole = |x: f64| (compare_int_float(x as i64, x) == Ordering::Equal).then_some(x as i64);
             let mut ints: Vec<i64> = numbers
                 .iter()
@@ -224,6 +229,8 @@ impl NumberSet {
             return Outcomes::UNKNOWN;
         }
         let can_equal = match self {
+            // The range of integers is in floats, rounded outwards. Each literal is rounded the same way, so that no
+            // match is excluded.
             NumberSet::Ints(set) => set.iter().any(|n| range.min <= float_above(*n) && float_below(*n) <= range.max),
             NumberSet::Floats(set) => set.iter().any(|x| range.min <= *x && *x <= range.max),
         };

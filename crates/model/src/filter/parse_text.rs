@@ -81,6 +81,8 @@ impl Parser {
 
     /// Runs a rule one level deeper.
     fn nested<T>(&mut self, rule: impl FnOnce(&mut Self) -> Result<T, Invalid>) -> Result<T, Invalid> {
+        // The parser recurses, and so does everything that walks the expression: the limit protects the stack of all
+        // of them.
         if self.depth == DEPTH_MAX {
             return Err(wrong(self.at(), format!("the filter is nested more than {DEPTH_MAX} deep")));
         }
@@ -142,6 +144,7 @@ impl Parser {
             }
         }
         match self.operand("a condition")? {
+            // TRUE is a condition of its own, but `TRUE = flag` is a comparison: one token ahead decides.
             Operand::Bool(value) if !self.condition_follows() => Ok(Expr::Bool(value)),
             value => self.condition(value),
         }

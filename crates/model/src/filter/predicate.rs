@@ -265,8 +265,10 @@ impl Predicate {
                 ids.sort_unstable();
                 Some(ids)
             }
+            // Any part's ids contain the matches; the shortest list is the fewest lookups.
             Node::And(parts) => parts.iter().filter_map(Predicate::ids).min_by_key(Vec::len),
             Node::Or(any) => {
+                // One alternative without ids may match any event, and then the ids of the others bound nothing.
                 let mut ids = any.parts.iter().map(Predicate::ids).collect::<Option<Vec<_>>>()?.concat();
                 ids.sort_unstable();
                 ids.dedup();
@@ -346,6 +348,8 @@ impl Predicate {
             Node::And(parts) => {
                 let mut truth = Truth::constant(true, batch.rows());
                 for part in parts {
+                    // A row that is false already stays false. One that is unknown may still become false, and NOT above
+                    // tells the two apart.
                     let rest = still_open(open, &truth.falses());
                     truth = truth.and(part.truth(batch, Some(&rest)));
                 }
@@ -384,6 +388,7 @@ impl Predicate {
             Node::Primary(interval) => temporal::primary_outcomes(interval, region),
             Node::Near(near) => near.outcomes(region),
             Node::Spatial(test) => test.outcomes(region),
+            // As in SQL: a test of a missing geometry is unknown, also in its negation.
             Node::Located(_) if region.bounds().is_nowhere() => Outcomes::UNKNOWN,
             Node::Located(value) => Outcomes::of(*value, !*value).with_unknown(region.some_nowhere()),
             Node::Temporal(test) => test.outcomes(region),
@@ -395,6 +400,7 @@ impl Predicate {
                 Some(range) => Outcomes::of(range.nulls, range.min <= range.max),
                 None => Outcomes::TRUE_OR_FALSE,
             },
+            // The tree's nodes summarise numbers only.
             Node::Text { .. } | Node::TextIn { .. } | Node::Like { .. } | Node::Bool(_) | Node::Lists { .. } => {
                 Outcomes::ANY
             }

@@ -109,6 +109,7 @@ pub(crate) fn evaluate(
         return Truth::unknown(batch.rows());
     }
     let nulls = NullBuffer::union(a.nulls(), b.nulls());
+    // The usual comparison, of a column with a literal, without a `Cow` for each row.
     if let (Values::Column(column), Source::Literal(literal), false) = (&a, &right.source, left.fold) {
         let literal = if right.fold { fold(literal) } else { Cow::Borrowed(literal.as_str()) };
         return match op {
@@ -151,6 +152,8 @@ enum Piece {
 /// A piece without case: runs of characters at once, since folding may compose neighbours.
 fn fold_runs(piece: &[Option<char>]) -> Vec<Option<char>> {
     let mut folded = Vec::with_capacity(piece.len());
+    // A wildcard separates runs: no character composes across it, as it stands for a character that is not known
+    // yet.
     for run in piece.chunk_by(|a, b| a.is_some() && b.is_some()) {
         match run.iter().copied().collect::<Option<String>>() {
             Some(text) => folded.extend(fold(&text).chars().map(Some)),
@@ -211,6 +214,7 @@ impl Pattern {
             };
             at += end;
         }
+        // The last piece is anchored at the end, and must not overlap what the middle pieces have consumed.
         last.is_suffix(&text[at..])
     }
 }

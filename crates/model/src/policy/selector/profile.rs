@@ -21,6 +21,7 @@ impl ServerShare {
     pub fn of(self, total: usize) -> usize {
         match self {
             ServerShare::Count(n) => n.min(total),
+            // At least one: a small share of few servers rounds to none, and a scan needs a candidate.
             ServerShare::Percent(p) => ((p / 100.0 * total as f64).round() as usize).clamp(1, total),
         }
     }
@@ -101,6 +102,7 @@ impl Profiles {
         }
         let mut seen = std::collections::BTreeSet::new();
         for name in profiles.iter().flat_map(|profile| &profile.scan_types) {
+            // Otherwise the order of the list would decide silently which profile applies.
             if !seen.insert(name) {
                 let detail = format!("{name:?} is named twice: a scan type belongs to one profile");
                 return Err(Invalid::field("scanTypeActivations", detail));
