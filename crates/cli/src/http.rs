@@ -153,6 +153,7 @@ impl Server {
     pub fn ask(&self, path: &[&str], document: &Value) -> Result<Value, Failure> {
         let request = self.agent.post(self.address(path, &[])).content_type("application/json");
         let response = request.send(document.to_string()).map_err(|e| self.unreachable(&e))?;
+        // A wrong search is the user's mistake, and has the exit code of one.
         let mistaken = response.status() == 400;
         let body = accept(response).and_then(read).map_err(|failure| match failure {
             Failure::Refused(why) if mistaken => Failure::Usage(why),
@@ -212,6 +213,7 @@ impl Server {
             let busy = matches!(response.status().as_u16(), 429 | 503);
             if busy && attempt < ATTEMPTS {
                 let after = response.headers().get("retry-after").and_then(|v| v.to_str().ok()?.parse().ok());
+                // Bounded, since a proxy may state an hour and nobody waits for that at a terminal.
                 std::thread::sleep(Duration::from_secs(after.unwrap_or(1u64).clamp(1, 30)));
                 continue;
             }

@@ -69,9 +69,12 @@ impl<'a> Upload<'a> {
             true => Some(self.post(&body, key, rows)?),
             false => None,
         };
+        // Freed before the halves are encoded: the recursion would hold a body at each level.
         drop(body);
         match said {
             Some(Said::Taken(taken)) => return Ok(Sent::Taken(taken)),
+            // The key was used for a larger piece, so the whole of that piece is in: the caller, which knows its size,
+            // decides.
             Some(Said::Other(Some(there), _)) if there > rows => return Ok(Sent::Larger(there)),
             Some(Said::Other(_, why) | Said::TooLarge(why)) if rows < 2 => return Err(why),
             None if rows < 2 => {

@@ -29,6 +29,7 @@ impl Digest {
             arrow_ipc::writer::StreamWriter::try_new(Hashed(&mut self.hash), &record.schema()).map_err(failed)?;
         writer.write(&record).and_then(|()| writer.finish()).map_err(failed)?;
         drop(writer);
+        // Two batches without rows between them would have the same digest; the ordinal tells them apart.
         let ordinal = self.ordinal;
         self.ordinal += 1;
         Ok(format!("load:{:032x}:{ordinal}{}", self.hash.finish_128(), salt_text(self.salt)))
@@ -43,6 +44,7 @@ struct Hashed<'a>(&'a mut XxHash3_128);
 
 impl Write for Hashed<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Through a writer, so that the encoded batch is hashed as it is made and never held.
         self.0.write(bytes);
         Ok(bytes.len())
     }

@@ -200,8 +200,11 @@ impl Into<'_> {
         if self.place.schema().is_some() {
             return self.place.write(batch, key);
         }
+        // Before the collection is created: the server would refuse the first batch, and an empty collection would be
+        // left.
         different_ids(&batch)?;
         self.make()?;
+        // A refused first batch removes what it made, so that a second attempt with other options starts afresh.
         self.place.write(batch, key).or_else(|refusal| match self.place.unmake()? {
             true => Err(refusal),
             false => {
@@ -319,14 +322,17 @@ fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Int
             Box::new(track::TrackReader::new(events, base, schema, track).map_err(|e| Failure::Usage(e.to_string()))?)
         }
     };
+    // With --again the keys differ from those of every earlier load, so the server takes no batch for a duplicate.
     let mut digest = Digest::new(if args.again { salt() } else { 0 });
     let mut counts = Counts::default();
     let (outcome, report) = std::thread::scope(|scope| {
+        // One batch ahead: parsing overlaps with writing, and memory holds three batches at most.
         let (send, receive) = mpsc::sync_channel::<Result<Batch, ReadError>>(1);
         let reading = scope.spawn(move || {
             loop {
                 let next = events.next_batch(&BATCH);
                 let last = !matches!(next, Ok(Some(_)));
+                // The writer stops receiving at its first error, and that ends the reader too.
                 let gone = next.transpose().is_some_and(|next| send.send(next).is_err());
                 if last || gone {
                     return events.report();
@@ -357,6 +363,7 @@ fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Int
 
 fn salt() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    // Never 0, which stands for no salt.
     now.map_or(1, |d| d.as_nanos() as u64 | 1)
 }
 

@@ -48,6 +48,8 @@ impl Source {
         let broken = |e: io::Error| Failure::Bad(format!("{name}: {}", explain(e)));
         let counted = Counted { inner: raw, read: read.clone() };
         let plain = decompress(Box::new(counted)).map_err(broken)?;
+        // Kept, since a pipe cannot be read twice: the schema is inferred from the sample, which is then read again as
+        // data.
         let (sample, bytes) = peek(plain, SAMPLE_BYTES).map_err(broken)?;
         if sample.is_empty() {
             return Err(Failure::Bad(format!("{name}: the input is empty: there is nothing to load")));
@@ -60,6 +62,7 @@ impl Source {
         // What was decompressed has no end to begin from: it is taken into memory, within limits.
         let lies_plain = size.is_some_and(|size| size >= 4) && format == Format::GeoParquet && is_parquet(path);
         let parquet = lies_plain.then(|| File::open(path)).transpose().map_err(broken)?;
+        // Parquet is read in pieces from its end, so bytes read so far do not show progress.
         let size = if parquet.is_some() { None } else { size };
         Ok(Source { name, size, read, format, sample, sample_is_all, bytes, parquet })
     }

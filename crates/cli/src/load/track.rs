@@ -115,6 +115,8 @@ impl TrackReader {
     fn take(&mut self, batch: &Batch) -> Result<(), Invalid> {
         for row in 0..batch.rows() {
             let object = value(batch, self.object, row);
+            // Only neighbours are joined: an object's positions elsewhere in the input become another event, as memory
+            // must not grow with the input.
             if self.open.as_ref().is_none_or(|t| t.object != object) {
                 self.close()?;
                 let empty = vec![(Value::Null, Value::Null); self.base.fields.len()];
@@ -249,6 +251,7 @@ fn line(points: &[(f64, f64)]) -> Option<geo_types::Geometry<f64>> {
     let mut parts: Vec<Vec<(f64, f64)>> = vec![vec![*points.first()?]];
     for pair in points.windows(2) {
         let ((lon1, lat1), (lon2, lat2)) = (pair[0], pair[1]);
+        // The shorter way between the two crosses the antimeridian, where the line is cut.
         if (lon2 - lon1).abs() > 180.0 {
             let edge = 180f64.copysign(lon1);
             let unwrapped = lon2 + 360f64.copysign(lon1);
@@ -265,6 +268,7 @@ fn line(points: &[(f64, f64)]) -> Option<geo_types::Geometry<f64>> {
         }
     }
     for part in &mut parts {
+        // A line needs two positions.
         if let [only] = part[..] {
             part.push(only);
         }

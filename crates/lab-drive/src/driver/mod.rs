@@ -102,6 +102,7 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Pro
     let prepared = Prepared::new(scenario, &options.allow_public)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| LabError::results(format!("cannot start: {e}")))?;
+    // Before the results folder is created: a target that cannot be reached leaves no empty folder behind.
     LocalSet::new().block_on(&runtime, prepared.reach(scenario))?;
     let writer = Writer::create(&options.out, &scenario.to_toml()?)?;
     let recorder = Recorder::start(writer, options.live.clone())?;
@@ -112,6 +113,7 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Pro
     drop(runtime);
     let stalls = recorder.stalls();
     let recorder = Rc::try_unwrap(recorder).map_err(|_| LabError::results("a virtual user outlived its trial"))?;
+    // Before `outcome?`: also after an error the rows written so far reach the disk.
     let writer = recorder.finish()?;
     outcome?;
     if let Some(why) = counts.only_garbage() {
@@ -178,6 +180,8 @@ impl<'a> Driver<'a> {
         let repeats = 0..self.scenario.trials.repeats;
         match self.scenario.trials.order {
             Order::Given => targets.flat_map(|target| repeats.clone().map(move |_| target)).collect(),
+            // Alternating targets share a drift of the machine, which in the given order would look like a difference
+            // between them.
             Order::Alternate => repeats.flat_map(|_| targets.clone()).collect(),
             Order::Shuffled => {
                 let mut turns: Vec<u16> = repeats.flat_map(|_| targets.clone()).collect();
@@ -233,6 +237,7 @@ impl<'a> Driver<'a> {
             Err(error) if trial.0 > 0 => self.stop.ask(format!("trial {} did not begin: {error}", trial.0 + 1)),
             other => other?,
         }
+        // Asked again after the wait, in which an interrupt may have come.
         if self.stop.is_asked() {
             return Ok(());
         }
@@ -305,6 +310,7 @@ impl<'a> Driver<'a> {
             loads.spawn_local(PopulationLoad::run(load));
         }
         let mut probe = JoinSet::new();
+        // Open arrivals measure their own lateness at each send; closed ones have no schedule to be late for.
         if self.prepared.all_closed {
             probe.spawn_local(probe_lateness(Rc::clone(&shared)));
         }
@@ -329,6 +335,7 @@ impl<'a> Driver<'a> {
                 _ = tick.tick() => {
                     let now = self.progress(trial, &shared);
                     if let Some(live) = &self.options.live {
+                        // A live report must not wait until a batch of thousands is full.
                         self.recorder.flush();
                         live.look(&self.run, &now);
                     }

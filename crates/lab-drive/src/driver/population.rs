@@ -83,8 +83,11 @@ impl PopulationLoad {
             let question = self.mix.borrow_mut().next(&mut random);
             let done = virtual_user.serve(Job { intended, n, question }).await;
             intended = match think {
+                // Without think time the next request is due now, not at the last answer: the time in between is the
+                // lab's, not the server's.
                 _ if think_s <= 0.0 => shared.clock.now().max(done),
                 Think::Fixed => done + micros(think_s),
+                // Sampled by inversion. `1 - u` keeps the logarithm away from zero.
                 Think::Exponential => done + micros(-(1.0 - random.random::<f64>()).ln() * think_s),
             };
         }
@@ -115,6 +118,7 @@ impl PopulationLoad {
             n += 1;
             dispatcher.submit(Job { intended, n, question });
             row += 1;
+            // A lab that is behind would otherwise submit for long without reading an answer, and measure its own delay.
             if row % ROW == 0 {
                 tokio::task::yield_now().await;
             }
@@ -143,6 +147,7 @@ impl PopulationLoad {
                 dispatcher.submit(Job { intended, n, question: self.mix.borrow_mut().next(&mut random) });
             }
             dispatcher.drained().await;
+            // From the end of the last answer: the gap is idle time of the server.
             intended = dispatcher.last_end.get().max(intended) + micros(gap_s);
         }
         self.profile.compared().await;
@@ -216,6 +221,7 @@ impl Dispatcher {
                 detail: Some(format!("{WAITING_MAX} requests waited for a connection")),
                 ..Record::default()
             };
+            // Recorded, not dropped: an arrival that was due and not sent is part of the result.
             shared.keep(record, &profile.limits);
             counter.left();
         }
@@ -244,6 +250,7 @@ async fn work(mut virtual_user: VirtualUser, first: Job, counter: Rc<Counter>, l
     loop {
         last_end.set(virtual_user.serve(job).await.max(last_end.get()));
         counter.left();
+        // The queue goes before idleness, or a job could wait while its user sleeps.
         let waiting = counter.waiting.borrow_mut().pop_front();
         job = match waiting {
             Some(job) => job,

@@ -45,6 +45,7 @@ impl Prepared {
     pub fn new(scenario: &Scenario, allowed: &[String]) -> Result<Prepared> {
         let targets = scenario.target.iter().map(|target| addresses(target, allowed)).collect::<Result<Vec<_>>>()?;
         for (target, addresses) in scenario.target.iter().zip(&targets) {
+            // Requests are encoded once, with the path of the first address, and sent to any of them.
             if addresses.iter().any(|address| address.base != addresses[0].base) {
                 return Err(LabError::scenario(format!("target {}: its addresses differ in their path", target.name)));
             }

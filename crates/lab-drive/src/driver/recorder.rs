@@ -70,6 +70,7 @@ impl Recorder {
         }
         let part = std::mem::replace(&mut *batch, Vec::with_capacity(BATCH));
         if let Err(TrySendError::Full(Rows::Records(part))) = self.rows.try_send(Rows::Records(part)) {
+            // Not an error: the rows go with the next full batch.
             *batch = part;
         }
     }
@@ -100,6 +101,7 @@ impl Recorder {
     fn send(&self, batch: Vec<Record>) {
         match self.rows.try_send(Rows::Records(batch)) {
             Err(TrySendError::Full(rows)) => {
+                // A blocked driver sends late. The count tells the reader of the report that the disk was the cause.
                 self.stalls.set(self.stalls.get() + 1);
                 // The thread has gone only where writing failed, which `is_broken` tells.
                 let _ = self.rows.send(rows);

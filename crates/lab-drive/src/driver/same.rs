@@ -66,6 +66,7 @@ impl Same {
     /// failure is no fault of this one, but an answer that could not be compared does not count as sound either.
     pub async fn settle(&self, shared: &Shared, mut comparison: Comparison, limits: &Limits) {
         let bytes = AROUND + comparison.scan.body.as_ref().map_or(0, Vec::len);
+        // The other target may be slower than the load. Answers that wait for it must not fill the lab's memory.
         let verdict = if self.held.get() >= HELD_MAX {
             Err(self.left_out("too many answers wait for it"))
         } else {
@@ -75,6 +76,7 @@ impl Same {
                 Err(self.left_out(ENDED))
             } else {
                 tokio::select! {
+                    // An abort wins over an answer, so that the run ends within its grace.
                     biased;
                     () = abort => Err(self.left_out(ENDED)),
                     verdict = self.ask(shared, &comparison) => verdict,
@@ -115,6 +117,7 @@ impl Same {
             }
             Ok(Err(fault)) => format!("{name} could not be compared with: {}", fault.detail),
             Err(_) => {
+                // A late answer would otherwise be read as the answer to the next question.
                 connection.abandon();
                 format!("{name} could not be compared with: no answer within a minute")
             }

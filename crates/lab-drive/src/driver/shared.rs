@@ -156,6 +156,7 @@ impl Shared {
     pub async fn until(&self, at: Micros) -> bool {
         if at > self.clock.now() {
             tokio::select! {
+                // The stop comes first, so that a lab that is behind schedule still ends at once.
                 biased;
                 () = self.stop.asked() => {}
                 () = self.clock.until(at) => {}
@@ -190,6 +191,7 @@ impl Shared {
             if let Some(detail) = record.detail.as_deref().filter(|detail| detail.starts_with(GARBAGE)) {
                 let garbage = counts.garbage.borrow().0 + 1;
                 *counts.garbage.borrow_mut() = (garbage, detail.to_owned());
+                // Only where nothing else has come: a server that once answers properly does speak the protocol.
                 if garbage == GARBAGE_MAX && garbage == counts.done.get() {
                     self.stop.ask(detail);
                 }

@@ -137,6 +137,7 @@ impl VirtualUser {
             shared.keep(record, &profile.limits);
             let again = profile.retry.forever || attempt < profile.retry.times;
             let told = self.scan.retry_after.filter(|_| profile.retry.after).unwrap_or_default();
+            // The server's `Retry-After` is a minimum: a client's own backoff may be longer.
             let next = ended + micros(wait.max(f64::from(told)));
             if useful || !again || (next >= shared.plan.end && !profile.ends) || !shared.until(next).await {
                 return ended;
@@ -151,6 +152,8 @@ impl VirtualUser {
     async fn ask(&mut self, question: &Question, record: &mut Record) -> bool {
         let shared = &self.shared;
         let give_up = record.intended + self.profile.patience;
+        // Patience counts from the intended time, so a request that waited too long for a connection is not sent at
+        // all.
         if shared.clock.now() >= give_up {
             record.outcome = Outcome::NotSent;
             record.detail = Some("every connection was taken until patience ended".to_owned());

@@ -84,6 +84,7 @@ impl Watch {
         let per_wall = |seconds: f64| if self.wall > 0.0 { seconds / self.wall } else { 0.0 };
         let (busy, steal, total) = self.machine;
         let share = |seconds: f64| if total > 0.0 { (seconds / total).max(0.0) } else { 0.0 };
+        // Without the targets' own share, their work would count as that of other programs, and void a good run.
         let told_apart = self.all_known && (self.targets.is_empty() || self.theirs.is_some());
         let rest = told_apart.then(|| busy - self.own - self.theirs.unwrap_or(0.0));
         let over =
@@ -117,6 +118,7 @@ pub fn void(seen: &Watched, limits: &Limits, closed: bool, no_socket: u64) -> Ve
             seen.late_p99_ms, limits.late_ms
         ));
     }
+    // Open arrivals spin shortly before each request is due, so their thread looks busy without being the limit.
     if closed && seen.driver_cpu >= BUSY {
         why.push(format!(
             "the lab's own core was the limit: its thread was busy {} of the time",

@@ -171,6 +171,7 @@ fn resolve(target: &Target, url: &str, allowed: &[String]) -> Result<Address> {
     let Some(socket) = found.first().copied() else {
         return Err(LabError::target(format!("target {whose}: {host} has no address")));
     };
+    // Every address counts, not only the one in use: a resolver may return them in another order next time.
     if !found.iter().all(|socket| is_at_home(socket.ip())) && !allowed.contains(&host) {
         return Err(LabError::scenario(format!(
             "target {whose}: {host} is outside loopback and private networks: load is sent there only with --allow-public {host}"

@@ -75,6 +75,7 @@ impl Chunk {
         let byte = bytes[0];
         *self = match *self {
             Chunk::Size(size, digits) => match (byte as char).to_digit(16) {
+                // 15 digits are 60 bits, so the product above cannot overflow.
                 Some(_) if digits == 15 => return Err("a chunk is too large"),
                 Some(digit) => Chunk::Size(size * 16 + u64::from(digit), digits + 1),
                 None if digits == 0 => return Err("a chunk has no size"),

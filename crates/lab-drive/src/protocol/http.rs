@@ -93,6 +93,8 @@ impl Http {
                 Err(fault) => return Err(fault),
             }
         }
+        // Bytes past the end of the answer belong to nothing that was asked: such a connection cannot be trusted with
+        // the next request.
         let keep = head.keep && framing != Framing::Close && at == self.filled;
         if !keep {
             self.stream = None;
@@ -172,6 +174,7 @@ fn head(bytes: &[u8], of_head_request: bool) -> Result<Option<Head>, ExchangeErr
             framing = Framing::Length(
                 length.ok_or_else(|| ExchangeError::failed("the answer's Content-Length is no number"))?,
             );
+        // It overrides `Content-Length`, in either order (RFC 9112, section 6.3).
         } else if header.name.eq_ignore_ascii_case("transfer-encoding") && ends_with(header.value, b"chunked") {
             framing = Framing::Chunked(Chunk::Size(0, 0));
         } else if header.name.eq_ignore_ascii_case("connection") {
@@ -180,6 +183,7 @@ fn head(bytes: &[u8], of_head_request: bool) -> Result<Option<Head>, ExchangeErr
             retry_after = std::str::from_utf8(header.value).ok().and_then(|text| text.trim().parse().ok());
         }
     }
+    // These have no body, whatever their headers say (RFC 9112, section 6.3).
     if of_head_request || status < 200 || status == 204 || status == 304 {
         framing = Framing::Length(0);
     }

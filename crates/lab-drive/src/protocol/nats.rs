@@ -91,6 +91,7 @@ impl Session {
         let inbox = format!("_INBOX.lab{}x{born:x}x{number}", std::process::id());
         let mut session = Session { stream, buffer: Vec::new(), inbox, asked: 0 };
         while session.step(|message| matches!(message, Message::Info(_))).await?.is_none() {}
+        // NATS upgrades to TLS after the INFO line, on the same connection.
         let Session { stream, buffer, inbox, asked } = session;
         let mut session = Session { stream: stream.secured(address).await?, buffer, inbox, asked };
         session.stream.send(&introduction(address, &session.inbox)).await?;
@@ -177,10 +178,12 @@ impl Client for Nats {
                 }
             }
             session.buffer.drain(..used);
+            // Sent after the loop, which borrows the buffer. A server that gets no pong closes the connection.
             for _ in 0..pings {
                 session.stream.send(b"PONG\r\n").await?;
             }
         }
+        // Put back only here: an error on the way drops the session, whose buffer may hold half a message.
         self.session = Some(session);
         answered.unwrap_or(Ok(()))
     }

@@ -170,6 +170,7 @@ impl Reply {
                 continue;
             }
             let Some(end) = rest.windows(2).position(|two| two == b"\r\n") else {
+                // Only a line is bounded: bulk data goes to the scan as it comes and is not kept here.
                 if rest.len() > BUFFER {
                     return Err("a line of the reply is too long");
                 }
@@ -198,9 +199,11 @@ impl Reply {
                 let word = rest.split(|byte| *byte == b' ').next().unwrap_or_default();
                 self.error = Some(String::from_utf8_lossy(word).into_owned());
             }
+            // A length of -1 is null, which has neither content nor line end.
             b'$' | b'=' | b'!' if !rest.starts_with(b"-") => self.bulk = count()? + 2,
             b'$' | b'=' | b'!' => {}
             b'*' | b'~' | b'>' | b'%' => {
+                // A map counts pairs, and each pair is two elements.
                 let count = count()? * if *kind == b'%' { 2 } else { 1 };
                 self.pending = self.pending.saturating_add(count);
                 self.largest = self.largest.max(count);

@@ -65,6 +65,7 @@ impl Scan {
     pub fn take(&mut self, bytes: &[u8], now: Micros) {
         self.bytes += bytes.len() as u64;
         if let Some(body) = &mut self.body {
+            // Counting goes on past the limit: only the checks of the whole body are lost.
             if body.len() + bytes.len() <= BODY_MAX {
                 body.extend_from_slice(bytes);
             } else {
@@ -88,7 +89,9 @@ impl Scan {
                 self.results = 1;
                 self.last = Some(now);
             }
+            // The last line may lack its line end.
             ResultUnit::Line if self.line_open => self.found(1, now),
+            // A stream that breaks off inside an event: blank lines complete it for the count.
             ResultUnit::Event | ResultUnit::Packet => self.events(b"\n\n", now),
             _ => {}
         }
@@ -167,6 +170,7 @@ impl Scan {
         let mut count = 0;
         for byte in bytes {
             self.matched = match *byte {
+                // A match may span two reads, so its state is kept over calls.
                 b if b == FEATURE[self.matched] => self.matched + 1,
                 // The text's only repetition is its quote.
                 b'"' => 1,
@@ -187,6 +191,7 @@ impl Scan {
         while let Some(at) = bytes.iter().position(|byte| *byte == b'\n') {
             self.keep_line(&bytes[..at]);
             bytes = &bytes[at + 1..];
+            // Taken out and put back, so that its allocation is reused while `self` is borrowed.
             let line = std::mem::take(&mut self.line);
             let text = line.strip_suffix(b"\r").unwrap_or(&line);
             if text.is_empty() {

@@ -124,6 +124,7 @@ impl Client for WebSocket {
                         if self.message.len() + payload.len() > BODY_MAX {
                             return Err(ExchangeError::failed("a message is larger than 64 MiB"));
                         }
+                        // The usual message is one frame, and is read where it lies.
                         if frame.last && self.message.is_empty() {
                             scan.message(payload, clock.now());
                         } else {
@@ -168,6 +169,7 @@ fn upgrade(question: &Question) -> Vec<u8> {
 /// The first frame of what has come, where it is whole.
 fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, &'static str> {
     let [first, second, ..] = bytes else { return Ok(None) };
+    // RFC 6455, section 5.1: a server must not mask, and a client must close when it does.
     if second & 0x80 != 0 {
         return Err("the server masked a frame");
     }

@@ -65,6 +65,7 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
         ));
     }
     let (_, server) = server_of(args)?;
+    // Short, so that a slow terminal holds the reader back, and so the server, rather than filling memory.
     let (send, events) = sync_channel(1);
     let stop = send.clone();
     // Before anything is saved, so that an interrupt counts then too. A failed send means that the program is ending.

@@ -77,6 +77,7 @@ impl<'a> Packets<'a> {
                 Err(e) => e.to_string(),
             };
             self.lines = None;
+            // A connection that lasted was sound: only failures in quick succession add up to the patience.
             if self.connected.elapsed() > PAUSE_MAX {
                 self.broken = None;
             }
@@ -122,9 +123,11 @@ impl<'a> Packets<'a> {
         let packet: Value = serde_json::from_str(data).map_err(|_| wrong())?;
         let seq = packet["seq"].as_u64().ok_or_else(wrong)?;
         let due = self.due.unwrap_or(seq);
+        // A gap without notice is an error: results would be missing and nobody would know.
         if seq > due {
             return Err(Failure::Bad(format!("packet {due} is missing: {seq} came")));
         }
+        // The server may repeat packets after a reconnect. A repeated result would be printed twice.
         if seq < due {
             return Ok(None);
         }
@@ -140,6 +143,7 @@ fn event(lines: &mut dyn BufRead) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     loop {
         line.clear();
+        // Bounded: a stream that never ends a line must not fill the memory.
         Read::take(&mut *lines, LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
         let Some(text) = line.strip_suffix(b"\n") else {
             return match begun || !line.is_empty() {
