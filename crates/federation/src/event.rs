@@ -123,6 +123,7 @@ impl Event<'_> {
             FieldColumn::Int(column) if column.is_valid(self.row) => column.value(self.row).to_string(),
             _ => return None,
         };
+        // With the collection, since objects of two collections may have the same name.
         Some(hash(&[self.of.collection, &name]))
     }
 
@@ -177,6 +178,7 @@ impl Event<'_> {
                 .as_ref()
                 .is_none_or(|sought| self.with_language(question).language.as_ref() == Some(sought))
         };
+        // From cheap to expensive: most events fail at time or place, and then no text is decoded.
         time() && place() && author() && words() && media() && language()
     }
 }

@@ -63,12 +63,14 @@ impl KeywordQuery {
             KeywordQuery::Term { sought, .. } => {
                 sought.split(' ').filter(|word| !word.is_empty()).map(|word| (cost(word), vec![word])).min_by(least)
             }
+            // All parts must match, so the rarest one is enough to find the candidates.
             KeywordQuery::All(parts) => parts.iter().filter_map(|part| part.required(cost)).min_by(least),
             KeywordQuery::Any(parts) => parts.iter().try_fold((0.0, Vec::new()), |(total, mut words), part| {
                 let (more, of_part) = part.required(cost)?;
                 words.extend(of_part);
                 Some((total + more, words))
             }),
+            // An absent word requires nothing that an index could look up.
             KeywordQuery::Not(_) => None,
         }
     }
@@ -78,6 +80,7 @@ impl KeywordQuery {
         match self {
             KeywordQuery::Term { .. } => true,
             KeywordQuery::All(parts) => parts.iter().any(KeywordQuery::asks_for_something),
+            // In an OR each alternative has to ask for something: `a OR -b` matches nearly everything.
             KeywordQuery::Any(parts) => parts.iter().all(KeywordQuery::asks_for_something),
             KeywordQuery::Not(_) => false,
         }

@@ -118,6 +118,7 @@ impl Question {
     pub fn read(value: &Value, settings: &Settings) -> Result<Question, Invalid> {
         let members =
             value.as_object().ok_or_else(|| Invalid::new("expected an object such as {\"keywords\":\"flood\"}"))?;
+        // An unknown member is an error: a misspelt condition would otherwise widen the search without notice.
         if let Some(unknown) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
             let known = MEMBERS.join(", ");
             return Err(Invalid::field(unknown, format!("a question has no such member: expected one of {known}")));
@@ -140,6 +141,7 @@ impl Question {
             )?
             .flatten(),
             language,
+            // Kept results can be queried by language later, so it has to be known now.
             detect_language: detect_language || keep.is_some(),
             limit: whole(members, "limit", 1, settings.limit_max as u64)?.map_or(settings.limit, |n| n as usize),
             deadline: whole(members, "timeout", 1, settings.deadline_max.as_millis() as u64)?
@@ -148,6 +150,7 @@ impl Question {
                 .unwrap_or(Priority::Quick),
             keep,
         };
+        // A time or a medium alone would ask every provider for everything it has.
         if question.keywords.is_none() && question.place.is_none() && question.author.is_none() {
             return Err(Invalid::field("keywords", "nothing is asked: expected keywords, a place or an author"));
         }

@@ -133,6 +133,8 @@ impl Candidates {
         let end = if run.whole { chunk_end(run.rows.start) } else { end_of(run.rows.start, self.stretch) };
         while run.rows.end < end {
             match self.advance(stats, step) {
+                // Runs are joined because each is one read and one evaluation, whose overhead exceeds the cost of a few
+                // rows.
                 Some(next) if next.whole == run.whole && next.rows.start <= run.rows.end + self.bridge(&run) => {
                     run.rows.end = next.rows.end;
                 }
@@ -171,6 +173,7 @@ impl Candidates {
                 continue;
             };
             let rows = tree.rows(node);
+            // A page that resumes skips whole nodes before its first row without testing them.
             if rows.end <= self.from {
                 continue;
             }
@@ -190,6 +193,7 @@ impl Candidates {
                 }
                 Step::Descend { whole } if !tree.is_leaf(node) => {
                     let children = self.reach.touched(tree, node, whole, stats);
+                    // Reversed, so that rows come out in ascending order, on which cursors and merges rely.
                     self.stack.extend(children.rev().map(|child| (child, whole)));
                     continue;
                 }

@@ -222,6 +222,7 @@ fn count_candidates(
         let Scan { stats, predicate, .. } = &mut *scan;
         let run = candidates.next(stats, &mut |node, whole| {
             let bounds = node.bounds();
+            // Events without a place are in no cell. Their box is empty, and comparing it would prove nothing.
             if bounds.is_nowhere() {
                 return Step::Skip;
             }
@@ -230,13 +231,16 @@ fn count_candidates(
                 return Step::Skip;
             }
             match (search_step(predicate, node, whole), place) {
+                // Only where the snapshot shows every row: a node summarises rows that were written later, too.
                 (Step::Rows { whole: true }, Where::In(cell)) if view.none_newer(node.rows()) => {
                     let rows = node.rows();
+                    // Trees are never rewritten, so deleted rows still count in the node.
                     let alive = rows.len() as u64 - view.dead_rows(rows).count() as u64;
                     counts[cell] += alive;
                     matched += alive;
                     Step::Taken
                 }
+                // A node over several cells is split, as its children may each lie in one.
                 (Step::Rows { whole }, _) => Step::Descend { whole },
                 (step, _) => step,
             }

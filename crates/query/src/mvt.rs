@@ -108,6 +108,8 @@ impl Layer {
 
     /// Adds a property to the current feature.
     pub fn property(&mut self, key: &str, value: Value<'_>) {
+        // One buffer for all properties of a tile: most values are known already, and are encoded only to be looked
+        // up.
         let mut encoded = std::mem::take(&mut self.scratch);
         encoded.clear();
         put_value(&mut encoded, value);
@@ -150,6 +152,7 @@ impl Layer {
 
     /// The same with an encoded geometry.
     pub fn encoded(&mut self, kind: u8, commands: &[u32]) {
+        // A geometry that simplified to nothing gives no feature; its tags are dropped below like those of any other.
         if !commands.is_empty() {
             let mut feature = Vec::with_capacity(commands.len() * 2 + self.tags.len() * 2 + 8);
             put_packed(&mut feature, 2, &self.tags);
@@ -258,7 +261,11 @@ fn point_commands(points: &[(i32, i32)]) -> Vec<u32> {
 
 fn path_commands(paths: &[Vec<(i32, i32)>], length_min: usize, closed: bool) -> Vec<u32> {
     let mut out = Vec::new();
+    // The cursor is carried over from path to path (section 4.3): each path starts relative to the end of the one
+    // before.
     let mut at = (0, 0);
+    // The specification forbids lines of one point and rings of fewer than three, and a renderer may reject the
+    // whole tile for one.
     for path in paths.iter().filter(|p| p.len() >= length_min) {
         out.push(command(1, 1));
         steps(&mut out, &mut at, &path[..1]);

@@ -61,6 +61,7 @@ impl SortKey {
                     return Err(Invalid::field("sortby", format!("{name:?} is not a property of this collection")));
                 }
             };
+            // A key that occurs again cannot decide any tie that is left.
             if !keys.iter().any(|k| k.target == target) {
                 keys.push(SortKey { target, descending });
             }
@@ -275,6 +276,7 @@ impl Sorter {
             let predicate = scan.predicate.clone();
             while let Some(run) =
                 candidates.next(&mut scan.stats, &mut |node, whole| match search_step(&predicate, node, whole) {
+                    // Also where all rows match: the leaves have bounds of their own, and most of them are hopeless.
                     Step::Rows { whole } if !node.is_leaf() => Step::Descend { whole },
                     _ if self.is_hopeless(self.best_of(node).as_ref()) => Step::Skip,
                     step => step,
@@ -372,6 +374,7 @@ impl Sorter {
                     Some(worst) if order(i, &worst.values, worst.pick.seq) == Ordering::Less => {}
                     _ => continue,
                 }
+                // The worst one leaves first, so the heap never exceeds the limit that was reserved for it.
                 self.bytes -= self.kept.pop().map_or(0, |kept| kept.bytes());
             }
             let values = columns.iter().map(|c| c.value(i)).collect();
@@ -403,6 +406,7 @@ impl Open {
             (Some(a), Some(b)) => compare(a, b, self.descending),
             (a, b) => a.is_some().cmp(&b.is_some()),
         };
+        // Ties follow a fixed order, so the same query costs the same at every run.
         best.then_with(|| (self.part, self.tree).cmp(&(other.part, other.tree)))
             .then_with(|| self.node.cmp(&other.node))
     }

@@ -158,6 +158,8 @@ fn draw(
     projection.add_geometry(&layout);
     fields.iter().for_each(|&f| projection.add(layout.field(f)));
     let [west, south, east, north] = bbox(question);
+    // The box includes the buffer: a line that passes just outside of the tile is drawn into its edge, so that
+    // neighbours join.
     let predicate = Predicate::and(vec![Predicate::bbox(west, south, east, north), question.predicate.clone()]);
     // The count comes first: it needs no property, is mostly made of nodes, and ends as soon as it is too many. Only
     // where counts per cell come from a pyramid do they cost less than testing what the nodes leave open.
@@ -173,6 +175,8 @@ fn draw(
         projection.add_time(&layout, schema);
     }
     let grid = Grid::of(schema);
+    // One more than are drawn: it shows that there are too many, should the count have stopped at its limit of
+    // tests.
     let wanted = Items { predicate, order: Order::Natural, limit: Some(TILE_EVENTS_MAX + 1), after: None, projection };
     let mut answer = items(snapshot, &wanted, control)?;
     let canvas = Canvas::new(question.z, question.column, question.row, BUFFER, TOLERANCE);
@@ -187,6 +191,7 @@ fn draw(
                 Some(geometry) => canvas.draw(&geometry, &|| control.check())?,
                 None => None,
             };
+            // Outside of the tile once it is clipped: the box touched, the shape does not.
             let Some(shape) = shape else { continue };
             layer.property(id_key, Value::Text(cut(&hits.batch.id_of(row, hits.seqs[row]))));
             for &field in &fields {

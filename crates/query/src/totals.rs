@@ -50,6 +50,7 @@ impl Ints {
 
     fn merge(&mut self, other: &Ints) {
         self.count = self.count.saturating_add(other.count);
+        // Saturating, since a partial result may come from another server, and a false one must not panic.
         self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -78,9 +79,10 @@ impl Floats {
     }
 
     /// Adds 64 values at most. So few are summed without compensation: that loses less than 64 * 2^-53 of the sum of
-    /// their magnitudes, and the promise is 1e-12.
+    /// their magnitudes, and the guarantee is 1e-12.
     fn add_few(&mut self, values: impl Iterator<Item = f64> + Clone) {
         let sum: f64 = values.clone().sum();
+        // The plain sum of a few values may overflow although the compensated one does not.
         if !sum.is_finite() {
             return values.for_each(|x| self.add(x));
         }

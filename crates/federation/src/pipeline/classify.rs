@@ -66,6 +66,7 @@ fn language(found: &SearchResult) -> Option<&'static str> {
         return None;
     }
     let info = whatlang::detect(text)?;
+    // An unreliable guess is worse than none: the result would be dropped by a search for another language.
     info.is_reliable().then(|| two_letters(info.lang())).flatten()
 }
 

@@ -55,6 +55,8 @@ fn text(content_type: &str, bytes: &[u8]) -> Result<String, String> {
         None => UTF_8,
     };
     let (text, used, broken) = encoding.decode(bytes);
+    // Sources that declare UTF-8 and send Windows-1252 are the usual mistake, and that charset can decode any
+    // bytes.
     if broken && used == UTF_8 {
         return Ok(WINDOWS_1252.decode(bytes).0.into_owned());
     }
@@ -89,6 +91,7 @@ impl Open {
         match self.members.get_mut(&name) {
             None => drop(self.members.insert(name, value)),
             Some(Value::Array(list)) => list.push(value),
+            // XML does not say what is a list: the second element of a name makes one. Paths therefore accept both.
             Some(one) => *one = Value::Array(vec![one.take(), value]),
         }
     }
@@ -113,6 +116,7 @@ fn xml(text: &str) -> Result<Value, String> {
         let depth = open.len();
         let Some(here) = open.last_mut() else { return Err("an element is closed that was not opened".to_owned()) };
         match event {
+            // A limit, since the mapping walks the result recursively, and the bytes come from outside.
             Event::Start(start) if depth <= DEPTH_MAX => open.push(element(&start)?),
             Event::Start(_) => return Err(format!("elements are nested more than {DEPTH_MAX} deep")),
             Event::Empty(start) => {
@@ -159,6 +163,7 @@ fn element(start: &BytesStart<'_>) -> Result<Open, String> {
 }
 
 fn csv(text: &str) -> Result<Value, String> {
+    // Rows of other lengths are tolerated: one bad row must not lose a whole response.
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|e| e.to_string())?.clone();
     let mut rows = Vec::new();
@@ -181,6 +186,7 @@ pub fn without_markup(text: &str) -> String {
     while let Some(at) = marked(rest) {
         out.push_str(&rest[..at]);
         let tail = &rest[at..];
+        // A bare `&` is common in text; only a short name followed by a semicolon is an entity.
         let end = if tail.starts_with('<') { tail.find('>') } else { tail.find(';').filter(|end| *end <= 10) };
         let Some(end) = end else {
             out.push_str(&tail[..1]);

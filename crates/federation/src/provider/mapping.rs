@@ -78,6 +78,7 @@ impl Mapping {
         let when = TimeFormat::parse(map.time_format.as_deref()).map_err(|e| {
             format!("answer.map.time_format = {:?}: {e}", map.time_format.as_deref().unwrap_or_default())
         })?;
+        // Most likely a misspelt key, which would go unnoticed: results would just have no time.
         if map.time_format.is_some() && map.time.is_none() {
             return Err("answer.map.time_format: there is no time that it could be the format of".to_owned());
         }
@@ -207,6 +208,7 @@ impl Mapping {
             let unreadable = items.len() - found.len();
             (found, unreadable)
         })?;
+        // A source that changes its format must show up as a failure, not as a search without results.
         if found.is_empty() && unreadable > 0 {
             return Err(format!(
                 "none of {unreadable} results has an id, a link, a title or a text: its shape has changed"
@@ -230,9 +232,12 @@ impl Mapping {
             return Err(format!("it answered with an error: {}", cut(&said)));
         }
         let items: Vec<&Value> = match &self.items.all(value)[..] {
+            // The path may lead to the list itself or to its elements; both are common in declarations.
             [Value::Array(list)] => list.iter().collect(),
             found => found.to_vec(),
         };
+        // No list at all may be an error page or another format. Only what the declaration calls empty counts as no
+        // results.
         if items.is_empty() && !self.is_empty(value) {
             return Err("the response has no list of results at the declared path: its shape has changed".to_owned());
         }
@@ -255,6 +260,7 @@ impl Mapping {
         };
         let around = match self.format {
             ResponseFormat::Json => false,
+            // XML has no empty list: without elements only their parent is there.
             ResponseFormat::Xml => self.items.parent().first(value).is_some_and(Value::is_object),
             ResponseFormat::Csv => value.is_array(),
         };
@@ -271,6 +277,7 @@ impl Mapping {
             (Some(id), _) => id,
             (None, Some(link)) => link.clone(),
             (None, None) if title.is_none() && body.is_none() => return None,
+            // The same text has the same id at every poll, so that a saved search reports it once.
             (None, None) => fingerprint(title.as_deref().unwrap_or_default(), body.as_deref().unwrap_or_default()),
         };
         let (place, shape) = self.place(item).unzip();

@@ -95,6 +95,7 @@ fn walk<'a>(steps: &[Step], value: &'a Value) -> Vec<&'a Value> {
 fn follow<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
     match (step, value) {
         (Step::Member(name), Value::Object(members)) => members.get(name).into_iter().collect(),
+        // A list of one element may come as the element, and the other way round, so a name goes through lists.
         (Step::Member(_), Value::Array(list)) => list.iter().flat_map(|value| follow(step, value)).collect(),
         (Step::Element(at), Value::Array(list)) => list.get(*at).into_iter().collect(),
         // A single XML element is not converted to a list.

@@ -83,6 +83,7 @@ impl Found {
                     }
                     Some(_) => return Err(wrong_place()),
                 };
+                // `k` counts over all pages, so the token carries how many were given.
                 let left = k.map(|k| k.saturating_sub(given_before as usize));
                 let limit = [items.limit, left].into_iter().flatten().min();
                 let sought = Sought { lon: *lon, lat: *lat, after, limit };
@@ -102,6 +103,7 @@ impl Found {
                 let Some(limit) = items.limit else {
                     return Err(Invalid::field("sortby", "sorting needs a limit: add limit=").into());
                 };
+                // A sorted page is held in memory as a whole, whereas other orders stream.
                 if limit > SORTED_LIMIT_MAX {
                     return Err(
                         Invalid::field("limit", format!("at most {SORTED_LIMIT_MAX} events can be sorted")).into()
@@ -112,6 +114,7 @@ impl Found {
                     Some(Cursor::Fields { values, seq }) if values.len() == keys.len() => Some((values.clone(), *seq)),
                     Some(_) => return Err(wrong_place()),
                 };
+                // One more than asked: it shows whether there is a next page.
                 let mut sorter = Sorter::new(&scan, keys, after, limit + 1)?;
                 match ids {
                     Some(ids) => sorter.ids(&mut scan, &ids)?,

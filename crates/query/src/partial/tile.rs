@@ -70,6 +70,7 @@ impl PartialTile {
                 grids.try_for_each(|grid| all.merge(&grid))?;
                 Ok(Some(PartialTile::Counted(all)))
             }
+            // Counts and features cannot be merged: the caller asks again for counts from those that drew.
             Some(_) => Ok(None),
         }
     }
@@ -147,6 +148,7 @@ fn draw_all(drawings: &[Drawing], question: &Tile) -> Option<Drawing> {
     for (part, drawing) in drawings.iter().enumerate() {
         order.extend(drawing.places.iter().enumerate().map(|(row, place)| (*place, part, row)));
     }
+    // In the natural order of all partitions, so the tile is the same however its events are distributed.
     order.sort_unstable();
     let mut all = Drawing {
         found,
@@ -174,6 +176,7 @@ fn add(layer: &mut Layer, feature: &Feature, names: &[impl AsRef<str>], values: 
     if !rest.is_empty() {
         return None;
     }
+    // From another server, so indices are checked rather than trusted.
     let known = |[name, value]: &[u32; 2]| Some((names.get(*name as usize)?, values.get(*value as usize)?));
     let tags: Vec<_> = pairs.iter().map(known).collect::<Option<_>>()?;
     tags.into_iter().for_each(|(name, value)| layer.tag(name.as_ref(), value.as_ref()));

@@ -50,6 +50,7 @@ impl File {
         let fixed = |text: &str| {
             self.set.iter().fold(text.to_owned(), |text, (key, value)| text.replace(&format!("{{set.{key}}}"), value))
         };
+        // Only credentials that the declaration names: a file must not read any variable of the environment.
         let of_ours = |name: &str| {
             name.strip_prefix("env.").is_some_and(|name| self.credentials.iter().any(|known| known == name))
         };
