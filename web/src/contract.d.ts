@@ -264,7 +264,7 @@ export interface Collection {
    */
   retention_bytes?: number;
   /**
-   * Why it takes no writes.
+   * Why it accepts no writes.
    */
   refusesWrites?: string;
   /**

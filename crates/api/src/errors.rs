@@ -65,7 +65,7 @@ pub fn store_problem(error: StoreError) -> Problem {
 
 /// The problem for a refused or failed write.
 pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem {
-    let no_writes = |why: &str| format!("the collection {} takes no writes: {why}", collection.name());
+    let no_writes = |why: &str| format!("the collection {} accepts no writes: {why}", collection.name());
     match error {
         WriteError::Invalid(list) => Problem::invalid_bodies(list),
         WriteError::Conflict { ids, total } => {

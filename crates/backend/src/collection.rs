@@ -68,7 +68,7 @@ pub trait Collection: Debug + Send + Sync {
 
     /// Whether there is room in memory for a write. If there is none, requests a flush. Returns at once.
     ///
-    /// [`WriteError::Refused`] if the collection takes no writes, since then no room will come.
+    /// [`WriteError::Refused`] if the collection accepts no writes, since then no room will come.
     fn request_room(&self) -> Result<bool, WriteError>;
 
     /// Whether there is room in memory for a write. Returns at once.

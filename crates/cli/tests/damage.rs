@@ -301,7 +301,7 @@ fn acknowledged_writes_missing_at_the_end_of_the_log_are_named_and_the_server_is
         let out = meridian(&[&["check", "--data", at], args].concat()).ended(1).out;
         assert!(words.iter().all(|word| out.contains(word)), "{out}");
     };
-    says(&[], &["the collection spots takes no writes", "check --repair"]);
+    says(&[], &["the collection spots accepts no writes", "check --repair"]);
     says(&["--repair"], &["missing: ", " writes, ", " to 50"]);
     meridian(&["check", "--data", at]).ended(0);
     let left = common::count_in_folder("spots", hurt.path());

@@ -142,7 +142,7 @@ fn a_disk_that_turns_read_only_stops_writes_and_nothing_is_lost() {
         assert!(text.contains("(os error 30)") || text.contains("(os error 5)"), "{text}");
         let what_now = match status {
             503 => "nothing of the write is stored",
-            _ => "the collection notes takes no writes: could not ",
+            _ => "the collection notes accepts no writes: could not ",
         };
         assert!(text.contains(what_now), "{status} {text}");
     }

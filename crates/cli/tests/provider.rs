@@ -55,7 +55,11 @@ fn a_declaration_is_checked_and_what_finds_nothing_is_named() {
     meridian(&wrong).ended(2).says(&["--question", "expected one of keywords"]);
     let near = ["provider", "test", "wikipedia", "--question", "{\"near\":[4.83,45.76]}"];
     let run = meridian(&near).ended(0);
-    assert!(run.out.contains("it does not take the question: it takes only questions with keywords"), "{}", run.out);
+    assert!(
+        run.out.contains("it does not accept the question: it accepts only questions with keywords"),
+        "{}",
+        run.out
+    );
 }
 
 #[test]
@@ -158,7 +162,7 @@ fn sources_that_want_credentials_are_asked_as_they_document() {
             program.env(key, format!("of {key}"));
         }
         let run = common::Run::from(program.output().unwrap()).ended(0);
-        assert!(run.out.contains("it takes the question") && run.out.contains("the first result"), "{}", run.out);
+        assert!(run.out.contains("it accepts the question") && run.out.contains("the first result"), "{}", run.out);
         let calls = source.calls();
         let call = calls.last().unwrap();
         for part in parts {

@@ -122,11 +122,11 @@ fn a_saved_search_outlives_the_server() {
     drop(packets);
     assert_eq!(server.stop("TERM"), Some(0));
 
-    // One that is missing is found by a check or a start, named, and made anew from its copy.
+    // One that is missing is found by a check or a start, named, and rebuilt from its copy.
     let [file, copy] = ["saved", "saved-copy"].map(|folder_of| folder.path().join(folder_of).join(&id));
     std::fs::remove_file(&file).unwrap();
     let check = meridian(&["check", "--data", data]).ended(1);
-    assert!(check.out.contains(&id) && check.out.contains("it is missing; it is written anew"), "{}", check.out);
+    assert!(check.out.contains(&id) && check.out.contains("it is missing; it is rewritten"), "{}", check.out);
     meridian(&["check", "--data", data]).ended(0);
     std::fs::remove_file(&file).unwrap();
     let server = Server::start(folder.path());

@@ -85,7 +85,7 @@ fn results_come_as_lines_and_the_end_says_what_each_source_gave() {
     let run = meridian(&part).ended(1).says(&["hang  timeout", "this is not all: hang did not give all"]);
     assert_eq!(run.out.lines().count(), 3);
     let skipped = ["search", "--near", "1,2", "--provider", "good", "--url", url];
-    meridian(&skipped).ended(1).says(&["good  skipped", "no source takes such a question"]);
+    meridian(&skipped).ended(1).says(&["good  skipped", "no source accepts such a question"]);
 
     meridian(&["search", "(flood", "--url", url]).ended(2).says(&["keywords", "not closed"]);
     meridian(&["search", "flood", "--provider", "bing", "--url", url])

@@ -55,7 +55,7 @@ impl SavedSearches {
         match definition.poll {
             Some(_) if outside.is_empty() => Err(Invalid::field(
                 "poll_s",
-                "no remote provider takes this question, so there is none to poll: GET /providers lists them",
+                "no remote provider accepts this question, so there is none to poll: GET /providers lists them",
             )),
             None if !definition.reads_collections() => Err(Invalid::field(
                 "poll_s",

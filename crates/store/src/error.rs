@@ -142,8 +142,8 @@ pub enum WriteError {
     /// The disk has no room: try again once it has.
     #[error("{0}")]
     Full(String),
-    /// The collection takes no writes until an operator has mended it.
-    #[error("the collection takes no writes: {0}")]
+    /// The collection accepts no writes until an operator has mended it.
+    #[error("the collection accepts no writes: {0}")]
     Refused(String),
     /// The disk failed while the batch was being written: whether it is stored is known only after a restart.
     #[error("the write failed and the collection takes no more: {0}")]

@@ -127,7 +127,7 @@ pub fn apply(
     named: &SettingsChange,
     confirmed: Option<u64>,
 ) -> Result<()> {
-    // A collection that takes no writes takes no changes either, and the request is not at fault.
+    // A collection that accepts no writes takes no changes either, and the request is not at fault.
     if let Some(why) = collection.stats().refuses {
         return Err(errors::write_problem(collection, WriteError::Refused(why)));
     }

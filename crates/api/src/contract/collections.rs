@@ -61,7 +61,7 @@ pub struct Collection {
     /// Bytes from which the oldest events are dropped.
     #[serde(rename = "retention_bytes", skip_serializing_if = "Option::is_none")]
     pub retention_bytes: Option<u64>,
-    /// Why it takes no writes.
+    /// Why it accepts no writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refuses_writes: Option<String>,
     /// Links to its resources.

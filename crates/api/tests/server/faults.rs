@@ -62,7 +62,7 @@ fn after_a_failed_sync_writes_are_refused_with_the_reason_and_reads_go_on() {
     // The disk works again, but what the kernel dropped is gone.
     disk.heal();
     let refused = refusal(&post(&server, 20..30));
-    let why = refused.strip_prefix("the collection notes takes no writes: ").unwrap_or_else(|| panic!("{refused}"));
+    let why = refused.strip_prefix("the collection notes accepts no writes: ").unwrap_or_else(|| panic!("{refused}"));
     assert!(why.starts_with("could not sync /data/tenants/default/notes/p0/log/"), "{why}");
     assert!(why.contains("(os error 5)") && why.contains("restart"), "{why}");
     let of_its_own = failed.strip_prefix(&refused).unwrap_or_else(|| panic!("{failed}"));
@@ -144,7 +144,7 @@ fn what_a_damaged_segment_held_is_said_to_be_missing_and_the_rest_is_served() {
         }
         // Whether an id is in use cannot be known.
         let refused = refusal(&post(&server, 20..21));
-        assert!(refused.starts_with("the collection notes takes no writes: a segment cannot be read"), "{refused}");
+        assert!(refused.starts_with("the collection notes accepts no writes: a segment cannot be read"), "{refused}");
         assert!(ready.problem(503)["collections"][0].as_str().unwrap().starts_with("notes: a segment cannot be read"));
     }
 }

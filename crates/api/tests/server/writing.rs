@@ -58,7 +58,7 @@ fn every_media_type_is_taken() {
     // What is read as Arrow is written as Arrow.
     let arrow = server.get("/collections/q/items?f=arrow");
     assert_eq!((arrow.status, arrow.header("content-type")), (200, "application/vnd.apache.arrow.stream"));
-    // Its ids were made, and are made anew.
+    // Its ids were made, and are made again.
     let headers = [("content-type", "application/vnd.apache.arrow.stream"), ("prefer", "handling=lenient")];
     let again = server.ask("POST", "/collections/q/items", &headers, &arrow.body);
     assert_eq!((again.status, again.json()["written"].as_u64()), (201, Some(10)), "{}", again.text());

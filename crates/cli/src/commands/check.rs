@@ -62,7 +62,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     for collection in store.list(TENANT).iter().filter(|collection| collection.stats().refuses.is_some()) {
         let name = collection.name();
         say(&format!(
-            "the collection {name} takes no writes: `meridian check --repair` keeps its readable parts, and deletes nothing"
+            "the collection {name} accepts no writes: `meridian check --repair` keeps its readable parts, and deletes nothing"
         ));
     }
     // Closing would flush: a check changes nothing.

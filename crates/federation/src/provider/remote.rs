@@ -311,19 +311,21 @@ impl Provider for RemoteProvider {
             _ => question.language.is_some(),
         };
         if let Some(part) = takes.needs.iter().find(|part| !has(part)) {
-            return Err(format!("it takes only questions with {part}"));
+            return Err(format!("it accepts only questions with {part}"));
         }
         if !takes.needs_one_of.is_empty() && !takes.needs_one_of.iter().any(has) {
-            return Err(format!("it takes only questions with {}", takes.needs_one_of.join(" or ")));
+            return Err(format!("it accepts only questions with {}", takes.needs_one_of.join(" or ")));
         }
         if let Some(part) = takes.not.iter().find(|part| has(part)) {
-            return Err(format!("it takes no questions with {part}"));
+            return Err(format!("it accepts no questions with {part}"));
         }
         if takes.keywords == Keywords::All && question.keywords.as_ref().is_some_and(|w| w.has_alternatives()) {
-            return Err("it takes no keywords with OR".to_owned());
+            return Err("it accepts no keywords with OR".to_owned());
         }
         match (takes.radius_max_m, question.area().map(|area| area.circle().2)) {
-            (Some(most), Some(metres)) if metres > most => Err(format!("it takes at most {most} m around a position")),
+            (Some(most), Some(metres)) if metres > most => {
+                Err(format!("it accepts at most {most} m around a position"))
+            }
             _ => Ok(()),
         }
     }

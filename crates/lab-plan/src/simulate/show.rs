@@ -83,11 +83,11 @@ impl Calibrated {
                 None => _ = writeln!(out, " {:>10}{role}", "never"),
             }
         }
-        let foretold: Vec<f64> =
+        let predicted: Vec<f64> =
             self.residuals.iter().filter(|r| !r.fit).filter_map(|r| Some(r.error()?.abs())).collect();
-        if !foretold.is_empty() {
-            let worst = foretold.iter().copied().fold(0.0, f64::max) * 100.0;
-            let _ = writeln!(out, "{} figures only foretold: at most {worst:.0} % off", foretold.len());
+        if !predicted.is_empty() {
+            let worst = predicted.iter().copied().fold(0.0, f64::max) * 100.0;
+            let _ = writeln!(out, "{} figures only predicted: at most {worst:.0} % off", predicted.len());
         }
         out
     }

@@ -3,7 +3,7 @@
 //! A collection's manifest, as it stands after a flush, and the files that it names are the collection at one position:
 //! segments never change, and what the log holds besides is newer. So a backup flushes, *pins* that manifest (opens its
 //! files, which stay readable after a merge has removed their names) and sends them; writers and readers go on. Of a
-//! archived segment only the archive is sent: all else of it is made anew from that.
+//! archived segment only the archive is sent: all else of it is rebuilt from that.
 //!
 //! What is sent is a tar of files for a *backup folder*:
 //!

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Makes the data folder of `options` from the backup in `from`, and opens it once: what is served beside archives
-/// is made anew, and each collection must come out at the position and with the events that the backup says.
+/// is rebuilt, and each collection must come out at the position and with the events that the backup says.
 ///
 /// The data folder must not exist, or be empty, or hold the beginning of a restore of this very backup. It becomes a
 /// data folder in the last step. `progress` is told the bytes copied.

@@ -114,7 +114,7 @@ pub(crate) fn files_of(manifest: &Manifest) -> BTreeSet<String> {
     files
 }
 
-/// The files that a backup holds: of an archived segment all but the archive can be made anew.
+/// The files that a backup holds: of an archived segment all but the archive can be rebuilt.
 pub(crate) fn needed_files(manifest: &Manifest) -> BTreeSet<String> {
     let mut files = sidecars(manifest);
     for meta in &manifest.segments {

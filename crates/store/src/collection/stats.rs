@@ -126,7 +126,7 @@ pub struct CollectionStats {
     pub install_us: u64,
     /// Those of the longest such time.
     pub install_us_max: u64,
-    /// Why the collection takes no writes, if so.
+    /// Why the collection accepts no writes, if so.
     pub refuses: Option<String>,
 }
 

@@ -220,7 +220,7 @@ impl Collection {
     /// The same, for a caller that waits by itself: where there is no room, a flush is asked for.
     ///
     /// # Errors
-    /// [`WriteError::Refused`] where no room will come, as the collection takes no writes.
+    /// [`WriteError::Refused`] where no room will come, as the collection accepts no writes.
     pub fn ask_for_room(&self) -> Result<bool, WriteError> {
         // Without maintenance the write itself flushes.
         if self.has_room() || !self.shared.options.background {

@@ -62,7 +62,7 @@ pub(crate) struct Partition {
     pub(crate) frozen: Vec<u64>,
     /// Segments that merges leave alone because they are damaged.
     pub(crate) unmergeable: Vec<u64>,
-    /// Segments that could not be made anew.
+    /// Segments that could not be rebuilt.
     pub(crate) unmendable: Vec<u64>,
     /// Most runs over one stretch of time, and the most that there may be once all merges are done.
     pub(crate) depth: (u32, u64),
@@ -311,7 +311,7 @@ impl Partition {
 
     /// Takes no more writes from here on.
     pub(crate) fn refuse(&mut self, why: String) {
-        tracing::error!(collection = %self.manifest.collection, why = %why, "the collection takes no more writes");
+        tracing::error!(collection = %self.manifest.collection, why = %why, "the collection accepts no more writes");
         self.refuses = Some(why);
         self.publish();
     }

@@ -143,8 +143,8 @@ impl Partition {
         meta.archive = None;
         match self.save(&self.entries, &mut segments, self.manifest.flushed) {
             Ok(manifest) => {
-                tracing::warn!(path = %archive.path().display(), "an archive is damaged: it is written anew from the Arrow rows");
-                let detail = "a checksum of it is wrong; it is written anew from the rows as Arrow".to_owned();
+                tracing::warn!(path = %archive.path().display(), "an archive is damaged: it is rewritten from the Arrow rows");
+                let detail = "a checksum of it is wrong; it is rewritten from the rows as Arrow".to_owned();
                 self.notes.push(Problem { path: archive.path().to_owned(), detail });
                 // After the manifest: a restart in between still finds either the archive or the rows named, never
                 // neither.
@@ -170,7 +170,7 @@ impl Partition {
         Some(self.freeze(Work::Rebuild { file }, &[found]))
     }
 
-    /// Serves a segment that was made anew, with the same rows in the same places.
+    /// Serves a segment that was rebuilt, with the same rows in the same places.
     pub(crate) fn install_rebuilt(&mut self, job: &Job, part: Part) {
         let Some(old) = job.inputs.first().map(|e| e.part.number) else { return };
         let Some(entry) = self.entries.iter_mut().find(|e| e.part.number == old) else { return };
@@ -211,7 +211,7 @@ impl Partition {
         })
     }
 
-    /// The next segment to be written anew without what is dead, or to be archived, for a list at this number.
+    /// The next segment to be rewritten without what is dead, or to be archived, for a list at this number.
     fn next_listing_job(&mut self, at: Seq) -> Option<Job> {
         let (i, work) = self.listable(at).find_map(|(i, _, meta, dead)| {
             // Folded before archived: an archive has all rows of its segment, so the dead must be in another one.

@@ -226,7 +226,7 @@ impl Partition {
         self.write_manifest(&manifest).map(|()| manifest)
     }
 
-    /// What a failed commit means for the partition: it takes no more writes unless nothing has happened.
+    /// What a failed commit means for the partition: it accepts no more writes unless nothing has happened.
     pub(crate) fn after_failed_commit(&mut self, failed: CommitError) -> StoreError {
         let (why, error) = match failed {
             CommitError::Clean(error) => return error,

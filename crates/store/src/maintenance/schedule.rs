@@ -8,7 +8,7 @@
 //! - **Merge of memory trees**: four of a like size that a writer found too large to merge on its way; and all of
 //!   them once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a row, because questions meet every tree.
 //!   The quiet asked for is several times what the merge takes, so a trickle of writes cannot keep it busy.
-//! - **Merge of segments**: those that `choice.rs` chooses. A run of which a third is dead is written anew by itself (a
+//! - **Merge of segments**: those that `choice.rs` chooses. A run of which a third is dead is rewritten by itself (a
 //!   memory tree as well), and a segment of which nothing is left is dropped without being read.
 //! - **Archive**: a segment of `archive_rows_min` rows is written as GeoParquet once writers have been quiet for
 //!   [`ARCHIVE_QUIET_US`], or at once if no merge will touch it any more. Smaller ones only when the files are listed.
@@ -32,7 +32,7 @@ const QUIET_ROW_US: i64 = 5;
 const IDLE_US: i64 = 60_000_000;
 /// Min bytes of log for that: a trickle of events makes no segment of each.
 const IDLE_BYTES: u64 = 1 << 20;
-/// A run is written anew when one in so many of its rows is dead.
+/// A run is rewritten when one in so many of its rows is dead.
 const DEAD_SHARE: u64 = 3;
 /// Quiet, in microseconds, before segments that merges may still touch are archived.
 pub(crate) const ARCHIVE_QUIET_US: i64 = 10_000_000;
@@ -97,7 +97,7 @@ impl Partition {
 
     /// The next merge of segments, its inputs frozen.
     pub(crate) fn next_segment_job(&mut self) -> Option<Job> {
-        // A collection that takes no writes may have lost data: merging could drop files that a repair needs.
+        // A collection that accepts no writes may have lost data: merging could drop files that a repair needs.
         if self.refuses.is_some() {
             return None;
         }

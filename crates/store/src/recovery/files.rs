@@ -16,7 +16,7 @@ use rayon::prelude::*;
 const OPENERS: usize = 16;
 
 /// What is said of a segment whose damage showed when a block was read, and was mended.
-pub(crate) const MADE_ANEW: &str = "a block of it was damaged; it is made anew from its rows";
+pub(crate) const MADE_ANEW: &str = "a block of it was damaged; it is rebuilt from its rows";
 
 impl Partition {
     /// Opens the segments and what is beside them.
@@ -96,7 +96,7 @@ impl Partition {
         }
     }
 
-    /// Opens a segment. What is damaged of it is made anew from its archive, or that from what is beside them.
+    /// Opens a segment. What is damaged of it is rebuilt from its archive, or that from what is beside them.
     fn open_segment(&self, meta: &mut SegmentEntry, note: &mut Option<Problem>) -> Result<Part, StoreError> {
         let place = self.shared.place();
         let archive = meta.archive.map(|entry| {
@@ -112,7 +112,7 @@ impl Partition {
             Err(error) => {
                 // The rows as Arrow may be whole: then they are archived again.
                 let Ok(part) = Part::open(&place, meta.file, None) else { return Err(error) };
-                *note = Some(Problem::of(&error).and("it is written anew from the rows as Arrow"));
+                *note = Some(Problem::of(&error).and("it is rewritten from the rows as Arrow"));
                 // The manifest that names the archive stays until the next commit; the job for archives then writes a
                 // new one.
                 meta.archive = None;
@@ -122,10 +122,10 @@ impl Partition {
         let opened = Part::open(&place, meta.file, archive.clone());
         match (opened, archive) {
             (Err(error @ (StoreError::Corrupt { .. } | StoreError::Io { .. })), Some(archive)) => {
-                tracing::info!(segment = meta.file, rows = meta.rows, "a segment is made anew from its archive");
+                tracing::info!(segment = meta.file, rows = meta.rows, "a segment is rebuilt from its archive");
                 // One that is missing was deleted to save room, or never came along with a backup.
                 if matches!(error, StoreError::Corrupt { .. }) {
-                    *note = Some(Problem::of(&error).and("it is made anew from its archive"));
+                    *note = Some(Problem::of(&error).and("it is rebuilt from its archive"));
                 }
                 // The archive is the truth of an archived segment, and every read of it is verified.
                 rebuild(place.objects.as_ref(), meta.file, &archive, self.context.rule)?;
@@ -140,8 +140,8 @@ impl Partition {
                 };
                 // Where the rows do not read either, nothing is there twice.
                 let Ok(part) = anew() else { return Err(error) };
-                tracing::warn!(%error, "a segment is made anew from its rows as Arrow");
-                *note = Some(Problem::of(&error).and("it is made anew from its rows as Arrow"));
+                tracing::warn!(%error, "a segment is rebuilt from its rows as Arrow");
+                *note = Some(Problem::of(&error).and("it is rebuilt from its rows as Arrow"));
                 Ok(part)
             }
             (opened, _) => {
@@ -162,10 +162,10 @@ impl Partition {
             let path = segment.index.path.clone();
             match segment.rebuild(file, self.context.rule) {
                 Ok(()) => {
-                    tracing::warn!(path = %path.display(), "a damaged segment is made anew from its rows");
+                    tracing::warn!(path = %path.display(), "a damaged segment is rebuilt from its rows");
                     mended.push(Problem { path, detail: MADE_ANEW.to_owned() });
                 }
-                Err(error) => tracing::error!(%error, "a damaged segment could not be made anew"),
+                Err(error) => tracing::error!(%error, "a damaged segment could not be rebuilt"),
             }
         }
         mended

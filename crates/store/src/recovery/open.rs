@@ -227,8 +227,8 @@ impl Partition {
         }
         if let Proof::Bad(problem) = proof {
             self.notes.push(problem.and(match written {
-                Ok(()) => "the copy is written anew from the manifest",
-                Err(_) => "the copy could not be written anew",
+                Ok(()) => "the copy is rewritten from the manifest",
+                Err(_) => "the copy could not be rewritten",
             }));
         }
     }

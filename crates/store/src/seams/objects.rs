@@ -24,7 +24,7 @@ pub trait Objects: Send + Sync + std::fmt::Debug {
 
     /// Begins an object that takes the place of what has the name, in one step, when it is finished.
     ///
-    /// Only for what can be made anew from other objects, such as the index of a segment: both contents serve the same answers.
+    /// Only for what can be rebuilt from other objects, such as the index of a segment: both contents serve the same answers.
     fn replace(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>>;
 
     /// Opens an object for reading.

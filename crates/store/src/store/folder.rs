@@ -34,13 +34,13 @@ pub(crate) fn make_root(disk: &dyn Disk, root: &Path) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// Reads the marker file, or makes it in a new folder. One that is damaged or missing is written anew where collections show
+/// Reads the marker file, or makes it in a new folder. One that is damaged or missing is rewritten where collections show
 /// whose folder it is; the answer says so.
 pub(crate) fn check_marker(seams: &Seams, root: &Path) -> Result<Option<Problem>, StoreError> {
     let disk = seams.disk.as_ref();
     let path = root.join(MARKER);
     let anew = |problem: Problem| {
-        write_marker(seams, root).map(|()| Some(problem.and("it is written anew, as the folder holds collections")))
+        write_marker(seams, root).map(|()| Some(problem.and("it is rewritten, as the folder holds collections")))
     };
     match read_file(disk, &path) {
         Ok(bytes) => match parse_marker(&path, &bytes) {

@@ -17,7 +17,7 @@ const HALF: &str = ".new";
 /// What the name of the folder of copies has after that of the records.
 pub(crate) const COPIES: &str = "-copy";
 
-/// Records that were written anew from their copies, or these from them.
+/// Records that were rewritten from their copies, or these from them.
 pub(crate) type Mended = Arc<Mutex<Vec<Problem>>>;
 
 /// Records under names of letters, digits, `-` and `_`, in a folder of their own beside the collections.
@@ -26,7 +26,7 @@ pub(crate) type Mended = Arc<Mutex<Vec<Problem>>>;
 /// keeps them in memory. They may hold secrets: only the owner of the data folder can read them.
 ///
 /// A record may have a copy, in a folder beside. The copy is written after the record and goes before it. So a record without one
-/// is what a crash leaves, or an older program, and a copy without its record is damage: the record is written anew from it.
+/// is what a crash leaves, or an older program, and a copy without its record is damage: the record is rewritten from it.
 #[derive(Debug)]
 pub struct Records {
     disk: Arc<dyn Disk>,
@@ -73,7 +73,7 @@ impl Records {
         }
     }
 
-    /// A record; `None` if there is none of this name. One that is damaged or gone and has a copy is written anew from that, which
+    /// A record; `None` if there is none of this name. One that is damaged or gone and has a copy is rewritten from that, which
     /// [`crate::Store::problems`] says.
     ///
     /// # Errors
@@ -89,11 +89,11 @@ impl Records {
         let _writing = self.writing.lock();
         let Ok(Some(copy)) = self.read(&self.copies, name) else { return found };
         self.write(&self.dir, name, &copy)?;
-        self.note(wrong.and("it is written anew from its copy"));
+        self.note(wrong.and("it is rewritten from its copy"));
         Ok(Some(copy))
     }
 
-    /// Names of records that were written anew from their copies since the store was opened, and why.
+    /// Names of records that were rewritten from their copies since the store was opened, and why.
     pub fn mended(&self) -> Vec<(String, String)> {
         let mended = self.mended.lock();
         let of_record = |problem: &Problem| {
@@ -217,7 +217,7 @@ impl Records {
         if let Err(e) = self.copy(name) {
             return Some(Problem::of(&e));
         }
-        self.note(wrong.and("it is written anew from the record"));
+        self.note(wrong.and("it is rewritten from the record"));
         None
     }
 
@@ -283,7 +283,7 @@ mod tests {
         let (record, copy) = (root.join("saved/a"), root.join("saved-copy/a"));
         let said = |path: &Path| {
             let said = std::mem::take(&mut *mended.lock());
-            said.iter().any(|problem| problem.path == path && problem.detail.contains("written anew"))
+            said.iter().any(|problem| problem.path == path && problem.detail.contains("rewritten"))
         };
         for harm in [None, Some(vec![0; 20])] {
             for path in [&record, &copy] {

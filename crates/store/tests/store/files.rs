@@ -1,4 +1,4 @@
-//! Segments at rest: what other programs read, what stays, and what is made anew.
+//! Segments at rest: what other programs read, what stays, and what is rebuilt.
 
 use crate::world::{DAY, Event, START, World, batch, content as seen};
 use arrow_array::cast::AsArray;
@@ -199,7 +199,7 @@ fn a_field_added_later_is_null_in_files_written_before() {
     c.add_fields(vec![field]).unwrap();
     c.delete(&["id-7".to_owned()]).unwrap();
     let files = list(&c);
-    // The file written anew has the field.
+    // The file rewritten has the field.
     let reader = ParquetRecordBatchReaderBuilder::try_new(bytes(&world, &files.paths[0])).unwrap();
     assert_eq!(reader.schema().field_with_name("later").unwrap().data_type(), &arrow_schema::DataType::Float64);
     assert_eq!(content(&world, &files.paths), expected(&c));

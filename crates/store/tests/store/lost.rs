@@ -296,7 +296,7 @@ fn a_damaged_marker_is_written_anew_where_collections_show_whose_folder_it_is() 
         harm(&world, marker);
         let store = world.open();
         let problems = store.check();
-        assert!(matches!(&problems[..], [p] if p.path == marker && p.detail.contains("written anew")), "{problems:?}");
+        assert!(matches!(&problems[..], [p] if p.path == marker && p.detail.contains("rewritten")), "{problems:?}");
         assert_eq!(content(&store.collection("t", "c").unwrap().snapshot()), all);
         drop(store);
         assert_eq!(world.open().check(), []);

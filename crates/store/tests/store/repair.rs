@@ -62,7 +62,7 @@ fn bytes_of(world: &World, path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// What the files hold that cannot be made anew.
+/// What the files hold that cannot be rebuilt.
 fn precious(world: &World) -> BTreeSet<Vec<u8>> {
     let made_anew = |path: &PathBuf| {
         let text = path.to_string_lossy();

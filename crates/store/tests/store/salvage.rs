@@ -204,7 +204,7 @@ fn what_is_beside_the_rows_is_made_anew_from_them_wherever_they_are_and_never_in
         let store = world.open();
         let c = store.collection("t", "c").unwrap();
         let said = |problems: &[meridian_store::Problem]| {
-            problems.iter().any(|p| p.path == path && p.detail.contains("it is made anew from its "))
+            problems.iter().any(|p| p.path == path && p.detail.contains("it is rebuilt from its "))
         };
         assert!(said(&store.problems()) && said(&store.check()), "{at_rest} {harm}: {:?}", store.check());
         assert_eq!((content(&c.snapshot()), c.stats().refuses), (all.clone(), None), "{at_rest} {harm}");

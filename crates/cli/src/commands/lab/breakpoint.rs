@@ -25,7 +25,7 @@ written. Ctrl-C ends it with what it has.")]
 pub struct BreakpointArgs {
     #[command(flatten)]
     pub load: LoadArgs,
-    /// The population whose load is searched, where there are several
+    /// The population whose load is varied, if there are several
     #[arg(long, value_name = "NAME")]
     pub population: Option<String>,
     /// The first load [default: the scenario's own]
@@ -34,7 +34,7 @@ pub struct BreakpointArgs {
     /// The largest load to try
     #[arg(long, value_name = "LOAD")]
     pub most: Option<f64>,
-    /// What a step up multiplies the load by
+    /// Factor by which a step raises the load
     #[arg(long, value_name = "X", default_value_t = 2.0)]
     pub factor: f64,
     /// How narrow the interval must be: 0.05 is plus or minus 5 %
@@ -43,7 +43,7 @@ pub struct BreakpointArgs {
     /// Max steps
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub steps: usize,
-    /// End with 0 where the breakpoint lies at this load or above, with 1 where not, for CI
+    /// Exit with 0 if the breakpoint is at this load or above, otherwise with 1, for CI
     #[arg(long, value_name = "LOAD")]
     pub at_least: Option<f64>,
 }
@@ -98,6 +98,6 @@ fn judged(found: &Found, at_least: Option<f64>) -> Result<(), Failure> {
         Some(least) if found.holds_at(least) => Ok(()),
         Some(least) => Err(Failure::Bad(format!("it is not shown that the objectives hold at {least} {}", found.unit))),
         None if found.is_good() => Ok(()),
-        None => Err(Failure::Bad("the breakpoint was not found as well as was asked".to_owned())),
+        None => Err(Failure::Bad("the breakpoint was not found as precisely as requested".to_owned())),
     }
 }

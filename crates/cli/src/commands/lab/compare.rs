@@ -7,7 +7,7 @@ use clap::Args;
 use meridian_lab_results::compare::{Sides, write};
 use std::path::PathBuf;
 
-/// Hold two results folders, or the two targets of one, against each other: faster, slower or no difference seen
+/// Compare two results folders, or the two targets of one: faster, slower or no difference seen
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -23,16 +23,16 @@ a server with itself at most 5 % call it different anywhere.
 
 Ends with 1 where nothing is shared, where a run is void, and with --fail-if-slower where B is slower or nothing is decided.")]
 pub struct CompareArgs {
-    /// The results folder to compare with, or a folder of several; without a second one, the run whose second target is judged by its first
+    /// The results folder to compare with, or a folder of several; if it is the only one, the run whose second target is compared with its first
     #[arg(value_name = "A")]
     pub a: PathBuf,
-    /// The results folder that is judged, or a folder of several
+    /// The results folder that is compared with it, or a folder of several
     #[arg(value_name = "B")]
     pub b: Option<PathBuf>,
     /// Write report.html and pictures of A against B into this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// End with 1 where B is slower anywhere or nothing is decided, for CI
+    /// Exit with 1 if B is slower anywhere or nothing is decided, for CI
     #[arg(long)]
     pub fail_if_slower: bool,
 }

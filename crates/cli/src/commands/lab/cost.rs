@@ -20,7 +20,7 @@ pub struct CostArgs {
     /// Folder with cost.toml
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// Leave cost.json and the picture in this folder instead; it is made where it is missing
+    /// Write cost.json and the picture into this folder instead; it is created if it is missing
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Print the answer as one JSON object

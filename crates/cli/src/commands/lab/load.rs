@@ -7,13 +7,13 @@ use meridian_lab_drive::driver;
 use meridian_lab_drive::scenario::Scenario;
 use std::path::{Path, PathBuf};
 
-/// A scenario that is driven, and how.
+/// A scenario to run, and how.
 #[derive(Args, Debug)]
 pub struct LoadArgs {
     /// The scenario
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
-    /// Folder to make for the results [default: lab-results/NAME-TIME]
+    /// Folder to create for the results [default: lab-results/NAME-TIME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Change a value of the scenario, such as phases.measured_s=20; may repeat
@@ -28,7 +28,7 @@ pub struct LoadArgs {
     /// Trust the certificates of this file (PEM) too, such as a target's self-signed one
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// Take any certificate of a target, so that its identity is unknown
+    /// Accept any certificate of a target: its identity is not checked
     #[arg(long)]
     pub insecure: bool,
 }
@@ -43,7 +43,7 @@ impl LoadArgs {
         Ok(scenario)
     }
 
-    /// Where results go; those that were given no place get one by their name and the time.
+    /// Where results go; by default a folder named by the scenario and the time.
     pub fn folder(&self, name: &str) -> PathBuf {
         let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '-' };
         let made = || {

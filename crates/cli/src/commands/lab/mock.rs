@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
-/// Serve mock sources, or the null server that proves the lab's own ceiling
+/// Serve mock sources, or the null server that shows the lab's own limit
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -22,18 +22,18 @@ pub struct MockArgs {
     /// The sources
     #[arg(value_name = "FILE.toml", required_unless_present = "null", conflicts_with = "null")]
     pub file: Option<PathBuf>,
-    /// Answer every request with 200 and {} as fast as can be, instead of sources
+    /// Answer every request with 200 and {} as fast as possible, instead of sources
     #[arg(long)]
     pub null: bool,
-    /// Write each call and what was answered, as JSON lines
+    /// Write each call and its answer, as JSON lines
     #[arg(long, value_name = "FILE", conflicts_with = "null")]
     pub log: Option<PathBuf>,
-    /// Address and port to listen on; port 0 takes a free one
+    /// Address and port to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7118")]
     pub listen: String,
 }
 
-/// Runs the command; comes back when it was told to stop.
+/// Runs the command until it is stopped.
 pub fn run(args: &MockArgs) -> Result<(), Failure> {
     let mock = match &args.file {
         None => None,

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use clap::{Args, Subcommand};
 use meridian_lab_results::LabError;
 
-/// Learn what a server holds, and what it would do at a size that was not tried
+/// Measure the limits of a server, and predict them at a size that was not tried
 #[derive(Args, Debug)]
 #[command(after_help = "\
 From a URL to figures:

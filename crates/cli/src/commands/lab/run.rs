@@ -12,7 +12,7 @@ use meridian_lab_results::folder::{Group, Quantiles};
 use std::io::IsTerminal;
 use std::path::Path;
 
-/// Drive a target as a scenario says, and leave a results folder
+/// Send load to a target as a scenario says, and write a results folder
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -25,7 +25,7 @@ scenario is wrong, with 3 where a target cannot be reached or results cannot be 
 pub struct RunArgs {
     #[command(flatten)]
     pub load: LoadArgs,
-    /// Serve the growing report on loopback while the run goes on; its address is printed first
+    /// Serve the report on loopback during the run; its address is printed first
     #[arg(long)]
     pub live: bool,
 }

@@ -26,30 +26,30 @@ pub struct SimulateArgs {
     /// The scenario
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
-    /// Change one of the scenario's numbers, such as workers=16 or arrival.count=128; may be given again
+    /// Change one of the scenario's numbers, such as workers=16 or arrival.count=128; may repeat
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Print the answer as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Leave the simulated requests as a results folder (pipelines)
+    /// Write the simulated requests as a results folder (pipelines)
     #[arg(long, value_name = "DIR", conflicts_with = "calibrate")]
     pub out: Option<PathBuf>,
-    /// Take the scenario's numbers from what was measured: a file of figures (.toml) fits what it names and shows how well all figures
-    /// are met; a results folder fits the numbers of --fit; OTLP spans (JSON lines) set the stages and sources of their names
+    /// Take the scenario's numbers from measurements: a file of figures (.toml) fits the numbers that it names and shows how well all
+    /// figures are met; a results folder fits the numbers of --fit; OTLP spans (JSON lines) set the stages and sources of their names
     #[arg(long, value_name = "PATH")]
     pub calibrate: Option<PathBuf>,
-    /// A number to fit to a results folder, such as stage.answer.service.mean_s; may be given again
+    /// A number to fit to a results folder, such as stage.answer.service.mean_s; may repeat
     #[arg(long, value_name = "KEY", requires = "calibrate")]
     pub fit: Vec<String>,
-    /// Foretell the rate of arrival up to which a figure stays at or below a value, such as p95_s=0.1 (pipelines). With --calibrate the
-    /// scenario is fitted first, and the interval carries what the calibration may be off
+    /// Predict the rate of arrival up to which a figure stays at or below a value, such as p95_s=0.1 (pipelines). With --calibrate the
+    /// scenario is fitted first, and the interval includes the error of the calibration
     #[arg(long, value_name = "FIGURE=VALUE", conflicts_with = "out")]
     pub edge: Option<String>,
     /// Length of the trials of --edge, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, requires = "edge")]
     pub over_s: f64,
-    /// Sets of simulations that a fit may take; 0 shows the scenario as it stands
+    /// Max sets of simulations of a fit; 0 shows the scenario as it stands
     #[arg(long, value_name = "N", default_value_t = 150, requires = "calibrate")]
     pub evaluations: usize,
 }
@@ -115,12 +115,10 @@ fn calibrated(args: &SimulateArgs, path: &Path, scenario: &Table) -> Result<(Tab
     let figures =
         figures.ok_or_else(|| wrong("expected a results folder or a file of figures with --edge".to_owned()))?;
     let [fit] = &figures.fit[..] else {
-        return Err(wrong(format!("it has {} groups: expected one to foretell an edge by", figures.fit.len())));
+        return Err(wrong(format!("it has {} groups: expected one to predict an edge from", figures.fit.len())));
     };
     let found = figures.calibrate(fit, scenario, args.evaluations).map_err(wrong)?;
-    let few = || {
-        wrong("there are no more figures than numbers to fit, so that nothing tells how far off they are".to_owned())
-    };
+    let few = || wrong("there are no more figures than numbers to fit, so their error is unknown".to_owned());
     Ok((found.laid(scenario).map_err(wrong)?, found.error().ok_or_else(few)?))
 }
 
@@ -145,7 +143,7 @@ fn foretell(args: &SimulateArgs, objective: &str, scenario: Table) -> Result<(),
     });
     let of = match error {
         Some(error) => format!("with 95 % confidence, of which calibration is ±{:.1} %", error * 100.0),
-        None => "by the simulation alone: what its numbers are off is not in it, --calibrate tells".to_owned(),
+        None => "by the simulation alone: errors of its numbers are not included, --calibrate includes them".to_owned(),
     };
     match args.json {
         true => say(&json.to_string()),

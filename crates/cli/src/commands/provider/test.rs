@@ -26,7 +26,7 @@ pub struct TestArgs {
     /// Read this recorded answer, as the source sent it
     #[arg(long, value_name = "FILE", conflicts_with = "ask")]
     pub answer: Option<PathBuf>,
-    /// The question, as POST /searches takes it; says whether the source takes it
+    /// The question, as in POST /searches; reports whether the source accepts it
     #[arg(long, value_name = "JSON")]
     pub question: Option<String>,
     /// Really ask the source, once, for the first page
@@ -45,8 +45,8 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
     let question = args.question.as_deref().map(question).transpose()?;
     if let Some(question) = &question {
         match source.takes(question) {
-            Ok(()) => say("it takes the question"),
-            Err(why) => say(&format!("it does not take the question: {why}")),
+            Ok(()) => say("it accepts the question"),
+            Err(why) => say(&format!("it does not accept the question: {why}")),
         }
     }
     let answer = match (&args.answer, &question) {

@@ -152,7 +152,7 @@ impl Show {
         let missing: Vec<String> = states.iter().filter_map(lacking).collect();
         match (last["state"].as_str(), missing.is_empty()) {
             (Some("complete"), _) => Ok(()),
-            (_, true) => Err(Failure::Bad("no source takes such a question".to_owned())),
+            (_, true) => Err(Failure::Bad("no source accepts such a question".to_owned())),
             (Some("absent"), _) => Err(Failure::Bad(format!("nothing came: {} did not answer", missing.join(", ")))),
             _ => Err(Failure::Bad(format!("this is not all: {} did not give all", missing.join(", ")))),
         }

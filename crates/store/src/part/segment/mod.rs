@@ -3,9 +3,9 @@
 //! `docs/format.md` has the byte layout. The *rows* are kept as Arrow (`.rows`), as GeoParquet (`.parquet`), or as both;
 //! the third file (`.segment`) holds what is served beside them: trees, keys, order of time, counts per map cell. Until
 //! a segment has its archive (the GeoParquet file) the Arrow rows are the truth; from then on the archive is, and the others are a cache
-//! of it: missing or damaged they are made anew or done without.
+//! of it: missing or damaged they are rebuilt or done without.
 //!
-//! A `.segment` file that is missing or damaged is made anew from whichever rows are the truth (`rebuild.rs`).
+//! A `.segment` file that is missing or damaged is rebuilt from whichever rows are the truth (`rebuild.rs`).
 //!
 //! Footers, trees and the fences of the key sidecar are read when a segment is opened; all else is read block by block
 //! through the block cache, and each block is checked against its CRC32C when it is fetched.

@@ -185,17 +185,17 @@ impl Segment {
     /// Remembers that what is beside the rows is damaged.
     pub(super) fn note_damage(&self, error: &StoreError) {
         if matches!(error, StoreError::Corrupt { .. }) {
-            tracing::warn!(%error, "a segment is damaged and will be made anew from its rows");
+            tracing::warn!(%error, "a segment is damaged and will be rebuilt from its rows");
             self.sick.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether the archive is damaged, and can be written anew from the Arrow rows.
+    /// Whether the archive is damaged, and can be rewritten from the Arrow rows.
     pub(crate) fn is_archive_damaged(&self) -> bool {
         self.archive.load().as_ref().is_some_and(|archive| archive.is_damaged()) && self.rows.load().is_some()
     }
 
-    /// Whether what is beside the rows is damaged: it can be made anew.
+    /// Whether what is beside the rows is damaged: it can be rebuilt.
     pub(crate) fn is_damaged(&self) -> bool {
         self.sick.load(Ordering::Relaxed)
     }

@@ -29,7 +29,7 @@ impl Mender<'_> {
             let Some(meta) = partition.segments.remove(&damaged.part.number) else { continue };
             partition.entries.retain(|e| e.part.number != damaged.part.number);
             let name = segment_name(meta.file);
-            self.report.done(format!("{first}; what reads of {name} is written anew"));
+            self.report.done(format!("{first}; what reads of {name} is rewritten"));
             let map = rewrite(partition, &meta, &damaged)?;
             let lost =
                 (0..).zip(&map).filter(|(row, to)| **to == DROPPED && damaged.dead.death(*row).is_none()).count();

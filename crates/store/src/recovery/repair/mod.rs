@@ -38,7 +38,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl Store {
-    /// Puts every collection together again that could not be opened, lacks something, takes no writes or has events that do not
+    /// Puts every collection together again that could not be opened, lacks something, accepts no writes or has events that do not
     /// read; says of each what was found, done and is missing. Nothing is deleted.
     ///
     /// Takes as long as reading everything takes. No other caller may use them meanwhile.
@@ -206,7 +206,7 @@ impl Mender<'_> {
             return Ok(true);
         }
         let there: BTreeSet<String> = names(self.disk(), &self.dir.join("segments"))?.into_iter().collect();
-        // What is beside the rows can be made anew from them.
+        // What is beside the rows can be rebuilt from them.
         let needed = needed_files(manifest).into_iter().filter(|name| !name.ends_with(".segment"));
         if let Some(missing) = needed.into_iter().find(|name| !there.contains(name)) {
             self.report.missing(format!("the file {missing}, which the newest manifest that reads names"));

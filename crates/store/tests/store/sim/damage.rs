@@ -158,7 +158,7 @@ impl Run {
         let now = self.held(&damage.path);
         match damage.kind {
             Kind::Vanished(held) if now.is_none() => self.world.disk.put(&damage.path, held),
-            // What was made anew meanwhile stays.
+            // What was rebuilt meanwhile stays.
             Kind::Spoilt { held, holds } if now.as_ref() == Some(&holds) => self.world.disk.put(&damage.path, held),
             _ => {}
         }
