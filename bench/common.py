@@ -34,7 +34,7 @@ def need(*programs):
 
 
 def free_port():
-    """A port that nobody listens on right now."""
+    """A free port."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]

@@ -9,8 +9,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ORDER = ["ingest", "mixed", "spacetime", "tracks", "near", "near-5m", "aggregate", "footprint", "scaling", "capacity", "lab", "searches"]
 INTRO = """# Results
 
-Every figure here was measured by the command that stands above it, each system in the same run on the same machine,
-in interleaved rounds; medians are quoted, with the least and greatest round in brackets. This file is written by
+Every figure here was measured by the command above it, each system in the same run on the same machine,
+in interleaved rounds; medians are quoted, with the min and max round in brackets. This file is written by
 `bench/report.py` from `bench/results/`; nothing in it is typed by hand but the remarks in `bench/remarks/`.
 """
 

@@ -22,7 +22,7 @@ west, south, east, north = map(float, box.split(","))
 
 
 def own(**parameters):
-    """Count, sum, least and greatest as Meridian has them."""
+    """Count, sum, min and max as Meridian has them."""
     function = f"count,sum({number}),min({number}),max({number})"
     query = urllib.parse.urlencode({"function": function, **parameters})
     with urllib.request.urlopen(f"{url}/collections/{collection}/aggregate?{query}") as answer:
