@@ -196,6 +196,7 @@ impl Problem {
 
     /// A fault of the server: the cause goes to the log, the client gets a sentence without it.
     pub fn internal(cause: impl std::fmt::Display) -> Problem {
+        // The cause goes to the log only: it may contain paths and other details that are not for clients.
         tracing::error!(%cause, "request failed");
         Problem::new(Kind::Internal, "the server failed while it handled this request; its log has the cause")
     }
@@ -268,6 +269,7 @@ impl IntoResponse for Problem {
         let Details { retry_after, headers, .. } = *self.0;
         let answer = response.headers_mut();
         answer.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+        // A refusal depends on the moment, and a cache must not give it to others.
         answer.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(wait) = retry_after {
             answer.insert(header::RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
@@ -281,6 +283,7 @@ impl IntoResponse for Problem {
 
 /// `Retry-After` counts whole seconds; 0 would invite a storm.
 fn whole_seconds(wait: Duration) -> u64 {
+    // Rounded up: a client that came back a moment early would be refused again.
     wait.as_secs_f64().ceil().max(1.0) as u64
 }
 

@@ -106,11 +106,11 @@ impl Search {
     pub async fn all_reported(&self) {
         loop {
             // Created before the check: `notify_waiters` reaches futures that exist at the time.
-            let told = self.all_reported.notified();
+            let reported = self.all_reported.notified();
             if self.ledger.lock().entries.values().all(|entry| entry.state.is_some()) {
                 return;
             }
-            told.await;
+            reported.await;
         }
     }
 

@@ -294,6 +294,7 @@ impl Schema {
                 ));
             }
         }
+        // Events are ordered and stored by this instant. One without it would have no place in the order.
         if let TimeRole::Instant(i) = self.time
             && !self.fields[i].required
         {
@@ -327,6 +328,7 @@ pub fn validate_name(what: &str, name: &str) -> Result<(), Invalid> {
     let ok = !name.is_empty()
         && name.len() <= NAME_BYTES_MAX
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
+        // Names become folders and parts of URLs: a leading dot or dash would be hidden, or read as an option.
         && name.as_bytes()[0].is_ascii_alphanumeric();
     if ok {
         Ok(())

@@ -87,6 +87,7 @@ pub fn to_json(schema: &Schema, title: &str, id_url: &str) -> Value {
 
 /// Whether two schemas of a collection say the same: a schema without a title has the collection's name for one.
 pub fn same(a: &Schema, b: &Schema, name: &str) -> bool {
+    // A schema that was read back has the collection's name as its title; the original may have had none.
     let titled = |schema: &Schema| {
         let title = schema.title.clone().unwrap_or_else(|| name.to_owned());
         Schema { title: Some(title), ..schema.clone() }
@@ -230,6 +231,8 @@ impl Reader {
             "properties" | "required" => {}
             "type" if value == "object" => {}
             "type" => return Err(Invalid::field(path, "a schema describes events: expected \"object\"")),
+            // The only value that a typed schema can keep. Accepting `true` would promise to keep fields that are
+            // refused later.
             "additionalProperties" if value == &Value::Bool(false) => {}
             "additionalProperties" => {
                 return Err(Invalid::field(

@@ -115,6 +115,8 @@ pub(crate) fn unframe<'a>(
     let version = reader.u32().map_err(wrong)?;
     let crc = reader.u32().map_err(wrong)?;
     let content = reader.rest();
+    // The checksum comes before the version: a flipped bit in the version must be reported as damage, not as a
+    // newer program.
     if crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), content) != crc {
         return Err(wrong("its checksum is wrong".to_owned()));
     }
@@ -146,8 +148,10 @@ pub(crate) fn replace_file_as(mode: OpenMode, disk: &dyn Disk, path: &Path, byte
     let file = disk.open(&beside, mode).map_err(StoreError::io("create", &beside))?;
     file.write_at(0, bytes).map_err(StoreError::io("write", &beside))?;
     file.sync().map_err(StoreError::io("sync", &beside))?;
+    // After the sync: a crash leaves either the old content or the new one, never an empty file under the name.
     disk.rename(&beside, path).map_err(StoreError::io("rename", &beside))?;
     match path.parent() {
+        // The rename itself is durable only with its directory.
         Some(dir) => disk.sync_dir(dir).map_err(StoreError::io("sync", dir)),
         None => Ok(()),
     }

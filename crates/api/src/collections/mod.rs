@@ -85,6 +85,7 @@ pub async fn put(
     stream::run(run, move |_| {
         let schema = read_schema(&context.headers, &received.bytes)?;
         if let Some(existing) = state.backend.collection(&state.config.tenant, &name) {
+            // PUT is idempotent: a client that repeats it after a lost response must not get a conflict.
             if schema_json::same(&existing.schema(), &schema, &name) {
                 settings::put(&state, &*existing, named, confirmed)?;
                 return respond::json("application/json", &describe(&context, &*existing));

@@ -81,6 +81,7 @@ pub async fn put(
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
+    // Before the body is received: the request cannot succeed, whatever it holds.
     only_given_ids(&*collection, "replaced")?;
     let received = body::receive(&state, &context.headers, body).await?;
     check_media_type(&context.headers, &["application/geo+json", "application/json"])?;
@@ -249,6 +250,8 @@ fn check_media_type(headers: &HeaderMap, taken: &[&str]) -> Result<()> {
 /// RFC 7396: null removes, objects merge, anything else replaces. A geometry is replaced as a whole, since half of
 /// one is not valid.
 fn merge(target: &mut Value, change: Value) {
+    // JSON Merge Patch (RFC 7396), with one exception: a null geometry is a value, an event without a place, and
+    // not a deletion.
     let Value::Object(change) = change else {
         *target = change;
         return;

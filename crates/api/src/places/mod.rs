@@ -64,6 +64,7 @@ fn schema() -> Schema {
 
 /// The collection, created if it does not exist. Creating it syncs a folder, so call it where blocking is allowed.
 fn make(state: &AppState) -> Result<Arc<dyn Collection>> {
+    // Two first writes at the same time would both try to create the collection, and one of them would fail.
     let _one_at_a_time = state.places.making.lock();
     if let Some(collection) = existing(state)? {
         return Ok(collection);
@@ -119,6 +120,8 @@ pub async fn near(
         let done = collection.near(&question, rows_max, &mut out).map_err(errors::store_problem)?;
         Ok(done.then(|| out.finish()))
     };
+    // The limit bounds how long the request delays others of its thread; beyond it, the query starts again on
+    // another one.
     let bytes = match query(Some(ROWS_INLINE_MAX))? {
         Some(bytes) => bytes,
         None => {
@@ -261,6 +264,7 @@ fn see_other(path: &str) -> Result<Response> {
 /// A random id (RFC 9562, version 4).
 fn uuid(state: &AppState) -> String {
     let (a, b) = (state.random.next_u64(), state.random.next_u64());
+    // The bits of version 4 and of the variant (RFC 9562).
     let (a, b) = (a & !0xf000 | 0x4000, b & !(0b11 << 62) | 0b10 << 62);
     format!("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", a >> 32, a >> 16 & 0xffff, a & 0xffff, b >> 48, b & 0xffff_ffff_ffff)
 }

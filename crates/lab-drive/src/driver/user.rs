@@ -136,9 +136,9 @@ impl VirtualUser {
             }
             shared.keep(record, &profile.limits);
             let again = profile.retry.forever || attempt < profile.retry.times;
-            let told = self.scan.retry_after.filter(|_| profile.retry.after).unwrap_or_default();
+            let stated = self.scan.retry_after.filter(|_| profile.retry.after).unwrap_or_default();
             // The server's `Retry-After` is a minimum: a client's own backoff may be longer.
-            let next = ended + micros(wait.max(f64::from(told)));
+            let next = ended + micros(wait.max(f64::from(stated)));
             if useful || !again || (next >= shared.plan.end && !profile.ends) || !shared.until(next).await {
                 return ended;
             }

@@ -173,6 +173,7 @@ impl Source {
                 let (mut lon, mut lat) = (place.lon, place.lat);
                 if let Some(scatter) = scatter {
                     lat = (lat + scatter.sample(random) / geo::KM_PER_DEGREE).clamp(-90.0, 90.0);
+                    // A degree of longitude is shorter away from the equator. The min keeps it finite at the poles.
                     lon += scatter.sample(random) / (geo::KM_PER_DEGREE * lat.to_radians().cos().max(0.01));
                     lon = (lon + 540.0).rem_euclid(360.0) - 180.0;
                 }
@@ -208,6 +209,7 @@ impl Source {
             Kind::Zipf { zipf, prefix } => out.push(keyed(prefix, zipf.sample(random) as u64)),
             Kind::Choice { values, weights } => out.push(values[weights.sample(random)].clone()),
             Kind::Number { from, to, decimals } => {
+                // An empty range would panic.
                 let number = if from == to { *from } else { random.random_range(*from..*to) };
                 out.push(Value::Number(number, *decimals));
             }

@@ -73,6 +73,7 @@ impl Mock {
                     return;
                 };
             };
+            // Outside of the lock, which all connections share.
             tokio::time::sleep(reply.delay).await;
             if let Some(packets) = reply.packets.take() {
                 return stream::send(&mut stream, packets, key.as_deref()).await;

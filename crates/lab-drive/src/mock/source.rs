@@ -72,6 +72,7 @@ impl Source {
 
     /// The answer to the `n`-th call (from 0), `now` after the start of the mock.
     pub fn reply(&mut self, n: u64, path: &str, now: Duration) -> Reply {
+        // A stream for each call, so that the answer does not depend on the order in which calls arrive.
         let mut random = stream(self.seed, &[self.number, n]);
         let drawn: f64 = random.random();
         let wrong = self.file.fault.iter().find(|fault| {
@@ -84,6 +85,7 @@ impl Source {
         }
         let wrong = wrong.map(|fault| fault.kind);
         let work = Duration::from_secs_f64((ms / 1e3).min(86_400.0));
+        // Before the queue: a refused call must not take the time of a worker.
         if !self.is_allowed(now) {
             let body = r#"{"error":"too many calls"}"#.to_owned();
             return Reply { delay: Duration::ZERO, status: 429, wrong: None, body, items: 0, packets: None };
@@ -117,6 +119,8 @@ impl Source {
     /// How long a call takes that comes `now`, with its wait for a worker. The workers' time is reckoned, not slept, so that
     /// a late timer costs one answer some time and the source no capacity.
     fn queued(&mut self, now: Duration, work: Duration) -> Duration {
+        // The worker that is free first takes the call. The heap is the whole queue: only the times at which workers
+        // become free matter.
         let Some(Reverse(free)) = self.free.pop() else { return work };
         let done = free.max(now) + work;
         self.free.push(Reverse(done));

@@ -66,6 +66,7 @@ impl Line {
 
     async fn lost(&self, number: u64) {
         let mut held = self.held.lock().await;
+        // Another user may have replaced the connection since. Dropping the new one would break the streams on it.
         if held.opened == number {
             held.sender = None;
         }
@@ -122,6 +123,7 @@ enum Again {
 }
 
 fn again(error: &h2::Error, reused: bool, of: &Exchange<'_>) -> Again {
+    // Part of the answer has arrived, so the request was processed and must not be sent again.
     if of.record.first_byte.is_some() {
         return Again::No;
     }
@@ -196,13 +198,14 @@ async fn stream(sender: SendRequest<bytes::Bytes>, address: &Address, of: &mut E
     record.first_byte.get_or_insert_with(|| clock.now());
     record.status = answer.status().as_u16();
     if record.status >= 400 {
-        let told = answer.headers().get(http::header::RETRY_AFTER);
-        scan.retry_after = told.and_then(|seconds| seconds.to_str().ok()?.trim().parse().ok());
+        let stated = answer.headers().get(http::header::RETRY_AFTER);
+        scan.retry_after = stated.and_then(|seconds| seconds.to_str().ok()?.trim().parse().ok());
     }
     let mut download = answer.into_body();
     while let Some(piece) = download.data().await {
         let piece = piece?;
         scan.take(&piece, clock.now());
+        // Without it the window is used up and the server stops sending.
         download.flow_control().release_capacity(piece.len())?;
     }
     Ok(())

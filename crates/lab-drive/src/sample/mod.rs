@@ -38,6 +38,7 @@ impl Service {
             let mut processes = BTreeSet::new();
             for address in addresses.iter().filter(|address| address.socket.ip().is_loopback()) {
                 let mut found = proc::listeners_of(address.port);
+                // A mock in this process is the lab, not a target.
                 found.remove(&std::process::id());
                 all_known &= !found.is_empty();
                 processes.append(&mut found);
@@ -166,6 +167,7 @@ impl Source {
             }
             Kind::Machine(before) => {
                 let Some(now) = proc::machine() else { return Vec::new() };
+                // The counters run since the machine started, so a share needs two readings.
                 let Some(before) = before.replace(now) else { return Vec::new() };
                 let total = (now.total_s - before.total_s).max(0.01);
                 let share = |a: f64, b: f64| (a - b) / total;
@@ -217,6 +219,7 @@ pub async fn wait_idle(idle: &WaitIdle, allowed: &[String]) -> Result<Duration> 
                 return Ok(start.elapsed());
             }
         } else {
+            // Idle means idle without a break: a short pause between two tasks of the target must not start a trial.
             since = None;
         }
         if start.elapsed().as_secs_f64() > idle.limit_s {

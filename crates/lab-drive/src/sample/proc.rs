@@ -84,6 +84,7 @@ pub fn service(named: &BTreeSet<u32>) -> Option<Process> {
 /// stands alone.
 fn family(named: &BTreeSet<u32>, lab: u32, all: &HashMap<u32, Entry>) -> BTreeSet<u32> {
     let above: BTreeSet<u32> = line(lab, all).collect();
+    // What started the lab is no target, although its descendants would include the lab.
     let heads = named - &above;
     let is_theirs = |pid: &u32| named.contains(pid) || line(*pid, all).any(|one| heads.contains(&one));
     all.keys().copied().filter(is_theirs).collect()
@@ -91,6 +92,7 @@ fn family(named: &BTreeSet<u32>, lab: u32, all: &HashMap<u32, Entry>) -> BTreeSe
 
 /// A process, its parent, that one's parent.
 fn line(pid: u32, all: &HashMap<u32, Entry>) -> impl Iterator<Item = u32> {
+    // Bounded: processes change while they are read, and a parent that was reused may close a cycle.
     std::iter::successors(Some(pid), move |pid| Some(all.get(pid)?.parent)).take(DEEPEST)
 }
 

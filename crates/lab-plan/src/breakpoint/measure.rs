@@ -154,6 +154,7 @@ impl Seen {
         }
         let [first, last] = self.span;
         self.span = [first.min(record.intended), last.max(record.done.unwrap_or(record.intended))];
+        // By question, not by attempt: a user who retries is still one arrival.
         self.questions += u64::from(record.attempt == 0);
         *self.outcomes.entry(record.outcome).or_default() += 1;
         self.waits.extend(record.latency().filter(|_| sound).map(|us| us as f64 / 1e3));
@@ -174,6 +175,7 @@ impl Seen {
     }
 
     fn p95_ms(&mut self) -> Option<f64> {
+        // A question without a sound answer waits for ever. Left out, it would make a failing server look fast.
         let missing = (self.questions as usize).saturating_sub(self.waits.len());
         self.waits.extend(std::iter::repeat_n(f64::INFINITY, missing));
         self.waits.sort_by(f64::total_cmp);

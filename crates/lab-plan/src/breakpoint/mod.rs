@@ -128,7 +128,7 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Ste
         let interrupted = step.cut_short.as_deref() == Some("interrupted");
         let void = !step.void.is_empty();
         if !void && !interrupted && purpose != Purpose::Sustain {
-            search.told(value, step.held);
+            search.record(value, step.held);
         }
         steps.push(step);
         if interrupted {

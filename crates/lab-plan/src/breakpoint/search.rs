@@ -103,6 +103,7 @@ impl Search {
     pub fn choose(&mut self) -> Next {
         self.out = None;
         let plan = &self.plan;
+        // Before anything else, so that a search of a noisy target always ends.
         if self.outcomes.len() >= plan.trials {
             return Next::End(End::Trials);
         }
@@ -113,6 +114,7 @@ impl Search {
         match (most_held > 0.0, least_failed.is_finite()) {
             (false, false) => return step(plan.from),
             (true, false) if most_held >= most => return Next::End(End::Above),
+            // At least one more than the last: rounding could otherwise give the same load for ever.
             (true, false) => return step(self.rounded(most_held * plan.factor).max(most_held + self.grain())),
             (false, true) if least_failed <= min => return Next::End(End::Below),
             (false, true) => return step(self.rounded(least_failed / plan.factor).min(least_failed - self.grain())),
@@ -141,10 +143,11 @@ impl Search {
     }
 
     /// What came of a trial.
-    pub fn told(&mut self, load: f64, held: bool) {
+    pub fn record(&mut self, load: f64, held: bool) {
         self.outcomes.push(Outcome { load, held });
         if let Some(end) = self.out.take() {
             let agrees = held == (end == 0);
+            // A contradiction restarts both ends, since the interval that they confirmed is another one now.
             if agrees { self.confirmed[end] += 1 } else { self.confirmed = [0; 2] }
         }
     }
@@ -163,6 +166,7 @@ impl Search {
         if self.plan.whole {
             return load.round().max(1.0);
         }
+        // Four digits: more would be noise.
         let scale = 10f64.powf(3.0 - load.log10().floor());
         (load * scale).round() / scale
     }
@@ -187,7 +191,7 @@ mod tests {
         let mut search = Search::new(plan);
         for trials in 0.. {
             match search.choose() {
-                Next::Try(load, _) => search.told(load, holds(load)),
+                Next::Try(load, _) => search.record(load, holds(load)),
                 Next::End(end) => return (search, end, trials),
             }
         }

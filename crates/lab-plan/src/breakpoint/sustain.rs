@@ -60,7 +60,7 @@ impl Backlog {
 }
 
 /// Steps that say something, with their backlogs.
-fn told(steps: &[Step]) -> impl Iterator<Item = (f64, Backlog)> {
+fn measured(steps: &[Step]) -> impl Iterator<Item = (f64, Backlog)> {
     let sound = steps.iter().filter(|step| step.void.is_empty() && step.cut_short.is_none());
     sound.filter_map(|step| Some((step.load, step.backlog?)))
 }
@@ -68,7 +68,7 @@ fn told(steps: &[Step]) -> impl Iterator<Item = (f64, Backlog)> {
 /// The capacity as far as it is known: the middle of what steps with a growing backlog served.
 fn middle(steps: &[Step]) -> Option<f64> {
     let mut served: Vec<f64> =
-        told(steps).filter(|(_, backlog)| backlog.grows).map(|(_, backlog)| backlog.served_per_s.value).collect();
+        measured(steps).filter(|(_, backlog)| backlog.grows).map(|(_, backlog)| backlog.served_per_s.value).collect();
     served.sort_by(f64::total_cmp);
     served.get(served.len() / 2).copied()
 }
@@ -76,7 +76,7 @@ fn middle(steps: &[Step]) -> Option<f64> {
 /// What the steps nearest above the capacity served.
 fn saturated(steps: &[Step], near: f64) -> Vec<Estimate> {
     let over = |most: f64| -> Vec<Estimate> {
-        let above = told(steps).filter(|(load, backlog)| backlog.grows && *load >= near * NEAR[0] && *load <= most);
+        let above = measured(steps).filter(|(load, backlog)| backlog.grows && *load >= near * NEAR[0] && *load <= most);
         above.map(|(_, backlog)| backlog.served_per_s).collect()
     };
     let close = over(near * NEAR[1]);
@@ -87,13 +87,13 @@ fn saturated(steps: &[Step], near: f64) -> Vec<Estimate> {
 pub(super) fn next(steps: &[Step], most: f64, raised: usize) -> Option<f64> {
     let load = match middle(steps) {
         Some(near) => {
-            let close = told(steps).filter(|(load, _)| (near * NEAR[0]..=near * NEAR[1]).contains(load)).count();
+            let close = measured(steps).filter(|(load, _)| (near * NEAR[0]..=near * NEAR[1]).contains(load)).count();
             if close >= WANTED {
                 return None;
             }
             near * TRIED[close % TRIED.len()]
         }
-        None if raised < RAISES => told(steps).map(|(load, _)| load).max_by(f64::total_cmp)? * RAISE,
+        None if raised < RAISES => measured(steps).map(|(load, _)| load).max_by(f64::total_cmp)? * RAISE,
         None => return None,
     };
     let scale = 10f64.powf(3.0 - load.log10().floor());
@@ -118,10 +118,10 @@ pub(super) fn edge(steps: &[Step]) -> Option<Estimate> {
         }
     };
     // What was served for sure without a growing backlog can be sustained, though under more load it was less.
-    let calm = told(steps).filter(|(_, backlog)| !backlog.grows).map(|(_, backlog)| backlog.served_per_s.low);
+    let calm = measured(steps).filter(|(_, backlog)| !backlog.grows).map(|(_, backlog)| backlog.served_per_s.low);
     edge.high = calm.fold(edge.high, f64::max);
     // And a backlog that mostly grew at a little less was not held there.
-    let below: Vec<(f64, bool)> = told(steps)
+    let below: Vec<(f64, bool)> = measured(steps)
         .filter(|(load, _)| (edge.low * 0.85..edge.low * 0.98).contains(load))
         .map(|(load, backlog)| (load, backlog.grows))
         .collect();
@@ -135,7 +135,7 @@ pub(super) fn edge(steps: &[Step]) -> Option<Estimate> {
 
 /// The largest load at which no backlog grew.
 fn most_calm(steps: &[Step]) -> Option<f64> {
-    told(steps).filter(|(_, backlog)| !backlog.grows).map(|(load, _)| load).max_by(f64::total_cmp)
+    measured(steps).filter(|(_, backlog)| !backlog.grows).map(|(load, _)| load).max_by(f64::total_cmp)
 }
 
 /// What can be sustained, and what of the breakpoint cannot.

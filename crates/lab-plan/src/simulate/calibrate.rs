@@ -237,6 +237,8 @@ impl Figures {
         let mut loss = |point: &[f64]| match self.loss(fit, scenario, point) {
             Ok(loss) => loss,
             Err(error) => {
+                // The simplex method has no way to stop, so the error makes the point infinitely bad and is returned
+                // after it.
                 failure.get_or_insert(error);
                 f64::INFINITY
             }
@@ -267,6 +269,7 @@ impl Figures {
         let mut out = Vec::new();
         for trial in self.trial.iter().filter(|trial| trial.group == fit.group && (trial.fit || !only_fit)) {
             let mut runs = Vec::new();
+            // The same seeds at every point: differences in the loss then come from the numbers, not from chance.
             for seed in 1..=fit.seeds {
                 let mut table = scenario.clone();
                 for (key, value) in &trial.set {

@@ -36,7 +36,7 @@ pub fn edge(scenario: &Table, objective: &Objective) -> Result<Estimate, String>
     let mut search = Search::new(plan);
     for seed in 1.. {
         match search.choose() {
-            Next::Try(rate, _) => search.told(rate, holds(scenario, objective, rate, seed)?),
+            Next::Try(rate, _) => search.record(rate, holds(scenario, objective, rate, seed)?),
             Next::End(End::Above | End::Below) => break,
             Next::End(_) => return search.estimate(),
         }

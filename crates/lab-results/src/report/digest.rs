@@ -351,9 +351,9 @@ impl Digest {
         if let Some(detail) = record.detail.as_ref().filter(|_| record.outcome != Outcome::Sound) {
             *self.reasons.entry(detail.clone()).or_insert(0) += 1;
         }
-        if let Some(felt) = RequestTiming::of(record) {
+        if let Some(timing) = RequestTiming::of(record) {
             if self.in_courses < COURSES_MAX {
-                self.courses.entry((record.trial, record.target, record.population)).or_default().push(felt);
+                self.courses.entry((record.trial, record.target, record.population)).or_default().push(timing);
             }
             self.in_courses += 1;
         }

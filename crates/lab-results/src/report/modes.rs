@@ -21,10 +21,10 @@ pub(super) fn modes(run: &Run, digest: &Digest) -> Vec<Picture> {
     for (key, trials) in courses(digest) {
         let points = POINTS_MAX / trials.len().clamp(1, TRIALS_MAX);
         for (trial, course) in trials.iter().take(TRIALS_MAX) {
-            let Some(felt) = digest.courses.get(&(*trial, key.0, key.1)) else { continue };
+            let Some(timings) = digest.courses.get(&(*trial, key.0, key.1)) else { continue };
             let of_trial = if trials.len() > 1 { format!(", trial {}", trial + 1) } else { String::new() };
             let Some((plot, mut caption)) =
-                drawn(&format!("{}{of_trial}", series_name(run, key)), course, felt, points)
+                drawn(&format!("{}{of_trial}", series_name(run, key)), course, timings, points)
             else {
                 continue;
             };
@@ -44,12 +44,13 @@ pub(super) fn modes(run: &Run, digest: &Digest) -> Vec<Picture> {
     out
 }
 
-fn drawn(name: &str, course: &Course, felt: &[RequestTiming], most: usize) -> Option<(Plot, String)> {
-    let points: Vec<(f64, f64)> = felt.iter().filter_map(|one| Some((one.intended as f64, one.wait? as f64))).collect();
+fn drawn(name: &str, course: &Course, timings: &[RequestTiming], most: usize) -> Option<(Plot, String)> {
+    let points: Vec<(f64, f64)> =
+        timings.iter().filter_map(|one| Some((one.intended as f64, one.wait? as f64))).collect();
     if points.len() < 3 {
         return None;
     }
-    let x = time_axis(felt.iter().map(|one| one.intended as f64));
+    let x = time_axis(timings.iter().map(|one| one.intended as f64));
     let y = Axis::over("wait for the first result", Unit::Micros, Scale::Linear, points.iter().map(|p| p.1));
     let (long, high) = (x.range.1, y.range.1);
     let mut plot = Plot::new(format!("{name}: {}", summed(course)), x, y);
@@ -68,7 +69,7 @@ fn drawn(name: &str, course: &Course, felt: &[RequestTiming], most: usize) -> Op
     let shown = if step > 1 { format!(" (1 of {step} shown)") } else { String::new() };
     let kept = points.iter().step_by(step).copied().collect();
     plot = plot.with(format!("wait for the first result{shown}"), COLOURS[0], Marks::Points(kept));
-    let due = Due::of(felt);
+    let due = Due::of(timings);
     let mut caption = String::new();
     for stretch in course.stretches.iter().filter(|stretch| stretch.mode == Mode::Growing).take(BURSTS_MAX) {
         let Some(line) = stretch.growth else { continue };
@@ -123,8 +124,8 @@ fn bands(stretches: &[Stretch], narrow: f64) -> Vec<(Mode, f64, f64)> {
 struct Due(Vec<(u32, f64)>);
 
 impl Due {
-    fn of(felt: &[RequestTiming]) -> Due {
-        let mut due: Vec<(u32, f64)> = felt.iter().map(|one| (one.n, one.intended as f64)).collect();
+    fn of(timings: &[RequestTiming]) -> Due {
+        let mut due: Vec<(u32, f64)> = timings.iter().map(|one| (one.n, one.intended as f64)).collect();
         due.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         Due(due)
     }

@@ -56,6 +56,7 @@ impl Weights {
             (false, false) => return Err("there is no trial".to_owned()),
         }
         let (one, other) = (most_held.ln(), least_failed.ln());
+        // Twice: a coarse grid finds where the weight is, and the fine one spends its points there.
         let coarse = weighed(outcomes, one.min(other) - BEYOND, one.max(other) + BEYOND, GRID[0]);
         let heaviest = coarse.iter().map(|(_, weight)| *weight).fold(0.0, f64::max);
         let heavy = |(_, weight): &(f64, f64)| *weight > heaviest * LIGHT;

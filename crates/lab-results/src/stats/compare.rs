@@ -75,10 +75,12 @@ pub fn pairs(pairs: &[[f64; 2]], alpha: f64) -> Result<Comparison, Undecided> {
     if let Some(never) = never(pairs.iter().map(|pair| pair[0]), pairs.iter().map(|pair| pair[1])) {
         return never;
     }
+    // Logarithms: a ratio and its inverse then weigh the same, and the tail of slow trials does not dominate the
+    // mean.
     let logs: Vec<f64> = pairs.iter().map(|[a, b]| (b / a).ln()).collect();
     let (mean, variance) = moments(&logs);
     let reach = student_at((logs.len() - 1) as f64, alpha) * (variance / logs.len() as f64).sqrt();
-    Ok(told(mean, reach))
+    Ok(verdict_of(mean, reach))
 }
 
 /// Compares two groups of repeats that did not take turns.
@@ -93,6 +95,8 @@ pub fn groups(a: Repeats<'_>, b: Repeats<'_>, alpha: f64) -> Result<Comparison, 
         let logs: Vec<f64> = side.quantiles.iter().map(|ms| ms.ln()).collect();
         let (mean, variance) = moments(&logs);
         let n = logs.len() as f64;
+        // Trials of one run share that run's conditions, so their spread alone would understate how much two runs of
+        // the same server differ.
         let between = if side.one_run { variance.max(RUN_SD * RUN_SD) } else { 0.0 };
         (mean, variance / n + between, n - 1.0)
     });
@@ -101,11 +105,11 @@ pub fn groups(a: Repeats<'_>, b: Repeats<'_>, alpha: f64) -> Result<Comparison, 
     // Welch and Satterthwaite: how many degrees of freedom the sum has.
     let degrees =
         if both > 0.0 { both * both / (var_a * var_a / free_a + var_b * var_b / free_b) } else { free_a.min(free_b) };
-    Ok(told(of_b - of_a, student_at(degrees, alpha) * both.sqrt()))
+    Ok(verdict_of(of_b - of_a, student_at(degrees, alpha) * both.sqrt()))
 }
 
 /// The mean of logarithms and how far it may be off, as a ratio with its verdict.
-fn told(mean: f64, reach: f64) -> Comparison {
+fn verdict_of(mean: f64, reach: f64) -> Comparison {
     let ratio = Estimate { value: mean.exp(), low: (mean - reach).exp(), high: (mean + reach).exp() };
     let verdict = match ratio {
         Estimate { high, .. } if high < 1.0 => Verdict::Faster,

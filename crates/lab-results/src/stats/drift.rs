@@ -46,8 +46,10 @@ pub fn of(values: &[(f64, f64)]) -> Option<Drift> {
     }
     let n = blocks.len() as f64;
     let sd = (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0).sqrt();
+    // The continuity correction: the score is a whole number, the normal distribution is not.
     let z = (score.abs() - 1.0).max(0.0) / sd;
     let p = 2.0 * (1.0 - normal_cdf(z));
+    // Sen's slope: the median of all slopes between two blocks, which no single stall can tilt.
     let slope = percentile::of_sorted(&sorted(&slopes), 0.5)?;
     let length = values[values.len() - 1].0 - values[0].0;
     let first = median(&values[..values.len() / 4])?;

@@ -31,7 +31,7 @@ impl Mode {
     }
 }
 
-/// What a user felt of one request.
+/// How one request went for its user.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RequestTiming {
     /// The request's number.
@@ -129,13 +129,13 @@ pub fn of(records: &[Record]) -> Course {
 }
 
 /// The same of what is kept of records.
-pub fn course(mut felt: Vec<RequestTiming>) -> Course {
-    felt.sort_by_key(|one| (one.n, one.attempt));
-    let first_failure = felt.iter().find(|one| one.wait.is_none()).map(|one| one.n);
-    let stalls = stall::of(&felt);
+pub fn course(mut timings: Vec<RequestTiming>) -> Course {
+    timings.sort_by_key(|one| (one.n, one.attempt));
+    let first_failure = timings.iter().find(|one| one.wait.is_none()).map(|one| one.n);
+    let stalls = stall::of(&timings);
     // What a stall held up says nothing of growth: it would tilt the line.
-    let caught = stall::caught(&felt, &stalls);
-    let flowing = felt.iter().zip(&caught).take_while(|(one, _)| one.wait.is_some()).filter(|(_, caught)| !**caught);
+    let caught = stall::caught(&timings, &stalls);
+    let flowing = timings.iter().zip(&caught).take_while(|(one, _)| one.wait.is_some()).filter(|(_, caught)| !**caught);
     let flowing: Vec<(f64, f64)> = flowing.filter_map(|(one, _)| one.point()).collect();
     let growth = slope::fit_in_order(&flowing);
     let mode = match (first_failure, grows(growth, &flowing)) {
@@ -144,7 +144,7 @@ pub fn course(mut felt: Vec<RequestTiming>) -> Course {
         (None, false) if !stalls.is_empty() => Mode::Stall,
         (None, false) => Mode::Flat,
     };
-    Course { mode, growth, first_failure, bursts: bursts(&felt), stretches: stretches(&felt, &caught), stalls }
+    Course { mode, growth, first_failure, bursts: bursts(&timings), stretches: stretches(&timings, &caught), stalls }
 }
 
 fn grows(line: Option<slope::Line>, points: &[(f64, f64)]) -> bool {
@@ -154,9 +154,9 @@ fn grows(line: Option<slope::Line>, points: &[(f64, f64)]) -> bool {
     })
 }
 
-fn stretches(felt: &[RequestTiming], caught: &[bool]) -> Vec<Stretch> {
+fn stretches(timings: &[RequestTiming], caught: &[bool]) -> Vec<Stretch> {
     let mut out: Vec<Stretch> = Vec::new();
-    let both: Vec<(RequestTiming, bool)> = felt.iter().copied().zip(caught.iter().copied()).collect();
+    let both: Vec<(RequestTiming, bool)> = timings.iter().copied().zip(caught.iter().copied()).collect();
     for part in both.chunk_by(|a, b| (a.0.wait.is_some(), a.1) == (b.0.wait.is_some(), b.1)) {
         let run: Vec<RequestTiming> = part.iter().map(|(one, _)| *one).collect();
         if part[0].1 {
@@ -190,7 +190,7 @@ fn stretches(felt: &[RequestTiming], caught: &[bool]) -> Vec<Stretch> {
         }
     }
     let ends: Vec<f64> =
-        out.iter().skip(1).map(|next| next.start_s).chain(felt.last().map(RequestTiming::due_s)).collect();
+        out.iter().skip(1).map(|next| next.start_s).chain(timings.last().map(RequestTiming::due_s)).collect();
     out.iter_mut().zip(ends).for_each(|(stretch, end)| stretch.end_s = end);
     out
 }
@@ -218,6 +218,7 @@ fn divide(blocks: &[(f64, f64)], from: usize, out: &mut Vec<usize>) {
     }
     let whole = rest(blocks);
     let mean = blocks.iter().map(|block| block.1).sum::<f64>() / blocks.len() as f64;
+    // Close enough to one line: without this, noise around a straight line would be divided further and further.
     if (whole / blocks.len() as f64).sqrt() < NEAR * mean {
         return;
     }
@@ -238,10 +239,10 @@ fn rest(points: &[(f64, f64)]) -> f64 {
         .map_or(0.0, |line| points.iter().map(|(x, y)| (y - line.intercept - line.slope.value * x).powi(2)).sum())
 }
 
-fn bursts(felt: &[RequestTiming]) -> Vec<Burst> {
+fn bursts(timings: &[RequestTiming]) -> Vec<Burst> {
     let mut out: Vec<Burst> = Vec::new();
     let (mut after_n, mut open) = (0, false);
-    for one in felt {
+    for one in timings {
         match (one.point(), open) {
             (Some((_, restart)), true) => {
                 open = false;

@@ -32,6 +32,7 @@ fn ranks(n: u64, q: f64) -> Option<(u64, u64)> {
     let most = n as f64;
     let (middle, reach) = (most * q, 1.96 * (most * q * (1.0 - q)).sqrt());
     let (low, high) = ((middle - reach).floor(), (middle + reach).ceil() + 1.0);
+    // With too few values the interval would reach beyond the sample, where nothing is known.
     (low >= 1.0 && high <= most).then_some((low as u64, high as u64))
 }
 

@@ -39,11 +39,11 @@ const RARE: usize = 3;
 const MAX_STALLS: usize = 50;
 
 /// Finds the stalls of a trial by when its requests were due and answered, in the order of their time.
-pub(super) fn of(felt: &[RequestTiming]) -> Vec<Stall> {
+pub(super) fn of(timings: &[RequestTiming]) -> Vec<Stall> {
     let mut answers: Vec<(Micros, Micros)> =
-        felt.iter().filter_map(|one| Some((one.answered?, one.intended))).collect();
+        timings.iter().filter_map(|one| Some((one.answered?, one.intended))).collect();
     answers.sort_unstable();
-    let (Some(usual), Some(first)) = (unusual(felt, &answers), felt.iter().map(|one| one.intended).min()) else {
+    let (Some(usual), Some(first)) = (unusual(timings, &answers), timings.iter().map(|one| one.intended).min()) else {
         return Vec::new();
     };
     let least = usual.max(MIN_US as f64);
@@ -81,9 +81,9 @@ fn gaps(answers: &[(Micros, Micros)], first: Micros) -> Vec<(Micros, Micros)> {
 
 /// From how long on a gap is unusual. What is usual between two answers: half of the trial's time passes in gaps as long at most. Where requests are few, so that gaps are those of
 /// their arrivals, what three quarters of them wait. The lesser of both, so many times over; `None` where there is too little to tell.
-fn unusual(felt: &[RequestTiming], answers: &[(Micros, Micros)]) -> Option<f64> {
+fn unusual(timings: &[RequestTiming], answers: &[(Micros, Micros)]) -> Option<f64> {
     let mut between: Vec<Micros> = answers.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
-    let mut waits: Vec<Micros> = felt.iter().filter_map(|one| one.wait).collect();
+    let mut waits: Vec<Micros> = timings.iter().filter_map(|one| one.wait).collect();
     if waits.len() < 10 {
         return None;
     }
@@ -101,9 +101,9 @@ fn unusual(felt: &[RequestTiming], answers: &[(Micros, Micros)]) -> Option<f64> 
 
 /// Of each request, in the order of their numbers, whether a stall held it up: it was due before the end and answered after it, or
 /// it came while what had gathered was worked off, for as long as the stall was at most.
-pub(super) fn caught(felt: &[RequestTiming], stalls: &[Stall]) -> Vec<bool> {
-    let mut out = vec![false; felt.len()];
-    let mut waits: Vec<Micros> = felt.iter().filter_map(|one| one.wait).collect();
+pub(super) fn caught(timings: &[RequestTiming], stalls: &[Stall]) -> Vec<bool> {
+    let mut out = vec![false; timings.len()];
+    let mut waits: Vec<Micros> = timings.iter().filter_map(|one| one.wait).collect();
     waits.sort_unstable();
     // Longer than twice the median is not what is usual.
     let usual = waits.get(waits.len() / 2).map_or(0, |median| 2 * median);
@@ -111,11 +111,11 @@ pub(super) fn caught(felt: &[RequestTiming], stalls: &[Stall]) -> Vec<bool> {
     for stall in stalls {
         let (from, to) = (us(stall.start_s), us(stall.end_s()));
         let held = |one: &RequestTiming| one.intended >= from - usual && one.intended < to && one.answered >= Some(to);
-        let Some(first) = felt.iter().position(held) else { continue };
-        let end = first + felt[first..].iter().take_while(|one| one.intended < to).count();
+        let Some(first) = timings.iter().position(held) else { continue };
+        let end = first + timings[first..].iter().take_while(|one| one.intended < to).count();
         let late = |one: &&RequestTiming| one.intended < to + (to - from) && one.wait.is_none_or(|wait| wait > usual);
-        let end = end + felt[end..].iter().take_while(late).count();
-        out[first..end].iter_mut().zip(&felt[first..end]).for_each(|(caught, one)| *caught = one.wait.is_some());
+        let end = end + timings[end..].iter().take_while(late).count();
+        out[first..end].iter_mut().zip(&timings[first..end]).for_each(|(caught, one)| *caught = one.wait.is_some());
     }
     out
 }

@@ -80,6 +80,8 @@ impl Filter {
 }
 
 fn line_of(hash: u64, lines: usize) -> usize {
+    // A multiplication instead of a modulo, which is several times slower, and uses the high bits. The probes mix
+    // the hash again to be independent of them.
     ((u128::from(hash) * lines as u128) >> 64) as usize
 }
 

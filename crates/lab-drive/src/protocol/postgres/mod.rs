@@ -89,8 +89,11 @@ impl Client for Postgres {
                     // A row, as one of a query or of COPY … TO STDOUT.
                     b'D' => scan.row(message.body.len(), now, |text| line(message.body, text)),
                     b'd' => scan.row(message.body.len(), now, |text| text.extend_from_slice(message.body)),
+                    // Only after the server confirmed it: a statement that failed to parse has to be sent again.
                     b'1' => drop(session.prepared.insert(question.request)),
                     b'E' => wrong = Some(complaint(&Complaint::read(message.body))),
+                    // After an error too, the server skips to the Sync and reports that it is ready: the session can be
+                    // used again.
                     b'Z' => ready = true,
                     b'G' | b'W' => {
                         return Err(ExchangeError::failed("COPY … FROM STDIN is not spoken: expected an insert"));

@@ -103,6 +103,7 @@ pub fn run(pipeline: &Pipeline) -> SimulatedTrial {
     let mut simulator = Simulator::new(pipeline);
     while let Some(event) = simulator.events.take() {
         simulator.happen(event);
+        // Idle workers poll for ever, so the queue of events never becomes empty.
         if simulator.to_come == 0 && simulator.outstanding == 0 {
             break;
         }
@@ -146,6 +147,8 @@ impl Simulator {
         simulator.trial.packets.resize(simulator.trial.starts.len(), Vec::new());
         for worker in 0..pipeline.workers {
             let phase = micros(simulator.rng.fraction() * pipeline.poll_s);
+            // With random phases: workers that all poll at the same time would take jobs in bursts, which no real pool
+            // does.
             simulator.events.at(phase, Event::Poll(simulator.life(worker)));
             simulator.plan_crash(worker);
         }
@@ -158,6 +161,8 @@ impl Simulator {
                 self.to_come -= 1;
                 self.make(0, Job { request, stage: 0, source: 0, packets: 0 });
             }
+            // Events of an earlier life of a worker are still in the queue after it died, and must not act on its
+            // successor.
             Event::Poll(life) if self.is_now(life) => self.look(life.worker),
             Event::Done(life) if self.is_now(life) => self.done(life.worker),
             Event::Crash(life) if self.is_now(life) => self.crash(life.worker),
@@ -283,6 +288,7 @@ impl Simulator {
             let time = self.suppliers[job.source as usize].call.draw(&mut self.rng);
             self.trial.calls += 1;
             self.trial.held += time;
+            // The worker keeps the job for all calls of a source, while the results of each call go on at once.
             self.workers[worker as usize] = Worker::Busy { job, calls_left: calls_left - 1 };
             self.events.after(time, Event::Done(self.life(worker)));
             return;

@@ -151,6 +151,7 @@ impl Simulator<'_> {
             }
             Event::Busy { client, attempt } => {
                 let asked = &mut self.clients[client as usize];
+                // The timeout of an earlier attempt may fire after the client has gone on to another server.
                 if asked.attempt == attempt && asked.waiting && !asked.started {
                     asked.waiting = false;
                     asked.busy += 1;
@@ -239,6 +240,8 @@ impl Simulator<'_> {
         while self.servers[server as usize].running < self.tier.machine.executor_threads {
             let Some((client, attempt)) = self.servers[server as usize].queue.pop_front() else { return };
             let taken = &mut self.clients[client as usize];
+            // The client gave up while it was queued. Its entry is skipped here, which is cheaper than searching the
+            // queue for it.
             if taken.attempt != attempt || !taken.waiting {
                 continue;
             }
@@ -285,6 +288,8 @@ impl Simulator<'_> {
         let passed = (now - server.settled) * 1_000;
         let n = server.computing.len() as u64;
         if n > 0 {
+            // Processor sharing: beyond as many batches as cores, each gets an equal share, and `given` counts the work
+            // done for one.
             server.given += if n <= cores { passed } else { passed * cores / n };
         }
         server.settled = now;
@@ -294,6 +299,8 @@ impl Simulator<'_> {
     fn expect(&mut self, server: u32) {
         let cores = u64::from(self.tier.machine.cores);
         let state = &mut self.servers[server as usize];
+        // Each arrival changes when the next batch ends. The number invalidates the event that was scheduled for the
+        // old time.
         state.change += 1;
         let Some(next) = state.computing.iter().map(|(at, _)| *at).min() else { return };
         let n = state.computing.len() as u64;

@@ -85,9 +85,11 @@ impl DeadRows {
 
     /// Marks rows dead from `seq` on; says how many were alive.
     pub(crate) fn kill_all(&mut self, mut rows: RoaringBitmap, seq: u64) -> u64 {
+        // A bitmap has a fixed cost at each lookup; a few rows are cheaper in the sorted lists of their chunks.
         if rows.len() < LAYER_ROWS_MIN {
             return rows.iter().map(|row| u64::from(self.kill(row, seq))).sum();
         }
+        // Rows that are dead already keep the number at which they died: an older snapshot must not see them again.
         rows = self.alive_of(rows);
         let killed = rows.len();
         if killed > 0 {
@@ -159,6 +161,7 @@ impl DeadRows {
 
     /// Rows of a range that are dead in the eyes of a snapshot, in order.
     pub(crate) fn range(&self, rows: Range<u32>, seq: Seq) -> impl Iterator<Item = u32> + '_ {
+        // The common case, a part without dead rows, costs nothing.
         let chunks = if self.is_empty() { 0..0 } else { rows.start / CHUNK_ROWS..rows.end.div_ceil(CHUNK_ROWS) };
         chunks.flat_map(move |chunk| {
             let first = chunk * CHUNK_ROWS;
@@ -171,6 +174,7 @@ impl DeadRows {
                 dead.extend(layer.range(within.clone()));
                 sources += u32::from(dead.len() > before);
             }
+            // Each source is sorted by itself.
             if sources > 1 {
                 dead.sort_unstable();
             }

@@ -147,6 +147,7 @@ impl Footer {
             time,
             blocks,
         };
+        // Checked once here, so that the readers may index blocks and columns without a test at each access.
         footer.validate()?;
         Ok(footer)
     }
@@ -185,6 +186,7 @@ pub(super) fn list<T>(
     item: impl Fn(&mut Reader<'_>) -> Result<T, String>,
 ) -> Result<Vec<T>, String> {
     let count = reader.u32()? as usize;
+    // Checked before the list is allocated: a damaged count could ask for gigabytes.
     if count.saturating_mul(bytes) > reader.left() {
         return Err(format!("a list of {count} items is longer than the footer"));
     }

@@ -102,12 +102,14 @@ impl RowsFile {
             let chunks = rows.div_ceil(CHUNK_ROWS);
             let per_chunk = usize::from(columns) + 1;
             let page_bits = match file.version {
+                // Files before version 3 have one page in each chunk.
                 ..3 => vec![CHUNK_ROWS.trailing_zeros() as u8; chunks as usize * per_chunk],
                 _ => list(&mut r, 1, |r| r.u8())?,
             };
             let blocks = list(&mut r, BLOCK_REF_BYTES, BlockRef::decode)?;
             let (mut pages, mut next) = (Vec::with_capacity(page_bits.len()), 0);
             for (i, bits) in page_bits.into_iter().enumerate() {
+                // Before the shift below, which would overflow for a damaged value.
                 if u32::from(bits) > CHUNK_ROWS.trailing_zeros() {
                     return Err("it has pages that pass a chunk".to_owned());
                 }
@@ -170,6 +172,8 @@ impl RowsFile {
     pub(crate) fn schema(&self, newest: &Schema) -> Result<Schema, StoreError> {
         let first = Layout::of(newest).first_field;
         let mut schema = newest.clone();
+        // Fields are only ever added at the end, so the number of columns says which schema the segment was written
+        // with.
         match usize::from(self.columns).checked_sub(first).filter(|fields| *fields <= schema.fields.len()) {
             Some(fields) => schema.fields.truncate(fields),
             None => return Err(StoreError::corrupt(&self.file.path, "its columns are not those of the collection")),

@@ -119,6 +119,8 @@ impl SegmentWriter {
     pub(crate) fn push(&mut self, batch: &Batch, keys: &[Key], seqs: &[u64]) -> Result<(), StoreError> {
         let path = self.index.path.clone();
         let bug = |detail: String| StoreError::corrupt(&path, detail);
+        // Chunks are addressed by row number divided by their size. A short one in the middle would shift all that
+        // follow.
         if !self.rows.is_multiple_of(CHUNK_ROWS) || batch.rows() > CHUNK_ROWS as usize || batch.rows() != seqs.len() {
             return Err(bug("rows were not handed over by chunk".to_owned()));
         }
@@ -128,6 +130,7 @@ impl SegmentWriter {
         }
         for (i, key) in keys.iter().enumerate() {
             let at = (key.class(), key.bucket());
+            // Rows are in order of key, so a bucket's rows are contiguous and its first row is enough.
             if self.buckets.last().is_none_or(|(class, bucket, _)| (*class, *bucket) != at) {
                 self.buckets.push((at.0, at.1, self.rows + i as u32));
             }
@@ -241,6 +244,7 @@ impl SegmentWriter {
         }
         let wrong = |path: &Path, e: String| StoreError::corrupt(path, e);
         let mut times = std::mem::take(&mut self.times);
+        // The row number breaks ties, so the same rows always give the same bytes.
         times.sort_unstable();
         let mut columns = Vec::new();
         for (pieces, column) in std::mem::take(&mut self.time_values).into_iter().zip(&self.time_columns) {

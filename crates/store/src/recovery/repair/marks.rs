@@ -48,6 +48,7 @@ impl Mender<'_> {
                 Ok(found) => found.into_iter().for_each(|(segment, rows)| {
                     dead.entry(segment).or_insert(rows);
                 }),
+                // Not damage: a newer program wrote it, and a repair would lose what it says.
                 Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
                 Err(e) => {
                     self.report.missing(format!("deletions, so that deleted or replaced events may be back: {e}"))
@@ -87,11 +88,13 @@ fn kill_copies(partition: &mut Partition) -> Result<u64, StoreError> {
     let segments = &partition.segments;
     partition.entries.sort_by_key(|entry| segments.get(&entry.part.number).map(|meta| meta.file));
     let (mut seen, mut copies) = (RoaringTreemap::new(), 0);
+    // Newest file first: it is the output of the merge, and the older copies are its inputs.
     for entry in partition.entries.iter_mut().rev() {
         let mut dead = entry.dead.as_ref().clone();
         for_each_row(entry, |row, seq| {
             let first = seen.insert(seq);
             copies += u64::from(!first);
+            // A row that is dead in one copy is dead in all: the marks of the other copy may be the damaged ones.
             if !first || gone.contains(seq) {
                 dead.kill(row, seq);
             }
