@@ -94,7 +94,7 @@ impl Function {
         Ok(make(index))
     }
 
-    /// The name as it stands in an answer, such as `sum(price)`.
+    /// The name as it appears in an answer, such as `sum(price)`.
     pub fn name(&self, schema: &Schema) -> String {
         let of = |name: &str, field: &usize| format!("{name}({})", schema.fields.get(*field).map_or("", |f| &f.name));
         match self {
@@ -389,7 +389,7 @@ impl Worker {
         Ok(())
     }
 
-    /// The next run of rows that must be looked at; nodes that need not be are counted on the way.
+    /// The next run of rows that must be tested; nodes that need no test are counted on the way.
     fn next(
         &mut self,
         scan: &mut Scan,
@@ -423,7 +423,7 @@ impl Worker {
         }
     }
 
-    /// The group that all events below a node belong to, if it can be told from the node.
+    /// The group that all events below a node belong to, if the node determines it.
     fn members(&mut self, node: &NodeRef<'_>) -> Option<Members> {
         let window = match &mut self.finder {
             None => None,

@@ -41,7 +41,7 @@ impl Values {
                 format!("the property has more than {BY_VALUES_MAX} different values: filter, or group by another one"),
             ));
         }
-        // A text stands in the list, in the map and in the answer.
+        // A text is stored in the list, in the map and in the answer.
         self.bytes += VALUE_BYTES + if let ByValue::Text(text) = &value { 3 * text.len() } else { 0 };
         self.list.push(value);
         Ok(self.list.len() as u32 - 1)

@@ -211,7 +211,7 @@ impl Candidates {
     }
 }
 
-/// Up to this level nodes are held against the sieve: 16 times 64 rows.
+/// Up to this level nodes are tested against the sieve: 16 times 64 rows.
 const SIFTED_LEVEL: u8 = 1;
 
 /// First row after the chunk that holds a row.

@@ -46,7 +46,7 @@ impl PartialOrd for Metres {
     }
 }
 
-/// Most distances kept to tell what is too far.
+/// Max number of distances kept to exclude what is too far.
 const BEST_MAX: usize = 1 << 14;
 
 /// A node or an event in the heap.

@@ -65,7 +65,7 @@ impl SavedSearches {
     pub(super) fn process(&self, collection: &Arc<str>, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
         let checkpoint = catch_unwind(AssertUnwindSafe(|| self.process_events(collection, batch, seqs, wants)));
         if checkpoint.is_err() {
-            // Counted as lost, so that every saved search is told with its next results.
+            // Counted as lost, so that every saved search reports it with its next results.
             self.lost.fetch_add(seqs.len() as u64, Ordering::Relaxed);
             tracing::error!(collection = &**collection, "events were lost for saved searches to a panic");
         }

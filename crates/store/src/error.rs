@@ -142,7 +142,7 @@ pub enum WriteError {
     /// The disk has no room: try again once it has.
     #[error("{0}")]
     Full(String),
-    /// The collection accepts no writes until an operator has mended it.
+    /// The collection accepts no writes until an operator has repaired it.
     #[error("the collection accepts no writes: {0}")]
     Refused(String),
     /// The disk failed while the batch was being written: whether it is stored is known only after a restart.

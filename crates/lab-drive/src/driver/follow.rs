@@ -1,4 +1,4 @@
-//! A request whose answer names a stream: the stream is asked for next, and what it brings is the request's answer.
+//! A request whose answer names a stream: the stream is requested next, and is the request's answer.
 //!
 //! So is a search asked: one request begins it, and its packets come under the address that its answer names.
 

@@ -1,4 +1,4 @@
-//! The report while it grows, on loopback: a page that asks for itself again every two seconds until the run has ended.
+//! The report while it grows, on loopback: a page that refreshes itself every two seconds until the run has ended.
 //!
 //! It is served from a thread of its own, one reader at a time, and drawn on request. Drawing takes processor time of the
 //! lab's machine, so a run at a server's limit should do without.
@@ -26,7 +26,7 @@ pub struct Live {
     ended: AtomicBool,
 }
 
-/// The page's server; when it is dropped the page is told that the run has ended.
+/// The page's server; when it is dropped the page shows that the run has ended.
 #[derive(Debug)]
 pub struct Server {
     live: Arc<Live>,

@@ -91,7 +91,7 @@ pub struct Outcome {
 const GRACE: Duration = Duration::from_secs(2);
 /// Time between two reports of progress.
 const TICK: Duration = Duration::from_millis(500);
-/// Longest pause between two looks at the lab's own lateness where nothing else measures it.
+/// Max time between two measurements of the lab's own lateness where nothing else measures it.
 const PROBE_US: i64 = 10_000;
 /// The runtime's timers are this coarse.
 const TIMER_US: i64 = 1_000;
@@ -380,7 +380,7 @@ async fn interrupted(stop: Rc<Stop>, handle: Option<Arc<Notify>>) {
     }
 }
 
-/// Where every arrival waits for an answer nothing is ever late by a schedule; a timer tells how long the thread is deaf.
+/// Where every arrival waits for an answer nothing is ever late by a schedule; a timer measures how long the thread does not respond.
 async fn probe_lateness(shared: Rc<Shared>) {
     loop {
         let due = shared.clock.now() + PROBE_US;

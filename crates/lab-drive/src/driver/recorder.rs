@@ -103,7 +103,7 @@ impl Recorder {
             Err(TrySendError::Full(rows)) => {
                 // A blocked driver sends late. The count tells the reader of the report that the disk was the cause.
                 self.stalls.set(self.stalls.get() + 1);
-                // The thread has gone only where writing failed, which `is_broken` tells.
+                // The thread has ended only if writing failed, which `is_broken` reports.
                 let _ = self.rows.send(rows);
             }
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}

@@ -1,4 +1,4 @@
-//! "Same answer?": another target is asked what one target has answered, one question at a time, unhurried.
+//! "Same answer?": another target gets the requests that one target has answered, one at a time.
 //!
 //! The comparison adds to no latency: the answer has ended. Beside open arrivals it runs apart from them, and an answer is
 //! not compared, and says so, where the other target has no time. A closed user waits for it, then thinks.
@@ -34,7 +34,7 @@ pub struct Same {
     held: Cell<usize>,
 }
 
-/// A sound answer whose record waits for what the other target says.
+/// A sound answer whose record waits for the other target's answer.
 #[derive(Debug)]
 pub struct Comparison {
     /// What was asked.

@@ -100,14 +100,14 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Asks the load to end soon: no more arrivals, and what is in flight has a moment to end.
+    /// Stops the load soon: no more arrivals, and requests in flight have a short time to end.
     pub fn ask(&self, why: impl Into<String>) {
         self.why.borrow_mut().get_or_insert_with(|| why.into());
         self.patient.set(false);
         self.asked.notify_waiters();
     }
 
-    /// Asks the load to end: no more arrivals, but those that came are served as ever.
+    /// Stops the load: no more arrivals, but requests that have arrived are completed.
     pub fn enough(&self, why: impl Into<String>) {
         if !self.is_asked() {
             self.patient.set(true);
@@ -121,7 +121,7 @@ impl Stop {
         self.patient.get()
     }
 
-    /// Gives up what is in flight.
+    /// Aborts the requests in flight.
     pub fn give_up(&self) {
         self.aborted.set(true);
         self.abort.notify_waiters();
@@ -142,7 +142,7 @@ impl Stop {
         self.why.borrow().clone()
     }
 
-    /// Comes back when the load is to end.
+    /// Completes when the load is to end.
     pub async fn asked(&self) {
         let asked = self.asked.notified();
         if !self.is_asked() {

@@ -194,7 +194,7 @@ impl VirtualUser {
         match end {
             End::Answer(Ok(())) => {
                 judge.judge(question.path(), &self.scan, record);
-                // Nothing is a result of an answer that is none.
+                // An error response has no results.
                 if !matches!(record.status, 0 | 101 | 200..=299) {
                     (record.first_result, record.last_result, record.results, record.packets) = (None, None, 0, 0);
                 }
@@ -204,7 +204,7 @@ impl VirtualUser {
                 record.outcome = if partial { Outcome::Partial } else { fault.outcome };
                 record.detail = Some(fault.detail.into_owned());
             }
-            // A stream of events without an end is listened to for as long as the user wants.
+            // An endless stream of events is read until the user's patience ends.
             End::Patience if *judge.unit() == ResultUnit::Event && self.scan.packets > 0 => {
                 self.connection.abandon();
                 record.outcome = Outcome::Sound;

@@ -42,7 +42,7 @@ pub struct Reply {
 }
 
 impl Source {
-    /// Reads what the source needs; `number` tells it from the others of its file.
+    /// Reads what the source needs; `number` distinguishes it from the others of its file.
     pub fn new(file: &SourceFile, seed: u64, number: u64) -> Result<Source, String> {
         let delays = match &file.delay {
             Delay::Empirical { file } => delays(file)?,

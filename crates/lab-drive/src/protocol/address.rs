@@ -7,7 +7,7 @@ use meridian_lab_results::error::{LabError, Result};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
-/// What is spoken at an address.
+/// The protocol of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1 (and Server-Sent Events over it).
@@ -68,7 +68,7 @@ const fn scheme(name: &'static str, protocol: Protocol, tls: bool, port: u16) ->
     Scheme { name, protocol, tls, port }
 }
 
-/// Every scheme that is spoken.
+/// All supported schemes.
 const SCHEMES: [Scheme; 10] = [
     scheme("http", Protocol::Http, false, 80),
     scheme("https", Protocol::Http, true, 443),

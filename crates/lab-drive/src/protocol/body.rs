@@ -70,7 +70,7 @@ impl Framing {
 }
 
 impl Chunk {
-    /// Takes at least one byte and answers how many.
+    /// Consumes at least one byte and returns how many.
     fn step(&mut self, bytes: &[u8], sink: &mut impl FnMut(&[u8])) -> Result<usize, &'static str> {
         let byte = bytes[0];
         *self = match *self {

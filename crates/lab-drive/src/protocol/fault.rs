@@ -1,10 +1,10 @@
-//! Why an exchange did not come to an answer: few sentences, so that a report can count them.
+//! Why an exchange failed: few distinct texts, so that a report can count them.
 
 use meridian_lab_results::record::Outcome;
 use std::borrow::Cow;
 use std::io::{Error, ErrorKind};
 
-/// Why an exchange did not come to an answer.
+/// Why an exchange failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExchangeError {
     /// What the record says.

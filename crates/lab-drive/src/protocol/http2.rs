@@ -118,7 +118,7 @@ enum Again {
     /// The connection had been good and was lost before anything of an answer came, and the question was not sent or changes nothing: a server
     /// may close an idle connection at any time. Once, because the next is new.
     Stale,
-    /// The server ends the connection in good order and says that it has not looked at this stream.
+    /// The server closes the connection gracefully and reports that it has not processed this stream.
     NotTaken,
 }
 
@@ -169,7 +169,7 @@ impl Client for Http2 {
     }
 }
 
-/// Why a stream did not come to an answer.
+/// Why a stream failed.
 enum Wrong {
     /// The question cannot be asked like this.
     Request(&'static str),

@@ -61,7 +61,7 @@ impl Stream {
         }
     }
 
-    /// Writes all of it and sees it off.
+    /// Writes and flushes all of it.
     pub async fn send(&mut self, bytes: &[u8]) -> Result<(), ExchangeError> {
         let sent = match self {
             Stream::Plain(stream) => stream.write_all(bytes).await,

@@ -68,7 +68,7 @@ impl ServerCertVerifier for Verifier {
         }
         let usual = self.usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match usual {
-            // Dates are looked at before anything else, so that what fails otherwise is not out of date.
+            // Dates are checked first, so that any other failure is not one of dates.
             Err(Error::InvalidCertificate(
                 Cert::Expired | Cert::ExpiredContext { .. } | Cert::NotValidYet | Cert::NotValidYetContext { .. },
             )) => usual,

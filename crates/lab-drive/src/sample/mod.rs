@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Time between two readings of processes and the machine.
 const EVERY: Duration = Duration::from_secs(1);
-/// Time between two looks at whether anything is due.
+/// Interval of checks whether anything is due.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The processes of a target on this machine.

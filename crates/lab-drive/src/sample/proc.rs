@@ -1,4 +1,4 @@
-//! What Linux tells of processes and the machine (proc(5)). Elsewhere every reading is `None`.
+//! Readings of processes and the machine on Linux (proc(5)). Elsewhere every reading is `None`.
 
 use crate::rest::rested;
 use std::collections::{BTreeSet, HashMap};

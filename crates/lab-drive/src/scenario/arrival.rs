@@ -1,4 +1,4 @@
-//! Arrival: when a request is due, whatever the server does about the ones before.
+//! Arrival: when a request is due, independently of earlier answers.
 
 use super::resolve::not_negative as positive;
 use serde::{Deserialize, Serialize};

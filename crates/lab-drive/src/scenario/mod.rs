@@ -93,7 +93,7 @@ pub struct Phases {
     pub warm_up_s: f64,
     /// Load that is counted. Arrivals that end by themselves (burst, onoff, replay) last until they are through instead.
     pub measured_s: f64,
-    /// Load after what is counted, so that the last measured requests do not end in peace.
+    /// Load after what is counted, so that the last measured requests do not end without load.
     pub cool_down_s: f64,
     /// Pause after the load before the first measurement is repeated.
     pub again_after_s: f64,

@@ -1,9 +1,9 @@
-//! The search: which load to try next, and when enough is known. Pure: it is told what came of each trial.
+//! The search: which load to try next, and when enough is known. Pure: it receives the outcome of each trial.
 //!
 //! Steps of a constant factor up (or down, where the first failed) until one holds and one fails; then bisection, in turns at the lower
 //! and at the upper quartile of where the breakpoint lies by all outcomes so far (trials at its middle would say little of how steeply it
 //! breaks); when the interval is narrow enough, fresh trials at its two ends. An outcome there that contradicts it widens the
-//! interval, and the bisection goes on: a server that held once by luck is not believed.
+//! interval, and the bisection goes on: one lucky outcome does not decide.
 
 use meridian_lab_results::stats::Estimate;
 use meridian_lab_results::stats::breakpoint::{self, Outcome, Weights};

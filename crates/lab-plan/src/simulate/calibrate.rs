@@ -1,7 +1,7 @@
 //! Calibration: a few numbers of a scenario are moved until the simulation shows the figures that were measured.
 //!
 //! The figures stand in a file of trials, each with the settings under which it was measured. Trials marked `fit` are what
-//! the numbers are moved by; the others are only foretold, so that the reader sees how far the model carries. The loss is
+//! the numbers are moved by; the others are only predicted, so that the reader sees how far the model carries. The loss is
 //! the mean square of the logarithm of simulated over measured, in units of each figure's tolerance.
 //! Figures are medians over seeds, and every trial of numbers sees the same seeds (common random numbers), which keeps
 //! the loss smooth enough for the simplex method (Nelder and Mead 1965) over the logarithms of the numbers.
@@ -45,7 +45,7 @@ pub struct Measured {
     pub name: String,
     /// The group it belongs to.
     pub group: String,
-    /// Whether numbers are moved by it; otherwise it is only foretold.
+    /// Whether numbers are moved by it; otherwise it is only predicted.
     #[serde(default)]
     pub fit: bool,
     /// A results folder (relative to the file of figures) that takes the place of `figures` and of `arrival.…` in `set`.
@@ -121,7 +121,7 @@ impl Residual {
 pub struct Calibrated {
     /// The numbers found, by key.
     pub parameters: Vec<(String, f64)>,
-    /// Every figure of the group, used or only foretold.
+    /// Every figure of the group, used or only predicted.
     pub residuals: Vec<Residual>,
     /// How far off the trials that were fitted to may be by chance alone, as a standard deviation of logarithms.
     pub chance: f64,

@@ -13,7 +13,7 @@ pub struct Objective {
     pub figure: String,
     /// Its largest acceptable value.
     pub at_most: f64,
-    /// Length of each trial: as long as the measured phase of the run that it foretells.
+    /// Length of each trial: as long as the measured phase of the run that it predicts.
     pub over_s: f64,
 }
 

@@ -3,7 +3,7 @@
 //! Two models, each a discrete-event simulation on an integer microsecond clock with one seeded source of chance, so that a
 //! seed gives the same run everywhere: [`pipeline`] (staged queues and workers that are held while outside sources answer)
 //! and [`scan`] (scan servers before shared storage, chosen by the selector of `model`). [`calibrate`] fits a few of a
-//! scenario's numbers to published or measured figures and says how well the others are foretold.
+//! scenario's numbers to published or measured figures and says how well the others are predicted.
 //!
 //! A scenario is a TOML file; [`Scenario::read`] takes it with what `--set` changes. Which effects the models leave out is
 //! said in `docs/simulate.md`.

@@ -70,7 +70,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Sorts the nodes of a snapshot by how they stand to a circle.
+    /// Sorts the nodes of a snapshot by their relation to a circle.
     pub fn new(snapshot: &Snapshot, circle: Circle) -> Walk {
         let mut walk = Walk { circle, cut: Vec::new(), inside: Vec::new() };
         // One stack for all trees, large enough for any depth: the kernel allocates as little as possible.

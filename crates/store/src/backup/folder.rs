@@ -98,7 +98,7 @@ impl BackupFolder {
     }
 
     /// Takes in what [`crate::Store::backup`] sends, given the `have` of this folder. Only when everything is there and
-    /// synced does it become the folder's backup; until then an older one stays as it is. `progress` is told the bytes
+    /// synced does it become the folder's backup; until then an older one stays as it is. `progress` receives the bytes
     /// that came.
     ///
     /// # Errors

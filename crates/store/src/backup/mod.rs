@@ -37,7 +37,7 @@ use std::path::Path;
 const LISTING: &str = "BACKUP";
 /// Folder of the files.
 const FILES: &str = "files";
-/// Name under which a server tells why it broke off.
+/// Name under which a server states why it stopped early.
 const ERROR: &str = "ERROR";
 const MAGIC: &[u8; 8] = b"MRDNBKUP";
 const VERSION: u32 = 1;

@@ -115,7 +115,7 @@ impl PinnedFile {
     pub(super) fn stored(&self, seed: u64) -> Result<String, StoreError> {
         let mark = match &self.kind {
             Kind::Archive(archive) => archive.entry.crc32c,
-            // The checksum of all else stands in these bytes.
+            // These bytes contain the checksum of the rest.
             Kind::Framed => self.crc_of(0, FRAME_BYTES)?,
             Kind::Index(_) | Kind::Rows(_) => self.crc_of(self.bytes.saturating_sub(24), 24)?,
         };

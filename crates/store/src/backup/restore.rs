@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// is rebuilt, and each collection must come out at the position and with the events that the backup says.
 ///
 /// The data folder must not exist, or be empty, or hold the beginning of a restore of this very backup. It becomes a
-/// data folder in the last step. `progress` is told the bytes copied.
+/// data folder in the last step. `progress` receives the bytes copied.
 ///
 /// # Errors
 /// [`StoreError::Invalid`] where there is no backup or the folder is not empty, [`StoreError::Corrupt`] naming a file
@@ -102,7 +102,7 @@ fn restore_collection(
     saved: &Saved,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), StoreError> {
-    // A listing whose checksum is right may still come from a hand that knows how to make one.
+    // A listing whose checksum is right may still be forged.
     validate_name("tenant", saved.tenant())?;
     validate_name("collection", saved.name())?;
     let expected = needed_files(&saved.manifest);

@@ -49,7 +49,7 @@ impl Store {
         if let Some(damaged) = records.iter().find_map(|(_, records)| records.verify().into_iter().next()) {
             return Err(StoreError::corrupt(&damaged.path, damaged.detail));
         }
-        // Damage was looked for first: an error before the first byte is a plain refusal.
+        // Damage was searched for first: an error before the first byte is a plain refusal.
         let made = self.now();
         let mut tar = TarWriter::new(out);
         let sent = send_records(&mut tar, &records, made, have, cancelled)
@@ -90,7 +90,7 @@ fn send(
             let crc32c = match have.get(&stored) {
                 Some(crc) => *crc,
                 None => {
-                    // Read twice on purpose: damage found now is told before it is in the backup.
+                    // Read twice on purpose: damage found now is reported before it is in the backup.
                     file.verify()?;
                     send_file(tar, &file, &stored, made, cancelled)?
                 }

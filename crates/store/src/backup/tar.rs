@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 const BLOCK: usize = 512;
-/// Where the size stands, in octal digits, and the byte behind it.
+/// Offset of the size, in octal digits, and the byte behind it.
 const SIZE: std::ops::Range<usize> = 124..136;
 /// Numbers from here on do not fit into eleven octal digits.
 const OCTAL_END: u64 = 1 << 33;

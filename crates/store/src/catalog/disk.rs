@@ -52,7 +52,7 @@ impl DiskCatalog {
         Ok(Some(head))
     }
 
-    /// Version of the manifest that stands in the folder.
+    /// Version of the manifest in the folder.
     fn standing(&self) -> Result<Option<u64>, StoreError> {
         let head = self.head()?;
         if head.is_none() {

@@ -1,4 +1,4 @@
-//! The manifests that one writer commits, each after the one before.
+//! The manifests that one writer commits, each following the previous one.
 
 use super::manifest::Manifest;
 use crate::error::StoreError;
@@ -16,9 +16,9 @@ pub(crate) struct Lineage {
 /// The newest manifest of this writer.
 #[derive(Debug, Clone, Copy)]
 enum Last {
-    /// This version stands.
+    /// This version is the newest.
     Known(u64),
-    /// The outcome of a commit is unknown: one of the two stands.
+    /// The outcome of a commit is unknown: one of the two is the newest.
     Either { before: u64, tried: u64 },
 }
 
@@ -48,7 +48,7 @@ impl Lineage {
         committed
     }
 
-    /// Which manifest stands after a commit of unknown outcome. A third one is another writer's.
+    /// Which manifest is the newest after a commit of unknown outcome. A third one is another writer's.
     fn settle(&self, before: u64, tried: u64) -> Result<u64, CommitError> {
         // This commit has not begun: that the catalog does not answer says nothing of the manifest at hand.
         let newest = self.catalog.newest().map_err(CommitError::Clean)?.map_or(0, |newest| newest.manifest.version());

@@ -40,7 +40,7 @@ pub struct Manifest {
     pub(crate) segments: Vec<SegmentEntry>,
     /// Files of idempotency keys, oldest first.
     pub(crate) keys: Vec<KeysEntry>,
-    /// Archives that other programs were told of. They stay until the time, in microseconds since 1970, even if
+    /// Archives that were listed for other programs. They stay until the time, in microseconds since 1970, even if
     /// no segment is made of them any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) listed: Vec<(u64, i64)>,

@@ -155,7 +155,7 @@ pub(crate) fn read_hidden(objects: &dyn Objects, manifest: &Manifest) -> Result<
     parse().map_err(|e| StoreError::corrupt(&path, e))
 }
 
-/// Number of the last write that a file of dead or hidden rows tells of.
+/// Number of the last write that a file of dead or hidden rows covers.
 pub(crate) fn last_death_of(objects: &dyn Objects, name: &str) -> Result<u64, StoreError> {
     let (path, bytes) = read(objects, name)?;
     let content = unframe(&path, DEAD_MAGIC, DEAD_VERSION, &bytes)

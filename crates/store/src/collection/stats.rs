@@ -21,7 +21,7 @@ pub(crate) struct Counters {
     merge_rows: AtomicU64,
     syncs: AtomicU64,
     groups: AtomicU64,
-    /// Events let go by retention.
+    /// Events removed by retention.
     expired: AtomicU64,
     /// Microseconds for which installs held the lock that commits take, and those of the longest.
     install_us: AtomicU64,
@@ -59,7 +59,7 @@ counters!(
     add_syncs syncs syncs, add_groups groups groups, add_expired expired expired
 );
 
-/// The state of a collection in numbers. Counts of bytes and blocks begin anew when the store is opened.
+/// The state of a collection in numbers. Counts of bytes and blocks start at zero when the store is opened.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CollectionStats {
     /// Events that the newest snapshot sees.
@@ -104,7 +104,7 @@ pub struct CollectionStats {
     pub flush_bytes: u64,
     /// Bytes written by merges of segments.
     pub merge_bytes: u64,
-    /// Bytes written to bring segments to rest, and to make anew what is beside them.
+    /// Bytes written to archive segments, and to rebuild the files beside them.
     pub rest_written_bytes: u64,
     /// Bytes of manifests, and of the files of dead rows and keys.
     pub sidecar_bytes: u64,
@@ -118,9 +118,9 @@ pub struct CollectionStats {
     pub depth_bound: u64,
     /// Syncs of the log.
     pub syncs: u64,
-    /// Groups committed: writes per group tell how well group commit works.
+    /// Groups committed: writes per group show how well group commit works.
     pub groups: u64,
-    /// Events let go because they were past the retention.
+    /// Events removed because they were past the retention.
     pub expired: u64,
     /// Microseconds for which no write could be committed because the outcome of a flush or merge was put in place.
     pub install_us: u64,

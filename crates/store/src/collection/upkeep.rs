@@ -74,7 +74,7 @@ impl Collection {
         Ok(count)
     }
 
-    /// As [`Collection::expire`], if a look is due; says whether something was let go.
+    /// As [`Collection::expire`], if a check is due; returns whether something was removed.
     pub fn maintain_retention(&self) -> Result<bool, StoreError> {
         let settings = &self.state().settings;
         let now = self.shared.seams.clock.elapsed();
@@ -161,13 +161,13 @@ impl Collection {
         // The job is done with its inputs: what only it pinned goes now.
         self.remove_obsolete();
         self.wake.wake();
-        // Under the lock of those who wait for room: a writer between its look and its wait would miss the call.
+        // Under the lock of the writers that wait for room: one between its check and its wait would miss the call.
         let _lock = self.room_lock.lock();
         self.room.notify_all();
         result
     }
 
-    /// Lets go of what is past the retention, flushes and merges until there is nothing left to do.
+    /// Removes what is past the retention, flushes and merges until there is nothing left to do.
     pub fn maintain(&self) -> Result<(), StoreError> {
         while self.maintain_retention()? || self.maintain_memory(false)? || self.maintain_segments()? {}
         Ok(())

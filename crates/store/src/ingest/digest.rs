@@ -1,4 +1,4 @@
-//! What tells one batch from another: a digest of its events, kept with the idempotency key that they came under.
+//! Distinguishes batches: a digest of the events, kept with their idempotency key.
 //!
 //! It is that of the events as they are understood, in their order: the same events give the same digest in whatever format
 //! or compression they come, and read back from the log. Columns without any value are left out, so that a field added to
@@ -12,7 +12,7 @@ use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::{DataType, TimeUnit};
 use meridian_model::Batch;
 
-/// Stands for a batch that is not known: keys of older versions have it.
+/// Denotes a batch that is not known: keys of older versions have it.
 pub(crate) const UNKNOWN: u64 = 0;
 
 /// The digest of a batch with all its columns; never [`UNKNOWN`].

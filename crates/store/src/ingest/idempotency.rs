@@ -1,6 +1,6 @@
 //! Idempotency keys: what was written under which key, so that a batch sent twice is stored once.
 //!
-//! A key is remembered by 128 bits of hash, for `Options::key_memory` (a day) from its use; then it may be used anew.
+//! A key is remembered by 128 bits of hash, for `Options::key_memory` (a day) from its use; then it may be used again.
 //! Keys live in the log until the flush that covers them writes them to a file of their own; small files are put
 //! together so that there are never many. At most `Options::keys_max` keys are remembered: a write with one more is
 //! refused, because to forget one early would break the promise silently. With each key goes a digest of its batch
@@ -22,7 +22,7 @@ const VERSION: u32 = 2;
 /// Bytes of a key in a file, and of one of version 1.
 const KEY_BYTES: usize = 44;
 const KEY_BYTES_1: usize = 36;
-/// From this many files on they are put together.
+/// From this many files on they are merged.
 const FILES_MAX: usize = 8;
 
 /// What was written under a key.
@@ -51,7 +51,7 @@ pub(crate) struct IdempotencyKeys {
     unflushed: Vec<u128>,
     seed: u64,
     memory: i64,
-    /// When expired keys were last looked for.
+    /// When expired keys were last searched for.
     swept: i64,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Start at `partition.rs`, the state machine that commits a group. `queue.rs` makes groups out of concurrent writes, `stage/` works a
 //! group out before any of it is durable, `idempotency.rs` recognises a batch that was sent before, `replay.rs` does the same
-//! for what the log held, `bodies.rs` has the bodies of log records, and `listeners.rs` tells subscribers.
+//! for what the log held, `bodies.rs` has the bodies of log records, and `listeners.rs` notifies subscribers.
 
 pub(crate) mod bodies;
 pub(crate) mod digest;

@@ -56,7 +56,7 @@ pub(crate) struct Partition {
     pub(crate) keys: IdempotencyKeys,
     pub(crate) position: u64,
     pub(crate) refuses: Option<String>,
-    /// Files beside the manifest tell of later writes.
+    /// Files beside the manifest mention later writes.
     pub(crate) stale: bool,
     /// Parts that a job in hand works on.
     pub(crate) frozen: Vec<u64>,
@@ -199,7 +199,7 @@ impl Partition {
         self.shared.counters.add_bytes_taken(taken);
         self.shared.counters.add_groups(1);
         self.apply(staging, position);
-        // Told last: a subscriber that asks at once finds what it was told of.
+        // Notified last: a subscriber that reads at once finds the events.
         self.shared.listeners.tell(&self.manifest, written);
         answers
     }
@@ -237,7 +237,7 @@ impl Partition {
                     self.entries.extend(merged);
                 }
                 Err(e) => {
-                    // Columns too large to be put together: they stay as they are until the flush.
+                    // Columns too large to be concatenated: they stay as they are until the flush.
                     tracing::warn!(error = %e, "memory trees were not merged");
                     return;
                 }
@@ -265,7 +265,7 @@ impl Partition {
         Some(self.shared.horizon.drop_below(self.shared.seams.clock.elapsed(), current))
     }
 
-    /// Shows readers what is now.
+    /// Publishes the current state to readers.
     pub(crate) fn publish(&mut self) {
         let seq = Seq::end_of(self.position);
         // Parts are shared, not copied: publishing costs a few reference counts per part, whatever the number of

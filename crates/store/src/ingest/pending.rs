@@ -1,4 +1,4 @@
-//! Writes whose writer is not a thread: a task that waits for many things hands its batch in and goes on.
+//! Writes whose writer is not a thread: a task that waits for many things submits its batch and continues.
 
 use crate::collection::{Collection, Write, Written};
 use crate::error::WriteError;
@@ -34,7 +34,7 @@ impl Collection {
 }
 
 impl Pending {
-    /// What to do; if nothing yet, `waker` is woken when there is something. The outcome is told once.
+    /// What to do; if nothing yet, `waker` is woken when there is something. The outcome is returned once.
     pub fn poll(&self, waker: &Waker) -> Poll<Turn> {
         self.ticket.poll(waker).map(|turn| match turn {
             QueueTurn::Lead => Turn::Lead,

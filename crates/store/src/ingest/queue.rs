@@ -5,7 +5,7 @@
 //! the answers. A lone writer so pays no switch of threads, and under load a group is as large as what arrives during
 //! one sync.
 //!
-//! A writer need not be a thread: it holds a [`Ticket`] and is told by a [`Waker`] when to look at it again. Only
+//! A writer need not be a thread: it holds a [`Ticket`] and is notified by a [`Waker`] when to check it again. Only
 //! leading blocks. A ticket that is dropped takes its write back if it is still queued, and passes a lead on.
 
 use crate::error::WriteError;
@@ -245,7 +245,7 @@ impl<W, A> Drop for Ticket<W, A> {
     }
 }
 
-/// What a writer is told whose deadline passed while its write was queued.
+/// The error for a writer whose deadline passed while its write was queued.
 pub(crate) fn too_late() -> WriteError {
     WriteError::Busy("the write waited for others until its deadline: try again later".to_owned())
 }

@@ -78,7 +78,7 @@ fn replay_one(
         Kind::Delete => {
             let targets = decode_targets(&record.body).map_err(named)?;
             let outcome = stage.delete(&targets).map_err(|e| named(e.to_string()))?;
-            // A flush would let go of the record, and the events would be back once their segment can be read.
+            // A flush would remove the record, and the events would be back once their segment can be read.
             if partly && outcome.killed < targets.len() as u64 {
                 return Err(named("events that it deletes are in a segment that cannot be read".to_owned()));
             }

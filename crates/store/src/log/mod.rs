@@ -11,21 +11,21 @@
 //! record says up to where the file was synced when it was written. So at the first place that holds no good record:
 //! - a good record further on that was written when this place was synced already: the place is damaged, not torn;
 //! - a later file that does not go on with the next position: damaged as well;
-//! - otherwise the tail was being written when power failed. No client was told that it is stored: it is forgotten.
+//! - otherwise the tail was being written when power failed. It was not acknowledged to any client: it is dropped.
 //!
 //! What is missing at the very end shows in the head of the newest file (`mark.rs`): after each sync a mark says up to
 //! which write all are acknowledged, and it is on disk with the sync of the next group at the latest. A mark that claims
 //! more than there is means damage. So of all acknowledged writes only those of the last group can be taken for torn, and
 //! only where power failed before the kernel wrote the mark back: not after a kill, a start or a clean stop.
 //!
-//! After a crash the log always goes on in a new file, so that a forgotten tail can never come back to life behind
+//! After a crash the log always goes on in a new file, so that a dropped tail can never reappear behind
 //! records written later.
 //!
 //! When a sync failed and the process was started again without a loss of power, the last group is read from the kernel's
-//! cache, which takes it for written: a start writes it again in its place and syncs it before anybody sees it.
+//! cache, which takes it for written: a start writes it again in its place and syncs it before any reader sees it.
 //!
 //! That the last file is missing altogether shows in `NEWEST`, which names the newest file and is written before that
-//! file's first record, and again before a newest file that a manifest covers is let go: then it names none.
+//! file's first record, and again before a newest file that a manifest covers is removed: then it names none.
 
 mod mark;
 mod newest;
@@ -254,7 +254,7 @@ impl Log {
         Ok(Current { file, epoch, offset: HEAD_BYTES, len, slot: Slot::First })
     }
 
-    /// Lets go of files whose records are all covered by a manifest: a start then reads nothing of them.
+    /// Removes files whose records are all covered by a manifest: a start then reads none of them.
     fn release_files(&mut self, flushed: u64) -> Result<(), StoreError> {
         let mut result = Ok(());
         for file in std::mem::take(&mut self.files) {

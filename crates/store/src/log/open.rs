@@ -33,7 +33,7 @@ impl Recovered {
         self.records.last().map_or(flushed, |r| r.position)
     }
 
-    /// Writes after `flushed` that were acknowledged and of which no record reads, as far as anything tells of them: the first
+    /// Writes after `flushed` that were acknowledged and of which no record reads, as far as anything mentions them: the first
     /// and the last of each stretch.
     pub(crate) fn gaps(&self, flushed: u64) -> Vec<(u64, u64)> {
         let (mut gaps, mut next) = (Vec::new(), flushed + 1);
@@ -93,13 +93,13 @@ impl Log {
     ) -> Result<(Log, Recovered), StoreError> {
         let (mut log, mut found) = Log::read(disk, dir, file_bytes, flushed)?;
         if let Some(mut group) = found.last_group.take() {
-            // A mark that claims more than was found must stay: it is what tells of the loss.
+            // A mark that claims more than was found must stay: it is the evidence of the loss.
             group.mark = group.mark.filter(|_| found.damage.is_empty());
             // Before any record is shown: the kernel may hold this group in clean pages after a failed sync, and a
             // reader must not see events that a power loss can still remove.
             found.damage.extend(group.write_again(disk.as_ref()).err());
         }
-        // With damage nothing is let go: a repair reads what there is.
+        // With damage nothing is removed: a repair reads what there is.
         if found.damage.is_empty() {
             log.release_files(flushed)?;
         }

@@ -25,7 +25,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"MRLG");
 pub enum Kind {
     /// Adds events; none of their ids was there.
     Write,
-    /// Adds events; those that had their ids are dead from here on.
+    /// Adds events; earlier ones with the same ids are dead from here on.
     Replace,
     /// Kills events, named by number and id.
     Delete,

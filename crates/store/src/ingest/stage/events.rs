@@ -7,7 +7,7 @@ use crate::part::objects::ObjectRows;
 use meridian_index::{Grid, Key};
 use meridian_model::{Batch, IdRole, Invalid, Mode};
 
-/// Most ids or mistakes named in one error.
+/// Max number of ids or mistakes named in one error.
 pub(crate) const NAMED_MAX: usize = 100;
 
 /// Events ready to be stored.
@@ -35,7 +35,7 @@ pub(crate) struct Target {
 }
 
 impl Events {
-    /// Sorts and hashes what a batch brings, and finds ids that stand in it twice.
+    /// Sorts and hashes what a batch brings, and finds ids that occur in it twice.
     pub(crate) fn of(context: &Context, batch: Batch, replace: bool) -> Result<Events, Vec<Invalid>> {
         let batch = context.widen(batch).map_err(|e| vec![e])?;
         let mut ids = KeyRows::default();
@@ -60,7 +60,7 @@ impl Events {
     }
 }
 
-/// Ids that stand in a batch more than once, each blamed on the event that repeats it.
+/// Ids that occur in a batch more than once, each reported for the event that repeats it.
 fn twice_in(ids: &KeyRows, column: &arrow_array::StringArray, id_name: &str) -> Vec<Invalid> {
     let mut twice = Vec::new();
     let mut from = 0;

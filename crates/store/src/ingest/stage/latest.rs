@@ -2,7 +2,7 @@
 //!
 //! History is kept whole; a second record beside the dead rows says which rows are hidden because their object has a
 //! newer event. The newest is the one that ends last by its own time (of two, the one written last), so a late event
-//! never wins. When it is deleted, the one before it is shown again. Snapshots see this as they see deaths: from a
+//! never wins. When it is deleted, the previous one is shown again. Snapshots see this as they see deaths: from a
 //! write on, until another. Which rows are hidden follows from the events alone, so replaying the log finds it again.
 
 use super::Stage;
@@ -38,7 +38,7 @@ impl Stage<'_> {
         }
         let column = events.and_then(|e| Some((e, e.batch.field(e.batch.schema().object?)?)));
         if let Some((events, column)) = column {
-            // Entries stand by object: each is looked at once.
+            // Entries are sorted by object: each is visited once.
             for entry in &events.objects.entries {
                 if let Some(object) = object_in(&column, entry.row as usize)
                     && !touched.contains_key(&object)

@@ -44,7 +44,7 @@ pub(crate) struct Staged {
     pub(crate) hidden: DeadRows,
 }
 
-/// What a staged write comes to once the group is durable.
+/// The outcome of a staged write once the group is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) position: u64,
