@@ -401,6 +401,8 @@ impl Worker {
         let Scan { stats, predicate, .. } = scan;
         let run = candidates.next(stats, &mut |node, whole| {
             let step = search_step(predicate, node, whole);
+            // The walk cannot be stopped from inside. After an error its steps change nothing, and it ends with this
+            // call.
             if step != (Step::Rows { whole: true }) || failed.is_some() {
                 return step;
             }
@@ -434,6 +436,7 @@ impl Worker {
                     return None;
                 }
                 let window = finder.find(bounds.start);
+                // Windows are half open: an event at the end of one belongs to the next.
                 if bounds.end >= window.end {
                     return None;
                 }
@@ -442,6 +445,7 @@ impl Worker {
         };
         let by = match (self.by, self.by_ordinal) {
             (None, _) => None,
+            // Nodes summarise numbers only: whether all rows share a text, only the rows show.
             (Some(_), None) => return None,
             (Some(_), Some(ordinal)) => {
                 let summary = node.summary(ordinal);

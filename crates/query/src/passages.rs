@@ -136,6 +136,7 @@ impl Page<'_> {
     }
 
     fn see(&mut self, object: ByValue, (start, end): (i64, i64)) {
+        // One more than the limit is kept: it shows whether there is a next page.
         let full = self.found.len() > self.question.limit;
         let beyond = |last: &ByValue| full && object > *last;
         if self.question.after.as_ref().is_some_and(|after| object <= *after)

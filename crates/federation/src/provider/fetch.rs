@@ -78,6 +78,7 @@ impl Http {
     /// A client. The one that may call private addresses is only for declarations that allow it.
     pub fn client(&self, allow_private: bool) -> Result<&Client, String> {
         let cell = if allow_private { &self.any } else { &self.public };
+        // Made at its first use: most servers need only one of the two.
         cell.get_or_init(|| build(allow_private, self.passing)).as_ref().map_err(Clone::clone)
     }
 }
@@ -99,6 +100,7 @@ fn builder(allow_private: bool) -> ClientBuilder {
         if attempt.previous().len() > REDIRECTS_MAX {
             return attempt.error(format!("it redirects more than {REDIRECTS_MAX} times"));
         }
+        // Each redirect is checked again, since a public address may redirect to a private one.
         match guard::may_call(attempt.url()) {
             Err(why) if !allow_private => {
                 attempt.error(format!("it redirects to an address that is not called: {why}"))
@@ -155,6 +157,7 @@ async fn answer(
                 ..broken(format!("{why}: it does not take our credentials"))
             },
             408 | 500..=599 => Failure { again: after.or(Some(Duration::from_millis(200))), ..broken(why) },
+            // Other statuses concern this one request, and must not open the breaker for all others.
             _ => Failure { source_is_broken: false, again: None, ..broken(why) },
         });
     }

@@ -74,6 +74,7 @@ pub fn join(joins: &[Join], answer: &Value, answer_bytes: usize, items: &[&Value
             });
             let found: Vec<Value> = keys
                 .filter_map(text)
+                // The keys come from the source too, so their number is bounded like everything else of a response.
                 .take(THINGS_MAX)
                 .filter_map(|key| things.get(&key))
                 .filter_map(|(thing, size)| {

@@ -136,6 +136,7 @@ impl Token {
         let member = |name: &str| Path::parse(name).ok()?.text(&answer);
         let text = member("access_token").ok_or_else(|| wrong("the answer has no access_token".to_owned()))?;
         let life = member("expires_in").and_then(|s| s.parse().ok()).map_or(LIFE_DEFAULT, Duration::from_secs);
+        // A source may state any number; adding it to the clock must not overflow.
         Ok((text, life.min(LIFE_MAX)))
     }
 }

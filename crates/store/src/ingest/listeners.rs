@@ -19,7 +19,8 @@ impl Listeners {
         !self.0.read().is_empty()
     }
 
-    /// Publishes writes to a collection at these positions. A subscriber that is added while a write is made durable receives it.
+    /// Publishes writes to a collection at these positions. A subscriber that is added while a write is made durable
+    /// receives it.
     pub(crate) fn tell(&self, of: &Manifest, written: Vec<(u64, Batch)>) {
         // Most collections have no subscriber: without one, a write pays for one read lock and no clone.
         if written.is_empty() || !self.0.read().iter().any(|subscriber| subscriber.listens()) {

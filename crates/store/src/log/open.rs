@@ -33,8 +33,8 @@ impl Recovered {
         self.records.last().map_or(flushed, |r| r.position)
     }
 
-    /// Writes after `flushed` that were acknowledged and of which no record reads, as far as anything mentions them: the first
-    /// and the last of each stretch.
+    /// Writes after `flushed` that were acknowledged and of which no record reads, as far as anything mentions them: the
+    /// first and the last of each stretch.
     pub(crate) fn gaps(&self, flushed: u64) -> Vec<(u64, u64)> {
         let (mut gaps, mut next) = (Vec::new(), flushed + 1);
         let positions = self.records.iter().map(|record| record.position);
