@@ -94,7 +94,7 @@ fn a_server_that_refuses_breaks_by_its_share_of_sound_answers_and_no_objective_i
     let found = run(&scenario, &options, &mut |_| ()).unwrap();
     let shape = found.shape.as_ref().unwrap();
     assert_eq!((found.objective.as_deref(), shape.kind), (Some("sound_share at least 0.99"), ShapeKind::Refusing));
-    assert!(shape.words.contains("are turned away"), "{}", shape.words);
+    assert!(shape.words.contains("are refused"), "{}", shape.words);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn the_words_say_what_failed_and_how() {
         "200 requests a second (195 to 205 with 95 % confidence, ±2.5 %)",
         "\"p95_ms at most 100\" fails first",
         "breaks abruptly",
-        "it keeps up its work",
+        "throughput holds",
     ] {
         assert!(holds.sentence.contains(said), "{said}: {}", holds.sentence);
     }
@@ -176,7 +176,7 @@ fn the_words_say_what_failed_and_how() {
     let weak = told(steps(weak), Conclusion::Found);
     assert!(
         weak.shape.as_ref().unwrap().gives_way
-            && weak.sentence.contains("it gives way: at 400, 90.0 sound answers a second")
+            && weak.sentence.contains("throughput falls: at 400, 90.0 sound answers a second")
     );
     let above = told(vec![step(10.0, true, Some(1.0), &[("sound", 10)])], Conclusion::Above);
     assert!(above.sentence.starts_with("Every load held, up to 10 requests a second") && !above.is_good());

@@ -108,7 +108,7 @@ pub enum ShapeKind {
     Queue,
     /// They take longer, all alike.
     Slower,
-    /// They are turned away.
+    /// They are refused.
     Refusing,
     /// They get nothing in time.
     TimingOut,
@@ -116,7 +116,7 @@ pub enum ShapeKind {
     Failing,
     /// They get answers that are not right or not whole.
     Unsound,
-    /// They could not be sent for want of connections.
+    /// They could not be sent for lack of connections.
     NotSent,
 }
 
@@ -192,7 +192,7 @@ fn shape(steps: &[Step], at: Estimate, load: Load) -> Option<Shape> {
             (Some(_), None) => true,
             (None, _) => false,
         };
-        let how = if abrupt { "abruptly" } else { "by and by" };
+        let how = if abrupt { "abruptly" } else { "gradually" };
         words += &format!(
             " It breaks {how}: 95 % wait at most {} at {}, {} at {}.",
             times(before),
@@ -205,7 +205,7 @@ fn shape(steps: &[Step], at: Estimate, load: Load) -> Option<Shape> {
     let furthest = sound(steps).max_by(|a, b| a.load.total_cmp(&b.load)).filter(|step| step.load > at.high)?;
     let gives_way = furthest.sound_per_s < best * GIVES_WAY && !load.ends();
     if !load.ends() {
-        let (out, how) = (furthest.sound_per_s, if gives_way { "it gives way" } else { "it keeps up its work" });
+        let (out, how) = (furthest.sound_per_s, if gives_way { "throughput falls" } else { "throughput holds" });
         words += &format!(
             " Under more load {how}: at {}, {out:.1} sound answers a second, {best:.1} at best.",
             furthest.load
@@ -221,7 +221,7 @@ fn of_requests(step: &Step) -> (ShapeKind, String) {
         n as f64 / all.max(1) as f64
     };
     let kinds = [
-        (ShapeKind::Refusing, share(&[Outcome::Refused]), "are turned away"),
+        (ShapeKind::Refusing, share(&[Outcome::Refused]), "are refused"),
         (ShapeKind::TimingOut, share(&[Outcome::TimedOut, Outcome::Absent]), "get nothing in time"),
         (ShapeKind::Failing, share(&[Outcome::Failed]), "get an error"),
         (
@@ -229,7 +229,7 @@ fn of_requests(step: &Step) -> (ShapeKind, String) {
             share(&[Outcome::Unsound, Outcome::Partial]),
             "get an answer that is not right or not whole",
         ),
-        (ShapeKind::NotSent, share(&[Outcome::NotSent]), "cannot be sent for want of connections"),
+        (ShapeKind::NotSent, share(&[Outcome::NotSent]), "cannot be sent for lack of connections"),
     ];
     let at = step.load;
     match kinds.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
@@ -245,7 +245,7 @@ fn of_requests(step: &Step) -> (ShapeKind, String) {
                 let longest = step.stalls.iter().map(|stall| stall.length_s).fold(0.0, f64::max);
                 (ShapeKind::Slower, format!("At {at} it stalls: for {longest:.1} s nothing is answered."))
             }
-            _ => (ShapeKind::Slower, format!("At {at} answers take longer, all along alike.")),
+            _ => (ShapeKind::Slower, format!("At {at} answers take longer, by about the same throughout.")),
         },
     }
 }
@@ -270,7 +270,7 @@ fn sentence(found: &Found) -> String {
         )
     };
     let so_far = || match (&found.breakpoint, found.most_held) {
-        (Some(at), _) => format!(" By what was seen the breakpoint lies at {}.", interval(at)),
+        (Some(at), _) => format!(" By the steps so far the breakpoint lies at {}.", interval(at)),
         (None, Some(most)) => format!(" It held up to {most} {unit}."),
         (None, None) => String::new(),
     };
@@ -279,7 +279,7 @@ fn sentence(found: &Found) -> String {
             format!("The breakpoint lies at {}. Beyond it, \"{objective}\" fails first.", interval(at))
         }
         (Conclusion::Wide, Some(at)) => format!(
-            "The breakpoint lies at {}, wider than the ±{:.1} % that were asked for: steps at the same load did not agree, or there \
+            "The breakpoint lies at {}, wider than the ±{:.1} % that were requested: steps at the same load did not agree, or there \
              were too few. \"{objective}\" fails first.",
             interval(at),
             found.wanted_within * 100.0
@@ -293,7 +293,7 @@ fn sentence(found: &Found) -> String {
         }
         (Conclusion::Void, _) => {
             let why = found.steps.last().map(|step| step.void.join("; ")).unwrap_or_default();
-            format!("The search was given up, because this machine was not fit to measure: {why}.{}", so_far())
+            format!("The search was abandoned, because this machine was not fit to measure: {why}.{}", so_far())
         }
         (Conclusion::Interrupted, _) => format!("The search was interrupted.{}", so_far()),
         (Conclusion::Gone, _) => {
@@ -314,11 +314,11 @@ fn sentence(found: &Found) -> String {
         if law.fits() {
             text += &match law.peak_n {
                 Some(peak) => format!(
-                    " By it throughput is greatest at {} users, {:.1} a second.",
+                    " By this law throughput peaks at {} users, {:.1} a second.",
                     short(peak),
                     law.throughput(peak)
                 ),
-                None => " By it throughput has no peak within what was tried.".to_owned(),
+                None => " By this law throughput has no peak in the range tried.".to_owned(),
             };
         }
     }

@@ -47,7 +47,7 @@ impl NotDecided {
     pub fn words(self) -> &'static str {
         match self {
             NotDecided::Void => "not decided: void",
-            NotDecided::Answers => "not decided: so few answers",
+            NotDecided::Answers => "not decided: too few answers",
             NotDecided::Repeats(Undecided::Repeats) => "not decided: no repeats",
             NotDecided::Repeats(Undecided::Never) => "not decided: some trials never answered",
             NotDecided::Repeats(Undecided::Neither) => "not decided: neither answered so many",

@@ -42,7 +42,7 @@ fn too_few_answers_tell_nothing_and_unsound_ones_are_never_fast() {
     let (a, mut b) = (side(100, 10.0, 3), side(100, 10.0, 4));
     let report = compared(&a, &b);
     assert_eq!(report.rows[2].comparison, Err(NotDecided::Answers));
-    assert!(report.table().contains("not decided: so few answers"));
+    assert!(report.table().contains("not decided: too few answers"));
     // A p95 that nobody gets is no matter of how many answers there are.
     let (mut neither, mut nor) = (side(500, 10.0, 5), side(500, 10.0, 6));
     every_fifth_unsound(&mut neither);

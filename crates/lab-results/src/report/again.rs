@@ -49,7 +49,7 @@ impl Again {
                 format!(", {} before: it is faster now", label(then, Unit::Micros))
             }
             (Some(_), Some(_)) => ", as before".to_owned(),
-            _ => format!(", {} before, of too few to tell them apart", label(then, Unit::Micros)),
+            _ => format!(", {} before, too few to distinguish", label(then, Unit::Micros)),
         };
         let sound = match self.sound == self.count {
             true => String::new(),
