@@ -102,6 +102,7 @@ impl Roles {
     #[inline]
     pub(crate) fn field(&self, name: &str, guess: usize) -> Option<usize> {
         match self.schema.fields.get(guess) {
+            // Keys mostly come in the order of the schema, so the guess saves a search by name.
             Some(field) if field.name == name => Some(guess),
             _ if self.fields.is_empty() => self.schema.field_index(name),
             _ => self.fields.get(name).copied(),

@@ -89,6 +89,7 @@ impl Ipc {
                 bytes.advance(bytes.len().min(8 + 8 * padding));
             }
         }
+        // The decoder collects a message before it returns a batch. This counts what it may hold, and bounds it.
         self.fed += bytes.len();
         if self.fed > self.message_bytes {
             return Err(Fault::stop(Invalid::new(format!(
@@ -156,6 +157,7 @@ impl Ipc {
                 break;
             }
         }
+        // A file repeats the magic at its end. Without it the footer is missing, and batches may be, too.
         if self.tail == MAGIC { Ok(()) } else { Err(cut_off()) }
     }
 }

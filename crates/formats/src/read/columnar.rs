@@ -177,6 +177,7 @@ impl<B: Batches> Records for ColumnEvents<B> {
         let batch = whole::batch(self.roles.schema(), &self.layout, columns, self.rows, room);
         if batch.is_some() {
             self.row = self.rows;
+            // Counted also for a whole batch, since errors name events by their number in the input.
             self.ordinal += self.rows as u64;
         }
         Ok(batch)
@@ -198,6 +199,8 @@ pub(crate) fn damaged(what: &str, error: &(dyn std::error::Error + 'static)) -> 
         if let Some(mistake) = inner.downcast_ref::<Invalid>() {
             return Fault::stop(mistake.clone());
         }
+        // A failing disk is not a damaged file: the cause is looked up in the chain, as the libraries wrap it in
+        // errors of their own.
         if let Some(io) = inner.downcast_ref::<std::io::Error>()
             && !matches!(io.kind(), std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData)
         {

@@ -38,6 +38,8 @@ impl<C: ChunkReader + 'static> Parquet<C> {
 /// Reads a Parquet file that comes as a stream into memory, because its directory is at its end.
 pub(crate) fn spool(source: Box<dyn Read + Send>, bytes_max: usize) -> Result<Bytes, ReadError> {
     let mut bytes = Vec::new();
+    // Parquet is read from its end, so a stream has to be held as a whole. One byte more than allowed shows that
+    // it is too long.
     source.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > bytes_max {
         return Err(Invalid::new(format!(

@@ -28,6 +28,7 @@ impl Read for Watched {
         if self.watch.as_ref().is_some_and(|watch| !watch.goes_on()) {
             return Err(io::Error::other(Halt::Stopped));
         }
+        // A single large read could otherwise run long past the deadline.
         let room = out.len().min(BYTES_WATCHED);
         let read = self.input.read(&mut out[..room])?;
         match self.left.checked_sub(read as u64) {

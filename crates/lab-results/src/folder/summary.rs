@@ -223,6 +223,7 @@ impl Tally {
             self.without_results += u64::from(record.results == 0);
         }
         if let Some(detail) = &record.detail {
+            // Bounded: a target may put a number into each of its error texts.
             let known = self.details.contains_key(detail) || self.details.len() < REASONS;
             let reason = if known { detail } else { "other reasons" };
             match self.details.get_mut(reason) {
@@ -273,6 +274,8 @@ impl Tally {
 
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts")]
     fn of_all(&self, share: f64, first: bool) -> Option<f64> {
+        // Over all first tries, answered or not: a percentile of the sound ones alone would improve as a server fails
+        // more.
         let all: u64 = self.outcomes.iter().sum::<u64>() - self.retries;
         let times = if first { &self.first_result } else { &self.latency };
         let rank = ((all as f64) * share).ceil().max(1.0) as u64;

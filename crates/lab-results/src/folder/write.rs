@@ -100,6 +100,7 @@ impl Writer {
         if self.place.exists() {
             fs::remove_dir(&self.place).map_err(|e| broken(&self.place, &e))?;
         }
+        // The rename comes last, so a folder under the final name is always complete.
         fs::rename(&self.partial, &self.place).map_err(|e| broken(&self.place, &e))?;
         Ok(summary)
     }

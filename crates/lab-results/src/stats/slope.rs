@@ -50,6 +50,8 @@ pub fn fit_in_order(points: &[(f64, f64)]) -> Option<Line> {
         };
         let means: Vec<(f64, f64)> = points.chunks(points.len().div_ceil(BATCHES)).map(mean).collect();
         let reach = |line: &Line| line.slope.high - line.slope.value;
+        // The wider interval counts: that of single points is too narrow where neighbours are alike, and that of the
+        // means where chance makes them agree.
         let reach = fit(&means).as_ref().map_or(0.0, reach).max(reach(&line));
         line.slope =
             Estimate { value: line.slope.value, low: line.slope.value - reach, high: line.slope.value + reach };
@@ -84,6 +86,7 @@ impl Sums {
         let n = self.n as f64;
         let spread = |squares: f64, a: f64, b: f64| squares - a * b / n;
         let sxx = spread(self.xx, self.x, self.x);
+        // A relative limit: the difference of two large sums leaves rounding errors where all x are equal.
         if self.n < 3 || sxx <= 1e-9 * self.xx {
             return None;
         }

@@ -1,7 +1,7 @@
 //! Stalls: stretches of time in which nothing at all is answered, though requests wait.
 //!
 //! A server that stops for two seconds and goes on (a pause of a collector, a disk that hangs, a lock) leaves few long waits among many
-//! short ones: no percentile but the last shows it, and no line through the waits rises. What tells it is when answers
+//! short ones: no percentile but the last shows it, and no line through the waits rises. What reveals it is when answers
 //! come: none for a long time, then those to all that waited meanwhile.
 
 use super::mode::{Mode, RequestTiming, Stretch};
@@ -72,6 +72,8 @@ fn gaps(answers: &[(Micros, Micros)], first: Micros) -> Vec<(Micros, Micros)> {
     let mut out = Vec::new();
     let mut earliest = Micros::MAX;
     for (at, (answer, due)) in answers.iter().enumerate().rev() {
+        // A time without answers is a stall only while a request waits: a gap begins when the first of those answered
+        // after it was due.
         earliest = earliest.min(*due);
         let before = at.checked_sub(1).map_or(first, |before| answers[before].0);
         out.push((before.max(earliest), *answer));
@@ -84,6 +86,7 @@ fn gaps(answers: &[(Micros, Micros)], first: Micros) -> Vec<(Micros, Micros)> {
 fn unusual(timings: &[RequestTiming], answers: &[(Micros, Micros)]) -> Option<f64> {
     let mut between: Vec<Micros> = answers.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     let mut waits: Vec<Micros> = timings.iter().filter_map(|one| one.wait).collect();
+    // With so few, nothing can be called usual.
     if waits.len() < 10 {
         return None;
     }
