@@ -189,6 +189,62 @@ fn looks_like_a_table(first: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        /// What begins as a binary format is that format, whatever its name says and whatever follows.
+        #[test]
+        fn first_bytes_go_before_the_name(
+            (magic, format) in select(vec![
+                (&b"PAR1"[..], Format::GeoParquet),
+                (&b"ARROW1"[..], Format::Arrow),
+                (&[0xff; 4][..], Format::Arrow),
+                (&b"\x1e{"[..], Format::GeoJsonSeq),
+            ]),
+            name in "[a-z]{0,4}(\\.(csv|geojson|ndjson|parquet|arrow|export\\.CSV|txt))?(\\.gz)?",
+            marked: bool,
+            rest in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let mark = if marked { &[0xef, 0xbb, 0xbf][..] } else { &[] };
+            prop_assert_eq!(Format::detect(&name, &[mark, magic, &rest].concat()), Some(format));
+        }
+
+        /// Bytes that tell nothing leave it to the name, packed or not, in any case and folder.
+        #[test]
+        fn names_tell_the_format_of_nothing(
+            format in select(Format::ALL.to_vec()),
+            folder in "([a-z.]{0,4}/)?",
+            packed in select(vec!["", ".gz", ".zst", ".ZSTD"]),
+            upper: bool,
+            space in "[ \t\r\n]{0,3}",
+        ) {
+            let ending = if format == Format::Gdelt { "export.csv" } else { format.extension() };
+            let name = format!("{folder}x.{}{packed}", if upper { ending.to_uppercase() } else { ending.to_owned() });
+            prop_assert_eq!(Format::detect(&name, space.as_bytes()), Some(format));
+            prop_assert_eq!(Format::detect("x.unknown", space.as_bytes()), None);
+        }
+
+        /// Tables are told by their first line, where no object begins it.
+        #[test]
+        fn a_first_line_with_a_separator_is_a_table(
+            cells in prop::collection::vec("[a-zA-Z_]{1,6}", 2..6),
+            separator in select(vec![",", "\t", ";", "|"]),
+            rest in "[ -~\n]{0,40}",
+        ) {
+            let text = format!("{}\n{rest}", cells.join(separator));
+            prop_assert_eq!(Format::detect("", text.as_bytes()), Some(Format::Csv));
+            prop_assert_eq!(Format::detect("", format!("{}\n{text}", cells.concat()).as_bytes()), None);
+        }
+
+        #[test]
+        fn any_bytes_and_any_name_are_some_format_or_none(name in "\\PC{0,12}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Format::detect(&name, &bytes);
+            let _ = Format::detect(&name, &[b"{", bytes.as_slice()].concat());
+        }
+    }
 
     #[test]
     fn names_and_media_types_come_back() {

@@ -97,7 +97,122 @@ fn is_box(kind: &DataType) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_schema::{Field, Fields};
+    use proptest::prelude::*;
+    use proptest::sample::select;
     use serde_json::json;
+    use std::collections::HashMap;
+
+    /// A value of the metadata, and whether it is one that is taken.
+    fn one_of(good: Vec<Value>, bad: Vec<Value>) -> impl Strategy<Value = (Value, bool)> {
+        prop_oneof![3 => select(good).prop_map(|v| (v, true)), 1 => select(bad).prop_map(|v| (v, false))]
+    }
+
+    fn encodings() -> impl Strategy<Value = (Value, bool)> {
+        one_of(vec![json!("WKB"), json!("point")], vec![json!("wkb"), json!("polygon"), json!(1), Value::Null])
+    }
+
+    fn edges() -> impl Strategy<Value = (Value, bool)> {
+        one_of(vec![Value::Null, json!("planar")], vec![json!("spherical")])
+    }
+
+    fn systems() -> impl Strategy<Value = (Value, bool)> {
+        let good = vec![Value::Null, json!("OGC:CRS84"), json!({"id": {"authority": "EPSG", "code": 4326}})];
+        one_of(good, vec![json!("EPSG:3857"), json!({"id": {"authority": "EPSG", "code": 3857}}), json!(7), json!({})])
+    }
+
+    /// Any JSON, under the names that GeoParquet gives a meaning.
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[ -~]{0,8}".prop_map(Value::from),
+            select(vec!["geometry", "WKB", "point", "OGC:CRS84", "planar"]).prop_map(Value::from),
+        ];
+        let name = select(vec![
+            "primary_column",
+            "columns",
+            "geometry",
+            "encoding",
+            "edges",
+            "crs",
+            "id",
+            "covering",
+            "bbox",
+            "xmin",
+        ]);
+        leaf.prop_recursive(5, 40, 6, move |inner| {
+            prop_oneof![
+                1 => prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                3 => prop::collection::hash_map(name.clone().prop_map(str::to_owned), inner, 0..6)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn metadata_are_taken_where_every_part_of_them_is(
+            name in "[a-z ]{1,6}",
+            (encoding, edges, crs) in (encodings(), edges(), systems()),
+            covering in prop::option::of("[a-z]{1,4}"),
+            is_there in prop::bool::weighted(0.9),
+        ) {
+            let mut column = json!({"encoding": encoding.0, "edges": edges.0, "crs": crs.0});
+            if let Some(covering) = &covering {
+                column["covering"] = json!({"bbox": {"xmin": [covering, "xmin"]}});
+            }
+            let described = if is_there { name.clone() } else { format!("{name}x") };
+            let geo = json!({"version": "1.1.0", "primary_column": name, "columns": {described: column}});
+            let read = GeoColumns::of(&ArrowSchema::empty(), Some(&geo.to_string()));
+            prop_assert_eq!(read.is_ok(), is_there && encoding.1 && edges.1 && crs.1, "{}", geo);
+            if let Ok(read) = read {
+                prop_assert_eq!(read, GeoColumns { geometry: Some(name), covering: covering.into_iter().collect() });
+            }
+        }
+
+        #[test]
+        fn no_metadata_make_it_panic(geo in any_json(), cut in any::<prop::sample::Index>()) {
+            let text = geo.to_string();
+            if let Ok(columns) = GeoColumns::of(&ArrowSchema::empty(), Some(&text)) {
+                prop_assert_eq!(columns.geometry.as_deref(), geo["primary_column"].as_str());
+            }
+            let cut = text.floor_char_boundary(cut.index(text.len()));
+            let _ = GeoColumns::of(&ArrowSchema::empty(), Some(&text[..cut]));
+        }
+
+        /// The extension types of GeoArrow tell the geometry where the file's own metadata do not.
+        #[test]
+        fn geoarrow_tells_the_first_geometry_and_every_box(
+            kinds in prop::collection::vec((select(vec!["geoarrow.wkb", "geoarrow.point", "ogc.wkb", "arrow.json", ""]), systems()), 0..5),
+            boxes in prop::collection::vec(0usize..5, 0..4),
+        ) {
+            let box_of = |sides: usize| {
+                let sides = ["xmin", "ymin", "xmax", "ymax"][..sides.min(4)].iter();
+                DataType::Struct(sides.map(|side| Field::new(*side, DataType::Float64, true)).collect::<Fields>())
+            };
+            let geometry = kinds.iter().enumerate().map(|(i, (kind, (crs, _)))| {
+                let metadata = [
+                    ("ARROW:extension:name".to_owned(), (*kind).to_owned()),
+                    ("ARROW:extension:metadata".to_owned(), json!({"crs": crs}).to_string()),
+                ];
+                Field::new(format!("g{i}"), DataType::Binary, true).with_metadata(HashMap::from(metadata))
+            });
+            let boxes_of = boxes.iter().enumerate().map(|(i, sides)| Field::new(format!("b{i}"), box_of(*sides), true));
+            let schema = ArrowSchema::new(geometry.chain(boxes_of).collect::<Vec<_>>());
+            let first = kinds.iter().position(|(kind, _)| kind.starts_with("geoarrow.") || *kind == "ogc.wkb");
+            let read = GeoColumns::of(&schema, None);
+            prop_assert_eq!(read.is_ok(), first.is_none_or(|first| kinds[first].1.1));
+            if let Ok(read) = read {
+                prop_assert_eq!(read.geometry, first.map(|first| format!("g{first}")));
+                let whole = boxes.iter().enumerate().filter(|(_, sides)| **sides == 4).map(|(i, _)| format!("b{i}"));
+                prop_assert_eq!(read.covering, whole.collect::<Vec<_>>());
+            }
+        }
+    }
 
     #[test]
     fn systems_are_known_by_their_whole_names() {
