@@ -15,7 +15,7 @@
 //! It knows nothing of queries, formats, HTTP or async: calls block, and each wait has a deadline.
 //!
 //! # Where to start reading
-//! Each folder's `mod.rs` says what it is for. `ingest/partition.rs` is the state machine: how a group of writes is committed.
+//! Each folder's `mod.rs` says what it is for. `ingest/partition/` is the state machine: how a group of writes is committed.
 //!
 //! | folder | holds |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! What writes: from a batch in a caller's hand to a durable group that readers see.
 //!
-//! Start at `partition.rs`, the state machine that commits a group. `queue.rs` makes groups out of concurrent writes, `stage/` works a
+//! Start at `partition/`, the state machine that commits a group. `queue.rs` makes groups out of concurrent writes, `stage/` works a
 //! group out before any of it is durable, `idempotency.rs` recognises a batch that was sent before, `replay.rs` does the same
 //! for what the log held, `bodies.rs` has the bodies of log records, and `listeners.rs` notifies subscribers.
 

@@ -1,0 +1,164 @@
+//! Commits a group of writes: staged, logged, then visible.
+
+use super::{Done, Partition, Request};
+use crate::error::{StoreError, WriteError};
+use crate::ingest::bodies::{encode_expiry, encode_targets};
+use crate::ingest::idempotency::Remembered;
+use crate::ingest::stage::{Change, Outcome, Stage, Staging, kind_of};
+use crate::log::{Kind, Record};
+use crate::seams::AppendError;
+use std::collections::HashMap;
+
+impl Partition {
+    /// Commits a group of writes: one append, one sync, one new snapshot. Answers each in its place.
+    pub(crate) fn commit(&mut self, group: Vec<Request>) -> Vec<Result<Done, WriteError>> {
+        // Wall time for keys, because they outlive the process; monotonic time for idleness, because a clock that is
+        // set must not look like a pause.
+        let now = self.shared.seams.clock.now();
+        self.committed_at = self.shared.seams.clock.elapsed();
+        self.keys.sweep(now, self.shared.options.keys_max);
+        let mut answers: Vec<Result<Done, WriteError>> = Vec::with_capacity(group.len());
+        if let Some(why) = &self.refuses {
+            return group.iter().map(|_| Err(WriteError::Refused(why.clone()))).collect();
+        }
+        // The group is worked out against the parts of now. The caller holds the lock, so they cannot change before it is applied.
+        let context = self.context.clone();
+        let mut stage = Stage::new(&self.entries, &context, self.position + 1);
+        let mut records = Vec::new();
+        // Keys first used in this group: key to what its write came to.
+        let mut fresh: HashMap<String, Remembered> = HashMap::new();
+        // An ephemeral collection runs the same code without a log, so both kinds have the same semantics.
+        let (durable, mut taken) = (self.log.is_some(), 0);
+        for request in group {
+            if let Some(key) = &request.key {
+                // A retry may stand in the same group as its first try: keys of the group count as well.
+                let known = fresh.get(&key.text).copied().or_else(|| self.keys.get(key.text.as_bytes(), now));
+                if let Some(known) = known {
+                    let (position, events) = (known.position, u64::from(known.events));
+                    let reused = WriteError::KeyReused { position, events };
+                    answers.push(if known.fits(key.batch) { Ok(Done::Duplicate(known)) } else { Err(reused) });
+                    continue;
+                }
+                // A key that is forgotten early would let a retry be stored twice: with no room for one more, the write is refused.
+                if self.keys.len() + fresh.len() >= self.shared.options.keys_max {
+                    answers.push(Err(WriteError::Busy(format!(
+                        "{} idempotency keys within {} s are as many as are remembered: send without a key, or later",
+                        self.shared.options.keys_max,
+                        self.shared.options.key_memory.as_secs()
+                    ))));
+                    continue;
+                }
+            }
+            // A refused write takes no position and leaves the stage untouched, so the next request of the group is not
+            // affected.
+            let answer = stage_one(&mut stage, request.change);
+            if let Ok((kind, outcome, body, bytes)) = answer {
+                let events = outcome.written as u32;
+                if let Some(key) = &request.key {
+                    let what = Remembered { position: outcome.position, events, time: now, batch: key.batch };
+                    fresh.insert(key.text.clone(), what);
+                }
+                let key = request.key.map_or_else(Vec::new, |key| key.text.into_bytes());
+                // What the log takes of a write, its head apart; of a collection without a log what it takes in memory.
+                taken += if body.is_empty() { bytes } else { (key.len() + body.len()) as u64 };
+                records.push(Record { position: outcome.position, kind, time: now, events, key, body });
+                answers.push(Ok(Done::Stored(outcome)));
+            } else {
+                answers.push(answer.map(|(_, outcome, _, _)| Done::Stored(outcome)));
+            }
+        }
+        // Only duplicates and refusals: nothing changed, so neither a sync nor a new snapshot is needed.
+        if records.is_empty() {
+            return answers;
+        }
+        // Whatever can fail without the disk fails before the log has the group.
+        let position = stage.next - 1;
+        let written = if self.shared.listeners.any() { stage.written() } else { Vec::new() };
+        let staging = match stage.finish(self.shared.cache.number_part()) {
+            Ok(staging) => staging,
+            Err(e) => return fail_stored(answers, || WriteError::Refused(e.to_string())),
+        };
+        if durable && let Some(log) = &mut self.log {
+            match log.append(&records) {
+                Ok(bytes) => {
+                    self.shared.counters.add_log_bytes(bytes);
+                    self.shared.counters.add_syncs(1);
+                }
+                Err(AppendError::Clean(e)) => {
+                    if e.is_full() {
+                        let text = format!("the disk is full ({e}); nothing of the write is stored");
+                        return fail_stored(answers, || WriteError::Full(text.clone()));
+                    }
+                    let text = format!("{e}; nothing of the write is stored");
+                    return fail_stored(answers, || WriteError::Busy(text.clone()));
+                }
+                Err(AppendError::Unknown(e)) => {
+                    let why = format!("{e}: what is on disk is not known any more; restart once the disk is well");
+                    // Poisoned until it is opened again: a later group could stand behind one that a restart does not find.
+                    self.refuse(why.clone());
+                    return fail_stored(answers, || WriteError::Failed(why.clone()));
+                }
+                Err(AppendError::Fenced(e)) => {
+                    // Nothing of the group is stored, and what this process holds may be behind the new writer already.
+                    let why = e.to_string();
+                    self.refuse(why.clone());
+                    return fail_stored(answers, || WriteError::Refused(why.clone()));
+                }
+            }
+        }
+        // From here on the group is durable, so nothing below may fail: keys, then parts, then the new state, then the subscribers.
+        for (key, what) in fresh {
+            self.keys.remember(key.as_bytes(), what);
+        }
+        self.shared.counters.add_bytes_taken(taken);
+        self.shared.counters.add_groups(1);
+        self.apply(staging, position);
+        // Notified last: a subscriber that reads at once finds the events.
+        self.shared.listeners.tell(&self.manifest, written);
+        answers
+    }
+
+    /// Makes a staged group visible.
+    fn apply(&mut self, staging: Staging, position: u64) {
+        // Parts first, then the position: a state with the new position must have the events of that position.
+        staging.apply(&mut self.entries);
+        self.position = position;
+        self.merge_small_runs();
+        self.publish();
+    }
+}
+
+type Staged = (Kind, Outcome, Vec<u8>, u64);
+
+fn stage_one(stage: &mut Stage<'_>, change: Change) -> Result<Staged, WriteError> {
+    let unseen = |e: StoreError| WriteError::Refused(format!("whether the events are there cannot be seen: {e}"));
+    let targets = match change {
+        Change::Write(events) => {
+            let (kind, bytes) = (kind_of(&events), events.batch.bytes() as u64);
+            let outcome = stage.write(events)?;
+            return Ok((kind, outcome, stage.take_body(), bytes));
+        }
+        Change::DeleteIds(ids) => stage.targets(&ids).map_err(unseen)?,
+        // Rows come from a snapshot that may be old: only those still alive go into the log, so a replay kills the
+        // same ones.
+        Change::DeleteRows(targets) => stage.alive(targets).map_err(unseen)?,
+        Change::Expire(expiry) => {
+            let outcome = stage.expire(&expiry).map_err(unseen)?;
+            // The log has the instant, not the rows: a replay finds the same rows, and a record has a few bytes for a
+            // million events.
+            return Ok((Kind::Expire, outcome, encode_expiry(expiry.before), 0));
+        }
+    };
+    let outcome = stage.delete(&targets).map_err(unseen)?;
+    Ok((Kind::Delete, outcome, encode_targets(&targets), 0))
+}
+
+/// Answers with an error what would have been stored.
+fn fail_stored(
+    answers: Vec<Result<Done, WriteError>>,
+    error: impl Fn() -> WriteError,
+) -> Vec<Result<Done, WriteError>> {
+    // A duplicate of a write in this very group fails with it; one of an older write would not have to, but tells the
+    // sender nothing wrong by being asked to come again.
+    answers.into_iter().map(|answer| answer.and_then(|_| Err(error()))).collect()
+}

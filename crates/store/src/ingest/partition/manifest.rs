@@ -1,0 +1,69 @@
+//! Changes of what a partition is, by its manifest.
+
+use super::Partition;
+use crate::catalog::manifest::Manifest;
+use crate::catalog::numbers::next_epoch;
+use crate::error::StoreError;
+use crate::options::Settings;
+use crate::part::Context;
+use crate::seams::CommitError;
+use meridian_model::Schema;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Partition {
+    /// Changes the schema (by adding optional fields) or the settings, durably.
+    pub(crate) fn change(&mut self, schema: Option<Schema>, settings: Option<Settings>) -> Result<(), StoreError> {
+        if let Some(why) = &self.refuses {
+            return Err(StoreError::Invalid(meridian_model::Invalid::new(format!(
+                "the collection is read-only: {why}"
+            ))));
+        }
+        let mut changed = self.manifest.clone();
+        changed.schema = schema.unwrap_or(changed.schema);
+        changed.settings = settings.unwrap_or(changed.settings);
+        // A manifest takes a number of its own: the newer of two is known by it.
+        changed.next_file = self.shared.number_file() + 1;
+        // Durable before visible: a write in the new schema may be acknowledged as soon as the context is replaced.
+        self.write_manifest(&changed)?;
+        self.context = Context::of(Arc::new(changed.schema.clone()), changed.seed, &self.shared.counters);
+        self.manifest = changed;
+        self.publish();
+        Ok(())
+    }
+
+    /// Takes an epoch of file numbers for this process: before it names its first file.
+    pub(crate) fn claim_numbers(&mut self) -> Result<(), StoreError> {
+        if self.claimed {
+            return Ok(());
+        }
+        // The max of both, because failed jobs may have used numbers that no manifest has.
+        let next_file = next_epoch(self.manifest.next_file.max(self.shared.next_file.load(Ordering::Relaxed)));
+        let manifest = Manifest { next_file, ..self.manifest.clone() };
+        match self.write_manifest(&manifest) {
+            Ok(()) => {
+                self.shared.next_file.store(next_file, Ordering::Relaxed);
+                self.manifest = manifest;
+                self.claimed = true;
+                Ok(())
+            }
+            // Both manifests name the same files: whichever stands, the next try follows it.
+            Err(CommitError::Unknown(error)) => Err(error),
+            Err(failed) => Err(self.after_failed_commit(failed)),
+        }
+    }
+
+    /// Writes a manifest, and its copy where an ephemeral collection keeps its definition.
+    pub(crate) fn write_manifest(&self, manifest: &Manifest) -> Result<(), CommitError> {
+        // The catalog decides who owns the collection: a commit that does not follow the current version is refused
+        // there.
+        let bytes = self.catalog.commit(manifest)?;
+        self.shared.counters.add_sidecar_bytes(bytes);
+        if let Some(definition) = &self.definition
+            && (manifest.schema != self.manifest.schema || manifest.settings != self.manifest.settings)
+        {
+            definition.commit(&manifest.without_events())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,207 @@
+//! The core of a collection: a state machine over log, memory trees and segments, without threads of its own.
+//!
+//! [`Partition::commit`] takes a group of writes to durability and visibility. Flushes and merges are jobs
+//! (`maintenance.rs`): chosen and installed here, under the lock that the caller keeps around the partition, and worked
+//! off outside of it. Readers never come here: they load the published [`State`].
+
+mod commit;
+mod manifest;
+
+use crate::catalog::lineage::Lineage;
+use crate::catalog::manifest::{Manifest, SegmentEntry};
+use crate::collection::shared::{Shared, State, seen_of};
+use crate::error::{Problem, StoreError};
+use crate::ingest::bodies::encode_events;
+use crate::ingest::idempotency::{IdempotencyKeys, Remembered};
+use crate::ingest::stage::{Change, Events, Outcome};
+use crate::maintenance::choice::{RUNS_MERGED, tier};
+use crate::maintenance::runs::merge_runs;
+use crate::part::{Context, Entry, PartView};
+use crate::seams::WriteLog;
+use meridian_model::{Mode, Seq};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Most rows of a merge that a writer does on its way; larger ones wait for maintenance.
+const INLINE_ROWS_MAX: u64 = 1 << 15;
+
+/// From this many runs on a writer merges whatever the size, so that readers never face more.
+const RUNS_MAX: usize = 48;
+
+/// One partition of a collection.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) manifest: Manifest,
+    /// Commits the manifest.
+    pub(crate) catalog: Lineage,
+    /// Whether numbers of files are of an epoch that this process has committed.
+    pub(crate) claimed: bool,
+    /// Where the manifest of an ephemeral collection survives a restart; `None` where it lies with the data.
+    pub(crate) definition: Option<Lineage>,
+    pub(crate) context: Arc<Context>,
+    /// `None` of an ephemeral collection.
+    pub(crate) log: Option<Box<dyn WriteLog>>,
+    /// Segments first, then memory trees, oldest first.
+    pub(crate) entries: Vec<Entry>,
+    /// What the manifest says of each open segment, by number of its part.
+    pub(crate) segments: BTreeMap<u64, SegmentEntry>,
+    /// Segments that could not be opened: they stay in the manifest.
+    pub(crate) damaged: Vec<SegmentEntry>,
+    pub(crate) problems: Vec<Problem>,
+    /// Why a file did not read that may be whole: the disk refused, or a newer program wrote it.
+    pub(crate) unread: Option<StoreError>,
+    /// Damage that costs nothing: a copy of what is served from elsewhere.
+    pub(crate) notes: Vec<Problem>,
+    pub(crate) keys: IdempotencyKeys,
+    pub(crate) position: u64,
+    pub(crate) refuses: Option<String>,
+    /// Files beside the manifest mention later writes.
+    pub(crate) stale: bool,
+    /// Parts that a job in hand works on.
+    pub(crate) frozen: Vec<u64>,
+    /// Segments that merges leave alone because they are damaged.
+    pub(crate) unmergeable: Vec<u64>,
+    /// Segments that could not be rebuilt.
+    pub(crate) unmendable: Vec<u64>,
+    /// Most runs over one stretch of time, and the most that there may be once all merges are done.
+    pub(crate) depth: (u32, u64),
+    /// Set by the first flush asked for, until it is done.
+    pub(crate) flush_wanted: bool,
+    /// When the last group was committed, in microseconds of [`crate::seams::Clock::elapsed`].
+    pub(crate) committed_at: i64,
+}
+
+/// A write as the queue hands it over.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) change: Change,
+    pub(crate) key: Option<Key>,
+}
+
+/// An idempotency key, and the digest of the batch that it names.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) text: String,
+    pub(crate) batch: u64,
+}
+
+/// What became of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// It is durable and visible.
+    Stored(Outcome),
+    /// It was stored before under the same key.
+    Duplicate(Remembered),
+}
+
+impl Partition {
+    /// Keeps the number of memory trees logarithmic: the youngest of a like size become one.
+    pub(super) fn merge_small_runs(&mut self) {
+        loop {
+            // Frozen runs are excluded: a job reads them now and removes them when it is installed.
+            let runs = self.loose_runs();
+            let Some((&last, _)) = runs.split_last() else { return };
+            let own = tier(u64::from(self.entries[last].part.rows));
+            let tail: Vec<usize> =
+                runs.iter().rev().copied().take_while(|i| tier(u64::from(self.entries[*i].part.rows)) <= own).collect();
+            let rows: u64 = tail.iter().map(|i| u64::from(self.entries[*i].part.rows)).sum();
+            let crowded = runs.len() >= RUNS_MAX;
+            // A writer pays for small merges only, or all writers would wait for one; past the max number of runs readers would.
+            if tail.len() < RUNS_MERGED || (rows > INLINE_ROWS_MAX && !crowded) {
+                return;
+            }
+            let inputs: Vec<Entry> = tail.iter().rev().map(|i| self.entries[*i].clone()).collect();
+            match merge_runs(&self.shared, &self.context, &inputs, self.floor_for(&inputs)) {
+                Ok(merged) => {
+                    self.entries.retain(|e| inputs.iter().all(|i| i.part.number != e.part.number));
+                    // Appended last, because the inputs were the youngest: entries stay in order of age, which the
+                    // search for ids relies on.
+                    self.entries.extend(merged);
+                }
+                Err(e) => {
+                    // Columns too large to be concatenated: they stay as they are until the flush.
+                    tracing::warn!(error = %e, "memory trees were not merged");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Memory trees that no job works on, oldest first.
+    pub(crate) fn loose_runs(&self) -> Vec<usize> {
+        (0..self.entries.len())
+            .filter(|i| {
+                let part = &self.entries[*i].part;
+                part.run().is_some() && !self.frozen.contains(&part.number)
+            })
+            .collect()
+    }
+
+    /// The number up to which dead rows may be dropped from these parts; `None` if they hold none.
+    pub(crate) fn floor_for(&self, inputs: &[Entry]) -> Option<u64> {
+        if inputs.iter().all(|e| e.dead.count() == 0) {
+            return None;
+        }
+        // Rows that died below this number are invisible to every snapshot and page token that is still valid.
+        let current = Seq::end_of(self.position).0;
+        Some(self.shared.horizon.drop_below(self.shared.seams.clock.elapsed(), current))
+    }
+
+    /// Publishes the current state to readers.
+    pub(crate) fn publish(&mut self) {
+        let seq = Seq::end_of(self.position);
+        // Parts are shared, not copied: publishing costs a few reference counts per part, whatever the number of
+        // events.
+        let view =
+            |e: &Entry| PartView { part: e.part.clone(), dead: e.dead.clone(), seq, context: self.context.clone() };
+        let history: Arc<[PartView]> = self.entries.iter().map(view).collect();
+        let views = match self.manifest.schema.mode {
+            Mode::History => history.clone(),
+            Mode::Latest => self.entries.iter().map(|e| PartView { dead: e.hidden.clone(), ..view(e) }).collect(),
+        };
+        let seen = seen_of(&views);
+        let memory: i64 = self.entries.iter().filter(|e| e.part.run().is_some()).map(|e| e.part.bytes() as i64).sum();
+        // Both sums before the state: a writer that sees the new state must not find the room of the old one.
+        let before = self.shared.memory.swap(memory, Ordering::AcqRel);
+        self.shared.memory_all.fetch_add(memory - before, Ordering::AcqRel);
+        self.shared.state.store(Arc::new(State {
+            position: self.position,
+            context: self.context.clone(),
+            settings: self.manifest.settings.clone(),
+            history,
+            views,
+            seen,
+            missing: self.problems.as_slice().into(),
+            notes: self.notes.as_slice().into(),
+            refuses: self.refuses.clone(),
+            log_tail_bytes: self.log.as_ref().map_or(0, |log| log.tail_bytes()),
+            keys: self.keys.len() as u64,
+            depth: self.depth,
+        }));
+    }
+
+    /// Whether it is all there, and takes writes.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.refuses.is_none() && self.damaged.is_empty() && !self.stale
+    }
+
+    /// Whether it has rows that do not read. Reads all of them.
+    pub(crate) fn has_lost_blocks(&self) -> bool {
+        let segments = self.entries.iter().filter_map(|entry| entry.part.segment());
+        segments.into_iter().any(|segment| !segment.lost_blocks().is_empty())
+    }
+
+    /// Takes no more writes from here on.
+    pub(crate) fn refuse(&mut self, why: String) {
+        tracing::error!(collection = %self.manifest.collection, why = %why, "the collection accepts no more writes");
+        self.refuses = Some(why);
+        self.publish();
+    }
+}
+
+/// Encodes the events of a write for the log.
+pub(crate) fn body_of(events: &Events) -> Result<Vec<u8>, StoreError> {
+    Ok(encode_events(&events.batch).map_err(meridian_model::Invalid::new)?)
+}

@@ -1,0 +1,43 @@
+//! Closing a store: what is in memory is flushed, and the threads end.
+
+use crate::error::StoreError;
+use crate::store::Store;
+use std::sync::atomic::Ordering;
+
+impl Store {
+    /// Flushes everything, ends the threads and gives the folder free. Writes from now on are refused.
+    pub fn close(&self) -> Result<(), StoreError> {
+        // The lock goes last: another process finds all that this one wrote.
+        let result = self.shut(true);
+        self.lock.lock().take();
+        result
+    }
+
+    fn shut(&self, flush: bool) -> Result<(), StoreError> {
+        // First: the threads must not start another job on a collection that is being closed.
+        self.inner.closed.store(true, Ordering::Release);
+        let mut result = Ok(());
+        // Taken out of the map, so that the lock is not held over the flushes.
+        let collections = std::mem::take(&mut *self.inner.collections.lock());
+        for collection in collections.values() {
+            if let Err(e) = collection.close(flush)
+                && result.is_ok()
+            {
+                result = Err(e);
+            }
+        }
+        self.inner.wake.wake();
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+        result
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // No flush: a drop may be a panic unwinding, and the log already has every acknowledged write.
+        let _ = self.shut(false);
+    }
+}
