@@ -65,3 +65,56 @@ impl Lineage {
         Ok(self.catalog.newest()?.map(|newest| newest.manifest))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Options, Settings};
+    use crate::seams::{Failure, ManualClock, MemoryDisk, MemoryStorage, Seam, Seams, SeededRandom, Storage};
+    use crate::store::Store;
+    use meridian_model::Schema;
+    use std::path::Path;
+
+    /// The catalog of a collection just made, and its first manifest.
+    fn made() -> (MemoryStorage, Arc<dyn Catalog>, Manifest) {
+        let (storage, disk) = (MemoryStorage::new(), Arc::new(MemoryDisk::new()));
+        let seams = Seams { disk, clock: Arc::new(ManualClock::new(1)), random: Arc::new(SeededRandom::new(7)) };
+        let options = Options { background: false, ..Options::at("/data") };
+        let store = Store::open_over(options, seams, |_| Arc::new(storage.clone()) as Arc<dyn Storage>).unwrap();
+        store.create("t", "c", Schema::default(), Settings::default()).unwrap();
+        let catalog = storage.partition(&Store::partition_dir(Path::new("/data"), "t", "c"), 0).catalog;
+        let first = catalog.newest().unwrap().unwrap().manifest;
+        (storage, catalog, first)
+    }
+
+    #[test]
+    fn a_commit_after_one_of_unknown_outcome_follows_the_one_that_stands() {
+        for (failure, stands) in [(Failure::After, true), (Failure::Stalled, false)] {
+            let (storage, catalog, first) = made();
+            let lineage = Lineage::after(catalog.clone(), first.version());
+            let second = first.successor();
+            storage.fail(Seam::Catalog, failure, 0);
+            assert!(lineage.commit(&second).is_err_and(|error| error.is_unknown()), "{failure:?}");
+            let newest = catalog.newest().unwrap().unwrap().manifest.version();
+            assert_eq!(newest == second.version(), stands, "{failure:?}");
+            let third = second.successor();
+            assert!(lineage.commit(&third).is_ok(), "{failure:?}");
+            // The stalled one arrives too late to take effect.
+            storage.deliver();
+            assert_eq!(catalog.newest().unwrap().unwrap().manifest.version(), third.version(), "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn after_an_unknown_outcome_another_writer_is_not_followed() {
+        let (storage, catalog, first) = made();
+        let lineage = Lineage::after(catalog.clone(), first.version());
+        storage.fail(Seam::Catalog, Failure::Stalled, 0);
+        assert!(lineage.commit(&first.successor()).is_err());
+        let others = first.successor().successor();
+        catalog.commit(first.version(), &others).unwrap();
+        let late = lineage.commit(&others.successor());
+        assert!(matches!(late, Err(CommitError::Stale { newest }) if newest == others.version()), "{late:?}");
+        assert_eq!(catalog.newest().unwrap().unwrap().manifest.version(), others.version());
+    }
+}

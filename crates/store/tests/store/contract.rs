@@ -64,6 +64,21 @@ fn objects_have_one_content_for_ever() {
 }
 
 #[test]
+fn of_two_puts_of_one_name_at_once_one_takes_effect() {
+    for (kind, storage) in implementations() {
+        let (one, two) = (handle(&storage), handle(&storage));
+        let mut first = one.objects.put("a").unwrap();
+        // Refused when it begins or when it ends, by the implementation.
+        let second = two.objects.put("a").and_then(|mut writer| writer.write(b"second").map(|()| writer));
+        first.write(b"first").unwrap();
+        first.finish().unwrap();
+        let refused = second.and_then(|writer| writer.finish()).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AlreadyExists, "{kind}");
+        assert_eq!(get(&two, "a").unwrap(), b"first", "{kind}");
+    }
+}
+
+#[test]
 fn an_object_that_replaces_another_does_so_whole() {
     for (kind, storage) in implementations() {
         let storage = handle(&storage);
@@ -135,11 +150,11 @@ fn a_log_replays_what_was_appended_until_it_is_released() {
         let found = log.replay(0).unwrap();
         assert!(found.damage.is_empty(), "{kind}");
         assert_eq!(found.records, records(1..9), "{kind}");
-        log.append(&records(9..12)).unwrap();
+        log.append(&records(9..13)).unwrap();
         log.release(10).unwrap();
         drop(log);
         let found = handle(&storage).log.replay(10).unwrap();
-        assert_eq!(found.records, records(11..12), "{kind}");
+        assert_eq!(found.records, records(11..13), "{kind}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Processes that take a collection over from one another, over storage that fails: lost acknowledgements, stalled writers, fences.
 //!
 //! What a run demands: an acknowledged write is there for ever, one of unknown outcome whole or not at all, a fenced process
-//! acknowledges nothing, and no object that a manifest names is gone.
+//! acknowledges nothing, no object that a manifest names is gone, and the process that took over last takes writes.
 
 use crate::world::{Event, START, batch, options, readable, schema};
 use meridian_model::IdRole;
@@ -147,6 +147,17 @@ impl Takeovers {
         self.compare();
     }
 
+    /// With the storage well again the newest process serves, whatever those before it still try.
+    fn serve(&mut self) {
+        self.storage.heal();
+        self.old.iter().for_each(|old| drop(old.collection.flush()));
+        self.write(None);
+        let fate = self.writes.values().last();
+        assert_eq!(fate, Some(&Fate::Stored), "the process that took over takes no writes");
+        let flushed = self.process.collection.flush();
+        assert!(flushed.is_ok(), "the process that took over cannot flush: {flushed:?}");
+    }
+
     fn compare(&mut self) {
         let (found, errors) = readable(&self.process.collection.snapshot());
         assert!(errors.is_empty(), "{errors:?}");
@@ -174,8 +185,10 @@ fn processes_take_over_from_one_another_and_lose_nothing() {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             (0..STEPS).for_each(|_| run.step());
             run.take_over(false);
+            run.serve();
             run.storage.deliver();
             run.take_over(true);
+            run.serve();
         }));
         assert!(result.is_ok(), "seed {seed}:\n  {}", run.log.join("\n  "));
     }
