@@ -1,95 +1,16 @@
-//! The arrays that hold a tree's nodes: one per property, leaves first, then each level above.
+//! The nodes of a tree that is being built.
 
+use super::reduce::{each, max_f64, max_i64, max_of, min_f64, min_i64, min_of, sum_f64, sum_i128, sum_u32, valid};
+use super::{FieldNodes, Nodes, Numbers, NumericField};
 use crate::columns::{BoxColumns, Boxes, Instants, Time};
 use crate::error::IndexError;
-use crate::fold;
-use crate::summary::{FloatSum, Summary};
-use arrow_array::Array;
-use arrow_buffer::{NullBuffer, ScalarBuffer};
-use meridian_model::{Batch, Bounds, FieldColumn, FieldType, Schema};
+use crate::summary::FloatSum;
+use meridian_model::Bounds;
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// From this many leaves on, several threads fill them.
 const PARALLEL_LEAVES: usize = 256;
-
-/// A numeric field that the nodes summarise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NumericField {
-    /// Index into the schema's fields.
-    pub(crate) field: u32,
-    pub(crate) float: bool,
-}
-
-impl NumericField {
-    pub(crate) fn all(schema: &Schema) -> Vec<NumericField> {
-        let of =
-            |field: usize| NumericField { field: field as u32, float: schema.fields[field].kind == FieldType::Float };
-        schema.numeric_fields().into_iter().map(of).collect()
-    }
-}
-
-/// The nodes of a finished tree.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Nodes {
-    pub(crate) west: ScalarBuffer<f64>,
-    pub(crate) south: ScalarBuffer<f64>,
-    pub(crate) east: ScalarBuffer<f64>,
-    pub(crate) north: ScalarBuffer<f64>,
-    pub(crate) start: ScalarBuffer<i64>,
-    pub(crate) end: ScalarBuffer<i64>,
-    pub(crate) fields: Vec<FieldNodes>,
-}
-
-/// The summaries of one numeric field, by node.
-#[derive(Debug, PartialEq)]
-pub(crate) enum FieldNodes {
-    Int { count: ScalarBuffer<u32>, sum: ScalarBuffer<i128>, min: ScalarBuffer<i64>, max: ScalarBuffer<i64> },
-    Float { count: ScalarBuffer<u32>, sum: ScalarBuffer<f64>, min: ScalarBuffer<f64>, max: ScalarBuffer<f64> },
-}
-
-impl Nodes {
-    #[inline]
-    pub(crate) fn bounds(&self, at: usize) -> Bounds {
-        Bounds {
-            west: self.west[at],
-            south: self.south[at],
-            east: self.east[at],
-            north: self.north[at],
-            start: self.start[at],
-            end: self.end[at],
-        }
-    }
-
-    pub(crate) fn summary(&self, at: usize, ordinal: usize) -> Summary {
-        match self.fields.get(ordinal) {
-            // A field added after the tree was written: its values here are all null.
-            None => Summary::INT,
-            Some(FieldNodes::Int { count, sum, min, max }) => {
-                fold::of_ints(count[at].into(), sum[at], min[at], max[at])
-            }
-            Some(FieldNodes::Float { count, sum, min, max }) => {
-                fold::of_floats(count[at].into(), sum[at].into(), min[at], max[at])
-            }
-        }
-    }
-
-    /// The summary of neighbouring nodes of one level.
-    pub(crate) fn summary_of(&self, nodes: Range<usize>, ordinal: usize) -> Summary {
-        let counted = |count: &[u32]| count[nodes.clone()].iter().map(|&n| u64::from(n)).sum();
-        match self.fields.get(ordinal) {
-            None => Summary::INT,
-            Some(FieldNodes::Int { count, sum, min, max }) => {
-                let (sum, min, max) = (&sum[nodes.clone()], &min[nodes.clone()], &max[nodes.clone()]);
-                fold::of_ints(counted(count), sum_i128(sum), fold::min_int(min), fold::max_int(max))
-            }
-            Some(FieldNodes::Float { count, sum, min, max }) => {
-                let (sum, min, max) = (&sum[nodes.clone()], &min[nodes.clone()], &max[nodes.clone()]);
-                fold::of_floats(counted(count), fold::sum_floats(sum), fold::min_float(min), fold::max_float(max))
-            }
-        }
-    }
-}
 
 /// The nodes of a tree under construction.
 pub(crate) struct NodesBuilder {
@@ -269,39 +190,6 @@ impl NodesBuilder {
     }
 }
 
-/// The values of a numeric field of a batch.
-pub(crate) enum Numbers<'a> {
-    Int(&'a [i64], Option<&'a NullBuffer>),
-    Float(&'a [f64], Option<&'a NullBuffer>),
-}
-
-impl Numbers<'_> {
-    /// Finds the columns of the numeric fields; all must have been read.
-    pub(crate) fn of<'a>(batch: &'a Batch, fields: &[NumericField]) -> Result<Vec<Numbers<'a>>, IndexError> {
-        let one = |numeric: &NumericField| {
-            let field = numeric.field as usize;
-            if field >= batch.schema().fields.len() {
-                return Err(IndexError::Unfit(format!("the batch's schema has no field {field}")));
-            }
-            match (batch.field(field), numeric.float) {
-                (Some(FieldColumn::Int(values)), false) => {
-                    let nulls = values.nulls().filter(|n| n.null_count() > 0);
-                    Ok(Numbers::Int(&values.values()[..], nulls))
-                }
-                (Some(FieldColumn::Float(values)), true) => {
-                    let nulls = values.nulls().filter(|n| n.null_count() > 0);
-                    Ok(Numbers::Float(&values.values()[..], nulls))
-                }
-                _ => {
-                    let name = &batch.schema().fields[field].name;
-                    Err(IndexError::Unfit(format!("the batch was read without its numeric field {name:?}")))
-                }
-            }
-        };
-        fields.iter().map(one).collect()
-    }
-}
-
 impl FieldBuilder {
     fn append_leaves(&mut self, numbers: &Numbers<'_>, leaves: &[Range<usize>]) -> Result<(), IndexError> {
         match (self, numbers) {
@@ -347,62 +235,4 @@ fn extend<T: Send>(values: &mut Vec<T>, leaves: &[Range<usize>], value: impl Fn(
     } else {
         values.par_extend(leaves.par_iter().with_min_len(PARALLEL_LEAVES / 4).cloned().map(value));
     }
-}
-
-/// Calls `take` with each non-null value.
-#[inline]
-fn each<T: Copy>(values: &[T], nulls: Option<&NullBuffer>, rows: Range<usize>, mut take: impl FnMut(T)) {
-    match nulls {
-        None => values[rows].iter().for_each(|&v| take(v)),
-        Some(nulls) => rows.filter(|&row| nulls.is_valid(row)).for_each(|row| take(values[row])),
-    }
-}
-
-fn valid(nulls: Option<&NullBuffer>, rows: Range<usize>) -> u32 {
-    match nulls {
-        None => rows.len() as u32,
-        Some(nulls) => rows.filter(|&row| nulls.is_valid(row)).count() as u32,
-    }
-}
-
-fn min_of(values: &[f64], nulls: Option<&NullBuffer>, rows: Range<usize>) -> f64 {
-    let mut min = f64::INFINITY;
-    each(values, nulls, rows, |x| min = if x < min { x } else { min });
-    min
-}
-
-fn max_of(values: &[f64], nulls: Option<&NullBuffer>, rows: Range<usize>) -> f64 {
-    let mut max = f64::NEG_INFINITY;
-    each(values, nulls, rows, |x| max = if x > max { x } else { max });
-    max
-}
-
-fn min_f64(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::INFINITY, f64::min)
-}
-
-fn max_f64(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
-}
-
-fn min_i64(values: &[i64]) -> i64 {
-    values.iter().copied().fold(i64::MAX, i64::min)
-}
-
-fn max_i64(values: &[i64]) -> i64 {
-    values.iter().copied().fold(i64::MIN, i64::max)
-}
-
-fn sum_u32(values: &[u32]) -> u32 {
-    values.iter().sum()
-}
-
-fn sum_i128(values: &[i128]) -> i128 {
-    values.iter().sum()
-}
-
-fn sum_f64(values: &[f64]) -> f64 {
-    let mut total = FloatSum::default();
-    values.iter().for_each(|&x| total.add(x));
-    total.value()
 }
