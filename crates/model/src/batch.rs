@@ -342,21 +342,34 @@ impl Batch {
     }
 
     /// Reads what [`Batch::to_record_batch`] gave. Fields added to the schema since are null.
+    ///
+    /// # Errors
+    /// A column is missing, is another one, or lacks a value that the schema requires.
     pub fn from_record_batch(schema: Arc<Schema>, record: &RecordBatch) -> Result<Batch, Invalid> {
         let layout = Arc::new(Layout::of(&schema));
-        let rows = record.num_rows();
-        let columns = layout
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(i, c)| {
-                Some(if i < record.num_columns() {
-                    record.column(i).clone()
-                } else {
-                    arrow_array::new_null_array(c.data_type(), rows)
-                })
-            })
-            .collect();
+        let (rows, held) = (record.num_rows(), record.num_columns());
+        if held < layout.first_field || held > layout.columns.len() {
+            let most = layout.columns.len();
+            return Err(Invalid::new(format!("{held} columns, expected {} to {most}", layout.first_field)));
+        }
+        let mut columns = Vec::with_capacity(layout.columns.len());
+        for (i, expected) in layout.columns.iter().enumerate() {
+            let Some(column) = record.columns().get(i) else {
+                columns.push(Some(arrow_array::new_null_array(expected.data_type(), rows)));
+                continue;
+            };
+            // Two columns of one type would be taken for each other: the order alone does not tell them.
+            let name = record.schema_ref().field(i).name();
+            if name != expected.name() {
+                return Err(Invalid::field(expected.name(), format!("found the column {name:?} in its place")));
+            }
+            let field = i.checked_sub(layout.first_field).and_then(|field| schema.fields.get(field));
+            let nullable = field.map_or(expected.is_nullable(), |field| !field.required);
+            if !nullable && column.null_count() > 0 {
+                return Err(Invalid::field(expected.name(), "nulls where every event has a value"));
+            }
+            columns.push(Some(column.clone()));
+        }
         Batch::new(schema, layout, rows, columns)
     }
 
@@ -372,3 +385,6 @@ impl Batch {
         self.columns[column].as_ref()?.as_primitive_opt::<Float64Type>()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::schema::{FieldType, GeometryType, TimeRole};
 use crate::schema_json::tests::schemas;
 use proptest::prelude::*;
 

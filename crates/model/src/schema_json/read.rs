@@ -1,180 +1,15 @@
-//! Schemas as JSON Schema, the form of OGC API – Features Part 5 that the server serves and takes.
-//!
-//! Roles are in `x-ogc-role` (`id`, `primary-geometry`, `primary-instant`, `primary-interval-start`,
-//! `primary-interval-end`), geometries in `format` (`geometry-point` and so on), and what only Meridian
-//! knows in `x-meridian-*`. A keyword that would restrict or change events in a way that a [`Schema`]
-//! cannot keep is refused with its JSON Pointer, never dropped; annotations are let pass.
+//! Reads a schema document. Errors name the JSON Pointer to blame.
 
+use super::{GEOMETRY_FORMATS, parse_duration};
 use crate::error::Invalid;
-use crate::schema::{Field, FieldType, GeometryType, IdRole, Mode, Schema, TimeRole};
-use jiff::{SignedDuration, Span, SpanRelativeTo};
+use crate::schema::{Field, FieldType, IdRole, Mode, Schema, TimeRole};
 use serde_json::{Map, Value, json};
-
-/// The dialect that every schema document names.
-const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Keywords that say something about a schema without changing what it takes.
 const ANNOTATIONS: [&str; 7] = ["$schema", "$id", "$comment", "title", "description", "examples", "deprecated"];
 
 /// Formats of strings that are hints for a reader, and stay plain text here.
 const TEXT_FORMATS: [&str; 8] = ["uuid", "uri", "uri-reference", "iri", "email", "hostname", "ipv4", "ipv6"];
-
-/// The `format` of each kind of geometry, by its name in Part 5; the first of a kind is the one written.
-const GEOMETRY_FORMATS: [(&str, GeometryType); 10] = [
-    ("geometry-point", GeometryType::Point),
-    ("geometry-linestring", GeometryType::Line),
-    ("geometry-polygon", GeometryType::Polygon),
-    ("geometry-point-or-multipoint", GeometryType::MultiPoint),
-    ("geometry-linestring-or-multilinestring", GeometryType::MultiLine),
-    ("geometry-polygon-or-multipolygon", GeometryType::MultiPolygon),
-    ("geometry-any", GeometryType::Any),
-    ("geometry-multipoint", GeometryType::MultiPoint),
-    ("geometry-multilinestring", GeometryType::MultiLine),
-    ("geometry-multipolygon", GeometryType::MultiPolygon),
-];
-
-/// The `format` that names this kind of geometry in a schema document.
-pub fn geometry_format(kind: GeometryType) -> &'static str {
-    GEOMETRY_FORMATS.iter().find(|(_, k)| *k == kind).map_or("geometry-any", |(name, _)| name)
-}
-
-/// The schema document of a collection, as `GET /collections/{c}/schema` serves it.
-///
-/// `title` is used if the schema has no title; `id_url` is the document's own address.
-pub fn to_json(schema: &Schema, title: &str, id_url: &str) -> Value {
-    let mut document = head(schema, title, id_url);
-    let mut properties = Map::new();
-    let mut required = Vec::new();
-    let id_is_a_field_too = schema.field_index(&schema.id_name).is_some() || collides(schema);
-    if id_is_a_field_too {
-        document
-            .insert("x-meridian-id".to_owned(), json!({"name": schema.id_name, "given": schema.id == IdRole::Given}));
-    } else {
-        properties.insert(schema.id_name.clone(), id_property(schema));
-        if schema.id == IdRole::Given {
-            required.push(json!(schema.id_name));
-        }
-    }
-    insert_geometry(&mut properties, schema);
-    for (i, field) in schema.fields.iter().enumerate() {
-        let mut property = field_property(field);
-        if let Some(role) = time_role(schema, i) {
-            property.insert("x-ogc-role".to_owned(), json!(role));
-        }
-        if schema.object == Some(i) {
-            property.insert("x-meridian-object".to_owned(), json!(true));
-        }
-        properties.insert(field.name.clone(), Value::Object(property));
-        if field.required {
-            required.push(json!(field.name));
-        }
-    }
-    document.insert("properties".to_owned(), Value::Object(properties));
-    if !required.is_empty() {
-        document.insert("required".to_owned(), Value::Array(required));
-    }
-    document.insert("additionalProperties".to_owned(), json!(false));
-    document.insert(
-        "x-meridian-mode".to_owned(),
-        json!(match schema.mode {
-            Mode::History => "history",
-            Mode::Latest => "latest",
-        }),
-    );
-    document.insert("x-meridian-time-unit".to_owned(), json!(duration_text(schema.time_unit_us)));
-    Value::Object(document)
-}
-
-/// Whether two schemas of a collection say the same: a schema without a title has the collection's name for one.
-pub fn same(a: &Schema, b: &Schema, name: &str) -> bool {
-    // A schema that was read back has the collection's name as its title; the original may have had none.
-    let titled = |schema: &Schema| {
-        let title = schema.title.clone().unwrap_or_else(|| name.to_owned());
-        Schema { title: Some(title), ..schema.clone() }
-    };
-    titled(a) == titled(b)
-}
-
-/// The queryables document (Features Part 3): the properties that a filter may name.
-pub fn queryables(schema: &Schema, title: &str, id_url: &str) -> Value {
-    let mut document = head(schema, title, id_url);
-    let mut properties = Map::new();
-    if schema.field_index(&schema.id_name).is_none() && !collides(schema) {
-        properties.insert(schema.id_name.clone(), json!({"type": "string", "x-ogc-role": "id"}));
-    }
-    insert_geometry(&mut properties, schema);
-    for (i, field) in schema.fields.iter().enumerate() {
-        let mut property = field_property(field);
-        if let Some(role) = time_role(schema, i) {
-            property.insert("x-ogc-role".to_owned(), json!(role));
-        }
-        properties.insert(field.name.clone(), Value::Object(property));
-    }
-    document.insert("properties".to_owned(), Value::Object(properties));
-    document.insert("additionalProperties".to_owned(), json!(false));
-    Value::Object(document)
-}
-
-/// Whether the id and the geometry would have the same name.
-fn collides(schema: &Schema) -> bool {
-    schema.geometry.is_some() && schema.geometry_name == schema.id_name
-}
-
-fn head(schema: &Schema, title: &str, id_url: &str) -> Map<String, Value> {
-    let mut document = Map::new();
-    document.insert("$schema".to_owned(), json!(DIALECT));
-    document.insert("$id".to_owned(), json!(id_url));
-    document.insert("type".to_owned(), json!("object"));
-    document.insert("title".to_owned(), json!(schema.title.as_deref().unwrap_or(title)));
-    if let Some(description) = &schema.description {
-        document.insert("description".to_owned(), json!(description));
-    }
-    document
-}
-
-fn id_property(schema: &Schema) -> Value {
-    match schema.id {
-        IdRole::Given => json!({"type": "string", "x-ogc-role": "id"}),
-        IdRole::Made => json!({"type": "string", "readOnly": true, "x-ogc-role": "id"}),
-    }
-}
-
-fn insert_geometry(properties: &mut Map<String, Value>, schema: &Schema) {
-    if let Some(kind) = schema.geometry {
-        let property = json!({"format": geometry_format(kind), "x-ogc-role": "primary-geometry"});
-        properties.insert(schema.geometry_name.clone(), property);
-    }
-}
-
-fn time_role(schema: &Schema, field: usize) -> Option<&'static str> {
-    match schema.time {
-        TimeRole::Instant(i) if i == field => Some("primary-instant"),
-        TimeRole::Interval { start, .. } if start == field => Some("primary-interval-start"),
-        TimeRole::Interval { end, .. } if end == field => Some("primary-interval-end"),
-        _ => None,
-    }
-}
-
-fn field_property(field: &Field) -> Map<String, Value> {
-    let mut property = Map::new();
-    if let Some(title) = &field.title {
-        property.insert("title".to_owned(), json!(title));
-    }
-    let kind = match field.kind {
-        FieldType::Text | FieldType::Time | FieldType::Date => "string",
-        FieldType::Int => "integer",
-        FieldType::Float => "number",
-        FieldType::Bool => "boolean",
-        FieldType::TextList => "array",
-    };
-    property.insert("type".to_owned(), json!(kind));
-    match field.kind {
-        FieldType::Time | FieldType::Date => drop(property.insert("format".to_owned(), json!(field.kind.word()))),
-        FieldType::TextList => drop(property.insert("items".to_owned(), json!({"type": "string"}))),
-        _ => {}
-    }
-    property
-}
 
 /// What the `x-ogc-role` of a property says.
 #[derive(Clone, Copy, PartialEq)]
@@ -334,7 +169,7 @@ impl Reader {
         Ok(())
     }
 
-    fn geometry(
+    pub(super) fn geometry(
         &mut self,
         name: &str,
         path: &str,
@@ -517,27 +352,3 @@ fn unsupported(path: String) -> Invalid {
 fn escape(step: &str) -> String {
     step.replace('~', "~0").replace('/', "~1")
 }
-
-/// Writes a length of time as an ISO 8601 duration, such as `PT168H`.
-pub fn duration_text(micros: i64) -> String {
-    SignedDuration::from_micros(micros).to_string()
-}
-
-/// Reads an ISO 8601 duration of fixed length, such as `P7D` or `PT1H`, in microseconds; days have 24 hours.
-pub fn parse_duration(text: &str) -> Result<i64, Invalid> {
-    let wrong = || {
-        Invalid::new(format!(
-            "{text:?} is not a fixed length of time: expected an ISO 8601 duration in weeks, days, hours, minutes or seconds, such as P7D or PT1H"
-        ))
-    };
-    let span: Span = text.parse().map_err(|_| wrong())?;
-    if !text.starts_with(['P', 'p']) || span.get_years() != 0 || span.get_months() != 0 {
-        return Err(wrong());
-    }
-    let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
-    i64::try_from(length.as_micros()).ok().filter(|&us| us > 0).ok_or_else(wrong)
-}
-
-#[cfg(test)]
-#[path = "schema_json_tests.rs"]
-pub(crate) mod tests;

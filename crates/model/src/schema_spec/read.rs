@@ -1,18 +1,9 @@
-//! Schemas as one line of text: the SimpleFeatureType spec that GeoTools and GeoMesa users know.
-//!
-//! `name:String,dtg:Date,*geom:Point:srid=4326;geomesa.index.dtg='dtg'` is three attributes, the third
-//! the geometry, and user data after the semicolon. As in GeoMesa the first `Date` says when, unless the
-//! user data name another or `geomesa.ignore.dtg='true'` says that none does. Names that hold a separator
-//! are in double quotes. Errors give the position in characters, from 1.
-//!
-//! What the notation cannot express is in options and user data of our own: `nillable=false`,
-//! `object=true`, `title='…'`; `meridian.interval.start`, `meridian.interval.end`, `meridian.id` (`given`
-//! or `made`), `meridian.id.name`, `meridian.mode`, `meridian.time.unit`, `meridian.title`,
-//! `meridian.description`.
+//! Reads the attributes and the user data of a spec.
 
+use super::parser::Parser;
 use crate::error::Invalid;
-use crate::schema::{Field, FieldType, GeometryType, IdRole, Mode, Schema, TIME_UNIT_DEFAULT_US, TimeRole};
-use crate::schema_json::{duration_text, parse_duration};
+use crate::schema::{Field, FieldType, GeometryType, IdRole, Mode, Schema, TimeRole};
+use crate::schema_json::parse_duration;
 
 /// Options of an attribute that tune GeoMesa's own indexes and mean nothing here.
 const TUNING: [&str; 7] =
@@ -50,85 +41,6 @@ pub fn parse(spec: &str) -> Result<Schema, Invalid> {
         }
     }
     reader.finish()
-}
-
-/// Writes a schema as a spec that [`parse`] reads back.
-pub fn to_spec(schema: &Schema) -> String {
-    let mut attributes = Vec::with_capacity(schema.fields.len() + 1);
-    for (i, field) in schema.fields.iter().enumerate() {
-        let kind = match field.kind {
-            FieldType::Text => "String",
-            FieldType::Int => "Long",
-            FieldType::Float => "Double",
-            FieldType::Bool => "Boolean",
-            FieldType::Time => "Date",
-            // GeoTools' `Date` has a time of day.
-            FieldType::Date => "LocalDate",
-            FieldType::TextList => "List[String]",
-        };
-        let mut attribute = format!("{}:{kind}", name_text(&field.name));
-        if field.required && schema.time != TimeRole::Instant(i) {
-            attribute.push_str(":nillable=false");
-        }
-        if schema.object == Some(i) {
-            attribute.push_str(":object=true");
-        }
-        if let Some(title) = &field.title {
-            attribute.push_str(&format!(":title={}", quoted(title)));
-        }
-        attributes.push(attribute);
-    }
-    if let Some(kind) = schema.geometry {
-        attributes.push(format!("*{}:{}:srid=4326", name_text(&schema.geometry_name), kind.word()));
-    }
-    let mut data = Vec::new();
-    let mut say = |key: &str, value: &str| data.push(format!("{key}={}", quoted(value)));
-    match schema.time {
-        TimeRole::None if schema.fields.iter().any(|f| f.kind == FieldType::Time) => {
-            say("geomesa.ignore.dtg", "true");
-        }
-        TimeRole::None => {}
-        TimeRole::Instant(i) => say("geomesa.index.dtg", &schema.fields[i].name),
-        TimeRole::Interval { start, end } => {
-            say("meridian.interval.start", &schema.fields[start].name);
-            say("meridian.interval.end", &schema.fields[end].name);
-        }
-    }
-    if schema.id == IdRole::Given {
-        say("meridian.id", "given");
-    }
-    if schema.id_name != "id" {
-        say("meridian.id.name", &schema.id_name);
-    }
-    if schema.mode == Mode::Latest {
-        say("meridian.mode", "latest");
-    }
-    if schema.time_unit_us != TIME_UNIT_DEFAULT_US {
-        say("meridian.time.unit", &duration_text(schema.time_unit_us));
-    }
-    if let Some(title) = &schema.title {
-        say("meridian.title", title);
-    }
-    if let Some(description) = &schema.description {
-        say("meridian.description", description);
-    }
-    let mut spec = attributes.join(",");
-    if !data.is_empty() {
-        spec.push(';');
-        spec.push_str(&data.join(","));
-    }
-    spec
-}
-
-fn name_text(name: &str) -> String {
-    let plain = !name.starts_with('*')
-        && name.trim() == name
-        && !name.chars().any(|c| matches!(c, ',' | ':' | ';' | '=' | '"' | '\''));
-    if plain && !name.is_empty() { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-}
-
-fn quoted(value: &str) -> String {
-    format!("'{}'", value.replace('\'', "''"))
 }
 
 #[derive(Default)]
@@ -372,71 +284,3 @@ fn kind_of(word: &str) -> Option<Kind> {
         _ => return None,
     })
 }
-
-struct Parser {
-    chars: Vec<char>,
-    at: usize,
-}
-
-impl Parser {
-    fn peek(&self) -> Option<char> {
-        self.chars.get(self.at).copied()
-    }
-
-    fn eat(&mut self, c: char) -> bool {
-        self.space();
-        let found = self.peek() == Some(c);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn space(&mut self) {
-        while self.peek().is_some_and(char::is_whitespace) {
-            self.at += 1;
-        }
-    }
-
-    /// A word up to one of the separators, without the space around it; or a quoted one, quotes doubled inside.
-    fn word(&mut self, separators: &[char]) -> Result<String, Invalid> {
-        self.space();
-        let mut word = String::new();
-        if let Some(quote @ ('\'' | '"')) = self.peek() {
-            let from = self.at;
-            self.at += 1;
-            loop {
-                match self.peek() {
-                    None => return Err(self.wrong_at(from, "this quote is not closed")),
-                    Some(c) if c == quote => {
-                        self.at += 1;
-                        if self.peek() != Some(quote) {
-                            return Ok(word);
-                        }
-                        word.push(quote);
-                        self.at += 1;
-                    }
-                    Some(c) => {
-                        word.push(c);
-                        self.at += 1;
-                    }
-                }
-            }
-        }
-        while let Some(c) = self.peek().filter(|c| !separators.contains(c)) {
-            word.push(c);
-            self.at += 1;
-        }
-        Ok(word.trim_end().to_owned())
-    }
-
-    fn wrong(&self, detail: impl AsRef<str>) -> Invalid {
-        self.wrong_at(self.at, detail)
-    }
-
-    fn wrong_at(&self, at: usize, detail: impl AsRef<str>) -> Invalid {
-        Invalid::field("schema", format!("at character {}: {}", at + 1, detail.as_ref()))
-    }
-}
-
-#[cfg(test)]
-#[path = "schema_spec_tests.rs"]
-mod tests;

@@ -3,6 +3,12 @@
 //! All are relations between closed intervals, decided by their ends. A `DATE` is a whole day in UTC, from its first to
 //! its last microsecond, as in the `datetime` parameter.
 
+mod moment;
+mod primary;
+
+pub(crate) use moment::{Edge, Moment, TimeField};
+pub(crate) use primary::{evaluate_primary, primary_outcomes};
+
 use super::expr::TemporalOp;
 use super::outcomes::Outcomes;
 use super::region::Region;
@@ -10,10 +16,9 @@ use super::truth::Truth;
 use crate::batch::{Batch, FieldColumn};
 use crate::bounds::Bounds;
 use crate::layout::{Layout, Projection};
-use crate::schema::TimeRole;
-use crate::time::Interval;
 use arrow_array::{Array, TimestampMicrosecondArray};
 use arrow_buffer::NullBuffer;
+use moment::{Ends, Role};
 
 /// The values of a time field.
 pub(crate) fn times(batch: &Batch, field: usize) -> Option<&TimestampMicrosecondArray> {
@@ -26,44 +31,6 @@ pub(crate) fn times(batch: &Batch, field: usize) -> Option<&TimestampMicrosecond
     }
 }
 
-/// `datetime`: events whose primary time shares an instant with the interval.
-pub(crate) fn evaluate_primary(interval: &Interval, batch: &Batch) -> Truth {
-    let rows = batch.rows();
-    let Interval { start: from, end: to } = *interval;
-    match batch.schema().time {
-        TimeRole::None => Truth::constant(true, rows),
-        TimeRole::Instant(field) => match times(batch, field) {
-            None => Truth::unknown(rows),
-            Some(times) => {
-                let values = times.values();
-                Truth::test_all(rows, times.nulls(), |i| (values[i] >= from) & (values[i] <= to))
-            }
-        },
-        TimeRole::Interval { start, end } => match (times(batch, start), times(batch, end)) {
-            // A null start or end is open; an event with neither has no time.
-            (Some(starts), Some(ends)) => {
-                let known = either(starts.nulls(), ends.nulls());
-                Truth::test_all(rows, known.as_ref(), |i| {
-                    (starts.is_null(i) || starts.value(i) <= to) && (ends.is_null(i) || ends.value(i) >= from)
-                })
-            }
-            _ => Truth::unknown(rows),
-        },
-    }
-}
-
-/// What [`evaluate_primary`] can say of a region.
-pub(crate) fn primary_outcomes(interval: &Interval, region: &dyn Region) -> Outcomes {
-    let bounds = region.bounds();
-    if bounds.start == 0 && bounds.end == 0 {
-        // Either events at that very instant, or a collection without time, of which every event matches.
-        return Outcomes::TRUE_OR_FALSE;
-    }
-    let touches = bounds.start <= interval.end && interval.start <= bounds.end;
-    let within = interval.start <= bounds.start && bounds.end <= interval.end;
-    Outcomes::of(touches, !within).with_unknown(may_lack_time(&bounds))
-}
-
 /// Whether some event of a region may have neither a start nor an end: its box is then open at both.
 fn may_lack_time(bounds: &Bounds) -> bool {
     bounds.start == i64::MIN && bounds.end == i64::MAX
@@ -72,78 +39,6 @@ fn may_lack_time(bounds: &Bounds) -> bool {
 /// The rows that have a value in one of two columns; `None` if all have.
 fn either(a: Option<&NullBuffer>, b: Option<&NullBuffer>) -> Option<NullBuffer> {
     Some(NullBuffer::new(a?.inner() | b?.inner()))
-}
-
-/// A time field of a filter, and its part in the collection's time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct TimeField {
-    pub(crate) field: usize,
-    role: Role,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Role {
-    Instant,
-    Start,
-    End,
-    Other,
-}
-
-impl TimeField {
-    pub(crate) fn new(field: usize, time: TimeRole) -> TimeField {
-        let role = match time {
-            TimeRole::Instant(instant) if instant == field => Role::Instant,
-            TimeRole::Interval { start, .. } if start == field => Role::Start,
-            TimeRole::Interval { end, .. } if end == field => Role::End,
-            _ => Role::Other,
-        };
-        TimeField { field, role }
-    }
-}
-
-/// A time of a filter. Every time is an interval with both ends included; an instant starts and ends at once.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Moment {
-    /// A property; unknown where it is null.
-    Property(TimeField),
-    /// From an end to an end. A null property is an open end, unless the other end is open too: of a span with no end
-    /// at all nothing is known.
-    Span(Edge, Edge),
-    /// A literal instant, or a literal day, which is an instant of coarser grain.
-    Instant(i64, i64),
-}
-
-/// Start or end of a span.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Edge {
-    Property(TimeField),
-    At(i64),
-}
-
-impl Edge {
-    /// Whether the span may have no end here.
-    pub(crate) fn may_be_open(&self) -> bool {
-        match self {
-            Edge::Property(field) => field.role != Role::Instant,
-            Edge::At(t) => *t == i64::MIN || *t == i64::MAX,
-        }
-    }
-
-    /// Of a batch the rows that have this end: `Some(None)` if all have, `None` if no row has.
-    fn known<'a>(&self, batch: &'a Batch) -> Option<Option<&'a NullBuffer>> {
-        match self {
-            Edge::Property(field) => Some(times(batch, field.field).and_then(|column| column.nulls())),
-            Edge::At(_) if self.may_be_open() => None,
-            Edge::At(_) => Some(None),
-        }
-    }
-}
-
-/// Min and max of an end over a region.
-#[derive(Debug, Clone, Copy)]
-struct Range {
-    low: i64,
-    high: i64,
 }
 
 /// The ends of two intervals, a and b.
@@ -325,97 +220,5 @@ impl TemporalTest {
         });
         let outcomes = if self.op == TemporalOp::Disjoint { all.not() } else { all };
         outcomes.with_unknown(unknown_a || unknown_b)
-    }
-}
-
-impl Moment {
-    /// Where start and end lie over a region of these bounds, and whether the moment may be unknown.
-    fn ranges(&self, bounds: &Bounds) -> ((Range, Range), bool) {
-        let always = Range { low: i64::MIN, high: i64::MAX };
-        let role = Range { low: bounds.start, high: bounds.end };
-        match self {
-            Moment::Property(TimeField { role: Role::Instant, .. }) => ((role, role), false),
-            Moment::Property(TimeField { role: Role::Start | Role::End, .. }) => ((role, role), true),
-            Moment::Property(TimeField { role: Role::Other, .. }) => ((always, always), true),
-            Moment::Instant(first, last) => {
-                ((Range { low: *first, high: *first }, Range { low: *last, high: *last }), false)
-            }
-            Moment::Span(start, end) => {
-                // Bounds show an open end only for a field of the same part.
-                let range = |edge: &Edge, own: Role| match edge {
-                    Edge::At(t) => Range { low: *t, high: *t },
-                    Edge::Property(field) if field.role == own || field.role == Role::Instant => role,
-                    Edge::Property(_) => always,
-                };
-                let own = |edge: &Edge, own: Role| match edge {
-                    Edge::Property(field) => field.role == own,
-                    Edge::At(_) => false,
-                };
-                let unknown = match (start.may_be_open(), end.may_be_open()) {
-                    (true, true) if own(start, Role::Start) && own(end, Role::End) => may_lack_time(bounds),
-                    (true, true) => !matches!((start, end), (Edge::At(_), Edge::At(_))),
-                    _ => false,
-                };
-                ((range(start, Role::Start), range(end, Role::End)), unknown)
-            }
-        }
-    }
-}
-
-/// Start and end of a moment over a batch.
-struct Ends<'a> {
-    start: EndValues<'a>,
-    end: EndValues<'a>,
-    /// Where the moment is unknown.
-    unknown: Option<NullBuffer>,
-}
-
-enum EndValues<'a> {
-    Column(&'a TimestampMicrosecondArray, i64),
-    One(i64),
-}
-
-impl EndValues<'_> {
-    fn at(&self, row: usize) -> i64 {
-        match self {
-            EndValues::Column(column, open) if column.is_null(row) => *open,
-            EndValues::Column(column, _) => column.value(row),
-            EndValues::One(t) => *t,
-        }
-    }
-}
-
-impl<'a> Ends<'a> {
-    fn of(moment: &Moment, batch: &'a Batch) -> Ends<'a> {
-        let values = |field: &TimeField, open: i64| match times(batch, field.field) {
-            Some(column) => EndValues::Column(column, open),
-            None => EndValues::One(open),
-        };
-        let edge = |edge: &Edge, open: i64| match edge {
-            Edge::Property(field) => values(field, open),
-            Edge::At(t) => EndValues::One(*t),
-        };
-        match moment {
-            Moment::Property(field) => Ends {
-                start: values(field, 0),
-                end: values(field, 0),
-                unknown: times(batch, field.field).and_then(|c| c.nulls().cloned()),
-            },
-            Moment::Span(start, end) => {
-                let unknown = match (start.known(batch), end.known(batch)) {
-                    (Some(starts), Some(ends)) => either(starts, ends),
-                    // The other end is open in every row, or both are: `'..', '..'` is all of time, said aloud.
-                    (known, None) | (None, known) => known.flatten().cloned(),
-                };
-                Ends { start: edge(start, i64::MIN), end: edge(end, i64::MAX), unknown }
-            }
-            Moment::Instant(first, last) => {
-                Ends { start: EndValues::One(*first), end: EndValues::One(*last), unknown: None }
-            }
-        }
-    }
-
-    fn at(&self, row: usize) -> (i64, i64) {
-        (self.start.at(row), self.end.at(row))
     }
 }

@@ -1,6 +1,9 @@
 use super::*;
+use crate::error::Invalid;
+use crate::schema::{Field, FieldType, IdRole, Mode, TimeRole};
 use crate::schema::{NAME_BYTES_MAX, TIME_UNIT_DEFAULT_US, TIME_UNIT_MIN_US};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 /// Any schema that [`Schema::validate`] accepts, with names that try the writers' quoting.
 pub(crate) fn schemas() -> impl Strategy<Value = Schema> {

@@ -1,0 +1,102 @@
+//! Spatial functions, and the geometries that they take.
+
+use super::Binder;
+use super::operand::{GeometrySide, Typed, shown, wrong};
+use crate::error::Invalid;
+use crate::filter::expr::{Operand, SpatialOp};
+use crate::filter::predicate::{Node, Predicate};
+use crate::filter::shape::Shape;
+use crate::filter::spatial::{SpatialTest, holds_between, holds_of_itself};
+use geo::{CoordsIter, Validation};
+use geo_types::{Geometry, MultiPolygon, Rect};
+
+impl Binder<'_> {
+    pub(super) fn spatial(&self, op: SpatialOp, left: &Operand, right: &Operand) -> Result<Predicate, Invalid> {
+        let place = |operand: &Operand| match self.typed(operand)? {
+            Typed::Geometry(GeometrySide::Own) => Ok(GeometrySide::Own),
+            Typed::Geometry(GeometrySide::Literal(geometry)) => {
+                if !matches!(op, SpatialOp::Intersects | SpatialOp::Disjoint) {
+                    // For these two the even-odd rule gives any ring a meaning; the others need a sound polygon.
+                    validate_for_relations(op, &geometry)?;
+                }
+                Ok(GeometrySide::Literal(geometry))
+            }
+            other => {
+                Err(wrong(&[operand], format!("{} takes geometries, found {}", op.text(), shown(operand, &other))))
+            }
+        };
+        let empty = || Invalid::field("filter", "an empty geometry has no place");
+        let test = |op: SpatialOp, geometry: Geometry<f64>| {
+            let shape = Shape::new(geometry).ok_or_else(empty)?;
+            Ok(Predicate::new(Node::Spatial(Box::new(SpatialTest { op, shape }))))
+        };
+        match (place(left)?, place(right)?) {
+            (GeometrySide::Own, GeometrySide::Own) => Ok(Predicate::new(Node::Located(holds_of_itself(op)))),
+            (GeometrySide::Own, GeometrySide::Literal(geometry)) => test(op, geometry),
+            (GeometrySide::Literal(geometry), GeometrySide::Own) => test(op.flipped(), geometry),
+            (GeometrySide::Literal(a), GeometrySide::Literal(b)) => {
+                holds_between(op, &a, b).map(Predicate::constant).ok_or_else(empty)
+            }
+        }
+    }
+}
+
+/// A box as a geometry: two boxes if it crosses the antimeridian; a line or a point if it has no area.
+pub(super) fn bbox([west, south, east, north]: [f64; 4]) -> Result<Geometry<f64>, Invalid> {
+    let wrong = |detail: String| Err(Invalid::field("filter", detail));
+    if south > north {
+        return wrong(format!("the BBOX has its south {south} above its north {north}"));
+    }
+    let is_longitude = |lon: f64| (-180.0..=180.0).contains(&lon);
+    if west > east && !(is_longitude(west) && is_longitude(east)) {
+        return wrong(format!("the BBOX from longitude {west} east to {east} does not exist"));
+    }
+    // A box without width or height becomes a line or a point: a polygon without area has no interior, and its
+    // spatial relations would be undefined.
+    let part = |west: f64, east: f64| {
+        let (low, high) = ((west, south), (east, north));
+        match (west == east, south == north) {
+            (true, true) => Geometry::Point(low.into()),
+            (true, false) | (false, true) => Geometry::LineString(vec![low, high].into()),
+            (false, false) => Geometry::Polygon(Rect::new(low, high).to_polygon()),
+        }
+    };
+    if west <= east {
+        return Ok(part(west, east));
+    }
+    // Geometry is planar, so a box over the antimeridian is its two halves.
+    Ok(match (part(west, 180.0), part(-180.0, east)) {
+        (Geometry::Polygon(a), Geometry::Polygon(b)) => Geometry::MultiPolygon(MultiPolygon(vec![a, b])),
+        (a, b) => Geometry::GeometryCollection(vec![a, b].into()),
+    })
+}
+
+/// Most polygons of a multi-polygon that are compared pair by pair for overlaps.
+const COMPARED_MAX: usize = 100;
+
+/// Max positions of a checked geometry: the check is quadratic in their number, and a filter must not
+/// hold up the server. A larger one is taken on trust.
+const CHECKED_MAX: usize = 1_000;
+
+/// Checks what the relations of Simple Features are defined for.
+fn validate_for_relations(op: SpatialOp, geometry: &Geometry<f64>) -> Result<(), Invalid> {
+    let wrong = |e: String| Invalid::field("filter", format!("a geometry of the filter is not valid: {e}"));
+    match geometry {
+        Geometry::Polygon(_) | Geometry::MultiPolygon(_) if geometry.coords_count() > CHECKED_MAX => Ok(()),
+        Geometry::Polygon(polygon) => polygon.check_validation().map_err(|e| wrong(e.to_string())),
+        Geometry::MultiPolygon(polygons) if polygons.0.len() <= COMPARED_MAX => {
+            polygons.check_validation().map_err(|e| wrong(e.to_string()))
+        }
+        Geometry::MultiPolygon(polygons) => {
+            polygons.iter().try_for_each(|polygon| polygon.check_validation().map_err(|e| wrong(e.to_string())))
+        }
+        Geometry::GeometryCollection(_) => Err(Invalid::field(
+            "filter",
+            format!(
+                "{} does not take a GEOMETRYCOLLECTION: expected one kind of geometry (S_INTERSECTS and S_DISJOINT take collections)",
+                op.text()
+            ),
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,215 @@
+//! Binds a filter to a schema: names become fields, and types are checked.
+
+mod geometry;
+mod operand;
+
+use super::booleans::{BoolTest, Side};
+use super::expr::{ArrayOp, Comparison, Expr, Operand, TemporalOp};
+use super::numbers::{Number, NumberSet, compare_literals};
+use super::outcomes::Outcomes;
+use super::predicate::{Node, Nullable, Predicate};
+use super::temporal::{Edge, Moment, TemporalTest};
+use super::texts::{List, Pattern, Source, Text, holds_of_lists};
+use crate::caseless::fold;
+use crate::error::Invalid;
+use crate::schema::{FieldType, Schema};
+use operand::{GeometrySide, Typed, blame, shown, wrong};
+
+/// Binds a whole filter.
+pub(crate) fn bind(expr: &Expr, schema: &Schema) -> Result<Predicate, Invalid> {
+    Binder { schema }.expr(expr)
+}
+
+struct Binder<'a> {
+    schema: &'a Schema,
+}
+
+impl Binder<'_> {
+    fn expr(&self, expr: &Expr) -> Result<Predicate, Invalid> {
+        let all = |parts: &[Expr]| parts.iter().map(|p| self.expr(p)).collect::<Result<Vec<_>, _>>();
+        match expr {
+            Expr::Bool(value) => Ok(Predicate::constant(*value)),
+            Expr::And(parts) => Ok(Predicate::and(all(parts)?)),
+            Expr::Or(parts) => Ok(Predicate::or(all(parts)?)),
+            Expr::Not(inner) => Ok(self.expr(inner)?.not()),
+            Expr::Compare { op, left, right } => self.compare(*op, left, right),
+            Expr::Like { value, pattern } => self.like(value, pattern),
+            Expr::Between { value, low, high } => Ok(Predicate::and(vec![
+                self.compare(Comparison::Ge, value, low)?,
+                self.compare(Comparison::Le, value, high)?,
+            ])),
+            Expr::In { value, list } => self.is_in(value, list),
+            Expr::IsNull(value) => self.is_null(value),
+            Expr::Spatial { op, left, right } => self.spatial(*op, left, right),
+            Expr::Temporal { op, left, right } => {
+                let moments = (self.moment(left)?, self.moment(right)?);
+                Ok(temporal(*op, moments.0, moments.1))
+            }
+            Expr::Array { op, left, right } => self.lists(*op, left, right),
+        }
+    }
+
+    fn compare(&self, op: Comparison, left: &Operand, right: &Operand) -> Result<Predicate, Invalid> {
+        let mut a = self.typed(left)?;
+        let mut b = self.typed(right)?;
+        if let Typed::Time(_) = b {
+            a = self.as_time(a)?;
+        }
+        if let Typed::Time(_) = a {
+            b = self.as_time(b)?;
+        }
+        Ok(match (a, b) {
+            (Typed::Number(a), Typed::Number(b)) => match compare_literals(a, b) {
+                Some(order) => Predicate::constant(op.holds(order)),
+                // The field on the left, where comparing is fastest.
+                None if !matches!(a, Number::Field(_)) => {
+                    Predicate::new(Node::Number { op: op.flipped(), left: b, right: a })
+                }
+                None => Predicate::new(Node::Number { op, left: a, right: b }),
+            },
+            (Typed::Text(a), Typed::Text(b)) => match (a.literal(), b.literal()) {
+                (Some(a), Some(b)) => Predicate::constant(op.holds(a.cmp(&b))),
+                (Some(_), None) => Predicate::new(Node::Text { op: op.flipped(), left: b, right: a }),
+                _ => Predicate::new(Node::Text { op, left: a, right: b }),
+            },
+            (Typed::Bool(left), Typed::Bool(right)) => {
+                let test = BoolTest { op, left, right };
+                test.constant().map_or_else(|| Predicate::new(Node::Bool(test)), Predicate::constant)
+            }
+            (
+                Typed::Time(a @ (Moment::Property(_) | Moment::Instant(..))),
+                Typed::Time(b @ (Moment::Property(_) | Moment::Instant(..))),
+            ) => match op {
+                Comparison::Eq => temporal(TemporalOp::Intersects, a, b),
+                Comparison::Ne => temporal(TemporalOp::Disjoint, a, b),
+                Comparison::Lt => temporal(TemporalOp::Before, a, b),
+                // Not "before or equal": a day is a span of instants, and `<=` includes any that overlaps it.
+                Comparison::Le => temporal(TemporalOp::After, a, b).not(),
+                Comparison::Gt => temporal(TemporalOp::After, a, b),
+                Comparison::Ge => temporal(TemporalOp::Before, a, b).not(),
+            },
+            (a @ Typed::Time(_), b @ Typed::Time(_)) => {
+                return Err(wrong(
+                    &[left, right],
+                    format!(
+                        "{} cannot be compared with {} by {}: expected a function such as T_INTERSECTS",
+                        shown(left, &a),
+                        shown(right, &b),
+                        op.text()
+                    ),
+                ));
+            }
+            (a, b) => {
+                return Err(wrong(
+                    &[left, right],
+                    format!("{} cannot be compared with {}", shown(left, &a), shown(right, &b)),
+                ));
+            }
+        })
+    }
+
+    fn like(&self, value: &Operand, pattern: &Operand) -> Result<Predicate, Invalid> {
+        let text = match self.typed(value)? {
+            Typed::Text(text) => text,
+            other => return Err(wrong(&[value], format!("LIKE takes a string, found {}", shown(value, &other)))),
+        };
+        let pattern = match self.typed(pattern)? {
+            Typed::Text(Text { source: Source::Literal(pattern), fold }) => Pattern::new(&pattern, fold),
+            other => {
+                return Err(wrong(
+                    &[pattern],
+                    format!("LIKE takes a pattern in quotes, found {}", shown(pattern, &other)),
+                ));
+            }
+        };
+        Ok(match text.literal() {
+            Some(literal) => Predicate::constant(pattern.matches(&literal)),
+            None => Predicate::new(Node::Like { value: text, pattern }),
+        })
+    }
+
+    fn is_in(&self, value: &Operand, list: &[Operand]) -> Result<Predicate, Invalid> {
+        let literals_only = list.iter().all(|item| blame(item).is_none());
+        match self.typed(value)? {
+            Typed::Number(Number::Field(field)) if literals_only => {
+                let mut numbers = Vec::with_capacity(list.len());
+                for item in list {
+                    match self.typed(item)? {
+                        Typed::Number(number) => numbers.push(number),
+                        _ => {
+                            self.compare(Comparison::Eq, value, item)?;
+                        }
+                    }
+                }
+                let of_ints = self.schema.fields[field].kind == FieldType::Int;
+                Ok(Predicate::new(Node::NumberIn { field, set: NumberSet::new(of_ints, &numbers) }))
+            }
+            Typed::Text(text) if text.literal().is_none() && literals_only => {
+                let mut set = std::collections::HashSet::with_capacity(list.len());
+                for item in list {
+                    match self.typed(item)? {
+                        Typed::Text(Text { source: Source::Literal(text), fold: folded }) => {
+                            set.insert(if folded { fold(&text).into_owned() } else { text });
+                        }
+                        _ => {
+                            self.compare(Comparison::Eq, value, item)?;
+                        }
+                    }
+                }
+                Ok(Predicate::new(Node::TextIn { value: text, set }))
+            }
+            _ => {
+                let parts: Result<Vec<_>, _> =
+                    list.iter().map(|item| self.compare(Comparison::Eq, value, item)).collect();
+                Ok(Predicate::or(parts?))
+            }
+        }
+    }
+
+    fn is_null(&self, value: &Operand) -> Result<Predicate, Invalid> {
+        let nullable = match (value, self.typed(value)?) {
+            (
+                _,
+                Typed::Number(Number::Field(field)) | Typed::Bool(Side::Field(field)) | Typed::List(List::Field(field)),
+            ) => Nullable::Field(field),
+            (_, Typed::Text(Text { source: Source::Field(field), .. })) => Nullable::Field(field),
+            (_, Typed::Time(Moment::Property(time))) => Nullable::Field(time.field),
+            (_, Typed::Geometry(GeometrySide::Own)) => Nullable::Geometry,
+            (_, Typed::Time(Moment::Span(start, end))) => return Ok(no_ends(start, end)),
+            // An id, a literal.
+            _ => return Ok(Predicate::none()),
+        };
+        Ok(Predicate::new(Node::IsNull(nullable)))
+    }
+
+    fn lists(&self, op: ArrayOp, left: &Operand, right: &Operand) -> Result<Predicate, Invalid> {
+        let list = |operand: &Operand| match self.typed(operand)? {
+            Typed::List(list) => Ok(list),
+            other => Err(wrong(&[operand], format!("{} takes lists, found {}", op.text(), shown(operand, &other)))),
+        };
+        Ok(match (list(left)?, list(right)?) {
+            (List::Literal(a), List::Literal(b)) => Predicate::constant(holds_of_lists(op, &a, &b)),
+            (left, right) => Predicate::new(Node::Lists { op, left, right }),
+        })
+    }
+}
+
+/// Rows where neither end of a span has a value: there is no time.
+fn no_ends(start: Edge, end: Edge) -> Predicate {
+    let fields = [start, end].into_iter().filter_map(|edge| match edge {
+        Edge::Property(time) => Some(Predicate::new(Node::IsNull(Nullable::Field(time.field)))),
+        Edge::At(_) => None,
+    });
+    let fields: Vec<Predicate> = fields.collect();
+    let is_open = |edge: Edge| matches!(edge, Edge::Property(_)) || edge.may_be_open();
+    if fields.is_empty() || !(is_open(start) && is_open(end)) { Predicate::none() } else { Predicate::and(fields) }
+}
+
+/// A temporal test; one of literals only is decided at once.
+fn temporal(op: TemporalOp, left: Moment, right: Moment) -> Predicate {
+    let test = TemporalTest::new(op, left, right);
+    match test.constant() {
+        Some(outcome) => Predicate::constant(outcome == Outcomes::TRUE),
+        None => Predicate::new(Node::Temporal(test)),
+    }
+}

@@ -1,0 +1,201 @@
+//! Operands with their types: what a name or a literal stands for.
+
+use super::Binder;
+use super::geometry::bbox;
+use crate::builder::shorten;
+use crate::error::Invalid;
+use crate::filter::booleans::Side;
+use crate::filter::expr::{IntervalEnd, Operand};
+use crate::filter::literal;
+use crate::filter::numbers::Number;
+use crate::filter::temporal::{Edge, Moment, TimeField};
+use crate::filter::texts::{List, Source, Text};
+use crate::geometry::validate_position;
+use crate::schema::FieldType;
+use crate::time::parse_instant;
+use geo::CoordsIter;
+use geo_types::Geometry;
+
+/// An operand with its type.
+pub(super) enum Typed {
+    Number(Number),
+    Text(Text),
+    Bool(Side),
+    Time(Moment),
+    Geometry(GeometrySide),
+    List(List),
+}
+
+pub(super) enum GeometrySide {
+    /// The event's geometry.
+    Own,
+    Literal(Geometry<f64>),
+}
+
+impl Typed {
+    fn word(&self) -> &'static str {
+        match self {
+            Typed::Number(_) => "number",
+            Typed::Text(_) => "string",
+            Typed::Bool(_) => "boolean",
+            Typed::Time(Moment::Span(..)) => "interval",
+            Typed::Time(_) => "date-time",
+            Typed::Geometry(_) => "geometry",
+            Typed::List(_) => "list of strings",
+        }
+    }
+}
+
+/// Whom to blame: the property of an operand, or else the filter.
+pub(super) fn blame(operand: &Operand) -> Option<&str> {
+    match operand {
+        Operand::Property(name) => Some(name),
+        Operand::Casei(inner) => blame(inner),
+        _ => None,
+    }
+}
+
+pub(super) fn wrong(operands: &[&Operand], detail: impl Into<String>) -> Invalid {
+    let field = operands.iter().find_map(|o| blame(o)).unwrap_or("filter");
+    Invalid::field(field, detail)
+}
+
+/// An operand for a message.
+pub(super) fn shown(operand: &Operand, typed: &Typed) -> String {
+    match operand {
+        Operand::Property(name) => format!("the {} {:?}", typed.word(), shorten(name)),
+        Operand::Text(text) => format!("the text '{}'", shorten(text)),
+        Operand::Int(n) => format!("the number {n}"),
+        Operand::Float(x) => format!("the number {x}"),
+        Operand::Bool(b) => b.to_string().to_uppercase(),
+        _ => format!("a {}", typed.word()),
+    }
+}
+
+impl Binder<'_> {
+    /// What a name refers to.
+    fn property(&self, name: &str) -> Result<Typed, Invalid> {
+        // A field takes precedence over the fixed names `geometry` and `id`, so that no field is unreachable.
+        if let Some(field) = self.schema.field_index(name) {
+            return Ok(match self.schema.fields[field].kind {
+                FieldType::Int | FieldType::Float => Typed::Number(Number::Field(field)),
+                FieldType::Text => Typed::Text(Text { source: Source::Field(field), fold: false }),
+                FieldType::Bool => Typed::Bool(Side::Field(field)),
+                FieldType::Time | FieldType::Date => {
+                    Typed::Time(Moment::Property(TimeField::new(field, self.schema.time)))
+                }
+                FieldType::TextList => Typed::List(List::Field(field)),
+            });
+        }
+        if self.schema.geometry.is_some() && (name == self.schema.geometry_name || name == "geometry") {
+            return Ok(Typed::Geometry(GeometrySide::Own));
+        }
+        if name == "id" || name == self.schema.id_name {
+            return Ok(Typed::Text(Text { source: Source::Id, fold: false }));
+        }
+        const SHOWN_MAX: usize = 20;
+        let mut names: Vec<&str> = self.schema.fields.iter().map(|f| f.name.as_str()).take(SHOWN_MAX).collect();
+        if self.schema.geometry.is_some() {
+            names.push(&self.schema.geometry_name);
+        }
+        names.push(&self.schema.id_name);
+        if self.schema.fields.len() > SHOWN_MAX {
+            names.push("…");
+        }
+        Err(Invalid::field(
+            shorten(name),
+            format!("this collection has no property of that name: expected one of {}", names.join(", ")),
+        ))
+    }
+
+    pub(super) fn typed(&self, operand: &Operand) -> Result<Typed, Invalid> {
+        Ok(match operand {
+            Operand::Property(name) => self.property(name)?,
+            Operand::Text(text) => Typed::Text(Text { source: Source::Literal(text.clone()), fold: false }),
+            Operand::Int(n) => Typed::Number(Number::Int(*n)),
+            Operand::Float(x) if x.is_finite() => Typed::Number(Number::Float(*x)),
+            Operand::Float(x) => return Err(Invalid::field("filter", format!("the number {x} is not finite"))),
+            Operand::Bool(b) => Typed::Bool(Side::Literal(*b)),
+            Operand::Date(date) => {
+                let (first, last) = literal::day(*date);
+                Typed::Time(Moment::Instant(first, last))
+            }
+            Operand::Timestamp(t) => Typed::Time(Moment::Instant(*t, *t)),
+            Operand::Interval(start, end) => {
+                literal::check_interval(start, end).map_err(|e| Invalid::field("filter", e))?;
+                Typed::Time(Moment::Span(
+                    self.edge(start, literal::start_instant)?,
+                    self.edge(end, literal::end_instant)?,
+                ))
+            }
+            Operand::Geometry(geometry) => {
+                for position in geometry.coords_iter() {
+                    validate_position(position.x, position.y)
+                        .map_err(|e| Invalid::field("filter", format!("in a geometry, {}", e.detail)))?;
+                }
+                Typed::Geometry(GeometrySide::Literal(geometry.clone()))
+            }
+            Operand::Bbox(sides) => Typed::Geometry(GeometrySide::Literal(bbox(*sides)?)),
+            Operand::List(items) => {
+                let mut texts = Vec::with_capacity(items.len());
+                for item in items {
+                    let Operand::Text(text) = item else {
+                        return Err(wrong(
+                            &[item],
+                            "found a list that does not hold texts only, expected one such as ('a', 'b')",
+                        ));
+                    };
+                    texts.push(text.clone());
+                }
+                texts.sort_unstable();
+                texts.dedup();
+                Typed::List(List::Literal(texts))
+            }
+            Operand::Casei(inner) => match self.typed(inner)? {
+                Typed::Text(text) => Typed::Text(Text { fold: true, ..text }),
+                other => {
+                    return Err(wrong(&[inner], format!("CASEI takes a string, found {}", shown(inner, &other))));
+                }
+            },
+        })
+    }
+
+    fn edge(&self, end: &IntervalEnd, instant: fn(&IntervalEnd) -> Option<i64>) -> Result<Edge, Invalid> {
+        let IntervalEnd::Property(name) = end else {
+            return Ok(Edge::At(instant(end).unwrap_or(0))); // only a property has no instant
+        };
+        match self.property(name)? {
+            Typed::Time(Moment::Property(field)) => Ok(Edge::Property(field)),
+            other => Err(Invalid::field(name, format!("is a {}, expected a date-time in an INTERVAL", other.word()))),
+        }
+    }
+
+    /// A literal text as an instant or a day, if the other operand is a time.
+    pub(super) fn as_time(&self, typed: Typed) -> Result<Typed, Invalid> {
+        match typed {
+            Typed::Text(Text { source: Source::Literal(text), fold: false }) => {
+                if let Ok(date) = literal::date(&text) {
+                    let (first, last) = literal::day(date);
+                    return Ok(Typed::Time(Moment::Instant(first, last)));
+                }
+                let instant = parse_instant(&text, None).map_err(|e| Invalid::field("filter", e.detail))?;
+                Ok(Typed::Time(Moment::Instant(instant, instant)))
+            }
+            other => Ok(other),
+        }
+    }
+
+    pub(super) fn moment(&self, operand: &Operand) -> Result<Moment, Invalid> {
+        let typed = self.typed(operand)?;
+        match self.as_time(typed)? {
+            Typed::Time(moment) => Ok(moment),
+            other => Err(wrong(
+                &[operand],
+                format!(
+                    "found {}, expected a time: a DATE, TIMESTAMP or INTERVAL, or a date-time property",
+                    shown(operand, &other)
+                ),
+            )),
+        }
+    }
+}

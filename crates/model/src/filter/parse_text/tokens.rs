@@ -1,0 +1,54 @@
+//! The tokens of a filter: looking ahead, taking, and saying what was expected.
+
+use super::{DEPTH_MAX, Parser};
+use crate::error::Invalid;
+use crate::filter::lexer::{Token, wrong};
+
+impl Parser {
+    pub(super) fn peek(&self) -> &Token {
+        self.peek_at(0)
+    }
+
+    pub(super) fn peek_at(&self, ahead: usize) -> &Token {
+        self.tokens.get(self.next + ahead).map_or(&Token::End, |t| &t.0)
+    }
+
+    /// Position of the next token.
+    pub(super) fn at(&self) -> usize {
+        self.tokens.get(self.next).or(self.tokens.last()).map_or(1, |t| t.1)
+    }
+
+    pub(super) fn unexpected(&self, expected: &str) -> Invalid {
+        wrong(self.at(), format!("found {}, expected {expected}", self.peek().shown()))
+    }
+
+    /// Takes the next token if it is this symbol.
+    pub(super) fn take(&mut self, symbol: &str) -> bool {
+        let found = matches!(self.peek(), Token::Symbol(s) if *s == symbol);
+        self.next += usize::from(found);
+        found
+    }
+
+    pub(super) fn take_word(&mut self, keyword: &str) -> bool {
+        let found = self.peek().is_word(keyword);
+        self.next += usize::from(found);
+        found
+    }
+
+    pub(super) fn expect(&mut self, symbol: &str, expected: &str) -> Result<(), Invalid> {
+        if self.take(symbol) { Ok(()) } else { Err(self.unexpected(expected)) }
+    }
+
+    /// Runs a rule one level deeper.
+    pub(super) fn nested<T>(&mut self, rule: impl FnOnce(&mut Self) -> Result<T, Invalid>) -> Result<T, Invalid> {
+        // The parser recurses, and so does everything that walks the expression: the limit protects the stack of all
+        // of them.
+        if self.depth == DEPTH_MAX {
+            return Err(wrong(self.at(), format!("the filter is nested more than {DEPTH_MAX} deep")));
+        }
+        self.depth += 1;
+        let result = rule(self);
+        self.depth -= 1;
+        result
+    }
+}

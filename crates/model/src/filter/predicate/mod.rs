@@ -1,0 +1,162 @@
+//! Predicates: filters bound to a schema, ready to run.
+
+mod build;
+mod evaluate;
+
+use super::any::AnyOf;
+use super::booleans::BoolTest;
+use super::expr::{ArrayOp, Comparison};
+use super::near::Near;
+use super::numbers::{Number, NumberSet};
+use super::place::BoxTest;
+use super::spatial::SpatialTest;
+use super::temporal::TemporalTest;
+use super::texts::{List, Pattern, Source as TextSource, Text, TextSet};
+use super::wire::Source;
+use crate::time::Interval;
+use std::sync::Arc;
+
+/// A test of events: `bbox`, `datetime`, `near` and CQL2 all become one of these.
+///
+/// Typed, bound to one [`Schema`] (where it names fields), cheap to clone. Inside, logic is SQL's with three values:
+/// a comparison with a null is unknown, and so is its negation; at the end, unknown is no match.
+///
+/// It keeps the expression from which it was bound ([`Predicate::to_json`]).
+#[derive(Debug, Clone)]
+pub struct Predicate {
+    node: Arc<Node>,
+    /// `None` inside a bound filter: only the whole filter keeps its expression.
+    source: Option<Arc<Source>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Node {
+    /// Matches everything, or nothing.
+    Constant(bool),
+    /// All of these; never empty.
+    And(Vec<Predicate>),
+    /// Any of these; never empty.
+    Or(AnyOf),
+    Not(Predicate),
+    Bbox(BoxTest),
+    /// The primary time shares an instant with the interval.
+    Primary(Interval),
+    Near(Near),
+    /// The geometry against one of the filter.
+    Spatial(Box<SpatialTest>),
+    /// True, or false, of every event that has a geometry.
+    Located(bool),
+    Temporal(TemporalTest),
+    Number {
+        op: Comparison,
+        left: Number,
+        right: Number,
+    },
+    NumberIn {
+        field: usize,
+        set: NumberSet,
+    },
+    Text {
+        op: Comparison,
+        left: Text,
+        right: Text,
+    },
+    TextIn {
+        value: Text,
+        set: TextSet,
+    },
+    Like {
+        value: Text,
+        pattern: Pattern,
+    },
+    Bool(BoolTest),
+    Lists {
+        op: ArrayOp,
+        left: List,
+        right: List,
+    },
+    IsNull(Nullable),
+}
+
+/// What may be null.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Nullable {
+    Field(usize),
+    Geometry,
+}
+
+impl Predicate {
+    pub(crate) fn new(node: Node) -> Predicate {
+        Predicate { node: Arc::new(node), source: None }
+    }
+
+    /// The same, made of an expression.
+    fn of(self, source: Option<Source>) -> Predicate {
+        Predicate { source: source.map(Arc::new), ..self }
+    }
+
+    pub(crate) fn source(&self) -> Option<&Arc<Source>> {
+        self.source.as_ref()
+    }
+
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Whether this matches every event, whatever it holds.
+    pub fn is_all(&self) -> bool {
+        matches!(*self.node, Node::Constant(true))
+    }
+
+    /// The interval, if this has no other condition than the primary time; [`Interval::ALWAYS`] if it has none at all.
+    pub fn as_interval(&self) -> Option<Interval> {
+        match *self.node {
+            Node::Constant(true) => Some(Interval::ALWAYS),
+            Node::Primary(interval) => Some(interval),
+            _ => None,
+        }
+    }
+
+    /// Whether this matches no event, whatever it holds.
+    pub fn is_none(&self) -> bool {
+        matches!(*self.node, Node::Constant(false))
+    }
+
+    /// The ids that an event must have one of to match, sorted; `None` if other events may match too.
+    pub fn ids(&self) -> Option<Vec<String>> {
+        match self.node() {
+            Node::Constant(false) => Some(Vec::new()),
+            Node::Text { op: Comparison::Eq, left: Text { source: TextSource::Id, fold: false }, right } => {
+                right.literal().filter(|_| !right.fold).map(|id| vec![id.into_owned()])
+            }
+            Node::TextIn { value: Text { source: TextSource::Id, fold: false }, set } => {
+                let mut ids: Vec<String> = set.iter().cloned().collect();
+                ids.sort_unstable();
+                Some(ids)
+            }
+            // Any part's ids contain the matches; the shortest list is the fewest lookups.
+            Node::And(parts) => parts.iter().filter_map(Predicate::ids).min_by_key(Vec::len),
+            Node::Or(any) => {
+                // One alternative without ids may match any event, and then the ids of the others bound nothing.
+                let mut ids = any.parts.iter().map(Predicate::ids).collect::<Option<Vec<_>>>()?.concat();
+                ids.sort_unstable();
+                ids.dedup();
+                Some(ids)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether this speaks of the id. Where ids are made, the batch must then carry the sequence numbers that they are
+    /// made from: [`Batch::with_seqs`].
+    pub fn reads_id(&self) -> bool {
+        let is_id = |text: &Text| text.source == TextSource::Id;
+        match self.node() {
+            Node::And(parts) | Node::Or(AnyOf { parts, .. }) => parts.iter().any(Predicate::reads_id),
+            Node::Not(inner) => inner.reads_id(),
+            Node::Text { left, right, .. } => is_id(left) || is_id(right),
+            Node::TextIn { value, .. } | Node::Like { value, .. } => is_id(value),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Lengths of time as ISO 8601 durations.
+
+use crate::error::Invalid;
+use jiff::{SignedDuration, Span, SpanRelativeTo};
+
+/// Writes a length of time as an ISO 8601 duration, such as `PT168H`.
+pub fn duration_text(micros: i64) -> String {
+    SignedDuration::from_micros(micros).to_string()
+}
+
+/// Reads an ISO 8601 duration of fixed length, such as `P7D` or `PT1H`, in microseconds; days have 24 hours.
+pub fn parse_duration(text: &str) -> Result<i64, Invalid> {
+    let wrong = || {
+        Invalid::new(format!(
+            "{text:?} is not a fixed length of time: expected an ISO 8601 duration in weeks, days, hours, minutes or seconds, such as P7D or PT1H"
+        ))
+    };
+    let span: Span = text.parse().map_err(|_| wrong())?;
+    if !text.starts_with(['P', 'p']) || span.get_years() != 0 || span.get_months() != 0 {
+        return Err(wrong());
+    }
+    let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
+    i64::try_from(length.as_micros()).ok().filter(|&us| us > 0).ok_or_else(wrong)
+}
