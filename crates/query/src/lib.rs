@@ -6,7 +6,7 @@
 //! protocol and keeps nothing between questions: a page begins at a [`Cursor`]. Big aggregates and densities use at
 //! most half of the processors (`parallel.rs`).
 //!
-//! Start reading at [`items()`], then `scan.rs`, which all questions share. [`partial`] is how a question is asked of
+//! Start reading at [`items()`], then `scan/`, which all questions share. [`partial`] is how a question is asked of
 //! several partitions.
 
 mod aggregate;

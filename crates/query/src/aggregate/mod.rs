@@ -1,0 +1,81 @@
+//! Counts, sums, averages and extremes, by window of time and by field.
+//!
+//! A node whose events all match, all lie in one window and all have one value of the `by` field is taken
+//! from its summary without a look at its events; all others are descended into, down to rows. Where a
+//! part keeps its events in order of time as well and the question is about time and numbers alone, that
+//! order is walked: its leaves are thin slices of time, so that few of them are cut by the edge of a window.
+//! Where it is about time alone, there is nothing to walk: a window is a stretch of that order ([`Timeline`]).
+//! A question of one box over points is walked on plain numbers ([`Cutter`]).
+//!
+//! An event of an interval counts in the window of its start. Events with an open start count in a group
+//! without a window, which comes last.
+
+mod question;
+mod worker;
+
+pub use question::{Aggregate, Aggregated, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group};
+
+use crate::control::Control;
+use crate::error::QueryError;
+use crate::listed::find_ids;
+use crate::parallel::{slices, work};
+use crate::partial::PartialGroups;
+use crate::scan::Scan;
+use meridian_store::Snapshot;
+use worker::Worker;
+
+/// Answers a question for numbers over the events of a snapshot.
+pub fn aggregate(snapshot: &Snapshot, question: &Aggregate, control: &Control) -> Result<Aggregated, QueryError> {
+    PartialGroups::of(snapshot, question, control)?.finish(question, control)
+}
+
+impl PartialGroups {
+    /// The groups of the events of a snapshot.
+    pub fn of(snapshot: &Snapshot, question: &Aggregate, control: &Control) -> Result<PartialGroups, QueryError> {
+        PartialGroups::in_slices(slices(snapshot.rows()), snapshot, question, control)
+    }
+
+    /// The same in so many slices.
+    pub(crate) fn in_slices(
+        slices: usize,
+        snapshot: &Snapshot,
+        question: &Aggregate,
+        control: &Control,
+    ) -> Result<PartialGroups, QueryError> {
+        let started = control.elapsed_us();
+        control.check()?;
+        let mut scan = Scan::new(snapshot, &question.predicate, control);
+        let mut worker = Worker::new(&scan, question)?;
+        let planned = control.elapsed_us();
+        scan.stats.plan_us = (planned - started).max(0) as u64;
+        match question.predicate.ids() {
+            Some(ids) => {
+                for (part, run) in find_ids(&mut scan, &ids)? {
+                    worker.run(&mut scan, part, &run)?;
+                }
+            }
+            None => {
+                let mut tasks = Vec::new();
+                let mut dead = Vec::new();
+                for part in scan.parts() {
+                    dead.push(worker.plan(&mut scan, part, &mut tasks)?);
+                }
+                let parts = work(
+                    &mut scan,
+                    &tasks,
+                    slices,
+                    |scan| Worker::new(scan, question),
+                    |worker, scan, task| match worker {
+                        Ok(worker) => worker.task(scan, task, &dead[task.part as usize]),
+                        Err(invalid) => Err(invalid.clone().into()),
+                    },
+                )?;
+                for part in parts {
+                    worker.groups.merge(part?.groups)?;
+                }
+            }
+        }
+        scan.stats.scan_us = (control.elapsed_us() - planned).max(0) as u64;
+        Ok(PartialGroups { groups: worker.groups, stats: scan.stats })
+    }
+}

@@ -1,0 +1,251 @@
+//! Counts the nodes and runs of one question.
+
+use super::{Aggregate, ByValue};
+use crate::candidates::{Candidates, Run, Step, search_step};
+use crate::cut::Cutter;
+use crate::error::QueryError;
+use crate::groups::{Groups, Members};
+use crate::matched::Matched;
+use crate::ordered::{DEAD_MAX, DeadInTime, Ordered};
+use crate::parallel::{Task, add_tasks};
+use crate::scan::Scan;
+use crate::timeline::Timeline;
+use crate::windows::Finder;
+use arrow_buffer::BooleanBuffer;
+use meridian_index::{LEAF_ROWS, NodeRef, Number};
+use meridian_model::filter::{Cut, Region};
+use meridian_model::{Batch, FieldColumn, GeometryType, Interval, Invalid, Projection, Schema, TimeRole};
+use meridian_store::Snapshot;
+
+/// Processes the nodes and runs of one question.
+pub(super) struct Worker {
+    pub(super) groups: Groups,
+    finder: Option<Finder>,
+    pub(super) by: Option<usize>,
+    /// The `by` field's place among the numeric fields, if it is one.
+    by_ordinal: Option<usize>,
+    /// The columns of the predicate, the start, the `by` field and the numeric fields.
+    columns: Projection,
+    /// Whether the order of time holds all of these.
+    time_order: bool,
+    /// The interval, where the question asks for nothing else and every event of it is in one group for each window.
+    within: Option<Interval>,
+    /// The same for a question of a box too, over points.
+    cut: Option<Cut>,
+}
+
+impl Worker {
+    pub(super) fn new(scan: &Scan, question: &Aggregate) -> Result<Worker, Invalid> {
+        let schema = scan.schema();
+        // This checks the question: its fields are valid from here on.
+        let groups = Groups::of(question, schema, &scan.control)?;
+        let numeric = schema.numeric_fields();
+        let mut columns = Projection::none(&scan.layout);
+        question.fields().iter().chain(&question.by).for_each(|&f| columns.add(scan.layout.field(f)));
+        if question.windows.is_some() {
+            match schema.time {
+                TimeRole::Instant(f) | TimeRole::Interval { start: f, .. } => columns.add(scan.layout.field(f)),
+                TimeRole::None => {}
+            }
+        }
+        let columns = scan.columns_with(&columns);
+        let mut ordered = Projection::none(&scan.layout);
+        ordered.add_time(&scan.layout, schema);
+        numeric.iter().for_each(|&f| ordered.add(scan.layout.field(f)));
+        // Made ids are no column, and the order of time keeps none of what they are made of.
+        let by_id = question.predicate.reads_id();
+        let time_order = schema.has_time() && !by_id && columns.columns().all(|c| ordered.has(c));
+        let cut = question.predicate.as_cut().filter(|_| question.by.is_none());
+        let within = cut.as_ref().map_or(Interval::ALWAYS, |cut| cut.interval);
+        let finder = question.windows.as_ref().map(|windows| windows.finder(extent(&scan.snapshot, within)));
+        Ok(Worker {
+            groups,
+            finder,
+            by: question.by,
+            by_ordinal: question.by.and_then(|by| numeric.iter().position(|&n| n == by)),
+            columns,
+            time_order,
+            within: cut.as_ref().filter(|cut| cut.boxes.is_none()).map(|cut| cut.interval),
+            cut: cut.filter(|_| in_plain_columns(schema)),
+        })
+    }
+
+    /// Adds the tasks of a part: over its order of time where that answers the question. Then the rows that have
+    /// died come back, which that order cannot leave out by itself.
+    pub(super) fn plan(&self, scan: &mut Scan, part: u32, tasks: &mut Vec<Task>) -> Result<DeadInTime, QueryError> {
+        let view = scan.part(part).clone();
+        let rows = 0..view.rows();
+        // With rows newer than the snapshot the order of time cannot be used: it has no numbers to exclude them by.
+        if let Some(order) = Ordered::of(&view).filter(|_| self.time_order && view.none_newer(rows.clone())) {
+            // One more than allowed is enough to know that there are too many.
+            let dead: Vec<u32> = view.dead_rows(rows).take(DEAD_MAX + 1).collect();
+            if dead.len() <= DEAD_MAX {
+                add_tasks(tasks, part, &order.trees()?, true);
+                return DeadInTime::of(scan, part, dead);
+            }
+        }
+        add_tasks(tasks, part, view.trees(), false);
+        Ok(DeadInTime::default())
+    }
+
+    pub(super) fn task(&mut self, scan: &mut Scan, task: &Task, dead: &DeadInTime) -> Result<(), QueryError> {
+        let view = scan.part(task.part).clone();
+        let Some(order) = Ordered::of(&view).filter(|_| task.by_time) else {
+            if let Some(cut) = &self.cut {
+                let (tree, node) = task.node();
+                let (finder, groups) = (&mut self.finder, &mut self.groups);
+                return Cutter::new(task.part, &view, cut, &self.columns, finder, groups).count(scan, tree, node);
+            }
+            let mut candidates = task.candidates(scan);
+            let visible = |node: &NodeRef<'_>| view.all_visible(node.rows());
+            while let Some(run) = self.next(scan, &visible, &mut candidates)? {
+                self.run(scan, task.part, &run)?;
+            }
+            return Ok(());
+        };
+        let mut candidates = task.candidates(scan);
+        if let Some(within) = self.within {
+            let (tree, node) = task.node();
+            let places = tree.rows(node);
+            let mut timeline = Timeline::new(order, tree, dead, &self.columns);
+            return timeline.count(scan, places, within, &mut self.finder, &mut self.groups);
+        }
+        let visible = |node: &NodeRef<'_>| !dead.some_in(&node.bounds());
+        while let Some(run) = self.next(scan, &visible, &mut candidates)? {
+            scan.control.check()?;
+            scan.stats.blocks_read += 1;
+            scan.stats.edge_blocks += run.rows.len().div_ceil(LEAF_ROWS) as u64;
+            let batch = order.read(run.rows.clone(), &self.columns)?;
+            let mut mask = (!run.whole).then(|| {
+                scan.stats.events_tested += run.rows.len() as u64;
+                scan.predicate.evaluate(&batch)
+            });
+            if !dead.rows.is_empty() {
+                let rows = order.rows(run.rows.clone())?;
+                let alive = BooleanBuffer::collect_bool(rows.len(), |i| !dead.holds(rows[i]));
+                mask = Some(mask.map_or_else(|| alive.clone(), |m| &m & &alive));
+            }
+            let rows = match mask {
+                None => Matched::Range(run.rows.clone()),
+                Some(mask) => Matched::Rows(mask.set_indices().map(|i| run.rows.start + i as u32).collect()),
+            };
+            scan.stats.events_matched += rows.len() as u64;
+            self.rows(&rows, &batch, run.rows.start)?;
+        }
+        Ok(())
+    }
+
+    /// The next run of rows that must be tested; nodes that need no test are counted on the way.
+    fn next(
+        &mut self,
+        scan: &mut Scan,
+        all_visible: &dyn Fn(&NodeRef<'_>) -> bool,
+        candidates: &mut Candidates,
+    ) -> Result<Option<Run>, QueryError> {
+        let mut failed = None;
+        let mut matched = 0;
+        let Scan { stats, predicate, .. } = scan;
+        let run = candidates.next(stats, &mut |node, whole| {
+            let step = search_step(predicate, node, whole);
+            // The walk cannot be stopped from inside. After an error its steps change nothing, and it ends with this
+            // call.
+            if step != (Step::Rows { whole: true }) || failed.is_some() {
+                return step;
+            }
+            match self.members(node) {
+                Some(members) if all_visible(node) && self.groups.knows_sums(|ordinal| node.summary(ordinal)) => {
+                    matched += node.rows().len() as u64;
+                    if let Err(error) = self.groups.add_node(&members, node) {
+                        failed = Some(error);
+                    }
+                    Step::Taken
+                }
+                // A child may lie in one group, be visible as a whole, or have a sum that is a float.
+                _ => Step::Descend { whole: true },
+            }
+        });
+        stats.events_matched += matched;
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(run),
+        }
+    }
+
+    /// The group that all events below a node belong to, if the node determines it.
+    fn members(&mut self, node: &NodeRef<'_>) -> Option<Members> {
+        let window = match &mut self.finder {
+            None => None,
+            Some(finder) => {
+                let bounds = node.bounds();
+                if bounds.start == i64::MIN {
+                    // Some start is open, or all are.
+                    return None;
+                }
+                let window = finder.find(bounds.start);
+                // Windows are half open: an event at the end of one belongs to the next.
+                if bounds.end >= window.end {
+                    return None;
+                }
+                Some(window)
+            }
+        };
+        let by = match (self.by, self.by_ordinal) {
+            (None, _) => None,
+            // Nodes summarise numbers only: whether all rows share a text, only the rows show.
+            (Some(_), None) => return None,
+            (Some(_), Some(ordinal)) => {
+                let summary = node.summary(ordinal);
+                let rows = node.rows().len() as u64;
+                match (summary.min, summary.max) {
+                    // Min and max agree and no row is null, so every row has this value.
+                    (Some(Number::Int(min)), Some(Number::Int(max))) if min == max && summary.count == rows => {
+                        Some(ByValue::Int(min))
+                    }
+                    (None, None) => Some(ByValue::Null),
+                    _ => return None,
+                }
+            }
+        };
+        Some(Members { window, by })
+    }
+
+    pub(super) fn run(&mut self, scan: &mut Scan, part: u32, run: &Run) -> Result<(), QueryError> {
+        scan.stats.edge_blocks += run.rows.len().div_ceil(LEAF_ROWS) as u64;
+        let Some((rows, batch)) = scan.matching(part, run, &self.columns)? else { return Ok(()) };
+        self.rows(&rows, &batch, run.rows.start)
+    }
+
+    /// Counts rows of a batch, whose first row is `first`.
+    pub(super) fn rows(&mut self, rows: &Matched, batch: &Batch, first: u32) -> Result<(), QueryError> {
+        let starts = match batch.schema().time {
+            TimeRole::Instant(f) | TimeRole::Interval { start: f, .. } => match batch.field(f) {
+                Some(FieldColumn::Time(times)) => Some(times),
+                _ => None,
+            },
+            TimeRole::None => None,
+        };
+        let windows = self.finder.as_mut().zip(starts);
+        let by = self.by.and_then(|by| batch.field(by));
+        let rows: Vec<u32> = rows.iter().map(|row| row - first).collect();
+        self.groups.add_rows(&rows, batch, windows, by)
+    }
+}
+
+/// Whether place and time of an event are plain columns without nulls: what a [`Cut`] is held against.
+fn in_plain_columns(schema: &Schema) -> bool {
+    schema.geometry == Some(GeometryType::Point) && matches!(schema.time, TimeRole::Instant(_))
+}
+
+/// From the first to the last instant of a snapshot that lie within an interval, open ends left out.
+fn extent(snapshot: &Snapshot, within: Interval) -> Interval {
+    let mut extent = Interval { start: i64::MAX, end: i64::MIN };
+    for tree in snapshot.parts.iter().flat_map(|part| part.trees()) {
+        let bounds = tree.tree_bounds();
+        for end in [bounds.start, bounds.end] {
+            if end != i64::MIN && end != i64::MAX {
+                extent = Interval { start: extent.start.min(end), end: extent.end.max(end) };
+            }
+        }
+    }
+    Interval { start: extent.start.max(within.start), end: extent.end.min(within.end) }
+}

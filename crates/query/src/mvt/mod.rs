@@ -1,0 +1,196 @@
+//! Writes Mapbox Vector Tiles, version 2.1: a small hand-written encoder of their protobuf.
+//!
+//! The format has four message types with a dozen fields ("vector_tile.proto" of the specification). Writing them by hand
+//! is less code than a generated codec, and geometry goes straight into the tile.
+//! Coordinates are whole tile units, x to the east and y to the south, from the tile's north-west corner.
+
+mod commands;
+mod protobuf;
+
+use commands::{path_commands, point_commands};
+use protobuf::{put_bytes, put_packed, put_value, put_varint};
+use std::collections::HashMap;
+
+/// Units along a side of a tile.
+pub const EXTENT: u32 = 4096;
+
+/// A property value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// Text.
+    Text(&'a str),
+    /// A 64-bit float.
+    Float(f64),
+    /// A signed integer.
+    Int(i64),
+    /// True or false.
+    Bool(bool),
+}
+
+/// Geometry of a feature in tile units.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Shape {
+    /// One point or several.
+    Points(Vec<(i32, i32)>),
+    /// Lines of at least two different vertices each.
+    Lines(Vec<Vec<(i32, i32)>>),
+    /// Polygons as rings without the closing vertex, each outer ring followed by its holes. Outer rings
+    /// run clockwise as drawn (y to the south), holes the other way.
+    Polygons(Vec<Vec<(i32, i32)>>),
+}
+
+/// A feature of a layer in its encoded parts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Feature {
+    /// 1 of points, 2 of lines, 3 of polygons.
+    pub kind: u8,
+    /// Numbers of names and values in turn.
+    pub tags: Vec<u32>,
+    /// Encoded geometry.
+    pub commands: Vec<u32>,
+}
+
+/// Builds one layer of a tile.
+#[derive(Debug)]
+pub struct Layer {
+    features: Vec<u8>,
+    keys: HashMap<String, u32>,
+    key_bytes: Vec<u8>,
+    values: HashMap<Vec<u8>, u32>,
+    value_bytes: Vec<u8>,
+    name: String,
+    /// Tags of the current feature.
+    tags: Vec<u32>,
+    scratch: Vec<u8>,
+    /// The features so far, where they will be merged with those of other partitions.
+    record: Option<Vec<Feature>>,
+}
+
+impl Layer {
+    /// An empty layer.
+    pub fn new(name: &str) -> Layer {
+        Layer {
+            features: Vec::new(),
+            keys: HashMap::new(),
+            key_bytes: Vec::new(),
+            values: HashMap::new(),
+            value_bytes: Vec::new(),
+            name: name.to_owned(),
+            tags: Vec::new(),
+            scratch: Vec::new(),
+            record: None,
+        }
+    }
+
+    /// An empty layer that records its features for a merge.
+    pub fn recording(name: &str) -> Layer {
+        Layer { record: Some(Vec::new()), ..Layer::new(name) }
+    }
+
+    /// The recorded features.
+    pub fn record(&self) -> &[Feature] {
+        self.record.as_deref().unwrap_or_default()
+    }
+
+    /// Names of properties by number.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<(u32, &str)> = self.keys.iter().map(|(name, number)| (*number, name.as_str())).collect();
+        names.sort_unstable();
+        names.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// Encoded values by number.
+    pub fn values(&self) -> Vec<&[u8]> {
+        let mut values: Vec<(u32, &[u8])> = self.values.iter().map(|(value, n)| (*n, value.as_slice())).collect();
+        values.sort_unstable();
+        values.into_iter().map(|(_, value)| value).collect()
+    }
+
+    /// Estimated size of the layer in bytes.
+    pub fn bytes(&self) -> usize {
+        self.features.len() + self.key_bytes.len() + self.value_bytes.len() + self.name.len() + 16
+    }
+
+    /// Adds a property to the current feature.
+    pub fn property(&mut self, key: &str, value: Value<'_>) {
+        // One buffer for all properties of a tile: most values are known already, and are encoded only to be looked
+        // up.
+        let mut encoded = std::mem::take(&mut self.scratch);
+        encoded.clear();
+        put_value(&mut encoded, value);
+        self.tag(key, &encoded);
+        self.scratch = encoded;
+    }
+
+    /// Adds an encoded property to the current feature.
+    pub fn tag(&mut self, key: &str, value: &[u8]) {
+        let key = match self.keys.get(key) {
+            Some(&i) => i,
+            None => {
+                let i = self.keys.len() as u32;
+                self.keys.insert(key.to_owned(), i);
+                put_bytes(&mut self.key_bytes, 3, key.as_bytes());
+                i
+            }
+        };
+        let value = match self.values.get(value) {
+            Some(&i) => i,
+            None => {
+                let i = self.values.len() as u32;
+                put_bytes(&mut self.value_bytes, 4, value);
+                self.values.insert(value.to_vec(), i);
+                i
+            }
+        };
+        self.tags.extend([key, value]);
+    }
+
+    /// Ends the current feature with its geometry; a geometry without vertices drops the feature.
+    pub fn feature(&mut self, shape: &Shape) {
+        let (kind, commands) = match shape {
+            Shape::Points(points) => (1, point_commands(points)),
+            Shape::Lines(lines) => (2, path_commands(lines, 2, false)),
+            Shape::Polygons(rings) => (3, path_commands(rings, 3, true)),
+        };
+        self.encoded(kind, &commands);
+    }
+
+    /// The same with an encoded geometry.
+    pub fn encoded(&mut self, kind: u8, commands: &[u32]) {
+        // A geometry that simplified to nothing gives no feature; its tags are dropped below like those of any other.
+        if !commands.is_empty() {
+            let mut feature = Vec::with_capacity(commands.len() * 2 + self.tags.len() * 2 + 8);
+            put_packed(&mut feature, 2, &self.tags);
+            put_varint(&mut feature, 3 << 3);
+            put_varint(&mut feature, kind.into());
+            put_packed(&mut feature, 4, commands);
+            put_bytes(&mut self.features, 2, &feature);
+        }
+        if let Some(record) = &mut self.record {
+            record.push(Feature { kind, tags: self.tags.clone(), commands: commands.to_vec() });
+        }
+        self.tags.clear();
+    }
+
+    /// The bytes of a tile with this layer; empty where the layer has no feature.
+    pub fn into_tile(self) -> Vec<u8> {
+        if self.features.is_empty() {
+            return Vec::new();
+        }
+        let mut layer = Vec::with_capacity(self.bytes() + 16);
+        put_varint(&mut layer, 15 << 3);
+        put_varint(&mut layer, 2);
+        put_bytes(&mut layer, 1, self.name.as_bytes());
+        layer.extend_from_slice(&self.features);
+        layer.extend_from_slice(&self.key_bytes);
+        layer.extend_from_slice(&self.value_bytes);
+        put_varint(&mut layer, 5 << 3);
+        put_varint(&mut layer, u64::from(EXTENT));
+        let mut tile = Vec::with_capacity(layer.len() + 8);
+        put_bytes(&mut tile, 3, &layer);
+        tile
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,280 @@
+//! Reading and testing the rows that trees lead to.
+//!
+//! Every question has the same three steps: nodes are ruled out, taken whole or descended into
+//! ([`crate::candidates::Candidates`]); the rows of what is left are tested a run at a time ([`Scan::test`]); the rows
+//! found are read and put in order ([`Scan::read_picks`]). A run never leaves one chunk of the store, so
+//! reading it shares the cached block, and deadline and cancellation are checked before each.
+
+mod keys;
+mod picks;
+
+use crate::candidates::{Run, chunk_end};
+use crate::control::{Control, Stats};
+use crate::error::QueryError;
+use crate::matched::Matched;
+use crate::reach::Reach;
+use arrow_buffer::BooleanBuffer;
+use meridian_index::Grid;
+use meridian_model::filter::Predicate;
+use meridian_model::layout::GeometryColumns;
+use meridian_model::{Batch, IdRole, Layout, Projection, Schema};
+use meridian_store::{CHUNK_ROWS, PartView, Snapshot};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// A running question: its snapshot, its predicate, and its cost so far.
+pub(crate) struct Scan {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) predicate: Predicate,
+    pub(crate) reach: Reach,
+    pub(crate) control: Control,
+    pub(crate) stats: Stats,
+    pub(crate) grid: Grid,
+    /// Columns that the predicate reads.
+    test_columns: Arc<Projection>,
+    /// Whether the predicate tests ids that are made of sequence numbers.
+    tests_made_ids: bool,
+    /// Columns that keys are made of.
+    key_columns: Arc<Projection>,
+    /// The predicate on pieces of long lines; `None` where it does not concern places.
+    of_pieces: Option<Predicate>,
+    /// For each part, the rows that may match by its pieces, computed on first use.
+    sieves: Arc<[OnceLock<Option<Arc<BooleanBuffer>>>]>,
+    /// The chunks read last, the newest at the end: a question reads a chunk leaf by leaf.
+    open: Vec<Open>,
+}
+
+/// A chunk with the columns read so far.
+struct Open {
+    part: u32,
+    chunk: u32,
+    batch: Batch,
+}
+
+/// Max chunks held at a time: few parts overlap in time.
+const OPEN_MAX: usize = 4;
+
+impl Scan {
+    pub(crate) fn new(snapshot: &Snapshot, predicate: &Predicate, control: &Control) -> Scan {
+        let schema = snapshot.schema.clone();
+        let layout = snapshot.layout.clone();
+        let mut test_columns = Projection::none(&layout);
+        predicate.add_columns(&layout, &schema, &mut test_columns);
+        let mut key_columns = Projection::none(&layout);
+        key_columns.add_boxes(&layout);
+        key_columns.add_time(&layout, &schema);
+        let stats = Stats { parts: snapshot.parts.len() as u64, ..Stats::default() };
+        Scan {
+            snapshot: snapshot.clone(),
+            grid: Grid::of(&schema),
+            layout,
+            predicate: predicate.clone(),
+            reach: Reach::of(predicate),
+            control: control.clone(),
+            stats,
+            test_columns: Arc::new(test_columns),
+            tests_made_ids: snapshot.schema.id == IdRole::Made && predicate.reads_id(),
+            key_columns: Arc::new(key_columns),
+            of_pieces: predicate.of_pieces(),
+            sieves: snapshot.parts.iter().map(|_| OnceLock::new()).collect(),
+            open: Vec::new(),
+        }
+    }
+
+    /// The rows of a part that may match by the pieces of its long lines, where the predicate concerns places.
+    pub(crate) fn sieve(&mut self, part: u32) -> Option<Arc<BooleanBuffer>> {
+        let predicate = self.of_pieces.as_ref()?;
+        let view = &self.snapshot.parts[part as usize];
+        let pieces = view.pieces()?;
+        let sift = || {
+            // Sifted once for a whole part: its pieces have a tree of their own, in another order than the rows.
+            let (rows, visited) = pieces.sift(&mut |region| predicate.relation(region));
+            self.stats.nodes_visited += visited;
+            Some(Arc::new(rows))
+        };
+        self.sieves[part as usize].get_or_init(sift).clone()
+    }
+
+    /// Max rows of a part that are tested at a time. Where shapes are stored in pages that is one page: it is read without
+    /// a copy, while joining several pages copies them.
+    pub(crate) fn stretch(&self, part: u32) -> u32 {
+        match self.layout.geometry {
+            Some(GeometryColumns::Shapes { wkb }) if self.test_columns.has(wkb) => self.part(part).page_rows(wkb),
+            _ => CHUNK_ROWS,
+        }
+    }
+
+    /// A scan of the same question for another thread, with its own cost.
+    pub(crate) fn fork(&self) -> Scan {
+        Scan {
+            snapshot: self.snapshot.clone(),
+            layout: self.layout.clone(),
+            predicate: self.predicate.clone(),
+            reach: self.reach,
+            control: self.control.clone(),
+            stats: Stats::default(),
+            grid: self.grid,
+            test_columns: self.test_columns.clone(),
+            tests_made_ids: self.tests_made_ids,
+            key_columns: self.key_columns.clone(),
+            of_pieces: self.of_pieces.clone(),
+            // Shared, so that of several threads one sifts and the others wait for its result.
+            sieves: self.sieves.clone(),
+            // Not shared: each thread walks other chunks.
+            open: Vec::new(),
+        }
+    }
+
+    /// Drops what can be read again, and the mark that maintenance yields to.
+    pub(crate) fn rest(&mut self) {
+        self.open.clear();
+        self.snapshot.rest();
+    }
+
+    pub(crate) fn schema(&self) -> &Arc<Schema> {
+        &self.snapshot.schema
+    }
+
+    pub(crate) fn part(&self, part: u32) -> &PartView {
+        &self.snapshot.parts[part as usize]
+    }
+
+    pub(crate) fn parts(&self) -> Range<u32> {
+        0..self.snapshot.parts.len() as u32
+    }
+
+    /// Reads rows of one chunk. The deadline is checked here.
+    pub(crate) fn read(&mut self, part: u32, rows: Range<u32>, columns: &Projection) -> Result<Batch, QueryError> {
+        self.control.check()?;
+        self.stats.blocks_read += 1;
+        let chunk = rows.start / CHUNK_ROWS;
+        // Across chunks there is no single block to share, so nothing is kept open.
+        if rows.is_empty() || rows.end > chunk_end(rows.start).min(self.part(part).rows()) {
+            return Ok(self.part(part).read(rows, columns)?);
+        }
+        let from = rows.start - chunk * CHUNK_ROWS;
+        let Some(paged) = self.part(part).paged(chunk, columns) else {
+            return Ok(self.chunk(part, chunk, columns)?.slice_of(from as usize, rows.len(), columns));
+        };
+        let whole = columns.without(&paged);
+        // All columns are paged: reading the chunk would decode pages that nobody needs.
+        if whole.is_none() {
+            return Ok(self.part(part).read(rows, &paged)?);
+        }
+        let batch = self.chunk(part, chunk, &whole)?.slice_of(from as usize, rows.len(), &whole);
+        Ok(batch.joined(self.part(part).read(rows, &paged)?))
+    }
+
+    /// A whole chunk, with these columns at least.
+    fn chunk(&mut self, part: u32, chunk: u32, columns: &Projection) -> Result<&Batch, QueryError> {
+        let first = chunk * CHUNK_ROWS;
+        let view = &self.snapshot.parts[part as usize];
+        let rows = first..chunk_end(first).min(view.rows());
+        let mut open = match self.open.iter().position(|o| o.part == part && o.chunk == chunk) {
+            Some(at) => self.open.remove(at),
+            None => {
+                // The oldest go. Bounded, because a chunk of shapes may take many megabytes.
+                self.open.drain(..(self.open.len() + 1).saturating_sub(OPEN_MAX));
+                Open { part, chunk, batch: view.read(rows.clone(), columns)? }
+            }
+        };
+        // Only the missing columns are read: the predicate's are often there already when the result's are wanted.
+        if columns.columns().any(|column| open.batch.column(column).is_none()) {
+            let mut missing = Projection::none(&self.layout);
+            columns.columns().filter(|c| open.batch.column(*c).is_none()).for_each(|column| missing.add(column));
+            open.batch = open.batch.joined(view.read(rows, &missing)?);
+        }
+        self.open.push(open);
+        Ok(&self.open[self.open.len() - 1].batch)
+    }
+
+    /// The rows of a run that match and are visible.
+    pub(crate) fn test(&mut self, part: u32, run: &Run) -> Result<Matched, QueryError> {
+        let columns = self.test_columns.clone();
+        self.test_with(part, run, &columns).map(|(found, _)| found)
+    }
+
+    /// The same, and the batch of the run with the predicate's columns and `columns`, if it was read.
+    pub(crate) fn test_with(
+        &mut self,
+        part: u32,
+        run: &Run,
+        columns: &Projection,
+    ) -> Result<(Matched, Option<Batch>), QueryError> {
+        self.control.check()?;
+        let (mut mask, mut batch) = (None, None);
+        let view = self.part(part);
+        // In a collection of mode latest most rows are hidden and need not be read.
+        if view.none_newer(run.rows.clone()) && view.dead_rows(run.rows.clone()).count() == run.rows.len() {
+            return Ok((Matched::Rows(Vec::new()), None));
+        }
+        if !run.whole {
+            let open = self.sieve(part).map(|sieve| sieve.slice(run.rows.start as usize, run.rows.len()));
+            let tested = open.as_ref().map_or(run.rows.len(), BooleanBuffer::count_set_bits);
+            // The pieces rule out all rows, and none of them has been read.
+            if tested == 0 {
+                return Ok((Matched::Rows(Vec::new()), None));
+            }
+            let mut read = self.read(part, run.rows.clone(), columns)?;
+            if self.tests_made_ids {
+                read = read.with_seqs(self.part(part).seqs(run.rows.clone())?);
+            }
+            self.stats.events_tested += tested as u64;
+            mask = Some(match open {
+                Some(open) => self.predicate.evaluate_open(&read, &open),
+                None => self.predicate.evaluate(&read),
+            });
+            batch = Some(read);
+        }
+        let view = self.part(part);
+        // Visibility last: it may need sequence numbers from disk, and most runs without a match never get here.
+        if !view.all_visible(run.rows.clone()) && mask.as_ref().is_none_or(|m| m.has_true()) {
+            let visible = view.visible(run.rows.clone())?;
+            mask = Some(mask.map_or_else(|| visible.clone(), |m| &m & &visible));
+        }
+        let found = match mask {
+            None => Matched::Range(run.rows.clone()),
+            Some(mask) => {
+                let count = mask.count_set_bits();
+                // A range instead of a list: later steps then slice columns and copy nothing.
+                if count == run.rows.len() {
+                    Matched::Range(run.rows.clone())
+                } else {
+                    let mut rows = Vec::with_capacity(count);
+                    rows.extend(mask.set_indices().map(|i| run.rows.start + i as u32));
+                    Matched::Rows(rows)
+                }
+            }
+        };
+        self.stats.events_matched += found.len() as u64;
+        Ok((found, batch))
+    }
+
+    /// The rows of a run that match and are visible, with the batch of the run; `None` if there are none.
+    ///
+    /// `columns` are those of [`Scan::columns_with`].
+    pub(crate) fn matching(
+        &mut self,
+        part: u32,
+        run: &Run,
+        columns: &Projection,
+    ) -> Result<Option<(Matched, Batch)>, QueryError> {
+        let (rows, batch) = self.test_with(part, run, columns)?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let batch = match batch {
+            Some(batch) => batch,
+            None => self.read(part, run.rows.clone(), columns)?,
+        };
+        Ok(Some((rows, batch)))
+    }
+
+    /// The columns of the predicate and of `more`.
+    pub(crate) fn columns_with(&self, more: &Projection) -> Projection {
+        let mut columns = Projection::clone(&self.test_columns);
+        columns.union(more);
+        columns
+    }
+}
