@@ -113,6 +113,8 @@ proptest! {
             asked.extend(rows.next_page().map(|next| Question::Items(Items { after: Some(next.clone()), ..first.clone() })));
             asked.push(Question::Items(first));
         }
+        let located = meridian_model::filter::Predicate::located();
+        asked.push(Question::Count(Count { predicate: located, tested_max: 10_000 }));
         for question in asked {
             let read = back(&question, &world);
             prop_assert_eq!(answer(&read, &world), answer(&question, &world), "{:?}", question);
@@ -162,6 +164,7 @@ fn another_version_and_unknown_members_are_refused() {
         ("after", json!("AAAA")),
         ("filter", json!({"cql2": {"op": "=", "args": [{"property": "nothing"}, 1]}})),
         ("filter", json!({"near": [1, 2]})),
+        ("filter", json!({"located": false})),
         ("filter", json!({"bbox": [0, 0, 1, 1], "located": true})),
         ("order", json!("backwards")),
     ] {

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod numbers;
+mod refused;
 mod rows;
 mod tiles;
 
