@@ -1,0 +1,68 @@
+//! Points of which an even choice is kept.
+
+use crate::stats::slope::{Line, Sums};
+
+/// Points of a scatter that are kept, bars of a time line: more cannot be told apart by eye.
+pub(super) const POINTS_MAX: usize = 3_000;
+
+/// Points, and the least-squares line through all of them, kept or not.
+#[derive(Debug, Default)]
+pub(crate) struct Scatter {
+    pub(crate) points: Thinned<(f64, f64)>,
+    sums: Sums,
+}
+
+/// At most some number of items, evenly chosen from all that came.
+#[derive(Debug)]
+pub(crate) struct Thinned<T> {
+    pub(crate) kept: Vec<T>,
+    most: usize,
+    step: u64,
+    seen: u64,
+}
+
+impl<T> Thinned<T> {
+    pub(super) fn new(most: usize) -> Thinned<T> {
+        Thinned { kept: Vec::new(), most, step: 1, seen: 0 }
+    }
+
+    pub(super) fn add(&mut self, item: T) {
+        if self.seen.is_multiple_of(self.step) {
+            if self.kept.len() == self.most {
+                let mut at = 0;
+                self.kept.retain(|_| {
+                    at += 1;
+                    at % 2 == 1
+                });
+                self.step *= 2;
+            }
+            if self.seen.is_multiple_of(self.step) {
+                self.kept.push(item);
+            }
+        }
+        self.seen += 1;
+    }
+
+    /// Of how many items one was kept.
+    pub(crate) fn step(&self) -> u64 {
+        self.step
+    }
+}
+
+impl<T> Default for Thinned<T> {
+    fn default() -> Self {
+        Thinned::new(POINTS_MAX)
+    }
+}
+
+impl Scatter {
+    pub(super) fn add(&mut self, x: f64, y: f64) {
+        self.points.add((x, y));
+        self.sums.add(x, y);
+    }
+
+    /// The least-squares line; `None` where all points share an x.
+    pub(crate) fn line(&self) -> Option<Line> {
+        self.sums.line()
+    }
+}
