@@ -34,6 +34,14 @@ struct Results {
     unmatched: usize,
 }
 
+impl Search {
+    /// Registers a provider that is asked.
+    pub(crate) fn begin(self: &Arc<Search>, provider: Arc<dyn Provider>) -> Arc<Leg> {
+        self.register(provider.name());
+        Arc::new(Leg::new(self.clone(), provider))
+    }
+}
+
 impl Leg {
     pub(crate) fn new(search: Arc<Search>, provider: Arc<dyn Provider>) -> Leg {
         Leg {

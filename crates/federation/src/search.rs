@@ -1,6 +1,6 @@
 //! One search: its ledger of providers and their outcomes, and its end, which always comes.
 //!
-//! All work for a provider holds an [`Arc`] of its [`Leg`]. When the last reference is dropped (done, panicked or
+//! All work for a provider holds an [`Arc`] of its [`Leg`](crate::leg::Leg). When the last reference is dropped (done, panicked or
 //! discarded as late), the leg reports the provider's state. No code path has to remember to report.
 //!
 //! A search ends when all its legs have ended, at its deadline, or when it is abandoned. Legs still open are then
@@ -13,8 +13,6 @@ pub(crate) use ledger::last_bytes;
 
 use crate::area::Area;
 use crate::delivery::Outbox;
-use crate::leg::Leg;
-use crate::provider::Provider;
 use crate::question::Question;
 use crate::seen::Seen;
 use crate::settings::Settings;
@@ -115,9 +113,8 @@ impl Search {
     }
 
     /// Registers a provider that is asked.
-    pub(crate) fn begin(self: &Arc<Search>, provider: Arc<dyn Provider>) -> Arc<Leg> {
-        self.ledger.lock().entries.insert(provider.name().to_owned(), Entry::default());
-        Arc::new(Leg::new(self.clone(), provider))
+    pub(crate) fn register(&self, provider: &str) {
+        self.ledger.lock().entries.insert(provider.to_owned(), Entry::default());
     }
 
     /// Reports that a provider is not asked.

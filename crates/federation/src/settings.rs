@@ -1,7 +1,6 @@
 //! Operator settings of searches, including every limit on their memory and time.
 
-use crate::provider::{Declared, LocalProvider};
-use crate::search::last_bytes;
+use crate::provider::Declared;
 use meridian_labels::Classifier;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,15 +53,6 @@ pub struct Settings {
     pub gazetteer_population: u64,
     /// The model that labels images of results. Without one no image is fetched.
     pub images: Option<Arc<Classifier>>,
-}
-
-impl Settings {
-    /// Max bytes of the last packet of a search, which names all providers. `packet_bytes` must be at least this.
-    pub fn last_packet_bytes(&self) -> usize {
-        let names: Vec<&str> =
-            self.providers.iter().map(|declared| declared.name.as_str()).chain([LocalProvider::NAME]).collect();
-        last_bytes(&names)
-    }
 }
 
 impl Default for Settings {

@@ -1,5 +1,6 @@
 //! All searches of a server: admission, joining, and lookup until they expire.
 
+mod registry;
 mod retry_schedule;
 mod supervisor;
 
@@ -12,7 +13,7 @@ use crate::provider::{Http, LocalProvider, Provider, RemoteProvider, locate};
 use crate::question::{Location, Question};
 use crate::refusal::Refusal;
 use crate::result_store::ResultStore;
-use crate::search::Search;
+use crate::search::{Search, last_bytes};
 use crate::settings::Settings;
 use crate::status::ProviderStatus;
 use crate::supervise::supervise;
@@ -23,9 +24,9 @@ use meridian_model::Invalid;
 use meridian_model::policy::queue::Class;
 use meridian_query::{CancelFlag, Control, QueryError};
 use parking_lot::Mutex;
-use retry_schedule::RetrySchedule;
+use registry::{Admitted, Registry, Running};
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use supervisor::SearchSupervisor;
@@ -49,58 +50,24 @@ pub struct Searches {
     registry: Mutex<Registry>,
 }
 
+impl Settings {
+    /// Max bytes of the last packet of a search, which names all providers. `packet_bytes` must be at least this.
+    pub fn last_packet_bytes(&self) -> usize {
+        let names: Vec<&str> =
+            self.providers.iter().map(|declared| declared.name.as_str()).chain([LocalProvider::NAME]).collect();
+        last_bytes(&names)
+    }
+}
+
 /// Client and question: the identity of a search for joining and retries.
 pub(crate) type Key = (String, String);
 
 /// A client that retries early is admitted only while at most one in so many slots is taken. The others are for new
 /// clients and those that retry on time.
 const PLACES_FOR_THE_EARLY: usize = 4;
+
 /// It also requires that work waits at most one in so many of `delay_max`, so that it slows no other search.
 const WAIT_FOR_THE_EARLY: u32 = 16;
-
-/// The searches known.
-#[derive(Default)]
-struct Registry {
-    all: HashMap<String, Arc<Search>>,
-    /// Running searches: arrival and number, to deadline.
-    running: BTreeMap<RunningKey, Instant>,
-    /// Slots assigned since the start, which makes keys unique.
-    places: u64,
-    /// Ended searches that can still be read, oldest first.
-    ended: VecDeque<String>,
-    /// Joinable searches: client and question, to id.
-    joinable: HashMap<Key, String>,
-    /// Exponential mean of the duration of searches.
-    takes: Option<Duration>,
-    /// When refused clients may retry.
-    retries: RetrySchedule,
-    stopped: bool,
-}
-
-/// A slot: arrival of its search, and a number.
-type RunningKey = (Instant, u64);
-
-impl Registry {
-    /// The running search with this key, if it began less than `join` ago.
-    fn joined(&self, key: &Key, join: Duration) -> Option<Arc<Search>> {
-        let search = self.joinable.get(key).and_then(|id| self.all.get(id))?;
-        // An ended search is not joined: a client that repeats a question wants fresh results.
-        (search.arrived.elapsed() < join && !search.is_over()).then(|| search.clone())
-    }
-
-    fn note_end(&mut self, took: Duration) {
-        self.takes = Some(self.takes.map_or(took, |mean| (mean * 7 + took) / 8));
-        self.retries.note_end(Instant::now());
-    }
-
-    /// Time until a slot is likely to be free: when the oldest search has run for the mean duration, at most until its
-    /// deadline.
-    fn free_in(&self, now: Instant) -> Duration {
-        let Some(((arrived, _), deadline)) = self.running.first_key_value() else { return Duration::ZERO };
-        let end = self.takes.map_or(*deadline, |takes| (*deadline).min(*arrived + takes));
-        end.saturating_duration_since(now)
-    }
-}
 
 impl Searches {
     /// Over the collections of `tenant` and the remote providers of the settings. No task runs before the first
@@ -403,19 +370,5 @@ async fn feed(pipeline: Arc<Pipeline>, search: Arc<Search>, legs: Vec<Arc<Leg>>)
     tokio::select! {
         () = each => {}
         () = search.ended() => {}
-    }
-}
-
-enum Admitted {
-    Join(Arc<Search>),
-    Place(Running),
-}
-
-/// A slot of a running search, released when dropped.
-struct Running(Arc<Searches>, RunningKey);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.registry.lock().running.remove(&self.1);
     }
 }

@@ -1,0 +1,66 @@
+//! The searches known, and the slots of those that run.
+
+use super::retry_schedule::RetrySchedule;
+use super::{Key, Searches};
+use crate::search::Search;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use tokio::time::{Duration, Instant};
+
+/// The searches known.
+#[derive(Default)]
+pub(super) struct Registry {
+    pub(super) all: HashMap<String, Arc<Search>>,
+    /// Running searches: arrival and number, to deadline.
+    pub(super) running: BTreeMap<RunningKey, Instant>,
+    /// Slots assigned since the start, which makes keys unique.
+    pub(super) places: u64,
+    /// Ended searches that can still be read, oldest first.
+    pub(super) ended: VecDeque<String>,
+    /// Joinable searches: client and question, to id.
+    pub(super) joinable: HashMap<Key, String>,
+    /// Exponential mean of the duration of searches.
+    pub(super) takes: Option<Duration>,
+    /// When refused clients may retry.
+    pub(super) retries: RetrySchedule,
+    pub(super) stopped: bool,
+}
+
+/// A slot: arrival of its search, and a number.
+type RunningKey = (Instant, u64);
+
+impl Registry {
+    /// The running search with this key, if it began less than `join` ago.
+    pub(super) fn joined(&self, key: &Key, join: Duration) -> Option<Arc<Search>> {
+        let search = self.joinable.get(key).and_then(|id| self.all.get(id))?;
+        // An ended search is not joined: a client that repeats a question wants fresh results.
+        (search.arrived.elapsed() < join && !search.is_over()).then(|| search.clone())
+    }
+
+    pub(super) fn note_end(&mut self, took: Duration) {
+        self.takes = Some(self.takes.map_or(took, |mean| (mean * 7 + took) / 8));
+        self.retries.note_end(Instant::now());
+    }
+
+    /// Time until a slot is likely to be free: when the oldest search has run for the mean duration, at most until its
+    /// deadline.
+    pub(super) fn free_in(&self, now: Instant) -> Duration {
+        let Some(((arrived, _), deadline)) = self.running.first_key_value() else { return Duration::ZERO };
+        let end = self.takes.map_or(*deadline, |takes| (*deadline).min(*arrived + takes));
+        end.saturating_duration_since(now)
+    }
+}
+
+pub(super) enum Admitted {
+    Join(Arc<Search>),
+    Place(Running),
+}
+
+/// A slot of a running search, released when dropped.
+pub(super) struct Running(pub(super) Arc<Searches>, pub(super) RunningKey);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.registry.lock().running.remove(&self.1);
+    }
+}
