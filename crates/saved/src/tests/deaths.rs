@@ -1,6 +1,6 @@
 //! Supervised tasks of saved searches panic and restart.
 
-use super::standing::{NEWS, PATIENCE, World, stop};
+use super::world::{NEWS, PATIENCE, World, stop};
 use meridian_federation::faults::{inject_panic, pending_panics};
 use meridian_federation::provider::Declared;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Positions of moving objects that arrive in any order.
 
-use super::standing::{World, stop, titles};
+use super::world::{World, stop, titles};
 use serde_json::{Value, json};
 
 /// Longitude of each second of a track: out, in, in, out. The fence is 0 to 1.

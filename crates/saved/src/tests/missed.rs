@@ -1,6 +1,6 @@
 //! Events missed before a crash and while no server ran.
 
-use super::standing::{NEWS, PATIENCE, World, next, stop, titles};
+use super::world::{NEWS, PATIENCE, World, next, stop, titles};
 use crate::SavedSearches;
 use meridian_federation::Reader;
 use serde_json::{Value, json};

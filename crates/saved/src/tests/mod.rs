@@ -6,3 +6,5 @@ mod matching;
 mod missed;
 mod paused;
 mod standing;
+mod webhooks;
+mod world;

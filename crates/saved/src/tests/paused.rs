@@ -1,7 +1,8 @@
 //! Long waits, and actions that must not happen, under a paused clock.
 #![allow(clippy::disallowed_methods, reason = "what other threads do takes real time")]
 
-use super::standing::{NEWS, PATIENCE, World, hook, next, stop, titles};
+use super::webhooks::hook;
+use super::world::{NEWS, PATIENCE, World, next, stop, titles};
 use meridian_federation::provider::ProviderFuture;
 use meridian_federation::provider::scripted::ScriptedProvider;
 use meridian_federation::{Priority, SearchResult, Sink};

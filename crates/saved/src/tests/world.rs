@@ -1,0 +1,108 @@
+//! A store, a server over it, and what tests ask of both.
+
+use crate::SavedSearches;
+use crate::SavedSettings;
+use meridian_backend::Embedded;
+use meridian_federation::Reader;
+use meridian_federation::Searches;
+use meridian_federation::Settings;
+use meridian_federation::provider::Provider;
+use meridian_model::BatchBuilder;
+use meridian_model::Schema;
+use meridian_model::builder::Value as Field;
+use meridian_model::schema_spec;
+use meridian_store::Collection;
+use meridian_store::Options;
+use meridian_store::Store;
+use meridian_store::Write;
+use meridian_store::seams::Seams;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A test that hangs should fail with a message.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(super) struct World {
+    pub(super) store: Arc<Store>,
+    seams: Seams,
+    collection: Arc<Collection>,
+    pub(super) settings: Settings,
+    pub(super) saved: SavedSettings,
+    pub(super) providers: Vec<Arc<dyn Provider>>,
+}
+
+impl World {
+    pub(super) fn new(spec: &str) -> World {
+        let seams = Seams::real();
+        let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+        let schema: Schema = schema_spec::parse(spec).unwrap();
+        let collection = store.create("default", "events", schema, Default::default()).unwrap();
+        World {
+            store,
+            seams,
+            collection,
+            settings: Settings::default(),
+            saved: SavedSettings::default(),
+            providers: Vec::new(),
+        }
+    }
+
+    /// Starts a server.
+    pub(super) fn open(&self) -> Arc<SavedSearches> {
+        let (clock, random) = (self.seams.clock.clone(), self.seams.random.clone());
+        let mut searches = Searches::new(
+            self.settings.clone(),
+            Embedded::new(self.store.clone()),
+            "default".to_owned(),
+            clock.clone(),
+            random.clone(),
+        );
+        for provider in &self.providers {
+            searches = searches.with(provider.clone());
+        }
+        let saved = SavedSearches::open(
+            Arc::new(searches),
+            Embedded::new(self.store.clone()),
+            "default".to_owned(),
+            self.saved.clone(),
+            clock,
+            random,
+        );
+        saved.run().unwrap();
+        saved
+    }
+
+    /// Writes an event: texts by field, a position.
+    pub(super) fn write(&self, texts: &[(&str, &str)], second: i64, (lon, lat): (f64, f64)) {
+        let schema = self.collection.schema();
+        let mut builder = BatchBuilder::new(schema.clone());
+        for (name, text) in texts {
+            builder.set(schema.field_index(name).unwrap(), Field::Text((*text).to_owned())).unwrap();
+        }
+        if let Some(at) = schema.field_index("at") {
+            builder.set(at, Field::Time(second * 1_000_000)).unwrap();
+        }
+        builder.set_point(lon, lat).unwrap();
+        builder.end_event().unwrap();
+        self.collection.write(Write::new(builder.finish().unwrap())).unwrap();
+    }
+}
+
+pub(super) const NEWS: &str = "title:String,*geom:Point:srid=4326";
+
+pub(super) async fn next(reader: &mut Reader) -> Value {
+    let (seq, packet) = tokio::time::timeout(PATIENCE, reader.next()).await.expect("in time").expect("a packet");
+    let packet: Value = serde_json::from_str(&packet).expect("JSON");
+    assert_eq!(packet["seq"], seq);
+    packet
+}
+
+pub(super) fn titles(packet: &Value) -> Vec<&str> {
+    packet["features"].as_array().unwrap().iter().map(|f| f["properties"]["title"].as_str().unwrap()).collect()
+}
+
+pub(super) async fn stop(saved: &Arc<SavedSearches>) {
+    let saved = saved.clone();
+    tokio::task::spawn_blocking(move || saved.stop()).await.unwrap().unwrap();
+}
