@@ -1,6 +1,5 @@
 //! A folder that a backup is kept in.
 
-use super::tar::{next_entry, skip_padding};
 use super::{Backup, COPY_BYTES, ERROR, FILES, LISTING, checksum};
 use crate::codec::{read_file, replace_file_as};
 use crate::error::StoreError;
@@ -110,19 +109,25 @@ impl BackupFolder {
         let files = self.dir.join(FILES);
         let mut fresh: BTreeMap<String, u32> = BTreeMap::new();
         let mut bytes = 0;
+        let mut archive = tar::Archive::new(input);
+        // Raw: extensions with long names and the like, which would be read into memory, are entries like others.
+        let mut entries = archive.entries().map_err(came)?.raw(true);
         let listing = loop {
-            let Some((name, size)) = next_entry(input).map_err(came)? else {
+            let Some(entry) = entries.next() else {
                 return Err(StoreError::corrupt(&self.dir.join(LISTING), "it did not come with the files"));
             };
-            match name.strip_prefix("files/") {
+            let mut entry = entry.map_err(came)?;
+            let (head, size) = (entry.header(), entry.size());
+            let name = String::from_utf8_lossy(&head.path_bytes()).into_owned();
+            match name.strip_prefix("files/").filter(|_| head.entry_type().is_file()) {
                 Some(file) if is_plain(file) => {
-                    let crc = self.receive_file(input, &files.join(file), size, progress)?;
+                    let crc = self.receive_file(&mut entry, &files.join(file), size, progress)?;
                     fresh.insert(file.to_owned(), crc);
                     bytes += size;
                 }
                 None if (name == LISTING || name == ERROR) && size <= LISTING_BYTES_MAX => {
                     let mut content = vec![0; size as usize];
-                    input.read_exact(&mut content).map_err(came)?;
+                    entry.read_exact(&mut content).map_err(came)?;
                     if name == ERROR {
                         return Err(StoreError::Busy(format!("broken off: {}", String::from_utf8_lossy(&content))));
                     }
@@ -135,7 +140,6 @@ impl BackupFolder {
                     ));
                 }
             }
-            skip_padding(input, size).map_err(came)?;
         };
         let path = self.dir.join(LISTING);
         let backup = Backup::decode(&path, &listing)?;
