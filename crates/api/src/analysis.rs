@@ -95,7 +95,7 @@ pub async fn density(State(state): State<AppState>, Path(name): Path<String>, co
     let schema = collection.schema();
     selection::has_place(&schema, "density")?;
     let mut params = Params::parse(context.query.as_deref())?;
-    json_only(&mut params)?;
+    format::only("json", &mut params)?;
     let width = side(&mut params, "width")?;
     let height = side(&mut params, "height")?;
     let explain = params.take_flag("explain")?;
@@ -136,13 +136,6 @@ pub async fn density(State(state): State<AppState>, Path(name): Path<String>, co
         stream::finished(&shared, headers, bytes)
     })
     .await
-}
-
-fn json_only(params: &mut Params) -> Result<()> {
-    match params.take("f").as_deref() {
-        None | Some("json") => Ok(()),
-        Some(other) => Err(Problem::parameter("f", format!("{other:?} is not served here: expected json"))),
-    }
 }
 
 fn field(schema: &Schema, name: &str) -> Result<usize> {

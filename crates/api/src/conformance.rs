@@ -3,8 +3,7 @@
 use crate::contract::Conformance;
 use crate::html;
 use crate::links;
-use crate::params::Params;
-use crate::params::format::{self, Format, PAGES};
+use crate::params::format::{Format, PAGES};
 use crate::problem::Result;
 use crate::request::Context;
 use crate::respond;
@@ -49,9 +48,7 @@ pub const CLASSES: &[&str] = &[
 
 /// `GET /conformance`
 pub async fn get(context: Context) -> Result<Response> {
-    let mut params = Params::parse(context.query.as_deref())?;
-    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
-    params.finish()?;
+    let format = context.page_format()?;
     if format == Format::Html {
         let items: String = CLASSES.iter().map(|c| format!("<li><code>{}</code></li>", html::escape(c))).collect();
         let trail = [("Meridian", "/".to_owned())];

@@ -3,8 +3,7 @@
 use crate::contract::Landing;
 use crate::html;
 use crate::links::{self, OPENAPI_30, OPENAPI_31, link};
-use crate::params::Params;
-use crate::params::format::{self, Format, PAGES};
+use crate::params::format::{Format, PAGES};
 use crate::problem::Result;
 use crate::request::Context;
 use crate::respond;
@@ -17,9 +16,7 @@ const DESCRIPTION: &str = "Events in space and time: search, aggregate and map t
 
 /// `GET /`
 pub async fn get(State(state): State<AppState>, context: Context) -> Result<Response> {
-    let mut params = Params::parse(context.query.as_deref())?;
-    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
-    params.finish()?;
+    let format = context.page_format()?;
     if format == Format::Html {
         let collections = state.backend.list(&state.config.tenant);
         return Ok(respond::html(page(&collections.iter().map(|c| c.name().to_owned()).collect::<Vec<_>>())));

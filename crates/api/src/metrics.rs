@@ -78,6 +78,14 @@ pub struct Metrics {
     pub connections_refused: AtomicU64,
 }
 
+/// Writes families of one value: the kind of each, its name, its help and its value.
+macro_rules! families {
+    ($out:expr; $($kind:ident $name:literal $help:literal $value:expr;)*) => {
+        $($crate::metrics::$kind($out, $name, $help, $value);)*
+    };
+}
+pub(crate) use families;
+
 /// Counts a request as active until dropped.
 pub struct Active<'a>(&'a AtomicI64);
 
@@ -139,30 +147,15 @@ impl Metrics {
         );
         let _ = writeln!(out, "# TYPE {family} histogram");
         self.streams.write(out, family, "");
-        gauge(
-            out,
-            "http_server_active_requests",
-            "Requests without a response yet.",
-            self.active.load(Ordering::Relaxed),
-        );
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        counter(
-            out,
-            "meridian_clients_gone_total",
-            "Responses abandoned because the client had disconnected.",
-            load(&self.clients_gone),
-        );
-        counter(
-            out,
-            "meridian_streams_broken_total",
-            "Responses broken off in mid-stream by an error or the deadline.",
-            load(&self.streams_broken),
-        );
-        counter(
-            out,
-            "meridian_connections_refused_total",
-            "Connections refused because too many were open.",
-            load(&self.connections_refused),
+        families!(out;
+            gauge "http_server_active_requests" "Requests without a response yet." self.active.load(Ordering::Relaxed);
+            counter "meridian_clients_gone_total" "Responses abandoned because the client had disconnected."
+                load(&self.clients_gone);
+            counter "meridian_streams_broken_total" "Responses broken off in mid-stream by an error or the deadline."
+                load(&self.streams_broken);
+            counter "meridian_connections_refused_total" "Connections refused because too many were open."
+                load(&self.connections_refused);
         );
     }
 }

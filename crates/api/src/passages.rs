@@ -5,7 +5,7 @@ use crate::entry::Path;
 use crate::errors;
 use crate::links;
 use crate::params::Params;
-use crate::params::format::Format;
+use crate::params::format::{self, Format};
 use crate::params::page::{LIMIT_DEFAULT, LIMIT_MAX};
 use crate::params::selection::{self, EventSelection};
 use crate::problem::{Problem, Result};
@@ -27,10 +27,7 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
     let collection = state.collection(&name)?;
     let schema = collection.schema();
     let mut params = Params::parse(context.query.as_deref())?;
-    match params.take("f").as_deref() {
-        None | Some("json") => {}
-        Some(other) => return Err(Problem::parameter("f", format!("{other:?} is not served here: expected json"))),
-    }
+    format::only("json", &mut params)?;
     let limit = params.take_count("limit", LIMIT_MAX)?.unwrap_or(LIMIT_DEFAULT);
     let after = params.take("after").map(|text| meridian_query::object_of(&schema, &text, "after")).transpose();
     let after = after.map_err(|e| Problem::invalid_parameter("after", e))?;

@@ -2,7 +2,8 @@
 
 use crate::entry::{Dispatch, Lease};
 use crate::metrics::Active;
-use crate::params;
+use crate::params::format::{self, Format, PAGES};
+use crate::params::{self, Params};
 use crate::problem::{Problem, Result};
 use crate::state::AppState;
 use axum::extract::FromRequestParts;
@@ -71,6 +72,13 @@ impl Context {
     pub fn timeout(&self) -> Result<Option<Duration>> {
         let header = self.headers.get(&TIMEOUT);
         header.map(|value| params::timeout("Meridian-Timeout", value.to_str().unwrap_or_default())).transpose()
+    }
+
+    /// The format of a document that is a page as well: the parameter `f`, the only one that it takes, else `Accept`.
+    pub fn page_format(&self) -> Result<Format> {
+        let mut params = Params::parse(self.query.as_deref())?;
+        let format = format::choose(params.take("f"), &self.headers, PAGES)?;
+        params.finish().map(|()| format)
     }
 
     /// Whether a program on this machine sent the request, and not through a proxy.

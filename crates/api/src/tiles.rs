@@ -28,9 +28,7 @@ static TILE_KIND: HeaderName = HeaderName::from_static("meridian-tile");
 /// `GET /collections/{c}/tiles`
 pub async fn list(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
-    let mut params = Params::parse(context.query.as_deref())?;
-    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
-    params.finish()?;
+    let format = context.page_format()?;
     if format == Format::Html {
         let href = format!("/collections/{}/tiles/{WEB_MERCATOR_QUAD}?f=html", links::escape(&name));
         let body = format!("<ul><li><a href=\"{href}\">{WEB_MERCATOR_QUAD}</a></li></ul>");
@@ -52,9 +50,7 @@ pub async fn tileset(
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
     tilesets::check(&set)?;
-    let mut params = Params::parse(context.query.as_deref())?;
-    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
-    params.finish()?;
+    let format = context.page_format()?;
     if format == Format::Html {
         let body = format!(
             "<p>Vector tiles of zoom 0 to {ZOOM_MAX}: <code>/collections/{}/tiles/{WEB_MERCATOR_QUAD}/{{tileMatrix}}/{{tileRow}}/{{tileCol}}</code></p>\
@@ -84,10 +80,7 @@ pub async fn tile(
     selection::has_place(&schema, "tiles")?;
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
-    match params.take("f").as_deref() {
-        None | Some("mvt") => {}
-        Some(other) => return Err(Problem::parameter("f", format!("{other:?} is not served here: expected mvt"))),
-    }
+    format::only("mvt", &mut params)?;
     let density = params.take_flag("density")?;
     let properties = crate::params::page::take_properties(&mut params, &schema)?;
     let fields = properties.map(|names| names.iter().filter_map(|n| schema.field_index(n)).collect());

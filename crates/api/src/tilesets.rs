@@ -6,9 +6,8 @@ use crate::contract::{
 use crate::entry::Path;
 use crate::html;
 use crate::links::{self, MVT, link};
-use crate::params::Params;
 use crate::params::crs::Crs;
-use crate::params::format::{self, Format, PAGES};
+use crate::params::format::{Format, PAGES};
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond;
@@ -40,9 +39,7 @@ pub fn check(id: &str) -> Result<()> {
 
 /// `GET /tileMatrixSets`
 pub async fn list(context: Context) -> Result<Response> {
-    let mut params = Params::parse(context.query.as_deref())?;
-    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
-    params.finish()?;
+    let format = context.page_format()?;
     if format == Format::Html {
         let body = format!("<ul><li><a href=\"/tileMatrixSets/{WEB_MERCATOR_QUAD}\">{WEB_MERCATOR_QUAD}</a></li></ul>");
         return Ok(respond::html(html::page("Tile matrix sets", &[("Meridian", "/".to_owned())], &body)));
@@ -58,9 +55,7 @@ pub async fn list(context: Context) -> Result<Response> {
 /// `GET /tileMatrixSets/{tileMatrixSetId}`
 pub async fn definition(context: Context, Path(id): Path<String>) -> Result<Response> {
     check(&id)?;
-    let mut params = Params::parse(context.query.as_deref())?;
-    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
-    params.finish()?;
+    let format = context.page_format()?;
     if format == Format::Html {
         let rows: String = (0..=ZOOM_MAX)
             .map(|z| {

@@ -20,8 +20,8 @@ const STEP_3D: u32 = 2;
 const STEPS_3D: u32 = BITS_3D.div_ceil(STEP_3D);
 
 /// Per state and bits of the coordinates: digits of the index in the low byte, next state above it.
-static TABLE_2D: [[u16; 256]; 8] = table_2d();
-static TABLE_3D: [[u16; 64]; 24] = table_3d();
+static TABLE_2D: [[u16; 256]; 8] = table(2, STEP_2D);
+static TABLE_3D: [[u16; 64]; 24] = table(3, STEP_3D);
 
 const fn rotate_left(bits: u32, by: u32, n: u32) -> u32 {
     let by = by % n;
@@ -56,44 +56,26 @@ const fn level(n: u32, state: u32, bits: u32) -> (u32, u32) {
     (rank, (e ^ rotate_left(entry, d + 1, n)) * n + (d + direction + 1) % n)
 }
 
-const fn table_2d() -> [[u16; 256]; 8] {
-    let mut table = [[0; 256]; 8];
+/// The table of `n` dimensions, `step` bits of each coordinate at a time: the first coordinate has the highest bits.
+const fn table<const BITS: usize, const STATES: usize>(n: u32, step: u32) -> [[u16; BITS]; STATES] {
+    let mut table = [[0; BITS]; STATES];
     let mut first = 0;
-    while first < 8 {
+    while first < STATES {
         let mut bits = 0;
-        while bits < 256 {
-            let (x, y) = (bits >> STEP_2D, bits & 15);
-            let (mut state, mut digits, mut shift) = (first, 0, STEP_2D);
+        while bits < BITS {
+            let (mut state, mut digits, mut shift) = (first as u32, 0, step);
             while shift > 0 {
                 shift -= 1;
-                let (digit, next) = level(2, state, (x >> shift & 1) | (y >> shift & 1) << 1);
-                digits = digits << 2 | digit;
+                let (mut corner, mut axis) = (0, 0);
+                while axis < n {
+                    corner |= (bits as u32 >> ((n - 1 - axis) * step + shift) & 1) << axis;
+                    axis += 1;
+                }
+                let (digit, next) = level(n, state, corner);
+                digits = digits << n | digit;
                 state = next;
             }
-            table[first as usize][bits as usize] = (state << 8 | digits) as u16;
-            bits += 1;
-        }
-        first += 1;
-    }
-    table
-}
-
-const fn table_3d() -> [[u16; 64]; 24] {
-    let mut table = [[0; 64]; 24];
-    let mut first = 0;
-    while first < 24 {
-        let mut bits = 0;
-        while bits < 64 {
-            let (x, y, z) = (bits >> (2 * STEP_3D), bits >> STEP_3D & 3, bits & 3);
-            let (mut state, mut digits, mut shift) = (first, 0, STEP_3D);
-            while shift > 0 {
-                shift -= 1;
-                let corner = (x >> shift & 1) | (y >> shift & 1) << 1 | (z >> shift & 1) << 2;
-                let (digit, next) = level(3, state, corner);
-                digits = digits << 3 | digit;
-                state = next;
-            }
-            table[first as usize][bits as usize] = (state << 8 | digits) as u16;
+            table[first][bits] = (state << 8 | digits) as u16;
             bits += 1;
         }
         first += 1;

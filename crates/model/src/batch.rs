@@ -295,41 +295,31 @@ impl Batch {
         if batches.len() == 1 {
             return Ok(first.clone());
         }
-        let mut columns = Vec::with_capacity(first.columns.len());
-        for i in 0..first.columns.len() {
-            let parts: Option<Vec<&dyn Array>> = batches.iter().map(|b| b.columns[i].as_deref()).collect();
-            columns.push(match parts {
-                None => None,
-                Some(parts) => Some(
-                    arrow_select::concat::concat(&parts)
-                        .map_err(|e| Invalid::new(format!("batches too large to concatenate: {e}")))?,
-                ),
-            });
-        }
-        Ok(Batch {
-            schema: first.schema.clone(),
-            layout: first.layout.clone(),
-            rows: batches.iter().map(|b| b.rows).sum(),
-            columns,
-            seqs: None,
-        })
+        let batches: Vec<&Batch> = batches.iter().collect();
+        let rows = batches.iter().map(|b| b.rows).sum();
+        first.put_together(&batches, rows, arrow_select::concat::concat)
     }
 
     /// Picks rows from several batches: `(batch, row)` pairs in the order wanted.
     pub fn interleave(batches: &[&Batch], picks: &[(usize, usize)]) -> Result<Batch, Invalid> {
         let first = batches.first().ok_or_else(|| Invalid::new("no batches to pick from"))?;
-        let mut columns = Vec::with_capacity(first.columns.len());
-        for i in 0..first.columns.len() {
+        first.put_together(batches, picks.len(), |parts| arrow_select::interleave::interleave(parts, picks))
+    }
+
+    /// A batch of this one's schema whose columns are made of those of `batches`; what one left out is left out.
+    fn put_together(
+        &self,
+        batches: &[&Batch],
+        rows: usize,
+        join: impl Fn(&[&dyn Array]) -> Result<ArrayRef, arrow_schema::ArrowError>,
+    ) -> Result<Batch, Invalid> {
+        let column = |i: usize| {
             let parts: Option<Vec<&dyn Array>> = batches.iter().map(|b| b.columns[i].as_deref()).collect();
-            columns.push(match parts {
-                None => None,
-                Some(parts) => Some(
-                    arrow_select::interleave::interleave(&parts, picks)
-                        .map_err(|e| Invalid::new(format!("batches too large to concatenate: {e}")))?,
-                ),
-            });
-        }
-        Ok(Batch { schema: first.schema.clone(), layout: first.layout.clone(), rows: picks.len(), columns, seqs: None })
+            let joined = parts.map(|parts| join(&parts)).transpose();
+            joined.map_err(|e| Invalid::new(format!("batches too large to concatenate: {e}")))
+        };
+        let columns = (0..self.columns.len()).map(column).collect::<Result<_, _>>()?;
+        Ok(Batch { schema: self.schema.clone(), layout: self.layout.clone(), rows, columns, seqs: None })
     }
 
     /// As an Arrow record batch of [`Layout::arrow_schema`]; every column must be present.

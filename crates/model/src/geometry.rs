@@ -27,6 +27,30 @@ pub fn kind(geometry: &Geometry<f64>) -> Option<GeometryType> {
     })
 }
 
+/// The lines of a line through the points: where it crosses the antimeridian it is cut there (RFC 7946, 3.1.9).
+pub fn cut_at_antimeridian(points: impl IntoIterator<Item = (f64, f64)>) -> Vec<Vec<(f64, f64)>> {
+    let mut lines = Vec::new();
+    let mut line: Vec<(f64, f64)> = Vec::new();
+    for (to_lon, to_lat) in points {
+        if let Some(&(lon, lat)) = line.last()
+            && (to_lon - lon).abs() > 180.0
+        {
+            // The short way round: continue beyond the edge, find the latitude there, and start a new line on the
+            // other side. Between two points on the antimeridian, one from each side, the line crosses where it is.
+            let edge = 180f64.copysign(lon);
+            let beyond = to_lon + 2.0 * edge;
+            let share = if beyond == lon { 0.0 } else { (edge - lon) / (beyond - lon) };
+            let crossing = lat + share * (to_lat - lat);
+            line.push((edge, crossing));
+            lines.push(std::mem::take(&mut line));
+            line.push((-edge, crossing));
+        }
+        line.push((to_lon, to_lat));
+    }
+    lines.push(line);
+    lines
+}
+
 /// Checks one longitude and latitude in degrees.
 #[inline]
 pub fn validate_position(lon: f64, lat: f64) -> Result<(), Invalid> {

@@ -55,12 +55,6 @@ impl SeqLayout {
         1 << self.ordinal_bits()
     }
 
-    /// How many positions a batch of so many events takes: at least one.
-    pub const fn positions_for(self, events: usize) -> u64 {
-        let positions = events.div_ceil(self.batch_events_max()) as u64;
-        if positions == 0 { 1 } else { positions }
-    }
-
     /// The number of the `ordinal`-th event (from 0) of the batch at `position` of a partition.
     pub const fn seq(self, position: u64, partition: u8, ordinal: usize) -> Seq {
         debug_assert!(position < 1 << POSITION_BITS && (partition as usize) < self.partitions_max());
@@ -186,13 +180,6 @@ mod tests {
         assert!(SeqLayout::from_name("Embedded").is_err());
         assert_eq!(Seq::new(3, 5), Seq(3 << 24 | 5));
         assert_eq!(SeqLayout::Partitioned.seq(3, 2, 5), Seq(3 << 24 | 2 << 16 | 5));
-    }
-
-    #[test]
-    fn large_batches_take_several_positions() {
-        let positions = |events| SeqLayout::Partitioned.positions_for(events);
-        assert_eq!([0, 1, 65_536, 65_537, 200_000].map(positions), [1, 1, 1, 2, 4]);
-        assert_eq!(SeqLayout::Embedded.positions_for(BATCH_EVENTS_MAX), 1);
     }
 
     #[test]

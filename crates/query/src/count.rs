@@ -8,9 +8,6 @@ use crate::scan::Scan;
 use meridian_model::filter::Predicate;
 use meridian_store::Snapshot;
 
-/// Max number of events that are worth testing for a total that is only informative.
-pub const CHEAP_EVENTS: u64 = 100_000;
-
 /// Counts the events that match, exactly; nodes that match as a whole are counted without their events.
 ///
 /// Gives up with `None` once more than `tested_max` events had to be tested one by one.

@@ -16,6 +16,8 @@
 //! its bearer could not ask for anyway.
 
 use crate::cursor::{Cursor, Reader};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use meridian_model::{Invalid, Seq, SeqLayout};
 
 /// Longest token that is read, in characters.
@@ -154,36 +156,13 @@ impl Reader<'_> {
     }
 }
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
 pub(crate) fn base64url(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len() * 4 / 3 + 3);
-    for chunk in bytes.chunks(3) {
-        let word = chunk.iter().enumerate().fold(0u32, |w, (i, &b)| w | u32::from(b) << (16 - 8 * i));
-        (0..=chunk.len()).for_each(|i| out.push(ALPHABET[(word >> (18 - 6 * i) & 63) as usize] as char));
-    }
-    out
+    URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// `None` for any text that [`base64url`] cannot have written, so that a token has one spelling.
 pub(crate) fn base64url_decode(text: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len() * 3 / 4);
-    for chunk in text.as_bytes().chunks(4) {
-        if chunk.len() == 1 {
-            return None;
-        }
-        let mut word = 0u32;
-        for (i, byte) in chunk.iter().enumerate() {
-            word |= (ALPHABET.iter().position(|a| a == byte)? as u32) << (18 - 6 * i);
-        }
-        let bytes = word.to_be_bytes();
-        let used = chunk.len() - 1;
-        if bytes[1 + used..].iter().any(|&b| b != 0) {
-            return None;
-        }
-        out.extend_from_slice(&bytes[1..1 + used]);
-    }
-    Some(out)
+    URL_SAFE_NO_PAD.decode(text).ok()
 }
 
 #[cfg(test)]
@@ -216,8 +195,9 @@ mod tests {
             prop_assert_eq!(Token::decode(&text), Ok(token));
             let mut broken = text.clone().into_bytes();
             let at = flip.index(broken.len());
-            let digit = ALPHABET.iter().position(|&a| a == broken[at]).unwrap();
-            broken[at] = ALPHABET[digit ^ 1 << bit];
+            let alphabet = base64::alphabet::URL_SAFE.as_str().as_bytes();
+            let digit = alphabet.iter().position(|&a| a == broken[at]).unwrap();
+            broken[at] = alphabet[digit ^ 1 << bit];
             prop_assert!(Token::decode(std::str::from_utf8(&broken).unwrap()).is_err());
             prop_assert!(Token::decode(&text[..at]).is_err());
         }

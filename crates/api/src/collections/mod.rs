@@ -11,7 +11,7 @@ use crate::html;
 use crate::links::{self, link};
 use crate::params::Params;
 use crate::params::crs;
-use crate::params::format::{self, EVENTS, Format, PAGES};
+use crate::params::format::{EVENTS, Format, PAGES};
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::respond;
@@ -31,9 +31,7 @@ const SCHEMA_JSON: &str = "application/schema+json";
 
 /// `GET /collections`
 pub async fn list(State(state): State<AppState>, context: Context) -> Result<Response> {
-    let mut params = Params::parse(context.query.as_deref())?;
-    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
-    params.finish()?;
+    let format = context.page_format()?;
     let mut collections = state.backend.list(&state.config.tenant);
     collections.sort_unstable_by(|a, b| a.name().cmp(b.name()));
     let damaged = state.backend.damaged(&state.config.tenant);
@@ -57,9 +55,7 @@ pub async fn list(State(state): State<AppState>, context: Context) -> Result<Res
 /// `GET /collections/{c}`
 pub async fn get(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
-    let mut params = Params::parse(context.query.as_deref())?;
-    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
-    params.finish()?;
+    let format = context.page_format()?;
     if format == Format::Html {
         let (schema, stats, settings) = (collection.schema(), collection.stats(), collection.settings());
         return Ok(respond::html(html::collections::one(&name, &schema, &stats, &settings)));
@@ -169,9 +165,7 @@ fn schema_document(
     make: fn(&Schema, &str, &str) -> Value,
 ) -> Result<Response> {
     let collection = state.collection(name)?;
-    let mut params = Params::parse(context.query.as_deref())?;
-    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
-    params.finish()?;
+    let format = context.page_format()?;
     let schema = collection.schema();
     let document = make(&schema, name, &context.url(&format!("{}/{what}", path(name))));
     if format == Format::Html {

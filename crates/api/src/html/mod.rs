@@ -63,14 +63,8 @@ pub fn facts(rows: &[(&str, String)]) -> String {
 /// A whole number with spaces between thousands.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push('\u{202f}');
-        }
-        out.push(digit);
-    }
-    out
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join("\u{202f}")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::state::AppState;
 use crate::stream::{self, Run};
 use axum::response::Response;
 use meridian_backend::{At, Collection};
+use meridian_model::geometry::cut_at_antimeridian;
 use meridian_model::time;
 use meridian_query::{Track, TrackPoint};
 use serde_json::{Value, json};
@@ -91,7 +92,7 @@ fn geometry(points: &[TrackPoint], crs: Crs) -> Value {
             json!({ "type": "Point", "coordinates": [x, y] })
         }
         _ => {
-            let lines = cut_at_antimeridian(points);
+            let lines = cut_at_antimeridian(points.iter().map(|p| (p.lon, p.lat)));
             match lines.as_slice() {
                 [line] => json!({ "type": "LineString", "coordinates": write(line) }),
                 many => {
@@ -102,29 +103,6 @@ fn geometry(points: &[TrackPoint], crs: Crs) -> Value {
     }
 }
 
-fn cut_at_antimeridian(points: &[TrackPoint]) -> Vec<Vec<(f64, f64)>> {
-    let mut lines: Vec<Vec<(f64, f64)>> = Vec::new();
-    let mut line: Vec<(f64, f64)> = Vec::new();
-    for point in points {
-        if let Some(&(lon, lat)) = line.last()
-            && (point.lon - lon).abs() > 180.0
-        {
-            // The short way round: continue beyond the edge, find the latitude there, and start a new line on the
-            // other side.
-            let edge = if lon > 0.0 { 180.0 } else { -180.0 };
-            let beyond = point.lon + 2.0 * edge;
-            let share = if beyond == lon { 0.0 } else { (edge - lon) / (beyond - lon) };
-            let crossing = lat + share * (point.lat - lat);
-            line.push((edge, crossing));
-            lines.push(std::mem::take(&mut line));
-            line.push((-edge, crossing));
-        }
-        line.push((point.lon, point.lat));
-    }
-    lines.push(line);
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,8 +111,11 @@ mod tests {
     #[test]
     fn a_line_is_cut_at_the_antimeridian() {
         let point = |lon, lat| TrackPoint { lon, lat, time: 0, seq: Seq(0) };
-        let lines = cut_at_antimeridian(&[point(178.0, 0.0), point(-178.0, 4.0), point(-177.0, 4.0)]);
-        assert_eq!(lines, [vec![(178.0, 0.0), (180.0, 2.0)], vec![(-180.0, 2.0), (-178.0, 4.0), (-177.0, 4.0)]]);
+        let lines = geometry(&[point(178.0, 0.0), point(-178.0, 4.0), point(-177.0, 4.0)], Crs::Crs84);
+        assert_eq!(
+            lines["coordinates"],
+            json!([[[178.0, 0.0], [180.0, 2.0]], [[-180.0, 2.0], [-178.0, 4.0], [-177.0, 4.0]]])
+        );
         assert_eq!(geometry(&[], Crs::Crs84), Value::Null);
         assert_eq!(geometry(&[point(1.0, 2.0)], Crs::Epsg4326)["coordinates"], json!([2.0, 1.0]));
     }

@@ -13,7 +13,7 @@ use crate::entry::{RequestBody, Route};
 use crate::html;
 use crate::links::{OPENAPI_30, OPENAPI_31};
 use crate::params::Params;
-use crate::params::format::{self, Format, PAGES};
+use crate::params::format::Format;
 use crate::problem::Result;
 use crate::request::Context;
 use crate::respond;
@@ -37,9 +37,7 @@ pub enum Version {
 
 /// `GET /api`
 pub async fn get_30(State(state): State<AppState>, context: Context) -> Result<Response> {
-    let mut params = Params::parse(context.query.as_deref())?;
-    let format = format::choose(params.take("f"), &context.headers, PAGES)?;
-    params.finish()?;
+    let format = context.page_format()?;
     match format {
         Format::Html => Ok(respond::html(page())),
         _ => respond::json(OPENAPI_30, &document(Version::V30, &context.base, &collections_of(&state))),

@@ -1,5 +1,6 @@
 //! Content negotiation: `f=` first, then `Accept`.
 
+use super::Params;
 use crate::problem::{Kind, Problem, Result};
 use axum::http::{HeaderMap, header};
 
@@ -129,6 +130,16 @@ pub fn choose(f: Option<String>, headers: &HeaderMap, offered: &[Format]) -> Res
             format!("none of {:?} is served here: use f= with one of {}", accept.join(","), words()),
         )
     })
+}
+
+/// Takes the parameter `f` of a resource that has one format.
+pub fn only(word: &str, params: &mut Params) -> Result<()> {
+    match params.take("f") {
+        Some(other) if other != word => {
+            Err(Problem::parameter("f", format!("{other:?} is not served here: expected {word}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

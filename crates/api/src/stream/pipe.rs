@@ -110,9 +110,7 @@ impl Pipe {
         // Woken outside the lock, which the reader takes at once.
         let reader = state.reader.take();
         drop(state);
-        if let Some(reader) = reader {
-            reader.wake();
-        }
+        reader.into_iter().for_each(Waker::wake);
         Ok(())
     }
 
@@ -133,9 +131,7 @@ impl Pipe {
         state.parked = None;
         let reader = state.reader.take();
         drop(state);
-        if let Some(reader) = reader {
-            reader.wake();
-        }
+        reader.into_iter().for_each(Waker::wake);
         unsent
     }
 
@@ -160,9 +156,7 @@ impl Pipe {
         drop(state);
         drop(chunks);
         self.room.notify_one();
-        if let Some(reader) = reader {
-            reader.wake();
-        }
+        reader.into_iter().for_each(Waker::wake);
         true
     }
 

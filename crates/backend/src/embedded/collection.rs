@@ -53,53 +53,52 @@ impl Local {
     }
 }
 
+/// Methods that are the store's own.
+macro_rules! of_the_store {
+    ($($name:ident($($given:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(fn $name(&self, $($given: $type),*) -> $result {
+            self.collection.$name($($given),*)
+        })*
+    };
+}
+
+/// Questions that are asked of one snapshot.
+macro_rules! of_a_snapshot {
+    ($($name:ident($question:ty) -> $answer:ty;)*) => {
+        $(fn $name(&self, at: At, question: &$question, control: &Control) -> Result<Read<$answer>, QueryError> {
+            self.query(at, |snapshot| meridian_query::$name(snapshot, question, control))
+        })*
+    };
+}
+
 impl Collection for Local {
-    fn name(&self) -> &str {
-        self.collection.name()
+    of_the_store! {
+        name() -> &str;
+        created() -> i64;
+        schema() -> Arc<Schema>;
+        settings() -> Settings;
+        stats() -> CollectionStats;
+        position() -> u64;
+        oldest() -> Seq;
+        change(fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError>;
+        removed_by(settings: &Settings) -> Result<u64, StoreError>;
+        has_room() -> bool;
+        room_wait() -> Duration;
+        write(write: Write) -> Result<Written, WriteError>;
+        delete(ids: &[String]) -> Result<Deleted, WriteError>;
     }
 
-    fn created(&self) -> i64 {
-        self.collection.created()
-    }
-
-    fn schema(&self) -> Arc<Schema> {
-        self.collection.schema()
-    }
-
-    fn settings(&self) -> Settings {
-        self.collection.settings()
-    }
-
-    fn stats(&self) -> CollectionStats {
-        self.collection.stats()
-    }
-
-    fn position(&self) -> u64 {
-        self.collection.position()
-    }
-
-    fn oldest(&self) -> Seq {
-        self.collection.oldest()
-    }
-
-    fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError> {
-        self.collection.change(fields, settings)
-    }
-
-    fn removed_by(&self, settings: &Settings) -> Result<u64, StoreError> {
-        self.collection.removed_by(settings)
+    of_a_snapshot! {
+        explain(Items) -> Explanation;
+        aggregate(Aggregate) -> Aggregated;
+        density(Density) -> DensityCounts;
+        tile(Tile) -> TileResult;
+        track(Track) -> TrackResult;
+        passages(Passages) -> PassagesResult;
     }
 
     fn request_room(&self) -> Result<bool, WriteError> {
         self.collection.ask_for_room()
-    }
-
-    fn has_room(&self) -> bool {
-        self.collection.has_room()
-    }
-
-    fn room_wait(&self) -> Duration {
-        self.collection.room_wait()
     }
 
     fn append(&self, write: Write, deadline: Instant) -> Result<Append, WriteError> {
@@ -107,14 +106,6 @@ impl Collection for Local {
         let small = write.batch.bytes() <= SMALL_BYTES;
         let pending = self.collection.submit(write)?;
         Ok(Box::pin(self.commits.clone().finish(pending, deadline, small)))
-    }
-
-    fn write(&self, write: Write) -> Result<Written, WriteError> {
-        self.collection.write(write)
-    }
-
-    fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
-        self.collection.delete(ids)
     }
 
     fn delete_matching(&self, predicate: &Predicate, at: At, control: &Control) -> Result<Deleted, PartialDelete> {
@@ -163,30 +154,6 @@ impl Collection for Local {
         control: &Control,
     ) -> Result<Option<u64>, QueryError> {
         meridian_query::count(&self.snapshot(at)?, predicate, tested_max, control).map(|(count, _)| count)
-    }
-
-    fn explain(&self, at: At, question: &Items, control: &Control) -> Result<Read<Explanation>, QueryError> {
-        self.query(at, |snapshot| meridian_query::explain(snapshot, question, control))
-    }
-
-    fn aggregate(&self, at: At, question: &Aggregate, control: &Control) -> Result<Read<Aggregated>, QueryError> {
-        self.query(at, |snapshot| meridian_query::aggregate(snapshot, question, control))
-    }
-
-    fn density(&self, at: At, question: &Density, control: &Control) -> Result<Read<DensityCounts>, QueryError> {
-        self.query(at, |snapshot| meridian_query::density(snapshot, question, control))
-    }
-
-    fn tile(&self, at: At, question: &Tile, control: &Control) -> Result<Read<TileResult>, QueryError> {
-        self.query(at, |snapshot| meridian_query::tile(snapshot, question, control))
-    }
-
-    fn track(&self, at: At, question: &Track, control: &Control) -> Result<Read<TrackResult>, QueryError> {
-        self.query(at, |snapshot| meridian_query::track(snapshot, question, control))
-    }
-
-    fn passages(&self, at: At, question: &Passages, control: &Control) -> Result<Read<PassagesResult>, QueryError> {
-        self.query(at, |snapshot| meridian_query::passages(snapshot, question, control))
     }
 
     fn near(&self, question: &Near, rows_max: Option<usize>, sink: &mut dyn RowSink) -> Result<bool, StoreError> {

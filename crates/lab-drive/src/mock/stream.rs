@@ -3,6 +3,7 @@
 use super::file::{SourceFile, Wrong};
 use super::source::items;
 use crate::generate::stream;
+use crate::protocol::websocket::frame_of;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -97,7 +98,7 @@ async fn sent(stream: &mut TcpStream, packets: Packets, every: Duration, key: Op
             tokio::time::sleep_until(due).await;
         }
         match key {
-            Some(_) => stream.write_all(&frame(packet.as_bytes())).await?,
+            Some(_) => stream.write_all(&frame_of(1, packet.as_bytes(), None)).await?,
             None => stream.write_all(format!("data: {packet}\n\n").as_bytes()).await?,
         }
     }
@@ -109,22 +110,4 @@ fn agreement(key: &str) -> String {
     format!(
         "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: {accept}\r\n\r\n"
     )
-}
-
-/// A text message of a server (RFC 6455, section 5.2): whole, not masked.
-fn frame(payload: &[u8]) -> Vec<u8> {
-    let mut out = vec![0x81];
-    match (u8::try_from(payload.len()), u16::try_from(payload.len())) {
-        (Ok(short @ 0..=125), _) => out.push(short),
-        (_, Ok(long)) => {
-            out.push(126);
-            out.extend_from_slice(&long.to_be_bytes());
-        }
-        _ => {
-            out.push(127);
-            out.extend_from_slice(&(payload.len() as u64).to_be_bytes());
-        }
-    }
-    out.extend_from_slice(payload);
-    out
 }

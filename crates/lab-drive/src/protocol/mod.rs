@@ -13,7 +13,7 @@ pub mod scan;
 mod stream;
 mod tls;
 mod trust;
-mod websocket;
+pub(crate) mod websocket;
 
 use crate::clock::Clock;
 use crate::generate::Question;

@@ -13,7 +13,6 @@ use crate::scenario::{Request, ResultUnit};
 use serde_json::Value as Json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tokio::io::AsyncReadExt;
 
 /// A connection, opened when it is first needed and again when it was lost.
 #[derive(Debug)]
@@ -118,11 +117,7 @@ impl Session {
 
     async fn read(&mut self) -> Result<(), ExchangeError> {
         self.buffer.reserve(BUFFER);
-        match self.stream.read_buf(&mut self.buffer).await {
-            Ok(0) => Err(ExchangeError::failed(CLOSED)),
-            Ok(_) => Ok(()),
-            Err(e) => Err(ExchangeError::broken(&e)),
-        }
+        self.stream.fill(&mut self.buffer).await
     }
 }
 

@@ -6,7 +6,6 @@ use super::scan::BODY_MAX;
 use super::stream::Stream;
 use crate::protocol::{Client, Exchange};
 use crate::scenario::{Request, ResultUnit};
-use tokio::io::AsyncReadExt;
 
 /// A connection, opened when it is first needed and again when it was lost.
 #[derive(Debug)]
@@ -79,11 +78,7 @@ impl Client for Resp {
         let mut reply = Reply::new();
         while !reply.is_whole() {
             self.buffer.reserve(BUFFER);
-            match stream.read_buf(&mut self.buffer).await {
-                Ok(0) => return Err(ExchangeError::failed(CLOSED)),
-                Ok(_) => {}
-                Err(e) => return Err(ExchangeError::broken(&e)),
-            }
+            stream.fill(&mut self.buffer).await?;
             let now = clock.now();
             record.first_byte.get_or_insert(now);
             let used = reply.feed(&self.buffer).map_err(ExchangeError::failed)?;
@@ -121,11 +116,7 @@ async fn sign_in(login: &Login, stream: &mut Stream) -> Result<(), ExchangeError
     stream.send(&bytes).await?;
     bytes.clear();
     while !reply.is_whole() {
-        match stream.read_buf(&mut bytes).await {
-            Ok(0) => return Err(ExchangeError::failed(CLOSED)),
-            Ok(_) => {}
-            Err(e) => return Err(ExchangeError::broken(&e)),
-        }
+        stream.fill(&mut bytes).await?;
         let used = reply.feed(&bytes).map_err(ExchangeError::failed)?;
         bytes.drain(..used);
     }

@@ -1,11 +1,11 @@
 //! The bytes between the lab and a target: TCP, with or without TLS.
 
 use super::address::Address;
-use super::fault::ExchangeError;
+use super::fault::{CLOSED, ExchangeError};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
@@ -58,6 +58,15 @@ impl Stream {
                 Err(e) => e.kind() != io::ErrorKind::WouldBlock,
             },
             Stream::Tls(_) => false,
+        }
+    }
+
+    /// Reads what has come, at least one byte, to the end of `buffer`.
+    pub async fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<(), ExchangeError> {
+        match self.read_buf(buffer).await {
+            Ok(0) => Err(ExchangeError::failed(CLOSED)),
+            Ok(_) => Ok(()),
+            Err(e) => Err(ExchangeError::broken(&e)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! WebSocket (RFC 6455), as a client that listens: each question opens a stream, its messages are packets.
 //!
-//! By hand, for the sake of many: a stream costs one small buffer, so that ten thousand of them fit where a general library's
+//! The stream is handled here, for the sake of many: it costs one small buffer, so that ten thousand of them fit where a general library's
 //! buffers alone would take a gigabyte. Extensions are not offered.
 
 use super::address::Address;
@@ -11,8 +11,10 @@ use crate::generate::Question;
 use crate::protocol::{Client, Exchange};
 use crate::scenario::ResultUnit;
 use meridian_lab_results::record::Record;
+use std::io::Cursor;
 use tokio::io::AsyncReadExt;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 
 /// Streams to be.
 #[derive(Debug)]
@@ -41,6 +43,11 @@ const BINARY: u8 = 2;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
+
+/// The mask of every frame that is sent.
+const MASK: Option<[u8; 4]> = Some([0; 4]);
+/// What is wrong with a frame that no standard knows.
+const ODD: &str = "a frame of an unknown kind came";
 
 impl WebSocket {
     /// A stream to be.
@@ -108,7 +115,7 @@ impl Client for WebSocket {
             return Ok(());
         }
         if !question.body().is_empty() {
-            stream.send(&frame_of(1, question.body())).await?;
+            stream.send(&frame_of(1, question.body(), MASK)).await?;
         }
         loop {
             let mut used = 0;
@@ -118,7 +125,7 @@ impl Client for WebSocket {
                 let payload = &self.buffer[payload];
                 match frame.code {
                     CLOSE => return Ok(()),
-                    PING => stream.send(&frame_of(PONG, payload)).await?,
+                    PING => stream.send(&frame_of(PONG, payload, MASK)).await?,
                     PONG => {}
                     CONTINUATION..=BINARY => {
                         if self.message.len() + payload.len() > BODY_MAX {
@@ -136,11 +143,11 @@ impl Client for WebSocket {
                         }
                         if frame.last && (scan.state.is_some() || **unit == ResultUnit::Body) {
                             // What the other side makes of a farewell does not matter any more.
-                            let _ = stream.send(&frame_of(CLOSE, &1000_u16.to_be_bytes())).await;
+                            let _ = stream.send(&frame_of(CLOSE, &1000_u16.to_be_bytes(), MASK)).await;
                             return Ok(());
                         }
                     }
-                    _ => return Err(ExchangeError::failed("a frame of an unknown kind came")),
+                    _ => return Err(ExchangeError::failed(ODD)),
                 }
             }
             self.buffer.drain(..used);
@@ -168,48 +175,29 @@ fn upgrade(question: &Question) -> Vec<u8> {
 
 /// The first frame of what has come, where it is whole.
 fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, &'static str> {
-    let [first, second, ..] = bytes else { return Ok(None) };
+    let mut cursor = Cursor::new(bytes);
+    let Some((header, length)) = FrameHeader::parse(&mut cursor).map_err(|_| ODD)? else { return Ok(None) };
     // RFC 6455, section 5.1: a server must not mask, and a client must close when it does.
-    if second & 0x80 != 0 {
+    if header.mask.is_some() {
         return Err("the server masked a frame");
     }
-    if first & 0x70 != 0 {
+    if header.rsv1 || header.rsv2 || header.rsv3 {
         return Err("the server used an extension that was not offered");
     }
-    let (length, start) = match second & 0x7f {
-        126 => match bytes.get(2..4) {
-            Some(long) => (long.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)), 4),
-            None => return Ok(None),
-        },
-        127 => match bytes.get(2..10) {
-            Some(long) => (long.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)), 10),
-            None => return Ok(None),
-        },
-        short => (u64::from(short), 2),
-    };
     let length =
         usize::try_from(length).ok().filter(|length| *length <= BODY_MAX).ok_or("a frame is larger than 64 MiB")?;
+    let start = usize::try_from(cursor.position()).map_err(|_| ODD)?;
     let payload = start..start + length;
-    Ok((bytes.len() >= payload.end).then_some(Frame { last: first & 0x80 != 0, code: first & 0x0f, payload }))
+    let whole = Frame { last: header.is_final, code: header.opcode.into(), payload };
+    Ok((bytes.len() >= whole.payload.end).then_some(whole))
 }
 
-/// A whole frame of a client. It must be masked; the mask is there against proxies that misread, and zero is one.
-fn frame_of(code: u8, payload: &[u8]) -> Vec<u8> {
-    let mut out = vec![0x80 | code];
-    match payload.len() {
-        short @ 0..=125 => out.push(0x80 | u8::try_from(short).unwrap_or(0)),
-        long => match u16::try_from(long) {
-            Ok(long) => {
-                out.push(0x80 | 126);
-                out.extend_from_slice(&long.to_be_bytes());
-            }
-            Err(_) => {
-                out.push(0x80 | 127);
-                out.extend_from_slice(&(long as u64).to_be_bytes());
-            }
-        },
-    }
-    out.extend_from_slice(&[0; 4]);
+/// A whole frame. That of a client must be masked; the mask is there against proxies that misread, and zero is one.
+pub(crate) fn frame_of(code: u8, payload: &[u8], mask: Option<[u8; 4]>) -> Vec<u8> {
+    let header = FrameHeader { opcode: code.into(), mask, ..FrameHeader::default() };
+    let mut out = Vec::new();
+    // Writing into a vector cannot fail.
+    let _ = header.format(payload.len() as u64, &mut out);
     out.extend_from_slice(payload);
     out
 }

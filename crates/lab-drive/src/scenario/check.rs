@@ -8,41 +8,32 @@ use std::path::PathBuf;
 #[serde(default, deny_unknown_fields)]
 pub struct Check {
     /// The status; any of 200 to 299 where it is left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// JSON pointers (RFC 6901) that must be in the body, which must be JSON. A segment `*` is every element of a list;
     /// `/features/*/geometry=object` also names the type: null, boolean, number, string, array or object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
     /// Fewest results.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub results_at_least: Option<u64>,
     /// Most results.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub results_at_most: Option<u64>,
     /// JSON pointer of a number that counts instead of the results seen: for the two above, `truth` and `points`, in
     /// records.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<String>,
     /// A JSON file that maps paths (as sent) to counts: the ground truth. A path that is not in it is unsound.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<PathBuf>,
     /// A GeoJSON file (a FeatureCollection, or a feature a line) of all points that the target holds: the lab counts those in the request's
     /// `bbox` and `datetime` itself, edges included. Without `count`, the request's `limit` bounds what is due.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub points: Option<PathBuf>,
     /// The property of `points` that `datetime` is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// Another target that must give the same count (or, without `count` and with `result = "body"`, the same body).
     /// It is asked after the answer, one question at a time; its time is not counted and delays no open arrival.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub same_as: Option<String>,
     /// One in so many answers is compared with `same_as`; 0 counts as 1.
     #[serde(skip_serializing_if = "is_zero")]
     pub same_every: u32,
     /// A text that ends a whole answer; without it the answer counts as partial.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ends_with: Option<String>,
 }
 

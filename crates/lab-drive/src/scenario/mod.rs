@@ -51,7 +51,6 @@ pub struct Scenario {
     #[serde(default = "one")]
     pub seed: u64,
     /// The arrival process of a scenario with one population; `[[population]]` holds it where there are several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival: Option<Arrival>,
     /// When the load begins, what of it is counted, and when it ends.
     #[serde(default)]
@@ -87,7 +86,6 @@ pub struct Scenario {
 #[serde(default, deny_unknown_fields)]
 pub struct Phases {
     /// Wait before the load of each trial until its target is idle by its own metric; a target's own goes before it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_idle: Option<WaitIdle>,
     /// Load before anything is counted.
     pub warm_up_s: f64,
@@ -100,7 +98,6 @@ pub struct Phases {
     /// Length of that repeat; 0: none.
     pub again_s: f64,
     /// How the target begins, for the reader: `cold` or `warm`. The lab cannot make it so.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,
 }
 
@@ -200,34 +197,26 @@ impl Default for Limits {
 
 /// One thing to ask.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Request {
     /// What reports call it; its path where it is left out.
-    #[serde(default)]
     pub name: String,
     /// HTTP method.
-    #[serde(default = "get")]
     pub method: String,
     /// Path and query, with `{name}` or `{name.field}` of `[generate.name]`.
-    #[serde(default = "root")]
     pub path: String,
     /// Its share of the mix.
-    #[serde(default = "weight_one")]
     pub weight: f64,
     /// Body, with the same placeholders.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     /// Headers beside the target's, with the same placeholders.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// What counts as one result in the answer's body.
-    #[serde(default)]
     pub result: ResultUnit,
     /// JSON pointer (RFC 6901) of an address in the answer, such as `/packets`: what stands there is asked for next, and is the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follow: Option<String>,
     /// What a sound answer is.
-    #[serde(default)]
     pub check: Check,
 }
 
@@ -259,13 +248,11 @@ pub struct Population {
     /// Its arrival process.
     pub arrival: Arrival,
     /// The target it asks; all of the trial's where it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// The requests of its mix, by name; all where it is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
     /// When its users give up; the target's time limit where it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience_s: Option<f64>,
     /// Most connections at once of an open arrival; what comes beyond waits for one, and counts as not sent when its
     /// patience ends first.
@@ -301,26 +288,16 @@ fn one_second() -> f64 {
 fn five_minutes() -> f64 {
     300.0
 }
-fn get() -> String {
-    "GET".to_owned()
-}
-fn root() -> String {
-    "/".to_owned()
-}
-fn weight_one() -> f64 {
-    1.0
-}
 fn thousand() -> usize {
     1000
 }
 
-impl Request {
-    /// A request with nothing but a method and a path, as an access log has it.
-    pub(crate) fn plain(method: &str, path: &str) -> Request {
+impl Default for Request {
+    fn default() -> Self {
         Request {
-            name: path.to_owned(),
-            method: method.to_owned(),
-            path: path.to_owned(),
+            name: String::new(),
+            method: "GET".to_owned(),
+            path: "/".to_owned(),
             weight: 1.0,
             body: None,
             headers: BTreeMap::new(),
@@ -328,6 +305,13 @@ impl Request {
             follow: None,
             check: Check::default(),
         }
+    }
+}
+
+impl Request {
+    /// A plain request, called by its path.
+    pub(crate) fn plain(method: &str, path: &str) -> Request {
+        Request { name: path.to_owned(), method: method.to_owned(), path: path.to_owned(), ..Request::default() }
     }
 }
 
@@ -339,7 +323,7 @@ impl Scenario {
     /// alone. Its index is the one behind those of `request`.
     pub(crate) fn log(&self) -> Option<Request> {
         let replays = self.population.iter().any(|population| population.arrival.is_replay());
-        replays.then(|| Request { name: LOG.to_owned(), ..Request::plain("GET", "/") })
+        replays.then(|| Request { name: LOG.to_owned(), ..Request::default() })
     }
 
     /// What samples of a target's processes are called.

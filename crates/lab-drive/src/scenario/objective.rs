@@ -9,19 +9,14 @@ pub struct Objective {
     /// Which number.
     pub metric: Metric,
     /// Largest value that is good.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
     /// Smallest acceptable value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
     /// Of this population alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub population: Option<String>,
     /// Of this request alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// Of this target alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
 }
 

@@ -6,68 +6,61 @@ use std::collections::BTreeMap;
 
 /// A server, or several addresses of one service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Target {
     /// What reports call it.
-    #[serde(default = "target")]
     pub name: String,
     /// Where it is: `http://127.0.0.1:7117`. What follows the port is put before each request's path.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub url: String,
     /// Several addresses of one service instead; connections go round them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub urls: Vec<String>,
     /// Headers of every request.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// When an answer is given up; a population's patience goes before.
-    #[serde(default = "minute")]
     pub timeout_s: f64,
     /// HTTP/2 (over TLS by ALPN, otherwise with prior knowledge).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub http2: bool,
     /// HTTP/2: users that share a connection.
-    #[serde(default = "hundred", skip_serializing_if = "is_hundred")]
+    #[serde(skip_serializing_if = "is_hundred")]
     pub streams: u32,
     /// A file of certificates (PEM) to trust beside the well-known authorities: authorities, or the target's own, self-signed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<std::path::PathBuf>,
     /// TLS: take any certificate. The target's identity is then unknown.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
     /// When it counts as idle; goes before `phases.wait_idle`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_idle: Option<WaitIdle>,
 }
 
-fn target() -> String {
-    "target".to_owned()
-}
-fn hundred() -> u32 {
-    100
-}
 fn is_hundred(n: &u32) -> bool {
-    *n == hundred()
+    *n == 100
 }
-fn minute() -> f64 {
-    60.0
+
+impl Default for Target {
+    fn default() -> Self {
+        Target {
+            name: "target".to_owned(),
+            url: String::new(),
+            urls: Vec::new(),
+            headers: BTreeMap::new(),
+            timeout_s: 60.0,
+            http2: false,
+            streams: 100,
+            ca: None,
+            insecure: false,
+            wait_idle: None,
+        }
+    }
 }
 
 impl Target {
     /// A target of one address, all else as it is where nothing is said.
     pub(crate) fn at(name: &str, url: &str) -> Target {
-        Target {
-            name: name.to_owned(),
-            url: url.to_owned(),
-            urls: Vec::new(),
-            headers: BTreeMap::new(),
-            timeout_s: minute(),
-            http2: false,
-            streams: hundred(),
-            ca: None,
-            insecure: false,
-            wait_idle: None,
-        }
+        Target { name: name.to_owned(), url: url.to_owned(), ..Target::default() }
     }
 
     /// Every address.

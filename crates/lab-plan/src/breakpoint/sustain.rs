@@ -8,7 +8,7 @@
 use super::Step;
 use super::verdict::{Found, short};
 use meridian_lab_results::record::{Micros, Outcome, Record};
-use meridian_lab_results::stats::{Estimate, slope, student};
+use meridian_lab_results::stats::{Estimate, percentile, slope};
 use serde::{Deserialize, Serialize};
 
 /// Steps above the capacity that are wanted for its interval.
@@ -105,17 +105,10 @@ pub(super) fn next(steps: &[Step], most: f64, raised: usize) -> Option<f64> {
 pub(super) fn edge(steps: &[Step]) -> Option<Estimate> {
     let near = middle(steps)?;
     let served = saturated(steps, near);
-    let n = served.len();
-    let value = served.iter().map(|one| one.value).sum::<f64>() / n as f64;
-    let mut edge = match n {
-        // All that grew did so by chance, or only just.
-        0 => return None,
-        1 => served[0],
-        _ => {
-            let square = served.iter().map(|one| (one.value - value).powi(2)).sum::<f64>();
-            let reach = student(n - 1) * (square / (n - 1) as f64 / n as f64).sqrt();
-            Estimate { value, low: value - reach, high: value + reach }
-        }
+    let mut edge = match served[..] {
+        [] => return None,
+        [only] => only,
+        _ => percentile::over_repeats(&served.iter().map(|one| one.value).collect::<Vec<_>>())?,
     };
     // What was served for sure without a growing backlog can be sustained, though under more load it was less.
     let calm = measured(steps).filter(|(_, backlog)| !backlog.grows).map(|(_, backlog)| backlog.served_per_s.low);

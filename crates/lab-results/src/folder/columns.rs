@@ -2,114 +2,60 @@
 
 use super::Sample;
 use crate::record::{Outcome, Phase, Record};
-use arrow_array::builder::{Int64Builder, StringBuilder};
 use arrow_array::{
     Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt8Array, UInt16Array, UInt32Array,
     UInt64Array,
 };
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::ArrowError;
 use std::sync::Arc;
 
-/// Columns of `requests.parquet`.
-pub(super) fn record_schema() -> SchemaRef {
-    use DataType::{Int64, UInt8, UInt16, UInt32, UInt64, Utf8};
-    let field = |(name, kind, nullable): (&str, DataType, bool)| Field::new(name, kind, nullable);
-    Arc::new(Schema::new(
-        [
-            ("trial", UInt16, false),
-            ("phase", UInt8, false),
-            ("target", UInt16, false),
-            ("population", UInt16, false),
-            ("request", UInt16, false),
-            ("user", UInt32, false),
-            ("n", UInt32, false),
-            ("attempt", UInt8, false),
-            ("resends", UInt8, false),
-            ("in_flight", UInt32, false),
-            ("intended_us", Int64, false),
-            ("first_intended_us", Int64, false),
-            ("sent_us", Int64, true),
-            ("first_byte_us", Int64, true),
-            ("first_result_us", Int64, true),
-            ("last_result_us", Int64, true),
-            ("done_us", Int64, true),
-            ("packets", UInt32, false),
-            ("results", UInt64, false),
-            ("bytes", UInt64, false),
-            ("status", UInt16, false),
-            ("outcome", UInt8, false),
-            ("detail", Utf8, true),
-        ]
-        .map(field)
-        .to_vec(),
-    ))
+/// A column with a value in each row.
+macro_rules! column {
+    ($array:ty, $rows:ident, $of:expr) => {
+        Arc::new(<$array>::from_iter_values($rows.iter().map($of))) as ArrayRef
+    };
+}
+
+/// Columns of `requests.parquet`: names, values, and whether a value may be missing.
+pub(super) fn record_batch(records: &[Record]) -> Result<RecordBatch, ArrowError> {
+    let times = |of: fn(&Record) -> Option<i64>| Arc::new(Int64Array::from_iter(records.iter().map(of))) as ArrayRef;
+    let detail = StringArray::from_iter(records.iter().map(|r| r.detail.as_deref()));
+    RecordBatch::try_from_iter_with_nullable([
+        ("trial", column!(UInt16Array, records, |r| r.trial), false),
+        ("phase", column!(UInt8Array, records, |r| r.phase.code()), false),
+        ("target", column!(UInt16Array, records, |r| r.target), false),
+        ("population", column!(UInt16Array, records, |r| r.population), false),
+        ("request", column!(UInt16Array, records, |r| r.request), false),
+        ("user", column!(UInt32Array, records, |r| r.user), false),
+        ("n", column!(UInt32Array, records, |r| r.n), false),
+        ("attempt", column!(UInt8Array, records, |r| r.attempt), false),
+        ("resends", column!(UInt8Array, records, |r| r.resends), false),
+        ("in_flight", column!(UInt32Array, records, |r| r.in_flight), false),
+        ("intended_us", column!(Int64Array, records, |r| r.intended), false),
+        ("first_intended_us", column!(Int64Array, records, Record::wanted), false),
+        ("sent_us", times(|r| r.sent), true),
+        ("first_byte_us", times(|r| r.first_byte), true),
+        ("first_result_us", times(|r| r.first_result), true),
+        ("last_result_us", times(|r| r.last_result), true),
+        ("done_us", times(|r| r.done), true),
+        ("packets", column!(UInt32Array, records, |r| r.packets), false),
+        ("results", column!(UInt64Array, records, |r| r.results), false),
+        ("bytes", column!(UInt64Array, records, |r| r.bytes), false),
+        ("status", column!(UInt16Array, records, |r| r.status), false),
+        ("outcome", column!(UInt8Array, records, |r| r.outcome.code()), false),
+        ("detail", Arc::new(detail), true),
+    ])
 }
 
 /// Columns of `samples.parquet`.
-pub(super) fn sample_schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![
-        Field::new("trial", DataType::UInt16, false),
-        Field::new("at_us", DataType::Int64, false),
-        Field::new("source", DataType::Utf8, false),
-        Field::new("metric", DataType::Utf8, false),
-        Field::new("value", DataType::Float64, false),
-    ]))
-}
-
-pub(super) fn record_batch(schema: &SchemaRef, records: &[Record]) -> Result<RecordBatch, ArrowError> {
-    let times = |of: fn(&Record) -> Option<i64>| {
-        let mut column = Int64Builder::with_capacity(records.len());
-        records.iter().for_each(|record| column.append_option(of(record)));
-        Arc::new(column.finish()) as ArrayRef
-    };
-    macro_rules! column {
-        ($array:ty, $of:expr) => {
-            Arc::new(<$array>::from_iter_values(records.iter().map($of))) as ArrayRef
-        };
-    }
-    let mut detail = StringBuilder::new();
-    records.iter().for_each(|record| detail.append_option(record.detail.as_deref()));
-    RecordBatch::try_new(
-        Arc::clone(schema),
-        vec![
-            column!(UInt16Array, |r| r.trial),
-            column!(UInt8Array, |r| r.phase.code()),
-            column!(UInt16Array, |r| r.target),
-            column!(UInt16Array, |r| r.population),
-            column!(UInt16Array, |r| r.request),
-            column!(UInt32Array, |r| r.user),
-            column!(UInt32Array, |r| r.n),
-            column!(UInt8Array, |r| r.attempt),
-            column!(UInt8Array, |r| r.resends),
-            column!(UInt32Array, |r| r.in_flight),
-            column!(Int64Array, |r| r.intended),
-            column!(Int64Array, Record::wanted),
-            times(|r| r.sent),
-            times(|r| r.first_byte),
-            times(|r| r.first_result),
-            times(|r| r.last_result),
-            times(|r| r.done),
-            column!(UInt32Array, |r| r.packets),
-            column!(UInt64Array, |r| r.results),
-            column!(UInt64Array, |r| r.bytes),
-            column!(UInt16Array, |r| r.status),
-            column!(UInt8Array, |r| r.outcome.code()),
-            Arc::new(detail.finish()),
-        ],
-    )
-}
-
-pub(super) fn sample_batch(schema: &SchemaRef, samples: &[Sample]) -> Result<RecordBatch, ArrowError> {
-    RecordBatch::try_new(
-        Arc::clone(schema),
-        vec![
-            Arc::new(UInt16Array::from_iter_values(samples.iter().map(|s| s.trial))) as ArrayRef,
-            Arc::new(Int64Array::from_iter_values(samples.iter().map(|s| s.at))),
-            Arc::new(StringArray::from_iter_values(samples.iter().map(|s| s.source.as_str()))),
-            Arc::new(StringArray::from_iter_values(samples.iter().map(|s| s.metric.as_str()))),
-            Arc::new(Float64Array::from_iter_values(samples.iter().map(|s| s.value))),
-        ],
-    )
+pub(super) fn sample_batch(samples: &[Sample]) -> Result<RecordBatch, ArrowError> {
+    RecordBatch::try_from_iter([
+        ("trial", column!(UInt16Array, samples, |s| s.trial)),
+        ("at_us", column!(Int64Array, samples, |s| s.at)),
+        ("source", column!(StringArray, samples, |s| s.source.as_str())),
+        ("metric", column!(StringArray, samples, |s| s.metric.as_str())),
+        ("value", column!(Float64Array, samples, |s| s.value)),
+    ])
 }
 
 fn column<'a, T: Array + 'static>(batch: &'a RecordBatch, name: &str) -> Result<&'a T, String> {

@@ -130,17 +130,7 @@ impl Summary {
 
     /// All that was measured of the groups that `keep` takes (by target, population, request), as one group.
     pub fn measured(&self, run: &Run, keep: impl Fn(u16, u16, u16) -> bool) -> Option<Group> {
-        let mut whole: Option<Tally> = None;
-        for ((_, target, population, request), tally) in self.groups.iter().filter(|(key, _)| key.0 == Phase::Measured)
-        {
-            if keep(*target, *population, *request) {
-                match &mut whole {
-                    Some(whole) => whole.join(tally),
-                    None => whole = Some(tally.clone()),
-                }
-            }
-        }
-        let mut group = whole?.group(&Names::of(run), (Phase::Measured, u16::MAX, u16::MAX, u16::MAX));
+        let mut group = self.joined(keep)?.group(&Names::of(run), (Phase::Measured, u16::MAX, u16::MAX, u16::MAX));
         for name in [&mut group.target, &mut group.population, &mut group.request] {
             *name = "all".to_owned();
         }
@@ -150,16 +140,16 @@ impl Summary {
     /// A percentile of the wait over all measured questions that `keep` takes, where one that did not end sound waited for
     /// ever. `None`: for ever, or nothing was asked.
     pub fn percentile_of_all(&self, share: f64, first: bool, keep: impl Fn(u16, u16, u16) -> bool) -> Option<f64> {
-        let mut whole: Option<Tally> = None;
-        for ((phase, target, population, request), tally) in &self.groups {
-            if *phase == Phase::Measured && keep(*target, *population, *request) {
-                match &mut whole {
-                    Some(whole) => whole.join(tally),
-                    None => whole = Some(tally.clone()),
-                }
-            }
-        }
-        whole?.of_all(share, first)
+        self.joined(keep)?.of_all(share, first)
+    }
+
+    fn joined(&self, keep: impl Fn(u16, u16, u16) -> bool) -> Option<Tally> {
+        let mut measured = self.groups.iter().filter(|((phase, target, population, request), _)| {
+            *phase == Phase::Measured && keep(*target, *population, *request)
+        });
+        let mut whole = measured.next()?.1.clone();
+        measured.for_each(|(_, tally)| whole.join(tally));
+        Some(whole)
     }
 }
 

@@ -197,8 +197,8 @@ fn a_question_that_was_asked_again_has_waited_since_it_was_first_asked() {
 #[test]
 fn a_folder_of_a_version_that_kept_no_first_time_is_read() {
     let records = vec![Record { intended: 7, done: Some(9), ..Record::default() }];
-    let schema = columns::record_schema();
-    let batch = columns::record_batch(&schema, &records).expect("a batch");
+    let batch = columns::record_batch(&records).expect("a batch");
+    let schema = batch.schema();
     let is_old = |at: &usize| schema.field(*at).name() != "first_intended_us";
     let older: Vec<usize> = (0..schema.fields().len()).filter(is_old).collect();
     assert_eq!(older.len() + 1, schema.fields().len());

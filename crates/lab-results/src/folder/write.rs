@@ -4,7 +4,8 @@ use super::summary::{Names, Summary};
 use super::{FORMAT_VERSION, Run, Sample, columns};
 use crate::error::{LabError, Result};
 use crate::record::Record;
-use arrow_schema::SchemaRef;
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
@@ -26,8 +27,6 @@ pub struct Writer {
     partial: PathBuf,
     requests: Option<ArrowWriter<File>>,
     samples: Option<ArrowWriter<File>>,
-    record_schema: SchemaRef,
-    sample_schema: SchemaRef,
     held: Vec<Sample>,
     summary: Summary,
 }
@@ -55,22 +54,19 @@ impl Writer {
             partial,
             requests: None,
             samples: None,
-            record_schema: columns::record_schema(),
-            sample_schema: columns::sample_schema(),
             held: Vec::new(),
             summary: Summary::default(),
         };
         writer.file("scenario.toml", scenario_toml.as_bytes())?;
-        writer.requests = Some(writer.parquet("requests.parquet", &writer.record_schema)?);
-        writer.samples = Some(writer.parquet("samples.parquet", &writer.sample_schema)?);
+        writer.requests = Some(writer.parquet("requests.parquet", columns::record_batch(&[]))?);
+        writer.samples = Some(writer.parquet("samples.parquet", columns::sample_batch(&[]))?);
         Ok(writer)
     }
 
     /// Adds rows. They count in the summary at once.
     pub fn push(&mut self, records: &[Record]) -> Result<()> {
         records.iter().for_each(|record| self.summary.add(record));
-        let batch =
-            columns::record_batch(&self.record_schema, records).map_err(|e| LabError::results(e.to_string()))?;
+        let batch = columns::record_batch(records).map_err(|e| broken(&self.partial, &e))?;
         let done = self.requests.as_mut().map_or(Ok(()), |file| file.write(&batch));
         done.map_err(|e| broken(&self.partial, &e))
     }
@@ -109,15 +105,15 @@ impl Writer {
         if self.held.is_empty() {
             return Ok(());
         }
-        let batch =
-            columns::sample_batch(&self.sample_schema, &self.held).map_err(|e| LabError::results(e.to_string()))?;
+        let batch = columns::sample_batch(&self.held).map_err(|e| broken(&self.partial, &e))?;
         self.held.clear();
         let done = self.samples.as_mut().map_or(Ok(()), |file| file.write(&batch));
         done.map_err(|e| broken(&self.partial, &e))
     }
 
-    fn parquet(&self, name: &str, schema: &SchemaRef) -> Result<ArrowWriter<File>> {
+    fn parquet(&self, name: &str, like: std::result::Result<RecordBatch, ArrowError>) -> Result<ArrowWriter<File>> {
         let path = self.partial.join(name);
+        let schema = like.map_err(|e| broken(&path, &e))?.schema();
         let file = File::create(&path).map_err(|e| broken(&path, &e))?;
         // Times hardly repeat: a dictionary of them would be made and thrown away. Texts repeat.
         let mut properties = WriterProperties::builder()
@@ -128,7 +124,7 @@ impl Writer {
         for text in ["detail", "source", "metric"] {
             properties = properties.set_column_dictionary_enabled(ColumnPath::from(text), true);
         }
-        ArrowWriter::try_new(file, schema.clone(), Some(properties.build())).map_err(|e| broken(&path, &e))
+        ArrowWriter::try_new(file, schema, Some(properties.build())).map_err(|e| broken(&path, &e))
     }
 
     fn json(&self, name: &str, value: &impl serde::Serialize) -> Result<()> {

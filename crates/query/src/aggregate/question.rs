@@ -4,6 +4,7 @@ use crate::control::Stats;
 use crate::windows::{Window, Windows};
 use meridian_model::filter::Predicate;
 use meridian_model::{FieldType, Invalid, Schema};
+use serde::{Deserialize, Serialize};
 
 /// A function of the events of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -107,7 +108,8 @@ pub struct Aggregate {
 }
 
 /// The value of the `by` field that a group shares.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ByValue {
     /// False or true.
     Bool(bool),

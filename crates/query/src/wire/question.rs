@@ -1,6 +1,7 @@
 //! The shapes of questions on the wire, and both ways between these and the questions themselves.
 //!
-//! They are written out by hand: a type of the core that serialized itself would promise never to change.
+//! They are written out by hand: a type of the core that serialized itself would promise never to change. The one
+//! that does is [`ByValue`], a value and no more.
 
 use super::{Count, NearCircle, Question, malformed, refused};
 use crate::aggregate::{Aggregate, ByValue, Function};
@@ -30,16 +31,16 @@ pub(super) struct Message {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum WireQuestion {
     Items(WireItems),
-    Count(WireCount),
+    Count { filter: Value, tested_max: u64 },
     Aggregate(WireAggregate),
-    Density(WireDensity),
+    Density { filter: Value, bbox: [f64; 4], width: u32, height: u32 },
     Tile(WireTile),
-    Track(WireTrack),
-    Passages(WirePassages),
-    Near(WireNear),
+    Track { object: String, filter: Value, simplify_m: Option<f64> },
+    Passages { filter: Value, after: Option<ByValue>, limit: u64 },
+    Near { lon: f64, lat: f64, radius_m: f64, k: u64, columns: Vec<String> },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -71,13 +72,6 @@ struct WireSortKey {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WireCount {
-    filter: Value,
-    tested_max: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct WireAggregate {
     filter: Value,
     /// Such as `sum(price)`.
@@ -96,15 +90,6 @@ struct WireWindows {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WireDensity {
-    filter: Value,
-    bbox: [f64; 4],
-    width: u32,
-    height: u32,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct WireTile {
     filter: Value,
     z: u8,
@@ -113,41 +98,6 @@ pub(super) struct WireTile {
     layer: String,
     properties: Option<Vec<String>>,
     density: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WireTrack {
-    object: String,
-    filter: Value,
-    simplify_m: Option<f64>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WirePassages {
-    filter: Value,
-    after: Option<WireValue>,
-    limit: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum WireValue {
-    Bool(bool),
-    Int(i64),
-    Text(String),
-    Null,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WireNear {
-    lon: f64,
-    lat: f64,
-    radius_m: f64,
-    k: u64,
-    columns: Vec<String>,
 }
 
 /// Max of a limit: sums of limits stay far within 64 bits.
@@ -191,26 +141,24 @@ impl WireQuestion {
         Ok(match question {
             Question::Items(items) => WireQuestion::Items(WireItems::of(items, schema)?),
             Question::Count(count) => {
-                WireQuestion::Count(WireCount { filter: filter(&count.predicate)?, tested_max: count.tested_max })
+                WireQuestion::Count { filter: filter(&count.predicate)?, tested_max: count.tested_max }
             }
             Question::Aggregate(aggregate) => WireQuestion::Aggregate(WireAggregate::of(aggregate, schema)?),
             Question::Density(Density { predicate, bbox, width, height }) => {
                 let filter = filter(predicate)?;
-                WireQuestion::Density(WireDensity { filter, bbox: *bbox, width: *width, height: *height })
+                WireQuestion::Density { filter, bbox: *bbox, width: *width, height: *height }
             }
             Question::Tile(tile) => WireQuestion::Tile(WireTile::of(tile, schema)?),
             Question::Track(Track { object, predicate, simplify_m }) => {
                 let filter = filter(predicate)?;
-                WireQuestion::Track(WireTrack { object: object.clone(), filter, simplify_m: *simplify_m })
+                WireQuestion::Track { object: object.clone(), filter, simplify_m: *simplify_m }
             }
-            Question::Passages(Passages { predicate, after, limit }) => WireQuestion::Passages(WirePassages {
-                filter: filter(predicate)?,
-                after: after.clone().map(WireValue::from),
-                limit: *limit as u64,
-            }),
+            Question::Passages(Passages { predicate, after, limit }) => {
+                WireQuestion::Passages { filter: filter(predicate)?, after: after.clone(), limit: *limit as u64 }
+            }
             Question::Near(NearCircle { lon, lat, radius_m, k, projection }) => {
                 let columns = columns(projection, schema);
-                WireQuestion::Near(WireNear { lon: *lon, lat: *lat, radius_m: *radius_m, k: *k as u64, columns })
+                WireQuestion::Near { lon: *lon, lat: *lat, radius_m: *radius_m, k: *k as u64, columns }
             }
         })
     }
@@ -220,25 +168,23 @@ impl WireQuestion {
         let read = |filter: &Value| Predicate::from_json(filter, schema);
         Ok(match self {
             WireQuestion::Items(items) => Question::Items(items.bind(schema)?),
-            WireQuestion::Count(WireCount { filter, tested_max }) => {
+            WireQuestion::Count { filter, tested_max } => {
                 Question::Count(Count { predicate: read(&filter)?, tested_max })
             }
             WireQuestion::Aggregate(aggregate) => Question::Aggregate(aggregate.bind(schema)?),
-            WireQuestion::Density(WireDensity { filter, bbox, width, height }) => {
+            WireQuestion::Density { filter, bbox, width, height } => {
                 let density = Density { predicate: read(&filter)?, bbox, width, height };
                 density.cells()?;
                 Question::Density(density)
             }
             WireQuestion::Tile(tile) => Question::Tile(tile.bind(schema)?),
-            WireQuestion::Track(WireTrack { object, filter, simplify_m }) => {
+            WireQuestion::Track { object, filter, simplify_m } => {
                 Question::Track(Track { object, predicate: read(&filter)?, simplify_m })
             }
-            WireQuestion::Passages(WirePassages { filter, after, limit: most }) => Question::Passages(Passages {
-                predicate: read(&filter)?,
-                after: after.map(ByValue::from),
-                limit: limit(most)?,
-            }),
-            WireQuestion::Near(WireNear { lon, lat, radius_m, k, columns }) => {
+            WireQuestion::Passages { filter, after, limit: most } => {
+                Question::Passages(Passages { predicate: read(&filter)?, after, limit: limit(most)? })
+            }
+            WireQuestion::Near { lon, lat, radius_m, k, columns } => {
                 validate_position(lon, lat)?;
                 if !(radius_m >= 0.0 && radius_m.is_finite()) {
                     return Err(refused("radius", format!("a radius of {radius_m} metres")));
@@ -363,27 +309,5 @@ impl WireTile {
             fields: self.properties.map(fields).transpose()?,
             density: self.density,
         })
-    }
-}
-
-impl From<ByValue> for WireValue {
-    fn from(value: ByValue) -> WireValue {
-        match value {
-            ByValue::Bool(b) => WireValue::Bool(b),
-            ByValue::Int(n) => WireValue::Int(n),
-            ByValue::Text(text) => WireValue::Text(text),
-            ByValue::Null => WireValue::Null,
-        }
-    }
-}
-
-impl From<WireValue> for ByValue {
-    fn from(value: WireValue) -> ByValue {
-        match value {
-            WireValue::Bool(b) => ByValue::Bool(b),
-            WireValue::Int(n) => ByValue::Int(n),
-            WireValue::Text(text) => ByValue::Text(text),
-            WireValue::Null => ByValue::Null,
-        }
     }
 }

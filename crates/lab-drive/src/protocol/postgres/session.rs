@@ -2,7 +2,7 @@
 
 use super::message::{self, Complaint};
 use crate::protocol::address::{Address, Login};
-use crate::protocol::fault::{CLOSED, ExchangeError};
+use crate::protocol::fault::ExchangeError;
 use crate::protocol::stream::Stream;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
@@ -49,11 +49,7 @@ impl Session {
     /// Reads more.
     pub(super) async fn read(&mut self) -> Result<(), ExchangeError> {
         self.buffer.reserve(BUFFER);
-        match self.stream.read_buf(&mut self.buffer).await {
-            Ok(0) => Err(ExchangeError::failed(CLOSED)),
-            Ok(_) => Ok(()),
-            Err(e) => Err(ExchangeError::broken(&e)),
-        }
+        self.stream.fill(&mut self.buffer).await
     }
 
     async fn sign_in(&mut self, login: &Login) -> Result<(), ExchangeError> {
